@@ -14,6 +14,17 @@ import (
 // divisible by 8, where each character counts as one column. Blanks such as the no-break space stay.
 func Text(s string) string { return rewrite(s, false) }
 
+// Strip returns s for display or for another program: like Text, but without the characters that would control a terminal or turn the
+// direction of writing round, in place of marks for them. Line feeds and tabs stay.
+func Strip(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Bidi_Control) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
+
 // Line is Text for one line: it also replaces line feeds.
 func Line(s string) string { return strings.ReplaceAll(Text(s), "\n", "␤") }
 

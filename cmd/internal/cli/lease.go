@@ -193,28 +193,25 @@ func (a *app) printLeases(s *wire.StatusReply, asJSON bool) error {
 	}
 	w := a.table("CLIENT\tHOLDER\tFOR\tTERM\tPURPOSE\tWAITING\tLEASE")
 	for _, l := range s.Leases {
-		holder, held, termMS, purpose := "not lent", "", "", cell(l.Purpose)
+		holder, held, termMS, purpose := "not lent", "", "", firstLine(l.Purpose, 50)
 		switch {
 		case l.Silent:
 			holder, purpose = "not lent", "the window does not answer"
 		case l.Holder == "user" && l.LeaseID == "":
 			holder, held, purpose = "user", ms(l.HeldMS), "the user's own command"
 		case l.Holder != "":
-			holder, held = cell(l.Holder), ms(l.HeldMS)
+			holder, held = firstLine(l.Holder, 50), ms(l.HeldMS)
 		}
 		if l.LeaseID != "" {
 			termMS = ms(l.TermMS)
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%d\t%s\n", l.ClientPID, holder, held, termMS, purpose, len(l.Queue), l.LeaseID)
 		for _, q := range l.Queue {
-			fmt.Fprintf(w, "\t%s\t%s\t\t%s\twaits\t%s\n", cell(q.Agent), ms(q.WaitedMS), cell(q.Purpose), q.LeaseID)
+			fmt.Fprintf(w, "\t%s\t%s\t\t%s\twaits\t%s\n", firstLine(q.Agent, 50), ms(q.WaitedMS), firstLine(q.Purpose, 50), q.LeaseID)
 		}
 	}
 	return w.Flush()
 }
-
-// cell is a text of others in a table: it makes neither lines nor columns.
-func cell(s string) string { return strings.ReplaceAll(firstLine(s, 50), "\t", " ") }
 
 func (a *app) leaseRevoke() *cobra.Command {
 	r := &wire.LeaseRevokeRequest{}

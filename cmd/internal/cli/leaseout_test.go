@@ -150,10 +150,10 @@ func TestLeaseList(t *testing.T) {
 		},
 	)
 	want := "" +
-		"CLIENT  HOLDER     FOR   TERM  PURPOSE    WAITING  LEASE\n" +
-		"7       not lent                          0        \n" +
-		"8       lease run  1m1s  30s   make test  1        l1\n" +
-		"        anagent    1.5s        ls         waits    l2\n"
+		"CLIENT  HOLDER       FOR   TERM  PURPOSE       WAITING  LEASE\n" +
+		"7       not lent                               0        \n" +
+		"8       lease   run  1m1s  30s   make    test  1        l1\n" +
+		"        an␛agent     1.5s        ls            waits    l2\n"
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

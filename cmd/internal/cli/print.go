@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/charmbracelet/x/term"
 
 	"sublet/wire"
 	"sublet/wire/jsonview"
+	"sublet/wire/visible"
 )
 
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.stdout, format, args...) }
@@ -66,28 +65,11 @@ func (a *app) printElements(m wire.Message, field string) error {
 	return nil
 }
 
-// plain is text of models, programs and files without what would steer a terminal: control characters but newline and
-// tab, and the characters that turn the direction of writing round.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case unicode.IsControl(r), r >= 0x200e && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))
-}
+// plain is text of others as a terminal may show it.
+func plain(s string) string { return visible.Strip(s) }
 
-// firstLine is the first line of plain text, cut to n characters.
-func firstLine(s string, n int) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(plain(s)), "\n")
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
-}
+// firstLine is the first line of text of others, cut to n bytes.
+func firstLine(s string, n int) string { return visible.Clip(visible.FirstLine(s), n) }
 
 func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(f.Fd()) }
 
