@@ -181,26 +181,32 @@ func chunk(text string) *wire.AgentStreamChunk {
 	}
 }
 
-// streamChunks sends as fast as it can; each chunk names another agent's turn so that none may be merged.
-func streamChunks(source, sink *wire.Conn) (float64, error) {
-	done := make(chan error, 1)
-	go func() {
-		for range chunks {
-			if _, err := sink.Receive(); err != nil {
-				done <- err
-				return
-			}
-		}
-		done <- nil
-	}()
-	pair := [2]*wire.AgentStreamChunk{chunk(strings.Repeat("x", 40)), chunk(strings.Repeat("y", 40))}
-	took, err := work(1, func() error {
-		for i := range chunks {
-			if err := source.Send(pair[i%2]); err != nil {
+// oneWay returns the processor time of n sends and as many receives, in microseconds.
+func oneWay(n int, send func(i int) error, receive func() error) (float64, error) {
+	repeat := func(f func(i int) error) error {
+		for i := range n {
+			if err := f(i); err != nil {
 				return err
 			}
 		}
+		return nil
+	}
+	done := make(chan error, 1)
+	go func() { done <- repeat(func(int) error { return receive() }) }() // ends with the last, or with the connection
+	return work(1, func() error {
+		if err := repeat(send); err != nil {
+			return err
+		}
 		return <-done
+	})
+}
+
+// streamChunks sends as fast as it can; each chunk names another agent's turn so that none may be merged.
+func streamChunks(source, sink *wire.Conn) (float64, error) {
+	pair := [2]*wire.AgentStreamChunk{chunk(strings.Repeat("x", 40)), chunk(strings.Repeat("y", 40))}
+	took, err := oneWay(chunks, func(i int) error { return source.Send(pair[i%2]) }, func() error {
+		_, err := sink.Receive()
+		return err
 	})
 	return took / chunks, err
 }
@@ -215,59 +221,35 @@ func perGB(us float64) float64 { return us / 1e6 / (outputs * outputSize) * 1e9 
 
 // streamOutput sends a leased command's output. It keeps less than 4 MiB queued, from which live output would be dropped.
 func streamOutput(source, sink *wire.Conn) (float64, error) {
-	done := make(chan error, 1)
-	go func() { // ends with the last message
-		for range outputs {
-			m, err := sink.Receive()
-			if out, ok := m.(*wire.CommandOutput); err == nil && (!ok || len(out.Data) != outputSize) {
-				err = fmt.Errorf("got %s", m.Kind())
-			}
-			if err != nil {
-				done <- err
-				return
-			}
-		}
-		done <- nil
-	}()
 	m := &wire.CommandOutput{LeaseRef: wire.LeaseRef{LeaseID: "l", Fence: 1}, ExecutionID: "e", Data: bytes.Repeat([]byte{'x'}, outputSize)}
-	took, err := work(1, func() error {
-		for range outputs {
-			if source.Pending() > 1<<20 {
-				if err := source.Flush(context.Background()); err != nil {
-					return err
-				}
-			}
-			m.Offset += outputSize
-			if err := source.Send(m); err != nil {
+	took, err := oneWay(outputs, func(int) error {
+		if source.Pending() > 1<<20 {
+			if err := source.Flush(context.Background()); err != nil {
 				return err
 			}
 		}
-		return <-done
+		m.Offset += outputSize
+		return source.Send(m)
+	}, func() error {
+		m, err := sink.Receive()
+		if out, ok := m.(*wire.CommandOutput); err == nil && (!ok || len(out.Data) != outputSize) {
+			err = fmt.Errorf("got %s", m.Kind())
+		}
+		return err
 	})
 	return perGB(took), err
 }
 
 // streamBytes is the same without a queue, a codec or a message: one write and one read each.
 func streamBytes(source, sink net.Conn) (float64, error) {
-	done := make(chan error, 1)
-	frame := make([]byte, 4+outputSize)
-	go func() { // ends with the last frame
-		r, into := bufio.NewReaderSize(sink, 32<<10), make([]byte, len(frame))
-		for range outputs {
-			if _, err := io.ReadFull(r, into); err != nil {
-				done <- err
-				return
-			}
-		}
-		done <- nil
-	}()
-	took, err := work(1, func() error {
-		for range outputs {
-			if _, err := source.Write(frame); err != nil {
-				return err
-			}
-		}
-		return <-done
+	frame, into := make([]byte, 4+outputSize), make([]byte, 4+outputSize)
+	r := bufio.NewReaderSize(sink, 32<<10)
+	took, err := oneWay(outputs, func(int) error {
+		_, err := source.Write(frame)
+		return err
+	}, func() error {
+		_, err := io.ReadFull(r, into)
+		return err
 	})
 	return perGB(took), err
 }
