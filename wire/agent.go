@@ -1,5 +1,7 @@
 package wire
 
+import "strings"
+
 // AgentRequest begins a turn: TurnStarted, then events, then exactly one AgentComplete answers; or one Error if it was
 // refused. A turn already running in the session is finished first. Since protocol 1.
 type AgentRequest struct {
@@ -298,3 +300,10 @@ func (m *ToolRequest) RequestRef() RequestID  { return m.RequestID }
 func (m *UndoRequest) RequestRef() RequestID  { return m.RequestID }
 func (m *ShowRequest) RequestRef() RequestID  { return m.RequestID }
 func (m *ShowReply) RequestRef() RequestID    { return m.RequestID }
+
+// IsDelegate reports whether an agent works for another one: its name ends in the number of its task. Its text is part of that
+// task's result, not of the answer.
+func IsDelegate(agent string) bool {
+	_, number, ok := strings.Cut(agent, "-")
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
+}

@@ -21,12 +21,9 @@ func (p Place) With(base map[string]wire.OSString, cwd string, env map[string]st
 		p.Cwd = filepath.Clean(cwd)
 	}
 	if len(env) > 0 {
-		merged := maps.Clone(p.Env)
-		if merged == nil {
-			merged = maps.Clone(base)
-		}
-		if merged == nil {
-			merged = map[string]wire.OSString{}
+		merged := map[string]wire.OSString{}
+		if maps.Copy(merged, p.Env); p.Env == nil {
+			maps.Copy(merged, base)
 		}
 		for name := range env {
 			if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(env[name], 0) {

@@ -107,24 +107,22 @@ func (s *Session) Confirm(ctx context.Context, r *wire.ConfirmationResponse) err
 	return s.on(ctx, func(c *remote.Conn, _ int) error { return c.Confirm(ctx, r) })
 }
 
-// Do sends one request about sessions and waits for its reply. Errors are *wire.Error, ErrAway, context.Cause(ctx). It repeats a
-// request whose link was lost, so a rename or delete may have been done already.
-func (s *Session) Do(ctx context.Context, r *wire.SessionRequest) (reply *wire.SessionReply, err error) {
+// reply makes a request and returns its reply. A request whose link was lost is repeated.
+func reply[R any](ctx context.Context, s *Session, f func(c *remote.Conn) (R, error)) (r R, err error) {
 	err = s.on(ctx, func(c *remote.Conn, _ int) (err error) {
-		again := *r
-		reply, err = c.Sessions(ctx, &again)
+		r, err = f(c)
 		return err
 	})
-	return reply, err
+	return r, err
 }
 
-// Status asks how the daemon is.
-func (s *Session) Status(ctx context.Context) (reply *wire.StatusReply, err error) {
-	err = s.on(ctx, func(c *remote.Conn, _ int) (err error) {
-		reply, err = c.Status(ctx)
-		return err
+// Do sends one request about sessions and waits for its reply. Errors are *wire.Error, ErrAway, context.Cause(ctx). It repeats a
+// request whose link was lost, so a rename or delete may have been done already.
+func (s *Session) Do(ctx context.Context, r *wire.SessionRequest) (*wire.SessionReply, error) {
+	return reply(ctx, s, func(c *remote.Conn) (*wire.SessionReply, error) {
+		again := *r
+		return c.Sessions(ctx, &again)
 	})
-	return reply, err
 }
 
 // Attach moves to another session; Next returns its events after afterSeq (0 = all, -1 = no stored ones). Turns of the old
@@ -165,34 +163,24 @@ func (s *Session) Place() Place {
 }
 
 // Policy reads or changes mode and rules.
-func (s *Session) Policy(ctx context.Context, r *wire.PolicyRequest) (reply *wire.PolicyReply, err error) {
-	err = s.on(ctx, func(c *remote.Conn, _ int) error {
+func (s *Session) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
+	return reply(ctx, s, func(c *remote.Conn) (*wire.PolicyReply, error) {
 		again := *r
-		reply, err = c.Policy(ctx, &again)
-		return err
+		return c.Policy(ctx, &again)
 	})
-	return reply, err
 }
 
 // Tool runs one tool and waits for its end, as remote.Conn.Tool does. If the link is lost meanwhile the error is
 // remote.ErrDisconnected: the tool may have run, so the request is not repeated.
 func (s *Session) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
-	var conn *remote.Conn
-	err := s.on(ctx, func(c *remote.Conn, _ int) error {
-		conn = c
-		return nil
-	})
+	c, err := reply(ctx, s, func(c *remote.Conn) (*remote.Conn, error) { return c, nil })
 	if err != nil {
 		return nil, err
 	}
-	return conn.Tool(ctx, r, each)
+	return c.Tool(ctx, r, each)
 }
 
-// Look returns a description of the shell that a borrower would get, and who uses which shell.
-func (s *Session) Look(ctx context.Context) (reply *wire.StatusReply, err error) {
-	err = s.on(ctx, func(c *remote.Conn, _ int) (err error) {
-		reply, err = c.Look(ctx)
-		return err
-	})
-	return reply, err
+// Look returns how the daemon is, with a description of the shell that a borrower would get, and who uses which shell.
+func (s *Session) Look(ctx context.Context) (*wire.StatusReply, error) {
+	return reply(ctx, s, func(c *remote.Conn) (*wire.StatusReply, error) { return c.Look(ctx) })
 }

@@ -6,13 +6,6 @@ import (
 	"sublet/wire/visible"
 )
 
-// IsDelegate reports whether an agent works for another one: its name ends in a number. Its text is part of a tool's result, not
-// of the answer.
-func IsDelegate(agent string) bool {
-	_, number, ok := strings.Cut(agent, "-")
-	return ok && number != "" && strings.Trim(number, "0123456789") == ""
-}
-
 // Void returns the text for a void chunk in a protocol that cannot withdraw text.
 func Void(why string) string {
 	return "\n\n[The answer above is void, it is asked for again: " + why + "]\n\n"

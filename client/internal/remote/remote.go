@@ -165,13 +165,7 @@ func (c *Conn) keep() {
 		if !quiet {
 			c.releaseStartWaiters()
 		}
-		rested := false
-		if quiet {
-			rested = c.rest(wait)
-		} else {
-			rested = c.pause(wait)
-		}
-		if !rested {
+		if !c.pause(wait, quiet) {
 			return
 		}
 		wait = min(2*wait, lastRetry)
@@ -194,45 +188,31 @@ func (c *Conn) releaseStartWaiters() {
 	}
 }
 
-// rest waits for d while a stopped daemon must stay stopped. It returns early when a request clears that. It returns false if
-// the Conn was closed.
-func (c *Conn) rest(d time.Duration) bool {
+// pause waits for d, or until a request wants the daemon, but at least firstRetry, so that a daemon that cannot start is not
+// started with each key. While a stopped daemon must stay stopped (quiet), it ends as soon as a request clears that. It returns false
+// if the Conn was closed.
+func (c *Conn) pause(d time.Duration, quiet bool) bool {
+	early, least := c.kick, firstRetry
+	if quiet {
+		early, least = c.wake, 0
+	}
 	select {
-	case <-c.wake: // may be an old signal; asleep decides
+	case <-early: // may be a signal from before the loss, or from a failed attempt
 	default:
 	}
-	if !c.sleeping() {
+	if quiet && !c.sleeping() {
 		return c.ctx.Err() == nil
 	}
 	most := time.NewTimer(d)
 	defer most.Stop()
 	select {
-	case <-most.C:
-	case <-c.wake:
-	case <-c.ctx.Done():
-		return false
-	}
-	return true
-}
-
-// pause waits for d, or until a request wants the daemon, but at least firstRetry, so that a daemon that cannot start is not
-// started with each key. It returns false if the Conn was closed.
-func (c *Conn) pause(d time.Duration) bool {
-	select {
-	case <-c.kick: // may be a signal from before the loss, or from a failed attempt
-	default:
-	}
-	least, most := time.NewTimer(firstRetry), time.NewTimer(d)
-	defer least.Stop()
-	defer most.Stop()
-	select {
-	case <-least.C:
+	case <-time.After(least):
 	case <-c.ctx.Done():
 		return false
 	}
 	select {
 	case <-most.C:
-	case <-c.kick:
+	case <-early:
 	case <-c.ctx.Done():
 		return false
 	}

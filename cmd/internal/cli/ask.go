@@ -262,7 +262,7 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 	}
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
-		if !isDelegate(m.Agent) {
+		if !wire.IsDelegate(m.Agent) {
 			o.chunk(m)
 		}
 	case *wire.TurnStarted:
@@ -336,12 +336,6 @@ func (a *app) warn(m wire.Message) {
 	if n, ok := m.(*wire.Notice); ok && n.Level != "info" {
 		a.tell(n.Level, n.Text, n.Hint)
 	}
-}
-
-// isDelegate reports whether an agent works for another one: a task's name carries its number.
-func isDelegate(agent string) bool {
-	_, number, ok := strings.Cut(agent, "-")
-	return ok && strings.Trim(number, "0123456789") == ""
 }
 
 func (o *answer) text(s string) {

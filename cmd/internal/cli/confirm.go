@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -50,12 +51,7 @@ func (q *asker) ask(ctx context.Context, c *client.Conn, m *wire.ConfirmationReq
 	if what == "" && m.Tool != wire.ToolPlan { // the preview has its steps
 		what = m.Tool + " " + m.Arguments
 	}
-	for _, row := range marks.Draw(what, list, columns(q.tty)-4) { // every row: all of it would run
-		for _, line := range append([]string{row.Text}, row.Marks...) {
-			b.WriteString("    " + line + "\n")
-		}
-	}
-	b.WriteString("\n")
+	b.WriteString(drawMarks(what, list, columns(q.tty)-4, "    ", math.MaxInt) + "\n") // every row: all of it would run
 	for i, r := range m.Verdict.Reasons {
 		number := "-"
 		if numbers[i] > 0 {

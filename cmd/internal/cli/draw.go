@@ -20,7 +20,7 @@ func (a *app) drawVerdict(command string, v wire.Verdict) {
 	a.printf("\n")
 	list, numbers := marks.Of(command, v.Reasons)
 	if len(list) > 0 {
-		a.printf("\n%s\n", drawMarks(command, list, a.columns()-2))
+		a.printf("\n%s\n", drawMarks(command, list, a.columns()-2, "  ", manyRows))
 	}
 	wide := len(strconv.Itoa(len(list)))
 	for i, r := range v.Reasons {
@@ -46,22 +46,22 @@ func (a *app) drawVerdict(command string, v wire.Verdict) {
 // manyRows is how many rows are drawn whole; of more, those without a mark are left out.
 const manyRows = 24
 
-// drawMarks is a command with the marks below it, indented.
-func drawMarks(command string, list []marks.Mark, width int) string {
+// drawMarks is a command with the marks below it, indented. Of more than many rows, those without a mark are left out.
+func drawMarks(command string, list []marks.Mark, width int, indent string, many int) string {
 	var b strings.Builder
 	rows := marks.Draw(command, list, width)
 	gap := false
 	for _, row := range rows {
-		if len(rows) > manyRows && len(row.Marks) == 0 {
+		if len(rows) > many && len(row.Marks) == 0 {
 			if !gap {
-				b.WriteString("  …\n")
+				b.WriteString(indent + "…\n")
 			}
 			gap = true
 			continue
 		}
 		gap = false
 		for _, line := range append([]string{row.Text}, row.Marks...) {
-			b.WriteString("  " + line + "\n")
+			b.WriteString(indent + line + "\n")
 		}
 	}
 	return b.String()

@@ -17,7 +17,7 @@ func TestDrawLongText(t *testing.T) {
 	command := strings.Repeat("echo a line of a long script\n", 200) + "rm -rf /\n" + strings.Repeat("x", 500)
 	v := daemon.Explain(command, "/home/u/proj", config.Policy{})
 	list, numbers := marks.Of(command, v.Reasons)
-	lines := strings.Split(drawMarks(command, list, 38), "\n")
+	lines := strings.Split(drawMarks(command, list, 38, "  ", manyRows), "\n")
 	for _, l := range lines {
 		if ansi.StringWidth(l) > 40 {
 			t.Errorf("%d cells wide: %q", ansi.StringWidth(l), l)
@@ -27,7 +27,7 @@ func TestDrawLongText(t *testing.T) {
 		t.Errorf("got %d numbers for %d reasons", len(numbers), len(v.Reasons))
 	}
 	at := strings.Index(command, "rm -rf")
-	if got := drawMarks(command, []marks.Mark{{Start: at, End: at + 8, Number: 1}}, 38); got != "  …\n  rm -rf /\n  ~~~1~~~~\n  …\n" {
+	if got := drawMarks(command, []marks.Mark{{Start: at, End: at + 8, Number: 1}}, 38, "  ", manyRows); got != "  …\n  rm -rf /\n  ~~~1~~~~\n  …\n" {
 		t.Errorf("got %q, want the marked row alone", got)
 	}
 }

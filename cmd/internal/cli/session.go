@@ -142,7 +142,7 @@ func (t *transcript) show(m wire.EventMessage) {
 		t.prompt(m.Prompt)
 	case *wire.AgentStreamChunk:
 		switch {
-		case isDelegate(m.Agent):
+		case wire.IsDelegate(m.Agent):
 		case m.Chunk.Type == wire.ChunkText:
 			text := plain(m.Chunk.Text)
 			t.app.printf("%s", text)

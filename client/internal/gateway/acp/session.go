@@ -294,13 +294,13 @@ func (s *session) show(m wire.Message) {
 	case *wire.AgentStreamChunk:
 		c := &m.Chunk
 		switch {
-		case c.Type == wire.ChunkText && c.Text != "" && !gateway.IsDelegate(m.Agent):
+		case c.Type == wire.ChunkText && c.Text != "" && !wire.IsDelegate(m.Agent):
 			s.update(sdk.UpdateAgentMessageText(c.Text))
-		case c.Type == wire.ChunkVoid && !gateway.IsDelegate(m.Agent):
+		case c.Type == wire.ChunkVoid && !wire.IsDelegate(m.Agent):
 			s.update(sdk.UpdateAgentMessageText(gateway.Void(c.Text)))
 		case c.Type == wire.ChunkReasoning && c.Text != "":
 			s.update(sdk.UpdateAgentThoughtText(c.Text))
-		case c.Type == wire.ChunkNotice && c.Text != "" && !gateway.IsDelegate(m.Agent): // such as an image that is not shown, a server in use
+		case c.Type == wire.ChunkNotice && c.Text != "" && !wire.IsDelegate(m.Agent): // such as an image that is not shown, a server in use
 			s.update(sdk.UpdateAgentMessageText(c.Text + "\n\n"))
 		case c.Type == wire.ChunkToolCall:
 			s.began(m)

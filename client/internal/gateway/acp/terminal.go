@@ -1,9 +1,8 @@
 package acp
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,12 +27,11 @@ const (
 	showKept = 1 << 20
 )
 
-// Messages to the process in the editor's terminal: a kind, then a length in four bytes and as much output, or one byte, the
-// exit status.
-const (
-	showOutput = 'o'
-	showExit   = 'x'
-)
+// print is a message to the process in the editor's terminal, as JSON: output, or the exit status at the end.
+type print struct {
+	Output []byte `json:"output,omitempty"`
+	Exit   *int   `json:"exit,omitempty"`
+}
 
 // terminal is a terminal of the editor that shows the output of one command. The command itself runs in the session's own shell
 // as usual; this program runs again in the terminal (Show), and ending that ends the command. Only the translator uses a
@@ -51,7 +49,7 @@ type terminal struct {
 	// guarded by mu
 	pending []byte
 	over    bool
-	status  byte
+	status  int
 	failed  bool // it cannot be used: output goes into the tool call
 }
 
@@ -98,10 +96,10 @@ func (t *terminal) wake() {
 // finish ends the terminal's process with the command's status, and waits up to showBound for the editor. The result is the
 // content of the tool call from then on; nil if nothing was shown in a terminal.
 func (t *terminal) finish(m *wire.CommandResult) []sdk.ToolCallContent {
-	status := byte(0)
+	status := 0
 	switch {
 	case m.ExitCode != nil:
-		status = byte(*m.ExitCode)
+		status = *m.ExitCode
 	case m.Status != wire.StatusSuccess:
 		status = 1
 	}
@@ -203,14 +201,13 @@ func (t *terminal) feed(ctx context.Context, nc net.Conn) error {
 		t.pending = nil
 		t.mu.Unlock()
 		if len(data) > 0 {
-			head := binary.BigEndian.AppendUint32([]byte{showOutput}, uint32(len(data)))
-			if err := t.send(nc, append(head, data...)); err != nil {
+			if err := t.send(nc, print{Output: data}); err != nil {
 				return err
 			}
 			continue
 		}
 		if over {
-			return t.send(nc, []byte{showExit, status})
+			return t.send(nc, print{Exit: &status})
 		}
 		select {
 		case <-t.stir:
@@ -223,9 +220,9 @@ func (t *terminal) feed(ctx context.Context, nc net.Conn) error {
 }
 
 // send writes with a deadline, so that a terminal that does not read does not delay the command.
-func (t *terminal) send(nc net.Conn, p []byte) error {
+func (t *terminal) send(nc net.Conn, p print) error {
 	_ = nc.SetWriteDeadline(time.Now().Add(showBound)) // if that fails, so does the write
-	_, err := nc.Write(p)
+	err := json.NewEncoder(nc).Encode(p)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return errEnded
 	}
@@ -242,26 +239,16 @@ func Show(ctx context.Context, path string, w io.Writer) (status int, err error)
 	defer nc.Close()
 	stop := context.AfterFunc(ctx, func() { nc.Close() })
 	defer stop()
-	r := bufio.NewReader(nc)
-	for {
-		kind, err := r.ReadByte()
-		if err != nil {
+	for d := json.NewDecoder(nc); ; {
+		var p print
+		if err := d.Decode(&p); err != nil {
 			return 1, fmt.Errorf("the command's output broke off: %w", err)
 		}
-		switch kind {
-		case showOutput:
-			var head [4]byte
-			if _, err := io.ReadFull(r, head[:]); err != nil {
-				return 1, fmt.Errorf("the command's output broke off: %w", err)
-			}
-			if _, err := io.CopyN(w, r, int64(binary.BigEndian.Uint32(head[:]))); err != nil {
-				return 1, err
-			}
-		case showExit:
-			code, err := r.ReadByte()
-			return int(code), err
-		default:
-			return 1, errors.New("this is not what a command prints")
+		if _, err := w.Write(p.Output); err != nil {
+			return 1, err
+		}
+		if p.Exit != nil {
+			return *p.Exit, nil
 		}
 	}
 }

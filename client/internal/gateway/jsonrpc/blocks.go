@@ -2,7 +2,9 @@ package jsonrpc
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -289,42 +291,33 @@ var (
 	remarkInCode = gateway.Pattern(`(?:^|\s)(?://|#|--|/\*|;)\s*(?i:(suggestion|hint|note|todo|fixme|warning|error))\s*:\s*(.+?)\s*(?:\*/)?$`)
 )
 
-// places annotates the lines of an error that name a file and line.
-func places(content string) (list []annotation) {
+// annotate annotates the lines of a text that a pattern matches, by its submatches.
+func annotate(content string, pattern *regexp.Regexp, note func(line string, m []string) annotation) (list []annotation) {
 	n := 0
 	for line := range strings.Lines(content) {
 		n++
 		if len(line) > maxRemarked || len(list) == maxAnnotations {
 			continue
 		}
-		m := placeInError().FindStringSubmatch(strings.TrimRight(line, "\r\n"))
-		if m == nil {
-			continue
+		if m := pattern.FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil {
+			a := note(strings.TrimSpace(line), m)
+			a.Line = n
+			list = append(list, a)
 		}
-		a := annotation{Line: n, Type: m[2], Message: m[3]}
-		if a.Type == "" {
-			a.Type = "error"
-		}
-		if a.Message == "" {
-			a.Message = strings.TrimSpace(line)
-		}
-		list = append(list, a)
 	}
 	return list
 }
 
+// places annotates the lines of an error that name a file and line.
+func places(content string) []annotation {
+	return annotate(content, placeInError(), func(line string, m []string) annotation {
+		return annotation{Type: cmp.Or(m[2], "error"), Message: cmp.Or(m[3], line)}
+	})
+}
+
 // remarks annotates lines of code with comments for the reader.
-func remarks(content string) (list []annotation) {
-	n := 0
-	for line := range strings.Lines(content) {
-		n++
-		if len(line) > maxRemarked || len(list) == maxAnnotations {
-			continue
-		}
-		m := remarkInCode().FindStringSubmatch(strings.TrimRight(line, "\r\n"))
-		if m == nil {
-			continue
-		}
+func remarks(content string) []annotation {
+	return annotate(content, remarkInCode(), func(_ string, m []string) annotation {
 		kind := strings.ToLower(m[1])
 		switch kind {
 		case "hint":
@@ -332,7 +325,6 @@ func remarks(content string) (list []annotation) {
 		case "todo", "fixme":
 			kind = "note"
 		}
-		list = append(list, annotation{Line: n, Type: kind, Message: m[2]})
-	}
-	return list
+		return annotation{Type: kind, Message: m[2]}
+	})
 }

@@ -274,7 +274,7 @@ func (w *world) awaitIdle() {
 	}
 	defer s.Close()
 	for deadline := time.Now().Add(gatewaytest.Patience); ; time.Sleep(25 * time.Millisecond) { // there is no event of another's turn
-		st, err := s.Status(w.T.Context())
+		st, err := s.Look(w.T.Context())
 		if err != nil {
 			w.T.Fatal(err)
 		}

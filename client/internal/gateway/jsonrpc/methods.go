@@ -40,25 +40,6 @@ type initializeParams struct {
 	Token        string              `json:"token"`
 }
 
-type initializeResult struct {
-	Status       string     `json:"status"`
-	Version      string     `json:"protocol_version"`
-	Server       serverInfo `json:"server_info"`
-	Capabilities []string   `json:"capabilities"`
-	Models       []model    `json:"models"`
-}
-
-type serverInfo struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
-}
-
-type model struct {
-	Name   string `json:"name"`
-	Type   string `json:"type"` // code or chat
-	Loaded bool   `json:"loaded"`
-}
-
 // Capabilities that a client may declare (B7). A client that declares none is assumed to have all.
 var clientCapabilities = []string{"streaming", "blocks", "syntax_highlighting", "tool_approval", "session_persistence"}
 
@@ -95,16 +76,17 @@ func (c *conn) initialize(r *request) (any, func(), *failure) {
 	}
 	c.session, c.can = session, can
 	ready := session.Ready()
-	result := &initializeResult{
-		Status: "ready", Version: protocolVersion, Server: serverInfo{Name: "sublet", Version: ready.Daemon.Version},
-		Capabilities: []string{"streaming", "blocks", "tool_execution", "context_aware"}, Models: []model{},
-	}
+	models := []map[string]any{}
 	for _, m := range ready.Models {
 		kind := "chat"
 		if strings.Contains(strings.ToLower(m.Name), "code") {
 			kind = "code"
 		}
-		result.Models = append(result.Models, model{Name: m.Name, Type: kind, Loaded: m.Loaded})
+		models = append(models, map[string]any{"name": m.Name, "type": kind, "loaded": m.Loaded})
+	}
+	result := map[string]any{
+		"status": "ready", "protocol_version": protocolVersion, "server_info": map[string]any{"name": "sublet", "version": ready.Daemon.Version},
+		"capabilities": []string{"streaming", "blocks", "tool_execution", "context_aware"}, "models": models,
 	}
 	c.log.Info("client ready", "client", clip(p.Client.Name), "version", clip(p.Client.Version), "session", session.ID())
 	return result, func() { c.work.Go(func() { c.turns.Deliver(c.ctx, session, nil) }) }, nil // serve waits for it

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"sublet/client/internal/gateway"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // progressEvery is the minimum interval of a running tool's progress; all of its output follows at its end.
@@ -61,7 +64,7 @@ func (c *conn) say(q *query, p piece) {
 // spoken reports whether m is text of the agent itself or a void chunk, rather than text of a sub-agent.
 func spoken(m wire.Message) (*wire.AgentStreamChunk, bool) {
 	chunk, ok := m.(*wire.AgentStreamChunk)
-	if !ok || chunk.Chunk.Type != wire.ChunkText && chunk.Chunk.Type != wire.ChunkVoid || gateway.IsDelegate(chunk.Agent) {
+	if !ok || chunk.Chunk.Type != wire.ChunkText && chunk.Chunk.Type != wire.ChunkVoid || wire.IsDelegate(chunk.Agent) {
 		return nil, false
 	}
 	return chunk, true
@@ -266,8 +269,8 @@ func summary(arguments string) string {
 
 // lastLine returns the last non-blank line of output; lines of a progress bar end with \r.
 func lastLine(data []byte) string {
-	text := controls().ReplaceAllString(strings.ToValidUTF8(string(data), "\uFFFD"), "")
-	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	text := strings.ReplaceAll(ansi.Strip(string(data)), "\r", "\n")
+	lines := strings.Split(visible.Strip(text), "\n") // (P8)
 	for i := len(lines) - 1; i >= 0; i-- {
 		if line := gateway.OneLine(lines[i]); line != "" {
 			return line
@@ -275,9 +278,6 @@ func lastLine(data []byte) string {
 	}
 	return ""
 }
-
-// controls matches control sequences and control characters other than newline and tab (P8).
-var controls = gateway.Pattern(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]`)
 
 var percent = gateway.Pattern(`(\d{1,3})(?:\.\d+)?\s?%`)
 

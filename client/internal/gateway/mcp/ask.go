@@ -17,15 +17,8 @@ type askOut struct {
 }
 
 func (s *server) addAsk(m *sdk.Server) {
-	no := false
-	sdk.AddTool(m, &sdk.Tool{
-		Name:  "ask_user",
-		Title: "Ask the user",
-		Description: "Ask the user a question, in their sublet window, with choices or without. Only for what you cannot find out yourself. " +
-			"An answer approves no command: shell asks about those by itself.",
-		Annotations: &sdk.ToolAnnotations{Title: "Ask the user", ReadOnlyHint: true, OpenWorldHint: &no},
-		Meta:        sdk.Meta{"anthropic/alwaysLoad": true},
-	}, s.ask)
+	sdk.AddTool(m, about("ask_user", "Ask the user", "Ask the user a question, in their sublet window, with choices or without. Only for what you cannot find out yourself. "+
+		"An answer approves no command: shell asks about those by itself.", &sdk.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)}), s.ask)
 }
 
 // answerField names the elicitation, and the field of its form.

@@ -24,15 +24,8 @@ type jobOut struct {
 }
 
 func (s *server) addJob(m *sdk.Server) {
-	yes, no := true, false
-	sdk.AddTool(m, &sdk.Tool{
-		Name:  "job",
-		Title: "Background jobs",
-		Description: "Your background jobs, which shell starts with background. {} lists them. {id} returns what one printed since you last looked. " +
-			"{id, until} waits for a line that matches, or for its end. {id, kill} ends it.",
-		Annotations: &sdk.ToolAnnotations{Title: "Background jobs", DestructiveHint: &yes, OpenWorldHint: &no},
-		Meta:        sdk.Meta{"anthropic/alwaysLoad": true},
-	}, s.job)
+	sdk.AddTool(m, about("job", "Background jobs", "Your background jobs, which shell starts with background. {} lists them. {id} returns what one printed since you last looked. "+
+		"{id, until} waits for a line that matches, or for its end. {id, kill} ends it.", &sdk.ToolAnnotations{DestructiveHint: new(true), OpenWorldHint: new(false)}), s.job)
 }
 
 // job is a call of the tool.

@@ -115,6 +115,15 @@ func (s *server) sdkServer() *sdk.Server {
 	return m
 }
 
+// about describes a tool to clients.
+func about(name, title, description string, hints *sdk.ToolAnnotations) *sdk.Tool {
+	hints.Title = title
+	return &sdk.Tool{
+		Name: name, Title: title, Description: description, Annotations: hints,
+		Meta: sdk.Meta{"anthropic/alwaysLoad": true}, // else Claude Code hides it behind its search for tools
+	}
+}
+
 // Serve serves one client on o.In and o.Out until its input ends or ctx does. What runs for it then is cancelled. Its errors are
 // those of an input that is not the protocol, or an output that cannot be written to.
 func Serve(ctx context.Context, o Options) error {

@@ -41,16 +41,9 @@ type shellOut struct {
 }
 
 func (s *server) addShell(m *sdk.Server) {
-	yes := true
-	sdk.AddTool(m, &sdk.Tool{
-		Name:  "shell",
-		Title: "The user's live shell",
-		Description: "Run a command in the user's own live shell, in front of their eyes: with its directory, environment, aliases and functions. " +
-			"cd, export and the like stay for the next call. The user may be asked first, in their window; a refusal is final. " +
-			"Most commands run held by the kernel to reading, or to the project; the notes say what was denied.",
-		Annotations: &sdk.ToolAnnotations{Title: "The user's live shell", DestructiveHint: &yes, OpenWorldHint: &yes},
-		Meta:        sdk.Meta{"anthropic/alwaysLoad": true}, // else Claude Code hides it behind its search for tools
-	}, s.shell)
+	sdk.AddTool(m, about("shell", "The user's live shell", "Run a command in the user's own live shell, in front of their eyes: with its directory, environment, aliases and functions. "+
+		"cd, export and the like stay for the next call. The user may be asked first, in their window; a refusal is final. "+
+		"Most commands run held by the kernel to reading, or to the project; the notes say what was denied.", &sdk.ToolAnnotations{DestructiveHint: new(true), OpenWorldHint: new(true)}), s.shell)
 }
 
 // shell is a call of the tool.

@@ -40,15 +40,8 @@ type queueOut struct {
 }
 
 func (s *server) addState(m *sdk.Server) {
-	no := false
-	sdk.AddTool(m, &sdk.Tool{
-		Name:  "shell_state",
-		Title: "What the user's live shell looks like",
-		Description: "Where the user's live shell is, which shell it is, its aliases and functions, the names of its exported variables, and the user's " +
-			"own last commands with exit code and end of output. Runs nothing.",
-		Annotations: &sdk.ToolAnnotations{Title: "What the user's live shell looks like", ReadOnlyHint: true, OpenWorldHint: &no},
-		Meta:        sdk.Meta{"anthropic/alwaysLoad": true},
-	}, func(ctx context.Context, req *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, stateOut, error) {
+	sdk.AddTool(m, about("shell_state", "What the user's live shell looks like", "Where the user's live shell is, which shell it is, its aliases and functions, the names of its exported variables, and the user's "+
+		"own last commands with exit code and end of output. Runs nothing.", &sdk.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)}), func(ctx context.Context, req *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, stateOut, error) {
 		out, _, err := s.look(ctx, req.ClientInfo(), req.Session)
 		return nil, out, err
 	})

@@ -54,8 +54,7 @@ type follower struct {
 	r    *request
 	h    history
 	put  func([]byte)
-	sent int64 // version that was sent last
-	seen int64 // newest version
+	news bool // something was not sent yet
 }
 
 func (c *conn) follow(r *request, sess *gateway.Session) *problem {
@@ -67,9 +66,7 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	if p != nil || c.ctx.Err() != nil {
 		return p
 	}
-	if target != nil && !target.over() && len(target.items) > 0 {
-		f.seen++
-	}
+	f.news = target != nil && !target.over() && len(target.items) > 0
 	f.results(c.ctx, target, sess.Next)
 	return nil
 }
@@ -96,9 +93,7 @@ func (f *follower) results(ctx context.Context, target *turn, next func(context.
 				target = t
 			}
 			if t != nil && t == target {
-				if shows(e) {
-					f.seen++
-				}
+				f.news = f.news || shows(e)
 				if t.over() {
 					break
 				}
@@ -186,13 +181,13 @@ func (f *follower) target(info wire.SessionInfo) (*turn, *problem) {
 
 // flush sends the turn's state if it changed.
 func (f *follower) flush(t *turn) {
-	if t != nil && f.seen != f.sent && len(t.items) > 0 {
+	if t != nil && f.news && len(t.items) > 0 {
 		f.send(t)
 	}
 }
 
 func (f *follower) send(t *turn) {
-	f.sent = f.seen
+	f.news = false
 	turns, _ := f.h.after(wire.TurnID(f.r.lastTurn))
 	if len(turns) == 0 { // the client named the turn that still runs
 		turns = []*turn{t}

@@ -93,9 +93,9 @@ func (s *server) event(j *job, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
 		switch {
-		case m.Chunk.Type == wire.ChunkText && m.Chunk.Text != "" && !gateway.IsDelegate(m.Agent):
+		case m.Chunk.Type == wire.ChunkText && m.Chunk.Text != "" && !wire.IsDelegate(m.Agent):
 			_ = s.send(message{Type: "token", ID: &j.ID, Token: &m.Chunk.Text}) // the reader notices that the parent has ended
-		case m.Chunk.Type == wire.ChunkVoid && !gateway.IsDelegate(m.Agent):
+		case m.Chunk.Type == wire.ChunkVoid && !wire.IsDelegate(m.Agent):
 			mark := gateway.Void(m.Chunk.Text)
 			_ = s.send(message{Type: "token", ID: &j.ID, Token: &mark})
 		case m.Chunk.Type == wire.ChunkToolCall:
