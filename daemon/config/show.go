@@ -55,7 +55,7 @@ func Show(c Config) string {
 	p.key("compaction", c.Compactor, `writes the summaries of long conversations; "" = the conversation's own`)
 
 	p.table("lease")
-	p.key("wait", c.Lease.Wait, "how long an agent queues for your shell before it is told who has it")
+	p.key("wait", c.Lease.Wait, "how long an agent queues for your shell before it gives up")
 	p.key("term", c.Lease.Term, "how long it may keep the shell without running a command")
 	p.key("patience", c.Lease.Patience, "how long a half-typed line must stay unchanged before an agent may borrow the shell")
 

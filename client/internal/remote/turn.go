@@ -101,7 +101,7 @@ func (e *DeniedError) Hint() string {
 	case wire.DeniedTimeout:
 		return "wait longer with --wait, or see `sublet lease ls`"
 	case wire.DeniedBroken:
-		return "its window says what to do"
+		return "its window shows what to do"
 	}
 	return ""
 }

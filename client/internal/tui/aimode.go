@@ -40,7 +40,7 @@ func (m *model) ask(prompt string, steer bool) {
 		a.unsent = true
 		m.after(askWait, func() {
 			if a.unsent {
-				m.giveBack(a, "no agent can be asked: the daemon is not connected"+detail(m.linkWord), "your shell works without it; sublet doctor says what is wrong")
+				m.giveBack(a, "no agent can be asked: the daemon is not connected"+detail(m.linkWord), "your shell works without it; `sublet doctor` shows what is wrong")
 			}
 		})
 		return
@@ -119,7 +119,7 @@ func (m *model) working() []string {
 	t := m.turn
 	switch {
 	case t != nil && m.loss != nil:
-		return []string{m.th.Dim.Render("· " + "the daemon is gone; what came of this is told when it is back")}
+		return []string{m.th.Dim.Render("· " + "the daemon is gone; the result is shown when it is back")}
 	case t == nil:
 		for i, a := range m.waiting {
 			word := "asking…"
@@ -159,7 +159,7 @@ func (m *model) working() []string {
 	for _, a := range m.waiting {
 		word := "  next: "
 		if a.Options.Steer {
-			word = "  told with its next results: "
+			word = "  sent with its next results: "
 		}
 		out = append(out, m.th.Dim.Render(word+visible.FirstLine(a.Prompt)))
 	}

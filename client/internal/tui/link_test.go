@@ -19,7 +19,7 @@ func TestCrashIsOneLine(t *testing.T) {
 	w.p.Send(&wire.TurnStarted{Event: event(1), Agent: "orchestrator", Prompt: "go"})
 	w.see("thinking")
 	w.p.Send(LinkChanged{})
-	w.see("the daemon is gone; what came of this is told") // below, while it is so
+	w.see("the daemon is gone; the result is shown when it is back") // below, while it is so
 	w.p.Send(ready)
 	w.p.Send(LinkChanged{Connected: true, Detail: "it is a new one, and the turns of the last one have ended"})
 	w.p.Send(&wire.Error{Event: event(2), Code: wire.CodeInternal, Message: "daemon restarted", Hint: "ask again"})

@@ -34,7 +34,7 @@ func slashCommands() []slashCommand {
 		{"/sessions", "", "list the conversations", (*model).slashSessions},
 		{"/new", "", "begin a new conversation", (*model).slashNew},
 		{"/rename", "NAME", "name this conversation", (*model).slashRename},
-		{"/compact", "[preview|undo|WORDS]", "fold the conversation to make room; words say what to keep", (*model).slashCompact},
+		{"/compact", "[preview|undo|WORDS]", "fold the conversation to make room; words name what to keep", (*model).slashCompact},
 		{"/clear", "", "delete what was said in this conversation", (*model).slashClear},
 		{"/undo", "[file|shell]", "put back an agent's last change of a file, or of your shell", (*model).slashUndo},
 		{"/undo-shell", "[all]", "the same as /undo shell; again for the change before, all for every one", (*model).slashUndoShell},
@@ -93,7 +93,7 @@ tab  on an empty line: from your shell to asking an agent, and back
 Keys
 esc, ctrl+c  stop the agent and its command
 ctrl+o  all of an agent's last output; again: of the one before
-enter  while an agent works: tell it; it hears you with its next results
+enter  while an agent works: it gets your message with its next results
 ctrl+q  while an agent works: ask that when it is done
 ctrl+b  while a command in an agent's private shell runs: it goes on as a job
 ctrl+t  how much the model thinks: off, low, medium, high, default

@@ -129,7 +129,7 @@ func TestNarrowWords(t *testing.T) {
 	w := open(t, 40, 40)
 	w.ai()
 	w.keys("/help\r")
-	w.see("words say what")
+	w.see("words name what")
 	w.see("    leave")
 	w.keys("/nothing-of-that-name\r")
 	w.see("/help lists what there is")
@@ -173,5 +173,5 @@ func TestModelIsChosen(t *testing.T) {
 	w.keys("\x14")
 	w.see("thinking: medium")
 	w.keys("\x14\x14")
-	w.see("the model thinks as the settings say")
+	w.see("thinking: as in the settings")
 }

@@ -90,11 +90,9 @@ func (m *model) slashThinking(args string) {
 	if args != "" {
 		m.thinking = strings.TrimPrefix(args, "default")
 	}
-	switch {
-	case args == "default":
-		m.note("the model thinks as the settings say")
-	case args == "":
-		m.note("thinking: " + cmp.Or(m.thinking, "as the settings say"))
+	switch args {
+	case "", "default":
+		m.note("thinking: " + cmp.Or(m.thinking, "as in the settings"))
 	default:
 		m.note("thinking: " + args + ", in this window; where the model can")
 	}

@@ -14,7 +14,7 @@ func TestSteering(t *testing.T) {
 	w.ai()
 	playTurn(w, w.ask("why?\r").RequestID)
 	word := w.ask("faster\r")
-	w.see("told with its next results: faster")
+	w.see("sent with its next results: faster")
 	later := w.ask("and then?\x11")
 	w.see("next: and then?")
 	if !word.Options.Steer || later.Options.Steer {
@@ -25,7 +25,7 @@ func TestSteering(t *testing.T) {
 	w.p.Send(&wire.TurnSteered{Event: e, Prompt: "faster"})
 	w.see("> faster\n")
 	w.see("next: and then?")
-	if text := w.screen.Text(); strings.Contains(text, "told with its next results") {
+	if text := w.screen.Text(); strings.Contains(text, "sent with its next results") {
 		t.Errorf("still waits:\n%s", text)
 	}
 }

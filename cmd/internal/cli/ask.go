@@ -28,8 +28,8 @@ func (a *app) ask() *cobra.Command {
 		q.prompt = strings.Join(args, " ")
 		return a.runAsk(q)
 	}), "ask runs one turn and prints the answer. Standard input, where it is a file or a pipe, goes along as context; with\n"+
-		"the prompt - it is the prompt. On a terminal you are asked before anything risky; a script is refused what would\n"+
-		"need a question, and told by exit status 3. The agent works in a private shell that starts in the current folder.",
+		"the prompt - it is the prompt. On a terminal you are asked before anything risky; in a script, what would need\n"+
+		"a question is refused, and the exit status is 3. The agent works in a private shell that starts in the current folder.",
 		"  sublet ask 'what changed since yesterday?'\n  go test ./... 2>&1 | sublet ask 'why does this fail?'\n"+
 			"  sublet ask --ephemeral --output-schema schema.json --allow 'bash: go test *' -f task.md")
 	f := c.Flags()
@@ -42,12 +42,12 @@ func (a *app) ask() *cobra.Command {
 	f.StringVar(&q.options.Thinking, "thinking", "", "how much the model thinks first: off, low, medium, high")
 	f.StringVar(&q.agent, "agent", "", "orchestrator (default), engineer, reviewer, explorer or one of yours")
 	f.StringSliceVar(&q.options.Tools, "tools", nil, "the only tools that it may use, such as read,grep")
-	f.StringVar(&q.options.System, "system", "", "what the agent is told about itself, in place of its own words")
-	f.StringVar(&q.options.AppendSystem, "append-system", "", "what it is told beside them")
+	f.StringVar(&q.options.System, "system", "", "replaces the agent's part of the system prompt")
+	f.StringVar(&q.options.AppendSystem, "append-system", "", "is added to the system prompt")
 	f.StringArrayVar(&q.allow, "allow", nil, "a rule for this session, such as 'bash: go test *'; may be repeated")
 	f.DurationVar(&q.timeout, "timeout", 0, "end the turn after this time (0 = no bound)")
 	f.IntVar(&q.options.MaxSteps, "max-turns", 0, "how often the model may be asked (0 = 100)")
-	f.Float64Var(&q.options.MaxCostUSD, "max-cost", 0, "US dollars that the turn may cost (0 = as the settings say)")
+	f.Float64Var(&q.options.MaxCostUSD, "max-cost", 0, "US dollars that the turn may cost (0 = the limit of the settings)")
 	f.StringVar(&q.schema, "output-schema", "", "print one JSON value that is valid by the JSON Schema in this file, and nothing else")
 	f.StringVar(&q.name, "name", "", "name the session")
 	f.BoolVar(&q.ephemeral, "ephemeral", false, "delete the session at the end")

@@ -137,7 +137,7 @@ func (a *app) auditVerify() *cobra.Command {
 				a.printf("fault: %s\n", plain(f))
 			}
 			if len(rep.Faults) == 0 {
-				a.printf("whole: %d entries, %d to %d\n", rep.Entries, rep.First, rep.Last)
+				a.printf("intact: %d entries, %d to %d\n", rep.Entries, rep.First, rep.Last)
 			}
 		}
 		if err == nil && len(rep.Faults) > 0 {
@@ -145,5 +145,5 @@ func (a *app) auditVerify() *cobra.Command {
 		}
 		return err
 	}), "verify goes along the chain of hashes through all files of the log: each line names the one before it, and the last one\n"+
-		"is noted beside the log. It tells what was changed, taken out, put in or cut off, with file and line; exit status 1 then.", ""), &asJSON, "")
+		"is noted beside the log. It lists what was changed, removed, added or cut off, with file and line; exit status 1 then.", ""), &asJSON, "")
 }

@@ -95,7 +95,7 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddGroup(
 		&cobra.Group{ID: "work", Title: "Work:"},
-		&cobra.Group{ID: "look", Title: "Look and settle:"},
+		&cobra.Group{ID: "look", Title: "Inspect and configure:"},
 	)
 	root.SetHelpCommandGroupID("look")
 	root.SetCompletionCommandGroupID("look")

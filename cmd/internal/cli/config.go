@@ -37,7 +37,7 @@ func (a *app) config() *cobra.Command {
 			}
 			return err
 		}),
-		at("check", "Say what is wrong in the settings file, with line and column", a.checkConfig),
+		at("check", "Check the settings file; errors are printed with line and column", a.checkConfig),
 		at("edit", "Open the settings file in $VISUAL or $EDITOR, then check it", a.editConfig))
 }
 

@@ -127,7 +127,7 @@ func (a *app) installed(agent connect.Agent) {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
-		a.printf("%s does not tell its version%s\n", agent.Program, tried)
+		a.printf("%s does not print its version%s\n", agent.Program, tried)
 		return
 	}
 	a.printf("%s: %s%s\n", agent.Program, firstLine(plain(string(out)), 80), tried)

@@ -131,7 +131,7 @@ func (a *app) stop(drain time.Duration, ifIdle bool) error {
 
 func (a *app) daemonStatus() *cobra.Command {
 	var asJSON bool
-	return withJSON(command("status", "Tell how the daemon is; exit status 4 where none runs", cobra.NoArgs, func([]string) error {
+	return withJSON(command("status", "Print the daemon's state; exit status 4 if none runs", cobra.NoArgs, func([]string) error {
 		return a.connected(true, func(ctx context.Context, c *client.Conn) error {
 			s, err := c.Status(ctx)
 			if err != nil {

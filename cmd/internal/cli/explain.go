@@ -17,7 +17,7 @@ import (
 
 func (a *app) explain() *cobra.Command {
 	var asJSON, live bool
-	c := explained(command("explain 'CMD'", "Say what a command would do and how risky it is; runs nothing", cobra.MinimumNArgs(1), func(args []string) error {
+	c := explained(command("explain 'CMD'", "Show what a command would do and how risky it is; runs nothing", cobra.MinimumNArgs(1), func(args []string) error {
 		if asJSON && len(args) == 1 && args[0] == "-" {
 			if live {
 				return &usageError{errors.New("--live judges one command, not a batch")}

@@ -102,7 +102,7 @@ func (a *app) runLease(b borrow) error {
 	case ctx.Err() != nil:
 		failed = coded{errInterrupted, exitCancelled}
 	case errors.Is(err, client.ErrDisconnected):
-		failed = coded{hinted{"the daemon was lost before it told the command's end", "look at the window before you run it again: it may have run"}, exitLeaseFailed}
+		failed = coded{hinted{"the connection to the daemon was lost before the command's end was reported", "look at the window before you run it again: it may have run"}, exitLeaseFailed}
 	default:
 		failed = coded{err, exitLeaseFailed}
 		if b.json {
@@ -142,7 +142,7 @@ func leaseStatus(ctx context.Context, end *wire.CommandCompleted) error {
 	case end.Status == wire.StatusCancelled && ctx.Err() != nil:
 		return exitCode(exitCancelled)
 	case end.Status == wire.StatusCancelled:
-		return coded{errors.New("the command was cut off"), exitLeaseFailed} // the notes say by what
+		return coded{errors.New("the command was cut off"), exitLeaseFailed} // the notes name the cause
 	case end.Status == wire.StatusRefused:
 		return coded{errors.New("the command was not run"), exitLeaseFailed}
 	case end.Status == wire.StatusShellExited && end.ExitCode == nil:

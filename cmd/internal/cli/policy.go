@@ -110,7 +110,7 @@ func (p *policies) add() *cobra.Command {
 	}), "add makes a rule for what PATTERN names: `bash: git push *`, `write: src/**`, `fetch: HOST`, `tool: NAME` and so on. It is\n"+
 		"matched on each simple command after it was judged, so allowing one never allows what is chained to it. --match and\n"+
 		"--no-match are examples: what the rule must and must not be about. They are checked now and whenever it is loaded; one\n"+
-		"that allows and does not do what they say allows nothing.",
+		"that allows and fails one of its examples allows nothing.",
 		"  sublet policy add 'bash: go test *' --match 'go test ./...' --no-match 'go test ./... && rm -rf ~'\n"+
 			"  sublet policy add --decision deny --scope project 'bash: git push *'")
 	c.Flags().StringVar(&rule.Decision, "decision", "allow", "allow, ask or deny")
@@ -148,7 +148,7 @@ func (p *policies) mode(args []string) error {
 func (p *policies) test() *cobra.Command {
 	var asJSON, live bool
 	var cwd string
-	c := explained(command("test 'CMD'", "Say what would be done with a command, and by which rule; runs nothing", cobra.MinimumNArgs(1), func(args []string) error {
+	c := explained(command("test 'CMD'", "Show what would be done with a command, and by which rule; runs nothing", cobra.MinimumNArgs(1), func(args []string) error {
 		r := &wire.PolicyRequest{Op: "test", Command: wire.OSString(strings.Join(args, " ")), Live: live}
 		if cwd != "" {
 			dir, err := filepath.Abs(cwd)
@@ -175,7 +175,7 @@ func (p *policies) test() *cobra.Command {
 		p.drawVerdict(string(r.Command), *reply.Verdict)
 		p.drawOutcomes(reply.Outcomes, reply.Mode)
 		return nil
-	}), "test judges a command as if an agent asked for it now, with the rules in force, and says for each mode whether it would\n"+
+	}), "test judges a command as if an agent asked for it now, with the rules in force, and shows for each mode whether it would\n"+
 		"run, be asked about or be refused, and why. It is judged for a fresh shell in the current folder; with --live for the\n"+
 		"shell of the window last typed in, with its aliases, functions and folder.",
 		"  sublet policy test 'git push --force'\n  sublet policy test --live 'make deploy'")

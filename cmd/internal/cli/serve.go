@@ -143,7 +143,7 @@ func (a *app) serveACP() *cobra.Command {
 	var show string
 	c := a.serves("acp", "The Agent Client Protocol, for editors such as Zed, JetBrains' and Neovim",
 		"Serves the Agent Client Protocol on standard input and output, for an editor that starts it; it asks there before\n"+
-			"anything risky. docs/acp.md tells how each editor is set up.", "",
+			"anything risky. docs/acp.md explains how to set up each editor.", "",
 		func(ctx context.Context, o client.Options, conf config.Config) error {
 			if show != "" { // the process in an editor's terminal
 				status, err := client.ShowTerminal(ctx, show, a.stdout)
@@ -171,7 +171,7 @@ func (a *app) serveMCP() *cobra.Command {
 	c := a.serves("mcp", "The Model Context Protocol: other agents (Claude Code, Codex, Gemini CLI, …) run commands in your shell",
 		"Serves your live shell as a tool to an agent of another program, which starts this command and talks to it over its\n"+
 			"standard input and output. Each command is judged, asked about in your sublet window, run there and written into the\n"+
-			"audit log, as those of sublet's own agents are. docs/agents.md tells how each agent is set up.", "",
+			"audit log, as those of sublet's own agents are. docs/agents.md explains how to set up each agent.", "",
 		func(ctx context.Context, o client.Options, conf config.Config) error {
 			s := client.MCP{In: a.stdin, Out: a.stdout, MaxMessage: conf.Limits.MessageBytes, Runtime: o.Paths.Runtime, Answer: answer}
 			if listen != "" {

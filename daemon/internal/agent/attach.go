@@ -142,7 +142,7 @@ func (r *runner) refusedImages(pe *provider.Error) (again bool) {
 	switch {
 	case pe.Kind == provider.ErrImages && !r.noImages:
 		r.noImages = true // request leaves them out from now on
-		r.notice("This model takes no images; it is told their names only.")
+		r.notice("This model takes no images; it gets only their names.")
 		return true
 	case pe.AboutImage() && !r.noImages:
 	default:

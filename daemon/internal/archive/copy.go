@@ -67,7 +67,7 @@ func Path(p, cwd wire.OSString) (string, error) {
 		path = filepath.Join(string(cwd), path)
 	}
 	if !filepath.IsAbs(path) {
-		return "", fmt.Errorf("%s is not absolute, and the client told no folder", visible.Exact(string(p)))
+		return "", fmt.Errorf("%s is not absolute, and the client named no folder", visible.Exact(string(p)))
 	}
 	return filepath.Clean(path), nil
 }

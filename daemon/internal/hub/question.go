@@ -198,7 +198,7 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 		return err
 	}
 	if !c.confirm {
-		return fmt.Errorf("%w: it did not say that it can confirm", ErrNotYours)
+		return fmt.Errorf("%w: it did not announce that it can confirm", ErrNotYours)
 	}
 	s := c.questioned(r.ConfirmationID)
 	defer c.hub.release(s)

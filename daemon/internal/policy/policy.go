@@ -215,7 +215,7 @@ func (p Policy) decide(v risk.Verdict, a Action) Decision {
 		d.Why = "what could not be examined is asked, unless it is held to reading"
 		return d
 	case m.maybe != nil:
-		d.Rule, d.Why = m.maybe, fmt.Sprintf("it cannot be told whether the rule %q denies it", m.maybe.Pattern)
+		d.Rule, d.Why = m.maybe, fmt.Sprintf("it is not known whether the rule %q denies it", m.maybe.Pattern)
 		return d
 	case m.ask != nil:
 		d.Rule, d.Why = m.ask, fmt.Sprintf("asked for by the rule %q", m.ask.Pattern)

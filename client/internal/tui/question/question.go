@@ -68,7 +68,7 @@ type kind struct {
 var (
 	plain = kind{
 		wants: "run this", no: "no", yes: "yes, once", comment: "no, because…",
-		label: "why not? ", help: "enter says no with this · esc goes back",
+		label: "why not? ", help: "enter refuses with this · esc goes back",
 		editLabel: "run instead: ", editHelp: "enter runs this instead, judged anew · esc goes back",
 		allowed: "allowed once", notAllowed: "not allowed",
 	}
