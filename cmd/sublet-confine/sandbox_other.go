@@ -107,6 +107,9 @@ func closeInherited() error {
 // release has nothing to remove: a profile protects names that do not exist, too.
 func release(string) error { return nil }
 
+// manyHidden is more hidden paths than a command has.
+const manyHidden = 400
+
 // probe has a command of each reach attempt what the reach forbids.
 func probe() (int, error) {
 	if _, err := os.Stat(sandboxExec); err != nil {
@@ -131,6 +134,9 @@ func probe() (int, error) {
 	}
 	for _, s := range []confine.Spec{{Reach: confine.Read}, {Reach: confine.Project, Project: project}, {Reach: confine.Read, Network: true}} {
 		s.Hidden = []string{secret}
+		for n := range manyHidden { // a profile that grows too long must fail here, not with each command
+			s.Hidden = append(s.Hidden, fmt.Sprintf("/Users/somebody/.config/program-%d/credentials", n))
+		}
 		if err := os.WriteFile(spec, s.Encode(), 0o600); err != nil {
 			return 0, err
 		}
