@@ -345,13 +345,11 @@ func (a *analysis) doSQL(c *call) {
 		}
 	}
 	ops := c.operands
-	switch {
-	case local && len(ops) > 0:
-		if a.touch(Read, &ops[0], c.st, touching{}); text == nil && len(ops) > 1 {
-			joined := bashread.Join(ops[1:], c.span)
-			text = &joined
-		}
-	case strings.HasSuffix(c.name, "-cli") && len(ops) > 0:
+	if local && len(ops) > 0 {
+		a.touch(Read, &ops[0], c.st, touching{})
+		ops = ops[1:]
+	}
+	if text == nil && len(ops) > 0 && (local || strings.HasSuffix(c.name, "-cli")) {
 		joined := bashread.Join(ops, c.span)
 		text = &joined
 	}
