@@ -26,14 +26,9 @@ type writing struct {
 // onInput deals with a key or a paste while the screen is the program's.
 func (m *model) onInput(e *keyEvent) {
 	switch msg := e.msg.(type) {
-	case *mayEnter:
-		m.onMayEnter(msg)
+	case then:
+		msg()
 		return
-	case notEntered:
-		m.own.yields = false
-		return
-	case switched:
-		m.onSwitched(msg.once)
 	case keys.Switch:
 		if e.pass = !m.own.ai; m.own.ai {
 			m.leaveAI()

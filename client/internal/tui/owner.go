@@ -37,26 +37,13 @@ type owner struct {
 	returns bool
 }
 
-type (
-	// switched reports that the keyboard took the screen for the user: once for one question only.
-	switched struct{ once bool }
-	// mayEnter asks whether a key may switch to AI mode: not where it is ours, a key like any other; where wait is not nil, once
-	// that is closed; else if the shell agrees.
-	mayEnter struct {
-		ours bool
-		wait chan struct{}
-	}
-	// notEntered reports that the shell did not agree.
-	notEntered struct{}
-)
-
-// onMayEnter answers the keyboard, which waits. A step that is under way must have ended first, and a take that waits for the
-// user is given up for it.
-func (m *model) onMayEnter(e *mayEnter) {
+// mayEnter answers the keyboard, which waits, whether a key may switch to AI mode: not where it is ours, a key like any other;
+// where wait is not nil, once that is closed; else if the shell agrees. A step that is under way must have ended first, and a
+// take that waits for the user is given up for it.
+func (m *model) mayEnter() (ours bool, wait <-chan struct{}) {
 	o := &m.own
 	if o.ai || o.leased || m.question() != nil {
-		e.ours = true
-		return
+		return true, nil
 	}
 	o.yields = true
 	if o.cancel != nil {
@@ -64,15 +51,18 @@ func (m *model) onMayEnter(e *mayEnter) {
 	}
 	if o.moving || o.taken {
 		o.typed = true // has the screen given back
-		e.wait = make(chan struct{})
-		o.waiters = append(o.waiters, e.wait)
+		done := make(chan struct{})
+		o.waiters = append(o.waiters, done)
+		wait = done
 	}
+	return false, wait
 }
 
-// onSwitched begins AI mode.
-func (m *model) onSwitched(once bool) {
+// switched begins AI mode, once for one question only: the keyboard took the screen for the user.
+func (m *model) switched(once bool) {
 	o := &m.own
 	o.taken, o.has, o.typed, o.yields = true, true, false, false
+	m.lastKey = m.now()
 	m.paint.TakeLater() // where a borrowed command gave it back meanwhile
 	m.enterAI(once)
 }
@@ -217,7 +207,7 @@ func (m *model) onMoved(taken bool, err error) {
 	o.waiters = nil
 	if taken {
 		o.taken, o.has = true, true
-		m.paint.TakeLater() // as in onSwitched
+		m.paint.TakeLater() // as in switched
 		m.unshow()
 	}
 	if err == nil || o.taken || errors.Is(err, context.Canceled) || errors.Is(err, shell.ErrClosed) {

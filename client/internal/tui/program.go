@@ -42,13 +42,12 @@ const stopBound = 3 * time.Second
 
 // Options for New. Daemon, Shell, Stdin and Stdout are required; the last two must be terminals.
 type Options struct {
-	Daemon  Daemon
-	Shell   Shell
-	Stdin   *os.File
-	Stdout  *os.File
-	Env     []string // as os.Environ: locale, TERM, NO_COLOR, COLORFGBG
-	Name    string   // of the user's shell, for the cards of what runs in it; "" = bash
-	Version string
+	Daemon Daemon
+	Shell  Shell
+	Stdin  *os.File
+	Stdout *os.File
+	Env    []string // as os.Environ: locale, TERM, NO_COLOR, COLORFGBG
+	Name   string   // of the user's shell, for the cards of what runs in it; "" = bash
 	// Notice is printed before the shell's first output, a line each.
 	Notice []string
 	// Connect is the line that says how to connect a real model; "" = the environment variable.
@@ -177,7 +176,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	if p.keys, err = keys.New(o.Stdin); err != nil {
 		return 1, fmt.Errorf("open a pipe: %w", err)
 	}
-	p.keys.Now, p.keys.Deliver, p.keys.Enter, p.keys.Switch, p.keys.Bracketed = o.now, p.key(ctx), p.enter(ctx), o.SwitchKey, p.paint.Brackets
+	p.keys.Now, p.keys.Deliver, p.keys.Enter, p.keys.Switch, p.keys.Bracketed = o.now, p.deliver, p.enter, o.SwitchKey, p.paint.Brackets
 	p.keys.Shell = func(b []byte) { _ = o.Shell.Keys(b) } // a shell that is gone needs no keys
 	p.keys.Answer = func(b []byte) { _ = o.Shell.Answer(b) }
 	p.model = p.newModel(th, size)
@@ -297,53 +296,54 @@ func (p *Program) newModel(th style.Theme, size shell.Size) *model {
 	}
 }
 
-// key delivers one message to the event loop and returns when it was dealt with.
-func (p *Program) key(ctx context.Context) func(any) (pass, ok bool) {
-	return func(msg any) (pass, ok bool) {
-		e := &keyEvent{msg: msg, done: make(chan struct{})}
-		p.tea.Send(e)
-		select {
-		case <-e.done:
-			return e.pass, true
-		case <-ctx.Done():
-			return false, false
-		}
+// deliver delivers one message to the event loop and returns when it was dealt with.
+func (p *Program) deliver(msg any) (pass, ok bool) {
+	e := &keyEvent{msg: msg, done: make(chan struct{})}
+	p.tea.Send(e)
+	select {
+	case <-e.done:
+		return e.pass, true
+	case <-p.ctx.Done():
+		return false, false
 	}
 }
 
 // enter asks the shell for the screen, because of a key that switches to AI mode. The keyboard waits for that, so that what
 // is typed next goes to whoever has the screen then.
-func (p *Program) enter(ctx context.Context) func([]byte) bool {
-	return func(chunk []byte) bool {
-		for {
-			may := &mayEnter{}
-			if _, ok := p.keys.Deliver(may); !ok || may.ours {
-				return false
-			}
-			if may.wait == nil {
-				break
-			}
-			select {
-			case <-may.wait:
-			case <-ctx.Done():
-				return false
-			}
-		}
-		held, err := p.opt.Shell.HoldIfEmpty(ctx)
-		if broken, ok := errors.AsType[*shell.BrokenError](err); ok {
-			p.inbox.push(lender.CannotLend{Why: broken.Error(), Hint: broken.Hint()})
-		} else if err != nil && !errors.Is(err, shell.ErrClosed) {
-			p.log.Warn("the screen was not taken", "err", err)
-		}
-		if err != nil || !held {
-			p.keys.Deliver(notEntered{})
+func (p *Program) enter(chunk []byte) bool {
+	do := func(f then) (ok bool) {
+		_, ok = p.deliver(f)
+		return ok
+	}
+	for {
+		var ours bool
+		var wait <-chan struct{}
+		if !do(func() { ours, wait = p.model.mayEnter() }) || ours {
 			return false
 		}
-		p.paint.Take()
-		p.keys.Route(keys.ToUs)
-		p.keys.Deliver(switched{string(chunk) == "?"})
-		return true
+		if wait == nil {
+			break
+		}
+		select {
+		case <-wait:
+		case <-p.ctx.Done():
+			return false
+		}
 	}
+	held, err := p.opt.Shell.HoldIfEmpty(p.ctx)
+	if broken, ok := errors.AsType[*shell.BrokenError](err); ok {
+		p.inbox.push(lender.CannotLend{Why: broken.Error(), Hint: broken.Hint()})
+	} else if err != nil && !errors.Is(err, shell.ErrClosed) {
+		p.log.Warn("the screen was not taken", "err", err)
+	}
+	if err != nil || !held {
+		do(func() { p.model.own.yields = false })
+		return false
+	}
+	p.paint.Take()
+	p.keys.Route(keys.ToUs)
+	do(func() { p.model.switched(string(chunk) == "?") })
+	return true
 }
 
 // watch turns signals and the shell's end into messages.
