@@ -57,7 +57,7 @@ func (m *model) shellKey(k, text string) (pass bool) {
 		m.cancelTurn("stopped by the user")
 		return false
 	case k == "enter":
-		m.offer(m.Shell.Lending())
+		m.offer()
 		text = "\n"
 	case k == "backspace":
 		e := line.Line{Text: m.ahead, Pos: len(m.ahead)}
@@ -77,29 +77,14 @@ func (m *model) typedAhead(text string) {
 
 func (m *model) offering() bool { return m.again.armed("enter", m.now()) }
 
-// offer says that Enter again takes the shell back, and who has it, where no bar does. In command mode what was typed runs in
-// any case once the shell is free.
-func (m *model) offer(l lender.Lending) {
+// offer says that Enter again takes the shell back. In command mode what was typed runs in any case once the shell is free.
+func (m *model) offer() {
 	m.again = again{"enter", m.now().Add(offerLife)}
-	var lines []string
-	if !lent(m.Lending) {
-		lines = append(lines, m.lentLine(l))
-	}
 	waits := "your line runs when it has ended · "
 	if m.own.ai {
 		waits = ""
 	}
-	m.hintLines(append(lines, m.th.Dim.Render(waits+"enter again takes your shell back"))...)
-}
-
-// lentLine says who has the shell, since when and for what.
-func (m *model) lentLine(l lender.Lending) string {
-	held := ""
-	if !l.Since.IsZero() {
-		held = ", for " + style.Ticking(m.now().Sub(l.Since))
-	}
-	what := visible.FirstLine(cmp.Or(l.Command, l.Purpose))
-	return cells.Fit(m.th.Warn.Render(visible.Line(l.Holder)+" has your shell")+m.th.Dim.Render(held+": ")+visible.Line(what), m.w)
+	m.hintLines(m.th.Dim.Render(waits + "enter again takes your shell back"))
 }
 
 // leaseBar is the one line that stands there whenever somebody has or wants the shell: who, what for, since when, who

@@ -171,25 +171,20 @@ func (m *model) hintWaysOut() {
 
 // endOfInput is ^D on an empty line: leave, as a shell does.
 func (m *model) endOfInput() {
-	lend := m.Shell.Lending()
+	held := lent(m.Shell.Lending())
 	works := m.turn != nil || len(m.waiting) > 0
-	if (works || lent(lend)) && !m.again.second("ctrl+d", m.now(), 5*time.Second) {
-		var lines []string
-		what := "ctrl+d again leaves"
-		if lent(lend) {
-			lines = append(lines, m.lentLine(lend))
-			what = "ctrl+d again ends that command and leaves"
-		}
-		if works {
-			what = "an agent is at work; it goes on without you, but cannot use your shell. " + what
-		}
-		for _, l := range cells.Wrap(what, m.w) {
-			lines = append(lines, m.th.Dim.Render(l))
-		}
-		m.hintLines(lines...)
+	if (!works && !held) || m.again.second("ctrl+d", m.now(), 5*time.Second) {
+		m.insert("exit", held)
 		return
 	}
-	m.insert("exit", lent(lend))
+	what := "ctrl+d again leaves"
+	if held { // the bar says by whom
+		what = "ctrl+d again ends that command and leaves"
+	}
+	if works {
+		what = "an agent is at work; it goes on without you, but cannot use your shell. " + what
+	}
+	m.hintLines(m.th.Dim.Render(what))
 }
 
 // vertical is Up or Down: within the text, else in the history.
@@ -214,11 +209,12 @@ func (m *model) submit(text string, steer bool) {
 		if line == "" {
 			return
 		}
-		if lend := m.Shell.Lending(); lent(lend) && !m.offering() { // what was said last may be old
-			m.offer(lend)
+		held := lent(m.Shell.Lending()) // what was said last may be old
+		if held && !m.offering() {
+			m.offer()
 			return
 		}
-		m.insert(line, lent(m.Shell.Lending()))
+		m.insert(line, held)
 	case strings.HasPrefix(text, "/"):
 		if !m.slash(text) {
 			return // a hint says why; the line stays
