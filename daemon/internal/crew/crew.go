@@ -16,6 +16,7 @@ import (
 
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
+	"sublet/daemon/internal/worktree"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -30,7 +31,8 @@ const (
 type Agent struct {
 	wire.SubAgent
 	Session wire.SessionID // of the agent that started it
-	Cwd     string         // where it works
+	Cwd     string         // where whoever started it worked
+	Tree    *worktree.Copy // the working tree that it has of its own; nil = none
 	Report  string         // of its newest turn that has ended
 	Failure string         // why that failed; "" = it did not
 	Due     bool           // the report has not been given yet
@@ -94,9 +96,10 @@ func (m *Manager) begin(a Agent) error {
 	case e == nil:
 		e = &entry{Agent: a}
 	case e.State == wire.AgentRunning:
-		return fmt.Errorf("%s works; wait for its report first", a.Name)
+		return errWorks(a.Name)
 	}
 	before := e.Agent
+	e.Tree, e.Worktree = a.Tree, a.Worktree
 	e.State, e.Status, e.EndedAtMS, e.Due = wire.AgentRunning, "", 0, false
 	e.StartedAtMS = time.Now().UnixMilli()
 	if err := m.saveLocked(e); err != nil {
@@ -107,6 +110,8 @@ func (m *Manager) begin(a Agent) error {
 	m.agents[key{a.Session, a.Name}] = e
 	return nil
 }
+
+func errWorks(name string) error { return fmt.Errorf("%s works; wait for its report first", name) }
 
 // end records how an agent's turn ended. Its report is due where nobody waits for it.
 func (m *Manager) end(session wire.SessionID, name, status, report, failure string) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/tool"
@@ -34,6 +35,7 @@ type Part struct {
 	Agent   string
 	Role    agent.Role
 	Request *wire.AgentRequest
+	Rules   []wire.Rule // of the session
 }
 
 // For returns the agents of a host's session to the agent that starts them.
@@ -73,21 +75,34 @@ func (c of) Start(o agent.Order) error {
 			Name: o.Name, Role: o.Role.Name, Title: visible.Exact(visible.Cut(o.Title, 200)), SessionID: wire.SessionID(wire.NewID()),
 		}}
 	}
+	if a.State == wire.AgentRunning {
+		return errWorks(a.Name)
+	}
+	planted := o.Role.Worktree && a.Tree == nil
+	if planted {
+		if err := a.plant(); err != nil {
+			return err
+		}
+	}
 	if err := m.begin(a); err != nil {
+		if planted {
+			err = errors.Join(err, a.Tree.Remove())
+		}
 		return err
 	}
-	o.Role.Private, o.Options.AppendSystem = true, o.System() // only the orchestrator borrows the user's shell
+	cwd, told, rules := a.place()
+	o.Role.Private, o.Options.AppendSystem = true, both(told, o.System()) // only the orchestrator borrows the user's shell
 	err = h.Play(Part{
-		Session: a.SessionID, Title: a.Name + ": " + a.Title, Agent: a.Name, Role: o.Role,
+		Rules: rules, Session: a.SessionID, Title: a.Name + ": " + a.Title, Agent: a.Name, Role: o.Role,
 		Request: &wire.AgentRequest{
-			RequestID: wire.RequestID(wire.NewID()), Prompt: o.Prompt, Context: wire.RequestContext{Cwd: wire.OSString(a.Cwd)}, Options: o.Options,
+			RequestID: wire.RequestID(wire.NewID()), Prompt: o.Prompt, Context: wire.RequestContext{Cwd: wire.OSString(cwd)}, Options: o.Options,
 		},
 	}, func(out agent.Outcome) {
 		failure := ""
 		if out.Err != nil {
 			failure = out.Err.Error()
 		}
-		m.end(h.ID(), a.Name, cmp.Or(out.Status, wire.StatusCancelled), out.Summary, failure)
+		m.end(h.ID(), a.Name, cmp.Or(out.Status, wire.StatusCancelled), out.Summary+a.changes(diffMost), failure)
 		m.Report(h)
 	})
 	if err != nil {
@@ -107,7 +122,7 @@ func (m *Manager) Report(h Host) {
 }
 
 // Serve answers an AgentsRequest about the agents of a host's session. beside are those of its turns.
-func (m *Manager) Serve(h Host, beside *agent.Agents, r *wire.AgentsRequest, by string) (*wire.AgentsReply, error) {
+func (m *Manager) Serve(ctx context.Context, h Host, beside *agent.Agents, r *wire.AgentsRequest, by string) (*wire.AgentsReply, error) {
 	reply := &wire.AgentsReply{RequestID: r.RequestID, Agents: []wire.SubAgent{}}
 	if r.Op == "list" {
 		for _, a := range m.List(h.ID()) {
@@ -125,9 +140,12 @@ func (m *Manager) Serve(h Host, beside *agent.Agents, r *wire.AgentsRequest, by 
 	case err != nil:
 		return nil, err
 	case r.Op == "show":
-		reply.Text = a.Report
+		report, _, _ := strings.Cut(a.Report, "\n\n[from its working tree")
+		reply.Text = report + a.changes(wire.MaxFrame/4)
 	case r.Op == "merge", r.Op == "drop":
-		return nil, fmt.Errorf("%s has no working tree of its own", a.Name)
+		if err := m.fell(ctx, a, r.Op == "merge"); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, errors.New("op: want list, stop, show, merge or drop")
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sublet/daemon/internal/crew"
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mask"
@@ -291,7 +292,7 @@ func (c *Client) aside(id wire.RequestID, work func(ctx context.Context) (wire.M
 		}
 		failure := out.Failure()
 		failure.RequestID = id
-		if errors.As(err, new(*job.NotFoundError)) {
+		if errors.As(err, new(*job.NotFoundError)) || errors.As(err, new(*crew.UnknownError)) {
 			failure.Code = wire.CodeInvalidMessage
 		}
 		c.Send(failure)

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -38,11 +39,8 @@ func (h host) Play(p crew.Part, ended func(agent.Outcome)) error {
 		return err
 	}
 	sub := t.origin.turn(own, p.Request.RequestID)
-	sub.asked, sub.parent = asked{agent: p.Agent, prompt: p.Request.Prompt, model: t.model, mode: t.mode, approve: t.approve}, h.session
-	sub.cwd = p.Request.Context.Cwd
-	if p.Role.Model != "" {
-		sub.model = p.Role.Model
-	}
+	sub.asked, sub.parent = asked{agent: p.Agent, prompt: p.Request.Prompt, model: cmp.Or(p.Role.Model, t.model), mode: t.mode, approve: t.approve}, h.session
+	sub.cwd, sub.rules = p.Request.Context.Cwd, p.Rules
 	out := agent.Outcome{Err: errors.New("cancelled before it began")}
 	sub.work = func(ctx context.Context, sub *turn) agent.Outcome {
 		out = sub.converse(ctx, p.Role, p.Request)
@@ -92,24 +90,26 @@ func (t *turn) inherited() (rules []wire.Rule) {
 			rules[i].Subject = wire.OSString(t.s.id)
 		}
 	}
-	return rules
+	return append(rules, t.rules...)
 }
 
-// Agents serves an AgentsRequest.
-func (c *Client) Agents(ctx context.Context, r *wire.AgentsRequest) (*wire.AgentsReply, error) {
+// Agents serves an AgentsRequest. AgentsReply answers.
+func (c *Client) Agents(ctx context.Context, r *wire.AgentsRequest) error {
 	if r.Op != "list" && r.Op != "show" {
 		if err := c.person(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer c.hub.release(s)
-	reply, err := c.hub.crew.Serve(host{session: s}, &s.kept.Agents, r, c.who())
+	err = c.aside(r.RequestID, func(ctx context.Context) (wire.Message, error) {
+		defer c.hub.release(s)
+		return c.hub.crew.Serve(ctx, host{session: s}, &s.kept.Agents, r, c.who())
+	})
 	if err != nil {
-		err = invalid("%v", err)
+		c.hub.release(s)
 	}
-	return reply, err
+	return err
 }

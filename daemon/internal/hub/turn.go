@@ -30,6 +30,7 @@ type turn struct {
 	bare    func(ctx context.Context) // in place of work: what has its own events, and is no turn to the client
 	parent  *session                  // of an agent in the background: the session that started it, held
 	cwd     wire.OSString             // of such an agent: where its private shells start
+	rules   []wire.Rule               // of such an agent
 	foreign *foreign                  // works for an agent of another program; nil: for one of ours, or a person
 
 	ctx    context.Context // ends when the turn is cancelled, also while it waits

@@ -2,10 +2,12 @@ package server_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider/scripted"
 	"sublet/wire"
 )
@@ -172,5 +174,48 @@ func TestAgentAskedFurther(t *testing.T) {
 	}
 	if !has(p, func(m *wire.CommandResult) bool { return strings.Contains(string(m.Output), "## explorer-1\nbelow") }) {
 		t.Errorf("it was not asked further\n%s", p.story())
+	}
+}
+
+// An agent whose role has a working tree changes nothing in the project until its changes are merged, from the window.
+func TestAgentInAWorkingTree(t *testing.T) {
+	r := newRig(t,
+		scripted.Script{Match: "^go", Steps: []scripted.Step{task("engineer", "make it", false), {Text: "see"}}},
+		scripted.Script{Match: "^make", Steps: []scripted.Step{step("write", map[string]any{"path": "made", "content": "x\n"}), {Text: "made"}}},
+	)
+	repo := filepath.Join(r.dir, "proj")
+	for _, args := range [][]string{{"init", "-q", repo}, {"-C", repo, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"}} {
+		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	r.set(func(c *config.Config) { c.Agents = map[string]config.Agent{"engineer": {Worktree: true}} })
+	p := r.dial(withoutShell, r.there, func(env *wire.EnvSnapshot) { env.Cwd = wire.OSString(repo) })
+	made := filepath.Join(repo, "made")
+	for _, c := range []struct {
+		op, name string
+		there    bool
+	}{{"drop", "engineer-1", false}, {"merge", "engineer-2", true}} {
+		if got := string(p.result(p.ask("go"), "task").Output); !strings.Contains(got, "/agents merge "+c.name+", or drop]\ndiff --git") || !strings.Contains(got, "+x") {
+			t.Fatalf("reported %q", got)
+		}
+		if _, err := os.Stat(made); err == nil {
+			t.Error("it is in the project before it was merged")
+		}
+		if got := p.agents(&wire.AgentsRequest{Op: "show", Name: c.name}).Text; strings.Count(got, "diff --git") != 1 {
+			t.Errorf("shown: %q", got)
+		}
+		a := p.agents(&wire.AgentsRequest{Op: c.op, Name: c.name}).Agents[0]
+		if _, err := os.Stat(string(a.Worktree)); err == nil {
+			t.Errorf("%s: the working tree is still there", c.op)
+		}
+		if _, err := os.Stat(made); (err == nil) != c.there {
+			t.Errorf("%s: in the project: %v, want %v", c.op, err == nil, c.there)
+		}
+	}
+	again := &wire.AgentsRequest{RequestID: requestID(), Op: "merge", Name: "engineer-2"}
+	p.send(again)
+	if got := p.refused(again.RequestID); !strings.Contains(got.Message, "has no working tree") {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -63,8 +63,7 @@ func (c *conn) request(ctx context.Context, m wire.Message) {
 	case *wire.JobRequest:
 		c.done(m.RequestID, c.client.Job(m))
 	case *wire.AgentsRequest:
-		reply, err := c.client.Agents(ctx, m)
-		c.reply(m.RequestID, reply, err)
+		c.done(m.RequestID, c.client.Agents(ctx, m))
 	case *wire.ShutdownRequest:
 		reply, stop, err := c.client.Shutdown(m)
 		if c.reply(m.RequestID, reply, err) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +43,9 @@ func (f *Folders) Of(dir string) (trusted, decided bool) {
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
 		if trusted, decided = f.trusted[at]; decided {
 			return trusted, true
+		}
+		if strings.HasSuffix(filepath.Dir(at), "/.sublet/worktrees") {
+			continue // an agent's working tree belongs to its repository
 		}
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil || at == filepath.Dir(at) {
 			return false, false

@@ -1,7 +1,7 @@
 // Package worktree answers two questions about a git working tree: whether a file is in version control exactly as it is on
-// disk, so that it could be restored, and the status of the whole tree. It asks the git program in a way that runs nothing of
-// the repository: no hooks, filters, file system monitor or pager. It is a leaf; what an answer means for a command is left
-// to package risk.
+// disk, so that it could be restored, and the status of the whole tree. And it makes further working trees of a repository,
+// in which agents work. It asks the git program in a way that runs nothing of the repository: no hooks, filters, file system
+// monitor or pager. It is a leaf; what an answer means for a command is left to package risk.
 package worktree
 
 import (
@@ -180,10 +180,15 @@ func list(ctx context.Context, root string) (map[string]stamp, error) {
 	return parse(text)
 }
 
-// run runs git in root and returns at most maxList bytes of its output. It disables hooks, the file system monitor and the
-// pager, and ignores the settings of the user, the system and the environment. args must be a command that does not compare
-// contents, since that runs filters.
+// run runs git in root and returns at most maxList bytes of its output. args must be a command that does not compare contents,
+// since that runs filters.
 func run(ctx context.Context, root string, args ...string) ([]byte, error) {
+	return runFor(ctx, askBound, nil, root, args...)
+}
+
+// runFor runs git in root for at most bound and returns at most maxList bytes of its output. It disables hooks, the file system
+// monitor and the pager, and ignores the settings of the user, the system and the environment.
+func runFor(ctx context.Context, bound time.Duration, input []byte, root string, args ...string) ([]byte, error) {
 	program, err := exec.LookPath("git")
 	if err != nil {
 		return nil, err
@@ -194,7 +199,7 @@ func run(ctx context.Context, root string, args ...string) ([]byte, error) {
 	if strings.HasPrefix(program, strings.TrimSuffix(root, "/")+"/") {
 		return nil, fmt.Errorf("%s is the repository's own", program)
 	}
-	ctx, cancel := context.WithTimeout(ctx, askBound)
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false", "-C", root,
@@ -203,7 +208,8 @@ func run(ctx context.Context, root string, args ...string) ([]byte, error) {
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_CEILING_DIRECTORIES=" + filepath.Dir(root),
 	}
-	cmd.WaitDelay = time.Second
+	var said bytes.Buffer
+	cmd.WaitDelay, cmd.Stdin, cmd.Stderr = time.Second, bytes.NewReader(input), &said
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -219,6 +225,9 @@ func run(ctx context.Context, root string, args ...string) ([]byte, error) {
 		cancel()
 	}
 	if err := errors.Join(err, cmd.Wait()); err != nil {
+		if why := strings.TrimSpace(said.String()); why != "" {
+			err = fmt.Errorf("%w: %s", err, why)
+		}
 		return nil, err
 	}
 	return text, nil

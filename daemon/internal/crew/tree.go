@@ -1,0 +1,89 @@
+package crew
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/project"
+	"sublet/daemon/internal/worktree"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// diffMost bounds the changes in a report, in bytes. All of them can be shown.
+const diffMost = 48 << 10
+
+// plant gives an agent a working tree of its own.
+func (a *Agent) plant() error {
+	own := string(a.SessionID)
+	tree, err := worktree.Add(context.Background(), project.Root(a.Cwd), a.Name+"-"+own[max(0, len(own)-8):])
+	if err != nil {
+		return fmt.Errorf("the role %s works in a working tree of its own: %w", a.Role, err)
+	}
+	a.Tree, a.Worktree = &tree, wire.OSString(tree.Path)
+	return nil
+}
+
+// place returns where an agent works, what it is told of that, and the rules that hold there.
+func (a Agent) place() (cwd, told string, rules []wire.Rule) {
+	if a.Tree == nil {
+		return a.Cwd, "", nil
+	}
+	cwd = a.Tree.Path
+	if below, err := filepath.Rel(a.Tree.Repo, a.Cwd); err == nil && filepath.IsLocal(below) {
+		cwd = filepath.Join(cwd, below)
+	}
+	return cwd, "You work in a git working tree of your own, " + a.Tree.Path + ", at the last commit. Change files only there, and do not " +
+		"commit: the user is shown what you changed, and merges it.", []wire.Rule{{
+		ID: wire.RuleID(wire.NewID()), Decision: string(policy.Allow), Pattern: "reach: project", Scope: policy.ScopeProject,
+		Subject: wire.OSString(a.Tree.Path), Source: "user",
+	}}
+}
+
+// changes is the part of a report about the agent's working tree.
+func (a Agent) changes(most int) string {
+	if a.Tree == nil {
+		return ""
+	}
+	diff, err := a.Tree.Diff(context.Background())
+	if err != nil {
+		return "\n\n[its working tree: " + err.Error() + "]"
+	}
+	text, more := visible.Cut(string(diff), most), ""
+	if len(text) < len(diff) {
+		more = fmt.Sprintf("\n[… %d bytes more: /agents show %s]", len(diff)-len(text), a.Name)
+	}
+	return "\n\n[from its working tree; it is not in the project until the user merges it: /agents merge " + a.Name + ", or drop]\n" + text + more
+}
+
+// fell merges or drops what an agent has changed in its working tree, which then is gone.
+func (m *Manager) fell(ctx context.Context, a Agent, merge bool) error {
+	switch {
+	case a.Tree == nil:
+		return fmt.Errorf("%s has no working tree of its own", a.Name)
+	case a.State == wire.AgentRunning:
+		return errWorks(a.Name)
+	case merge:
+		if err := a.Tree.Merge(ctx); err != nil {
+			return err
+		}
+	}
+	err := a.Tree.Remove()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.agents[key{a.Session, a.Name}]
+	e.Tree, e.Worktree = nil, ""
+	return errors.Join(err, m.saveLocked(e))
+}
+
+// both joins two paragraphs, of which one may be empty.
+func both(a, b string) string {
+	if a == "" || b == "" {
+		return cmp.Or(a, b)
+	}
+	return a + "\n\n" + b
+}

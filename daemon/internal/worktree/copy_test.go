@@ -1,0 +1,92 @@
+package worktree
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What is changed in a copy is not in the user's tree until it is merged: all of it or nothing, and nothing of the repository
+// runs, also not where the copy names another repository.
+func TestCopy(t *testing.T) {
+	ctx, repo := t.Context(), repository(t)
+	write(t, filepath.Join(repo, "a"), "one\n")
+	git(t, repo, "add", "a")
+	git(t, repo, "commit", "-qm", "a")
+	c, err := Add(ctx, repo, "engineer-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := asked(t, repo, "status", "--porcelain"); out != "?? loose.txt\n" {
+		t.Errorf("the user's tree shows %q", out)
+	}
+	if _, err := c.Diff(ctx); !errors.Is(err, ErrUnchanged) {
+		t.Errorf("got %v", err)
+	}
+	write(t, filepath.Join(c.Path, "a"), "two\n")
+	write(t, filepath.Join(c.Path, "new"), "\x00binary")
+	evil, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
+	git(t, evil, "init", "-q")
+	git(t, evil, "config", "filter.x.clean", "touch "+ran)
+	write(t, filepath.Join(c.Path, ".git"), "gitdir: "+filepath.Join(evil, ".git")+"\n")
+	write(t, filepath.Join(c.Path, ".gitattributes"), "* filter=x\n")
+	diff, err := c.Diff(ctx)
+	if text := string(diff); err != nil || !strings.Contains(text, "-one\n+two\n") || !strings.Contains(text, "b/new") {
+		t.Errorf("got %s, %v", diff, err)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a filter ran")
+	}
+	write(t, filepath.Join(repo, "a"), "three\n")
+	if err := c.Merge(ctx); err == nil || !strings.Contains(err.Error(), "a") {
+		t.Errorf("what does not fit: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(repo, "new")); err == nil {
+		t.Error("half of it was merged")
+	}
+	write(t, filepath.Join(repo, "a"), "one\n")
+	if err := c.Merge(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a": "two\n", "new": "\x00binary"} {
+		if got, err := os.ReadFile(filepath.Join(repo, name)); err != nil || string(got) != want {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+	if err := c.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if out := asked(t, repo, "worktree", "list"); strings.Contains(out, "engineer-1") {
+		t.Errorf("git still knows it: %s", out)
+	}
+}
+
+func TestNoCopy(t *testing.T) {
+	ctx, repo := t.Context(), repository(t)
+	if _, err := Add(ctx, t.TempDir(), "x"); err == nil {
+		t.Error("of a folder without git")
+	}
+	git(t, repo, "commit", "-q", "--allow-empty", "-m", "first")
+	git(t, repo, "config", "filter.x.smudge", "cat")
+	if _, err := Add(ctx, repo, "x"); err == nil || !strings.Contains(err.Error(), "filters") {
+		t.Errorf("with filters: %v", err)
+	}
+	git(t, repo, "config", "--remove-section", "filter.x")
+	if err := os.Symlink(t.TempDir(), filepath.Join(repo, ".sublet")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Add(ctx, repo, "x"); err == nil || !strings.Contains(err.Error(), "leads out") {
+		t.Errorf("through a link: %v", err)
+	}
+}
+
+func asked(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	out, err := run(t.Context(), dir, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
