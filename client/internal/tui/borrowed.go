@@ -27,7 +27,7 @@ type lease struct {
 	lender.Lending
 	queue  wire.ShellQueueChanged // who waits behind whom Lending names, as the daemon last said
 	back   bool                   // the user took the shell back from the command that runs
-	ahead  string                 // what the user typed for the shell while a borrowed command has it
+	ahead  line.Line              // what the user typed for the shell while a borrowed command has it
 	broken string                 // why it cannot be lent, as last printed
 	hand   *handover
 	drawn  []chan struct{} // to be closed when what was printed so far is on the screen
@@ -60,9 +60,7 @@ func (m *model) shellKey(k, text string) (pass bool) {
 		m.offer()
 		text = "\n"
 	case k == "backspace":
-		e := line.Line{Text: m.ahead, Pos: len(m.ahead)}
-		e.Key(k)
-		m.ahead = e.Text
+		m.ahead.Key(k)
 	}
 	m.typedAhead(text)
 	return true
@@ -70,8 +68,9 @@ func (m *model) shellKey(k, text string) (pass bool) {
 
 // typedAhead keeps what the user typed for the shell, to be seen.
 func (m *model) typedAhead(text string) {
-	if m.ahead += text; len(m.ahead) > maxTyped {
-		m.ahead = strings.ToValidUTF8(m.ahead[len(m.ahead)-maxTyped:], "")
+	m.ahead.Insert(text)
+	if t := m.ahead.Text; len(t) > maxTyped {
+		m.ahead.Set(strings.ToValidUTF8(t[len(t)-maxTyped:], ""))
 	}
 }
 

@@ -48,10 +48,10 @@ func (m *model) below(room int) (lines []string, row, col int) {
 		text, prompt = &line.Line{Text: m.own.insert, Pos: len(m.own.insert)}, m.th.Dim.Render("$ ")
 		after = cells.Wrap(m.th.Dim.Render("ending that command: your line runs when it has ended"), m.w)
 	case !m.own.ai: // what the shell gets when it is free
-		if m.ahead == "" && len(m.hint) == 0 {
+		if m.ahead.Empty() && len(m.hint) == 0 {
 			return []string{""}, 0, 0
 		}
-		text, prompt = &line.Line{Text: m.ahead, Pos: len(m.ahead)}, m.th.Dim.Render("typed for your shell: ")
+		text, prompt = &m.ahead, m.th.Dim.Render("typed for your shell: ")
 	default:
 		mark := ">"
 		if m.own.once {

@@ -9,6 +9,7 @@ import (
 	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/card"
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/line"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -82,7 +83,7 @@ func (x *executions) open() *execution {
 func (m *model) onLeased(event any) {
 	switch e := event.(type) {
 	case lender.LeasedStarted:
-		m.own.leased, m.back, m.ahead = true, false, ""
+		m.own.leased, m.back, m.ahead = true, false, line.Line{}
 		m.flushText("") // what was said before comes first
 		c := m.card(e.ExecutionID, e.Agent, "bash")
 		c.Command, c.Leased, c.Shell, c.Started, c.turn, c.Reach = e.Command, true, m.Name, m.now(), e.TurnID, e.Reach
@@ -111,7 +112,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 	if !m.own.ai || m.again.what == "enter" {
 		m.hint = nil
 	}
-	m.ahead, m.again = "", again{}
+	m.ahead, m.again = line.Line{}, again{}
 	c.shellSaid, c.Taken = true, m.back
 	c.Exit, c.Signal, c.Took = e.Result.ExitCode, e.Result.Signal, e.Result.Duration
 	c.Output, c.Cut, c.Spool = e.Result.Output, e.Result.Truncated, e.Result.SpoolPath // the daemon's has notes for the model

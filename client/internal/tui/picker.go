@@ -19,19 +19,19 @@ import (
 type picker struct {
 	title  string
 	all    []wire.SessionInfo
-	filter string
+	filter line.Line
 	chosen int
 	top    int
 	now    time.Time
 }
 
 func (p *picker) shown() []wire.SessionInfo {
-	if p.filter == "" {
+	if p.filter.Empty() {
 		return p.all
 	}
 	var out []wire.SessionInfo
 	for _, s := range p.all {
-		if strings.Contains(strings.ToLower(s.Name+" "+s.Title+" "+string(s.Cwd)+" "+string(s.ID)), strings.ToLower(p.filter)) {
+		if strings.Contains(strings.ToLower(s.Name+" "+s.Title+" "+string(s.Cwd)+" "+string(s.ID)), strings.ToLower(p.filter.Text)) {
 			out = append(out, s)
 		}
 	}
@@ -39,13 +39,13 @@ func (p *picker) shown() []wire.SessionInfo {
 }
 
 func (p *picker) typed(text string) {
-	p.filter += text
+	p.filter.Insert(text)
 	p.chosen, p.top = 0, 0
 }
 
 // Render draws the list in at most height lines; the cursor stands behind the filter.
 func (p *picker) Render(th *style.Theme, width, height int) (lines []string, row, col int) {
-	head := th.Bold.Render(p.title) + " " + visible.Line(p.filter)
+	head := th.Bold.Render(p.title) + " " + visible.Line(p.filter.Text)
 	lines = append(lines, cells.Fit(head, width))
 	list := p.shown()
 	room := max(1, min(height-2, 12))
@@ -114,9 +114,8 @@ func (m *model) pickerKey(k, text string) {
 	case "esc", "ctrl+g":
 		m.picker = nil
 	case "backspace", "ctrl+h":
-		e := line.Line{Text: p.filter, Pos: len(p.filter)}
-		e.Key("backspace")
-		p.filter, p.chosen, p.top = e.Text, 0, 0
+		p.filter.Key(k)
+		p.chosen, p.top = 0, 0
 	case "enter":
 		if n > 0 {
 			s := p.shown()[p.chosen]
