@@ -77,6 +77,7 @@ var groups = []group{
 	{"H", false, true, heldRows},
 	{"J", false, true, serveRows},
 	{"G", false, true, searchRows},
+	{"Q", false, true, storedRows},
 }
 
 func main() {

@@ -246,7 +246,10 @@ type Search struct {
 	Limit   int
 }
 
-// Search returns the events that q is about, best match first.
+// maxRanked bounds the matches of a search that are ranked: the newest. It takes some microseconds for each.
+const maxRanked = 2000
+
+// Search returns the events that q is about, of the newest maxRanked the best match first.
 func (s *Store) Search(ctx context.Context, q Search) ([]wire.SearchHit, error) {
 	words := strings.Fields(q.Query)
 	if len(words) == 0 {
@@ -255,22 +258,33 @@ func (s *Store) Search(ctx context.Context, q Search) ([]wire.SearchHit, error) 
 	for i, w := range words {
 		words[i] = `"` + strings.ReplaceAll(w, `"`, `""`) + `"`
 	}
-	rows, err := s.db.QueryContext(ctx,
-		`SELECT session_id, seq, at, snippet(texts, 3, '', '', '…', 16) FROM texts WHERE texts MATCH ?1 AND at >= ?2 AND
-			(?3 = '' OR session_id IN (SELECT id FROM sessions WHERE cwd = CAST(?3 AS BLOB) OR substr(cwd, 1, length(CAST(?4 AS BLOB))) = CAST(?4 AS BLOB)))
-			ORDER BY rank LIMIT ?5`,
-		strings.Join(words, " "), q.SinceMS, q.Project, strings.TrimSuffix(q.Project, "/")+"/", q.Limit)
+	match, project, mine, filter := strings.Join(words, " "), strings.TrimSuffix(q.Project, "/"), "", " AND rowid >= ?5"
+	if q.Project != "" || q.SinceMS > 0 { // by the rows of sessions first: for a column of texts a match is read as a whole
+		mine = `WITH mine AS MATERIALIZED (SELECT row FROM text_rows WHERE session_id IN (SELECT id FROM sessions WHERE updated_at >= ?2 AND
+			(?3 = '' OR cwd = CAST(?3 AS BLOB) OR substr(cwd, 1, length(CAST(?4 AS BLOB))) = CAST(?4 AS BLOB)))) `
+		filter = " AND rowid >= max(?5, (SELECT coalesce(min(row), 0) FROM mine)) AND +rowid IN mine" // fts5 uses one bound only
+	}
+	args := []any{match, q.SinceMS, project, project + "/"}
+	var oldest int64 // the row of the last match that is ranked; 0: there are fewer
+	err := s.db.QueryRowContext(ctx, mine+"SELECT rowid FROM texts WHERE texts MATCH ?1"+filter+" ORDER BY rowid DESC LIMIT 1 OFFSET ?6", append(args, 0, maxRanked-1)...).Scan(&oldest)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, s.fault(fmt.Errorf("search: %w", err))
+	}
+	rows, err := s.db.QueryContext(ctx, mine+`SELECT session_id, seq, at, snippet(texts, 3, '', '', '…', 16) FROM texts
+		WHERE texts MATCH ?1`+filter+` ORDER BY rank`, append(args, oldest)...)
 	if err != nil {
 		return nil, s.fault(fmt.Errorf("search: %w", err))
 	}
 	defer rows.Close()
 	var hits []wire.SearchHit
-	for rows.Next() {
+	for len(hits) < q.Limit && rows.Next() {
 		var h wire.SearchHit
 		if err := rows.Scan(&h.SessionID, &h.Seq, &h.AtMS, &h.Snippet); err != nil {
 			return nil, s.fault(fmt.Errorf("search: %w", err))
 		}
-		hits = append(hits, h)
+		if h.AtMS >= q.SinceMS {
+			hits = append(hits, h)
+		}
 	}
 	return hits, rows.Err()
 }

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -125,5 +127,32 @@ func BenchmarkDeleteBesideOthers(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Of very many matches the newest are ranked; those of one project are looked for among all.
+func TestSearchForACommonWord(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "sublet.db"))
+	old := wire.SessionInfo{ID: "old", Cwd: "/old", CreatedAtMS: 1, UpdatedAtMS: 1}
+	if err := s.CreateSession(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	many := newSession(t, s, "many", 2)
+	err := s.tx(t.Context(), func(tx *sql.Tx) error {
+		err := index(t.Context(), tx, &wire.Event{SessionID: old.ID, Seq: 1, AtMS: 1}, "zebra")
+		for i := range int64(maxRanked) {
+			err = errors.Join(err, index(t.Context(), tx, &wire.Event{SessionID: many, Seq: i + 1, AtMS: 2}, "a zebra in the grass"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for q, want := range map[Search]wire.SessionID{{}: many, {Project: "/old"}: old.ID, {SinceMS: 2}: many, {Project: "/old", SinceMS: 2}: ""} {
+		q.Query, q.Limit = "zebra", 10
+		hits, err := s.Search(t.Context(), q)
+		if err != nil || want == "" && len(hits) > 0 || want != "" && (len(hits) == 0 || hits[0].SessionID != want) || want == many && len(hits) != 10 {
+			t.Errorf("%+v: got %+v, %v, want those of %q", q, hits, err, want)
+		}
 	}
 }
