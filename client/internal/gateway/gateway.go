@@ -75,12 +75,9 @@ type Place struct {
 func (d *Daemon) snapshot(o Options) *wire.EnvSnapshot {
 	s := &wire.EnvSnapshot{
 		Client: wire.ClientInfo{Name: o.Name, Version: d.Version},
-		Cwd:    wire.OSString(o.Place.Cwd), Env: o.Place.Env, Term: o.Place.Term,
+		Cwd:    wire.OSString(cmp.Or(o.Place.Cwd, d.Cwd)), Env: o.Place.Env, Term: o.Place.Term,
 		Credentials: d.Credentials, Capabilities: []string{}, Leases: []wire.HeldLease{},
 		MCPServers: o.MCPServers,
-	}
-	if s.Cwd == "" {
-		s.Cwd = wire.OSString(d.Cwd)
 	}
 	if s.Env == nil {
 		s.Env = d.Env

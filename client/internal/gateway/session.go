@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,7 +174,7 @@ func (s *Session) handle(number int, m wire.Message) {
 		return
 	}
 	e, event := m.(wire.EventMessage)
-	if event && s.size+n > s.inboxBound() && s.size > 0 && e.Meta().Seq > 0 {
+	if event && s.size+n > cmp.Or(s.d.Inbox, inboxBound) && s.size > 0 && e.Meta().Seq > 0 {
 		s.pauseLocked()
 		return
 	}
@@ -201,13 +202,6 @@ func (s *Session) takenLocked(e wire.EventMessage) bool {
 func (s *Session) askedLocked(e wire.EventMessage) bool {
 	q, ok := e.(*wire.ConfirmationRequest)
 	return ok && q.SessionID == s.id && q.Seq <= s.seq
-}
-
-func (s *Session) inboxBound() int {
-	if s.d.Inbox > 0 {
-		return s.d.Inbox
-	}
-	return inboxBound
 }
 
 func (s *Session) pushLocked(m wire.Message) {

@@ -64,7 +64,7 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	conn := sdk.NewAgentSideConnection(a, g, inR)
 	conn.SetLogger(log)
-	a.start(conn)
+	a.conn = conn
 	over := make(chan struct{})
 	go func() { // a blocked read of a pipe cannot be taken back: it ends with the process
 		defer close(over)

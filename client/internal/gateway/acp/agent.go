@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,8 +40,6 @@ var (
 	_ sdk.Agent       = (*agent)(nil)
 	_ sdk.AgentLoader = (*agent)(nil)
 )
-
-func (a *agent) start(conn *sdk.AgentSideConnection) { a.conn = conn }
 
 // Initialize settles the version: ours, whatever the editor has; one that cannot speak it leaves.
 func (a *agent) Initialize(_ context.Context, p sdk.InitializeRequest) (sdk.InitializeResponse, error) {
@@ -228,22 +228,13 @@ func (a *agent) SetSessionMode(ctx context.Context, p sdk.SetSessionModeRequest)
 	return sdk.SetSessionModeResponse{}, nil
 }
 
-func (a *agent) all() []*session {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	list := make([]*session, 0, len(a.sessions))
-	for _, s := range a.sessions {
-		list = append(list, s)
-	}
-	return list
-}
-
 // close ends every session and waits for their goroutines.
 func (a *agent) close() {
 	a.mu.Lock()
 	a.closed = true
+	sessions := slices.Collect(maps.Values(a.sessions))
 	a.mu.Unlock()
-	for _, s := range a.all() {
+	for _, s := range sessions {
 		s.gs.Close()
 	}
 	a.work.Wait()

@@ -76,10 +76,6 @@ func Serve(ctx context.Context, o Options) error {
 	if o.Ready != nil {
 		o.Ready()
 	}
-	return s.accept(ctx, ln)
-}
-
-func (s *server) accept(ctx context.Context, ln net.Listener) error {
 	var conns sync.WaitGroup
 	defer conns.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -143,11 +144,11 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn, conns *sync.WaitGro
 		s.log.Warn("connection refused: not from this machine, and there is no token", "peer", nc.RemoteAddr())
 		return false
 	}
-	in := newSniffer(nc)
-	switch in.kind() {
+	r := bufio.NewReaderSize(nc, sniffSize)
+	switch sniff(nc, r) {
 	case speaksHTTP:
 		conns.Add(1)
-		web.give(&sniffed{Conn: nc, r: in.r, closed: func() {
+		web.give(&sniffed{Conn: nc, r: r, closed: func() {
 			s.forget(nc)
 			conns.Done()
 		}})
@@ -158,7 +159,7 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn, conns *sync.WaitGro
 	case speaksNothing:
 		return false
 	}
-	s.serve(ctx, newRaw(nc, in.r, s.o.MaxMessage), s.o.Token == "")
+	s.serve(ctx, newRaw(nc, r, s.o.MaxMessage), s.o.Token == "")
 	return false
 }
 

@@ -27,24 +27,17 @@ var httpLine = gateway.Pattern(`(?i)\sHTTP/[0-9.]+\s*$`)
 
 const tooLong = "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
-type sniffer struct {
-	nc net.Conn
-	r  *bufio.Reader
-}
-
-func newSniffer(nc net.Conn) *sniffer { return &sniffer{nc, bufio.NewReaderSize(nc, sniffSize)} }
-
-// kind waits without a bound for the first byte that is not white space. A line that could be HTTP must then be complete within
-// helloBound. It consumes only white space.
-func (s *sniffer) kind() int {
+// sniff returns the protocol of a peer. It waits without a bound for the first byte that is not white space. A line that could be
+// HTTP must then be complete within helloBound. It consumes only white space. r holds sniffSize.
+func sniff(nc net.Conn, r *bufio.Reader) int {
 	for {
-		first, err := s.r.Peek(1)
+		first, err := r.Peek(1)
 		if err != nil {
 			return speaksNothing
 		}
 		switch first[0] {
 		case ' ', '\t', '\r', '\n':
-			if _, err := s.r.Discard(1); err != nil {
+			if _, err := r.Discard(1); err != nil {
 				return speaksNothing
 			}
 			continue
@@ -55,15 +48,15 @@ func (s *sniffer) kind() int {
 		}
 		break
 	}
-	_ = s.nc.SetReadDeadline(time.Now().Add(helloBound))
-	defer s.nc.SetReadDeadline(time.Time{})
-	for n := 1; ; n = s.r.Buffered() + 1 {
+	_ = nc.SetReadDeadline(time.Now().Add(helloBound))
+	defer nc.SetReadDeadline(time.Time{})
+	for n := 1; ; n = r.Buffered() + 1 {
 		if n > sniffSize { // what follows must not be parsed as messages
-			_, _ = s.nc.Write([]byte(tooLong)) // the peer may have left
+			_, _ = nc.Write([]byte(tooLong)) // the peer may have left
 			return speaksNothing
 		}
-		_, err := s.r.Peek(n)
-		head, _ := s.r.Peek(s.r.Buffered())
+		_, err := r.Peek(n)
+		head, _ := r.Peek(r.Buffered())
 		if l, _, whole := bytes.Cut(head, []byte("\n")); whole || err != nil {
 			if httpLine().Match(l) {
 				return speaksHTTP

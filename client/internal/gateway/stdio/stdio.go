@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,7 +79,10 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	closed := s.out.CloseWithin(ctx.Done(), closeBound)
 	cancel(gateway.ErrClosed)
-	for _, t := range s.conversations() {
+	s.mu.Lock()
+	talks := slices.Collect(maps.Values(s.talks))
+	s.mu.Unlock()
+	for _, t := range talks {
 		t.session.Close()
 	}
 	s.work.Wait()
@@ -103,16 +108,6 @@ func (s *server) serve(ctx context.Context) error {
 		s.log.Warn("a request did not end in time")
 	}
 	return err
-}
-
-func (s *server) conversations() []*conversation {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := make([]*conversation, 0, len(s.talks))
-	for _, t := range s.talks {
-		list = append(list, t)
-	}
-	return list
 }
 
 // message is a response. Its fields are in the order of the document.
