@@ -21,8 +21,14 @@ type Turns struct {
 	ended []string // ids of the last that ended
 }
 
-// endedMost is how many ids of turns that ended are remembered.
-const endedMost = 1024
+// rememberMost is how many ids are remembered of a client.
+const rememberMost = 4096
+
+// Remember returns list with id appended, without the oldest of too many.
+func Remember[T any](list []T, id T) []T {
+	list = append(list, id)
+	return list[max(0, len(list)-rememberMost):]
+}
 
 // A Turn is one request of a client, from Begin to the delivery of its end. The fields before Done are set by the dialect.
 type Turn struct {
@@ -97,9 +103,7 @@ func (t *Turn) Abandon() {
 func (l *Turns) remove(t *Turn) {
 	l.mu.Lock()
 	l.open = slices.DeleteFunc(l.open, func(o *Turn) bool { return o == t })
-	if l.ended = append(l.ended, t.ID); len(l.ended) > endedMost {
-		l.ended = l.ended[1:]
-	}
+	l.ended = Remember(l.ended, t.ID)
 	l.mu.Unlock()
 	if len(t.Files) > 0 {
 		l.Handed.Remove(t.Files...)

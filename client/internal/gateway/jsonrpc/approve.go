@@ -76,7 +76,7 @@ func (c *conn) take(id wire.ExecutionID) *question {
 		return nil
 	}
 	q.closed = true
-	c.answered = remembered(c.answered, id)
+	c.answered = gateway.Remember(c.answered, id)
 	return q
 }
 
@@ -103,7 +103,7 @@ func (c *conn) resolved(m *wire.ConfirmationResolved) {
 			q.timer.Stop()
 			delete(c.asked, id)
 			if !q.closed {
-				c.answered = remembered(c.answered, id)
+				c.answered = gateway.Remember(c.answered, id)
 			}
 		}
 	}

@@ -201,11 +201,3 @@ var longTitles = map[int]string{
 	codeModel: "LLM inference failed", codeTool: "Tool execution failed", codeTimeout: "Operation timed out",
 	codeCancelled: "Operation was cancelled", codePermission: "Operation not permitted",
 }
-
-// remembered returns list with id appended, bounded. The ids distinguish what has ended from what never existed.
-func remembered[T any](list []T, id T) []T {
-	if list = append(list, id); len(list) > 1024 {
-		list = list[1:]
-	}
-	return list
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"sublet/client/internal/gateway"
@@ -11,9 +12,8 @@ import (
 )
 
 const (
-	maxIDs     = 4096 // ids remembered to refuse repeats (E22)
-	maxStreams = 16   // streams open at once on one connection
-	maxLinks   = 8    // sessions a connection stays attached to, so that their shells live on
+	maxStreams = 16 // streams open at once on one connection
+	maxLinks   = 8  // sessions a connection stays attached to, so that their shells live on
 )
 
 // conn is one client. Its reader begins requests in order; each continues in a goroutine of its own, which the conn owns.
@@ -30,8 +30,7 @@ type conn struct {
 	authorized bool
 	s4         bool // the dialect spoken last
 	rate       gateway.Rate
-	ids        map[string]bool
-	order      []string
+	ids        []string // the last, to refuse repeats (E22)
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -40,7 +39,7 @@ type conn struct {
 }
 
 func newConn(ctx context.Context, s *Server, t transport, authorized bool) *conn {
-	c := &conn{s: s, t: t, authorized: authorized, ids: map[string]bool{}, turns: gateway.Turns{Handed: &s.handed}}
+	c := &conn{s: s, t: t, authorized: authorized, turns: gateway.Turns{Handed: &s.handed}}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	c.out = gateway.NewWriter(t)
 	return c
@@ -110,14 +109,10 @@ func (c *conn) check(r *request) *problem {
 	if r.id == "" {
 		return nil
 	}
-	if c.ids[r.id] {
+	if slices.Contains(c.ids, r.id) {
 		return invalid("id %q was used before on this connection", r.id).with("field", "id")
 	}
-	c.ids[r.id] = true
-	if c.order = append(c.order, r.id); len(c.order) > maxIDs {
-		delete(c.ids, c.order[0])
-		c.order = c.order[1:]
-	}
+	c.ids = gateway.Remember(c.ids, r.id)
 	return nil
 }
 
