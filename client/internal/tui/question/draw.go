@@ -172,16 +172,17 @@ func (q *Question) foot(th *style.Theme, width, height int, armed bool) (lines [
 	return lines, row, col
 }
 
-// grants lists what can be allowed from now on. The chosen one says in full what it covers; the others do in a line where
-// there is room for that, and where there is not even room for all of them, those around it are shown.
+// grants lists what can be allowed from now on, each by what it covers: the chosen one in full, the others in a line, with
+// its rule below where there is room for that. Where there is not even room for all of them, those around it are shown.
 func (q *Question) grants(th *style.Theme, width, height int) (lines []string, row, col int) {
 	offers, from, room := q.Grants, 0, height-2
-	covers := cells.Wrap(visible.Line(offers[q.choice].Covers), width-3)
+	label := func(g wire.Grant) string { return visible.Line(g.Scope) + ": " + visible.Line(g.Covers) }
+	covers := cells.Wrap(label(offers[q.choice]), width-2)
 	all := 2*len(offers)-1+len(covers) <= room
 	head := "allow from now on:"
 	if !all {
-		covers = covers[:min(len(covers), max(1, room-min(len(offers), 2)))]
-		if most := max(1, room-len(covers)); len(offers) > most {
+		covers = covers[:min(len(covers), max(1, room-min(len(offers)-1, 1)))]
+		if most := max(1, room-len(covers)+1); len(offers) > most {
 			head = "allow from now on (" + strconv.Itoa(q.choice+1) + " of " + strconv.Itoa(len(offers)) + "):"
 			from = min(max(0, q.choice-most/2), len(offers)-most)
 			offers = offers[from : from+most]
@@ -189,18 +190,20 @@ func (q *Question) grants(th *style.Theme, width, height int) (lines []string, r
 	}
 	lines = append(lines, th.Dim.Render(cells.Fit(head, width)))
 	for i, g := range offers {
-		label := cells.Fit(visible.Line(g.Scope)+": "+visible.Line(g.Rule), width-2)
+		rule := th.Dim.Render("    " + cells.Fit(visible.Line(g.Rule), width-4))
 		switch {
 		case from+i == q.choice:
 			row = len(lines)
-			lines = append(lines, th.Accent.Render("▸ ")+th.Bold.Render(label))
-			for _, l := range covers {
-				lines = append(lines, th.Dim.Render("   "+l))
+			for n, l := range covers {
+				lines = append(lines, []string{th.Accent.Render("▸ "), "  "}[min(n, 1)]+th.Bold.Render(l))
+			}
+			if all {
+				lines = append(lines, rule)
 			}
 		case all:
-			lines = append(lines, "  "+label, th.Dim.Render("   "+cells.Fit(visible.Line(g.Covers), width-3)))
+			lines = append(lines, "  "+cells.Fit(label(g), width-2), rule)
 		default:
-			lines = append(lines, "  "+label)
+			lines = append(lines, "  "+cells.Fit(label(g), width-2))
 		}
 	}
 	return append(lines, th.Dim.Render(cells.Fit("enter allows it · esc goes back", width))), row, 0
