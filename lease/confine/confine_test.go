@@ -77,6 +77,8 @@ func TestDenied(t *testing.T) {
 		{read, "listen tcp 127.0.0.1:0: bind: permission denied\n", []Denial{{"listening on a port", Project}}},
 		{read, "Error: listen EACCES: permission denied 127.0.0.1\n", []Denial{{"listening on a port", Project}}},
 		{read, "bash: kill: (1) - Operation not permitted\n", []Denial{{"a signal to another program", ""}}},
+		{read, "touch: " + strings.Repeat("Ⱥ", 99) + ": Read-only file system\n", []Denial{{"writing /p/sub/" + strings.Repeat("Ⱥ", 99), Project}}}, // longer in lower case
+		{read, "touch: \xff\xff\xff\xff: Read-only file system\n", []Denial{{"writing /p/sub/\xff\xff\xff\xff", Project}}},
 		{project, "sublet-confine: denied: \"example.com:443\"\n", []Denial{{`the host "example.com:443"`, Hosts}}},
 		{read, "cat: /root/x: Permission denied\nall is well\n", nil},
 		{read, strings.Repeat("touch: cannot touch 'x': Read-only file system\n", 9), []Denial{{"writing /p/sub/x", Project}}},

@@ -126,11 +126,11 @@ func protects(project, file string) bool {
 func named(dir, line string, texts []string) string {
 	file := quoted(line)
 	if file == "" {
-		lower, at := strings.ToLower(line), -1
-		for _, t := range texts {
-			at = max(at, strings.Index(lower, t))
+		at := len(line)
+		for at > 0 && !slices.ContainsFunc(texts, func(t string) bool { return at+len(t) <= len(line) && strings.EqualFold(line[at:at+len(t)], t) }) {
+			at--
 		}
-		file = strings.TrimRight(line[:max(at, 0)], ": ")
+		file = strings.TrimRight(line[:at], ": ")
 		file = file[strings.LastIndexAny(file, " :")+1:]
 	}
 	switch {
