@@ -79,6 +79,11 @@ func TestDenied(t *testing.T) {
 		{read, "bash: kill: (1) - Operation not permitted\n", []Denial{{"a signal to another program", ""}}},
 		{read, "touch: " + strings.Repeat("Ⱥ", 99) + ": Read-only file system\n", []Denial{{"writing /p/sub/" + strings.Repeat("Ⱥ", 99), Project}}}, // longer in lower case
 		{read, "touch: \xff\xff\xff\xff: Read-only file system\n", []Denial{{"writing /p/sub/\xff\xff\xff\xff", Project}}},
+		{read, "zsh:kill:1: kill 1 failed: operation not permitted\n", []Denial{{"a signal to another program", ""}}},
+		{read, "pkill: killing pid 1 failed: Operation not permitted\n", []Denial{{"a signal to another program", ""}}},
+		{read, "cat: skills/x.md: No such file or directory\n", nil},
+		{read, "chown: skill: Operation not permitted\n", nil},
+		{read, "cat: kill: Permission denied\n", nil},
 		{project, "sublet-confine: denied: \"example.com:443\"\n", []Denial{{`the host "example.com:443"`, Hosts}}},
 		{read, "cat: /root/x: Permission denied\nall is well\n", nil},
 		{read, strings.Repeat("touch: cannot touch 'x': Read-only file system\n", 9), []Denial{{"writing /p/sub/x", Project}}},

@@ -3,6 +3,7 @@ package confine
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -55,6 +56,9 @@ var (
 	noOthers = []string{"docker daemon", "failed to connect to bus", "socket: operation not permitted", "operation not permitted (socket)", "could not open a connection to your authentication agent"}
 )
 
+// kill matches the name of a program that sends signals, before its error.
+var kill = regexp.MustCompile(`\b(p?kill|killall):`)
+
 // denial returns the denial that one line of output reports; false if it reports none. With seatbelt, each denial is the error
 // EPERM.
 func denial(s Spec, dir, line string, seatbelt bool) (Denial, bool) {
@@ -94,7 +98,7 @@ func denial(s Spec, dir, line string, seatbelt bool) (Denial, bool) {
 				return Denial{What: "reading " + hidden}, true
 			}
 		}
-		if strings.Contains(lower, "kill") {
+		if has(noRight) && kill.MatchString(lower) {
 			return Denial{What: "a signal to another program"}, true
 		}
 		if file := named(dir, line, noRight); seatbelt && has(noRight) && file != "" {
