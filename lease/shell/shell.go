@@ -204,6 +204,18 @@ func (s *Shell) Version() string { return s.version }
 func (s *Shell) Path() string    { return s.path }
 func (s *Shell) Name() string    { return s.d.Name() }
 
+// Foreground returns the foreground process group of the shell's terminal: of the program that runs, or the shell's own. It is 0
+// if there is none.
+func (s *Shell) Foreground() int {
+	s.mu.Lock()
+	p := s.proc
+	s.mu.Unlock()
+	if p == nil {
+		return 0
+	}
+	return p.term.Foreground()
+}
+
 // PID returns the process id of the shell; a restart changes it.
 func (s *Shell) PID() int {
 	s.mu.Lock()

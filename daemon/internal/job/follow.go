@@ -43,6 +43,7 @@ func (m *Manager) follow(j *job) {
 				led = false // other processes of the group may run for hours
 				tick.Reset(groupEvery)
 			case <-tick.C:
+				m.regroup(j)
 			case <-ctx.Done():
 				return
 			}
@@ -324,7 +325,7 @@ func (m *Manager) Kill(session, id, by string) (Info, error) {
 		return Info{}, err
 	}
 	m.mu.Lock()
-	over := j.info.State == Ended
+	over, pgid := j.info.State == Ended, j.info.PID
 	if !over {
 		j.info.Note = "ended by " + by
 	}
@@ -332,7 +333,6 @@ func (m *Manager) Kill(session, id, by string) (Info, error) {
 	if over {
 		return m.Get(session, id)
 	}
-	pgid := j.info.PID
 	send := func(sig syscall.Signal) {
 		if j.held != nil {
 			j.held.Cancel()

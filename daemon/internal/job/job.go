@@ -294,19 +294,42 @@ func (d *Draft) Started() (Info, bool) {
 }
 
 // Held is a command that began in the foreground of a private shell and continues as a job. Its terminal belongs to the
-// daemon, so it ends with the daemon.
+// daemon and is hung up with it; what ignores that is found again by the process group that ran last.
 type Held struct {
 	Done   <-chan struct{} // closed once it has ended, and its exit status was written to shell.JobStatus
 	Cancel func()          // starts to end it, which takes at most 5 s
+	Group  func() int      // the process group that runs; 0 = none
 }
 
-// Adopt records a job that runs already, in a shell with this process id, which appends its output to shell.JobOutput.
-func (d *Draft) Adopt(pid int, h Held) Info {
-	d.info.PID = pid
-	if st, err := procstat.Read(pid); err == nil { // an error means that there is no /proc
-		d.info.Born = st.Start
-	}
+// Adopt records a job that runs already and appends its output to shell.JobOutput.
+func (d *Draft) Adopt(h Held) Info {
+	d.info.lead(h.Group())
 	return d.add(&h)
+}
+
+// lead records the process group that the job runs in, and reports whether it is another one than before.
+func (i *Info) lead(pgid int) bool {
+	if pgid <= 1 || pgid == i.PID {
+		return false
+	}
+	i.PID, i.Born, i.SID = pgid, 0, sessionOf(pgid)
+	if st, err := procstat.Read(pgid); err == nil { // an error means that there is no /proc
+		i.Born = st.Start
+	}
+	return true
+}
+
+// regroup updates the process group of a Held command, whose parts have one each.
+func (m *Manager) regroup(j *job) {
+	if j.held == nil {
+		return
+	}
+	pgid := j.held.Group()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if j.info.State != Ended && j.info.lead(pgid) {
+		m.saveLocked(j)
+	}
 }
 
 func (d *Draft) add(h *Held) Info {

@@ -157,10 +157,10 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 			return e.r, nil, e.err
 		}
 		done := make(chan struct{})
-		info := draft.Adopt(sh.PID(), job.Held{Done: done, Cancel: func() { cancel(errJobEnded) }})
+		info := draft.Adopt(job.Held{Done: done, Group: sh.Foreground, Cancel: func() { cancel(errJobEnded) }})
 		finish := func() {
 			p.shells.finishJob(k, draft.Folder, <-end)
-			_ = sh.Close() // it logs its error
+			p.retire(sh)
 			cancel(nil)
 			close(done)
 		}

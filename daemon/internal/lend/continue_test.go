@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/tool"
+	"sublet/lease/shell/procs"
 	"sublet/wire"
 )
 
@@ -93,5 +95,67 @@ func TestFaultAndEnd(t *testing.T) {
 	p.shells.Close()
 	if _, err := p.try(t.Context(), "true", time.Minute, draft); !errors.Is(err, ErrShuttingDown) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A job that began in the foreground is its command: a daemon after a killed one finds what ignores the hang-up of the terminal
+// by its process group, and ends it; and what an earlier command left in the background of the same shell is no part of it.
+func TestJobIsItsCommand(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		dir := t.TempDir()
+		open := func() *job.Manager {
+			m, err := job.Open(dir, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(m.Close)
+			m.Follow(func(job.Info) {})
+			return m
+		}
+		jobs := open()
+		p, _ := privateShell(t)
+		r, err := p.try(t.Context(), "sleep 1000 & echo $!", time.Minute, nil)
+		earlier, nerr := strconv.Atoi(strings.TrimSpace(string(r.Output)))
+		if err := errors.Join(err, nerr); err != nil {
+			t.Fatal(err)
+		}
+		was := p.shell()
+		r, err = p.try(t.Context(), `bash -c 'trap "" HUP; sleep 1001; :'`, 10*time.Millisecond, func() (*job.Draft, error) { return jobs.New(job.Spec{Shell: "bash"}, 1) })
+		if err != nil || r.Job == nil {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+		pid := 0
+		for end := time.Now().Add(10 * time.Second); pid == 0 || pid == was.PID(); time.Sleep(10 * time.Millisecond) {
+			if i, err := jobs.Get("", r.Job.ID); err == nil {
+				pid = i.PID
+			}
+			if time.Now().After(end) {
+				t.Fatalf("the job is process %d, its shell %d", pid, was.PID())
+			}
+		}
+		if killed {
+			jobs.Close()
+			if err := syscall.Kill(was.PID(), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			jobs = open()
+			if i, err := jobs.Get("", r.Job.ID); err != nil || i.State != job.Running || i.PID != pid {
+				t.Fatalf("the next daemon has %+v, %v", i, err)
+			}
+		}
+		if i, err := jobs.Kill("", r.Job.ID, "test"); err != nil || i.State != job.Ended {
+			t.Fatalf("killed=%v: %+v, %v", killed, i, err)
+		}
+		if left := procs.Group(pid); len(left) > 0 {
+			t.Errorf("killed=%v: of the job is left: %v", killed, left)
+		}
+		if len(procs.Group(earlier)) == 0 && !killed {
+			t.Error("what runs in the background of its shell was ended with it")
+		}
+		p.Close()
+		if len(procs.Group(earlier)) > 0 && !killed {
+			t.Error("what runs in the background outlives the private shell")
+		}
+		_ = syscall.Kill(earlier, syscall.SIGKILL)
 	}
 }

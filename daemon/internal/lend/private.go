@@ -32,8 +32,10 @@ type Private struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	sh          *shell.Shell // another one where a command went on as a job in the one before; it changes under turn
-	continuable *continuable // the command that runs, if it can become a job
+	sh          *shell.Shell   // another one where a command went on as a job in the one before; it changes under turn
+	continuable *continuable   // the command that runs, if it can become a job
+	former      []*shell.Shell // in which a job has ended: what an earlier command left in their background runs on
+	closed      bool
 }
 
 func (p *Private) shell() *shell.Shell {
@@ -226,7 +228,28 @@ func (p *Private) Gone() bool {
 }
 
 // Close ends the shell and waits for it; a second time does nothing.
-func (p *Private) Close() { _ = p.shell().Close() } // it logs its error
+func (p *Private) Close() {
+	p.mu.Lock()
+	all := append(p.former, p.sh)
+	p.former, p.closed = nil, true
+	p.mu.Unlock()
+	for _, sh := range all {
+		_ = sh.Close() // it logs its error
+	}
+}
+
+// retire keeps a shell whose command has ended as a job until Close, or closes it if that was called.
+func (p *Private) retire(sh *shell.Shell) {
+	p.mu.Lock()
+	closed := p.closed
+	if !closed {
+		p.former = append(p.former, sh)
+	}
+	p.mu.Unlock()
+	if closed {
+		_ = sh.Close() // it logs its error
+	}
+}
 
 // PrivateEnv is the client's environment without secrets, but for those that the settings name. A client does not send
 // values that look like secrets; those that are to be passed come from the daemon's own environment.
