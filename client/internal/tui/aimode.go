@@ -150,7 +150,7 @@ func (m *model) working() []string {
 		case s.name == "" || s.name == "orchestrator":
 			line("", m.phase(s), t.started)
 		default:
-			line(m.th.Agent.Render(visible.Line(s.name))+" ", m.phase(s), s.since)
+			line(m.th.Name(s.name)+" ", m.phase(s), s.since)
 		}
 	}
 	if len(out) == 0 {

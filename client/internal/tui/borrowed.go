@@ -90,10 +90,10 @@ func (m *model) offer() {
 // waits, and how to take it back; "" where nobody does. What there is no room for goes: first the purposes, then names.
 func (m *model) leaseBar() string {
 	l := m.Lending
-	who := "your shell"
+	name, who := "", "your shell"
 	switch {
 	case l.Holder != "" && l.Holder != "user":
-		who = visible.Line(l.Holder) + " has your shell"
+		name, who = m.th.Name(l.Holder), " has your shell"
 		if !l.Since.IsZero() {
 			who += ", " + style.Ticking(m.now().Sub(l.Since))
 		}
@@ -109,7 +109,7 @@ func (m *model) leaseBar() string {
 		}
 	}
 	bar := m.th.Accent.Render("▌ ")
-	room := m.w - cells.Width(bar) - cells.Width(who)
+	room := m.w - cells.Width(bar+name+who)
 	if help != "" && room > cells.Width(help)+3 {
 		room -= cells.Width(help) + 3
 	} else {
@@ -121,7 +121,8 @@ func (m *model) leaseBar() string {
 	if what = cells.Fit(what, min(40, room-2)); cells.Width(what) >= min(least, cells.Width(visible.FirstLine(l.Command))) && what != "" {
 		who += ": " + what
 	}
-	line := bar + m.th.Warn.Render(who) + m.th.Dim.Render(queue)
+	line := bar + name + m.th.Warn.Render(who) + m.th.Dim.Render(queue)
+
 	if help != "" {
 		line += m.th.Dim.Render(" · " + help)
 	}

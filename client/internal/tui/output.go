@@ -54,7 +54,7 @@ func (m *model) speakerMark(agent string) string {
 	if agent == "" || agent == "orchestrator" {
 		return ""
 	}
-	return m.th.Agent.Render(visible.Line(agent)) + m.th.Dim.Render(" │ ")
+	return m.th.Name(agent) + m.th.Dim.Render(" │ ")
 }
 
 // flushOut hands what is ready to the painter, in order, while the screen is the program's.

@@ -93,7 +93,7 @@ func (c *Card) subject() []string {
 func (c *Card) Header(th *style.Theme, width, lines int) []string {
 	name := th.Bold.Render(visible.Line(cmp.Or(c.Shell, c.Tool)))
 	if c.Agent != "" && c.Agent != "orchestrator" && c.Agent != "you" {
-		name = th.Agent.Render(visible.Line(c.Agent)) + " " + name
+		name = th.Name(c.Agent) + " " + name
 	}
 	text := c.subject()
 	if text[0] != "" {

@@ -44,7 +44,7 @@ func (q *Question) Render(th *style.Theme, width, height, of int, armed bool) (l
 // title says how risky it is, first and so never cut off, and who asks for what.
 func (q *Question) title(th *style.Theme, width, of int) string {
 	k := q.kind()
-	s := th.Bold.Render(visible.Line(cmp.Or(q.Agent, "the agent")) + " wants to " + k.wants)
+	s := th.Name(cmp.Or(q.Agent, "the agent")) + th.Bold.Render(" wants to "+k.wants)
 	if !k.noRisk {
 		s = th.Level(q.Verdict.Level) + th.Dim.Render(" risk · ") + s
 	}

@@ -4,6 +4,7 @@ package style
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,9 @@ type Theme struct {
 	Dark    bool
 	ASCII   bool // no glyph beyond ASCII: the locale or the terminal cannot show it
 
-	Dim, Bold, Accent, Good, Bad, Warn, Agent, Path, Level1, Level2, Chosen lipgloss.Style
+	Dim, Bold, Accent, Good, Bad, Warn, Path, Level1, Level2, Chosen lipgloss.Style
+
+	names []lipgloss.Style
 }
 
 // New reads from env (as os.Environ) what the terminal can do: NO_COLOR, TERM, COLORTERM, COLORFGBG, the locale.
@@ -59,7 +62,8 @@ func (t *Theme) build() {
 		return style.Foreground(ansi.BasicColor(n))
 	}
 	t.Dim, t.Bold, t.Chosen = style.Faint(true), style.Bold(true), style.Reverse(true)
-	t.Bad, t.Good, t.Warn, t.Path, t.Agent, t.Accent = color(1), color(2), color(3), color(4), color(5), color(6)
+	t.Bad, t.Good, t.Warn, t.Path, t.Accent = color(1), color(2), color(3), color(4), color(6)
+	t.names = []lipgloss.Style{color(5), color(6), color(4), color(13), color(14), color(12)} // magenta, cyan and blue mean nothing else here
 	if !t.Dark && t.Profile >= colorprofile.ANSI256 {
 		t.Warn = style.Foreground(lipgloss.ANSIColor(130)) // yellow on white cannot be read
 	}
@@ -97,6 +101,16 @@ func (t *Theme) Level(name string) string {
 		return t.Level1.Render(name)
 	}
 	return t.Level2.Render(visible.Line(name))
+}
+
+// Name writes an agent's name, made safe, in a colour that is always the same for that name.
+func (t *Theme) Name(agent string) string {
+	if len(t.names) == 0 {
+		return visible.Line(agent)
+	}
+	h := fnv.New32a()
+	h.Write([]byte(agent)) // never an error
+	return t.names[h.Sum32()%uint32(len(t.names))].Render(visible.Line(agent))
 }
 
 // Elapsed writes a duration as people say it: 0.4s, 12s, 3m05s, 1h02m.

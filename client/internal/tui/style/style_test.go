@@ -33,3 +33,14 @@ func TestSpell(t *testing.T) {
 		}
 	}
 }
+
+// An agent's name has one colour wherever it stands, and others have others; without colours it is plain. It is made safe.
+func TestName(t *testing.T) {
+	th := New([]string{"TERM=xterm-256color", "LANG=C.UTF-8"})
+	if a, b := th.Name("codex"), th.Name("claude"); a != th.Name("codex") || strings.ReplaceAll(a, "codex", "") == strings.ReplaceAll(b, "claude", "") {
+		t.Errorf("got %q and %q", a, b)
+	}
+	if plain := New([]string{"TERM=xterm", "NO_COLOR=1", "LANG=C.UTF-8"}); plain.Name("a\x1b[1m") != "a␛[1m" {
+		t.Errorf("got %q", plain.Name("a\x1b[1m"))
+	}
+}
