@@ -13,7 +13,7 @@ LDFLAGS += $(if $(filter linux/amd64 linux/arm64,$(shell go env GOOS)/$(shell go
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
 RACE := $(if $(CC_FOUND),-race)
 
-.PHONY: help run build dist test-deb install install-service uninstall shells test test-matrix test-attacks test-everyday test-outside test-web test-browser lint bench fuzz soak screens clean
+.PHONY: help run build dist test-deb install install-service uninstall shells test test-matrix test-attacks test-everyday test-outside test-web test-browser lint bench bench-compaction fuzz soak screens clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -152,6 +152,9 @@ lint: ## check format, vet, staticcheck, import directions, sizes and complexity
 
 bench: build ## print a table: sublet, a baseline of the same run, ratio, goal; ROWS="E1 C" for some, OLD=SUBLET against another build
 	@go run ./cmd/internal/bench $(if $(OLD),-old '$(OLD)') $(ROWS)
+
+bench-compaction: ## print which facts of 20 sessions a compaction leaves in its ledger, and which recall finds
+	@go test -count=1 -v -run '^TestProbes$$' ./daemon/internal/agent
 
 # New inputs are kept as they are found: to shorten them takes longer than all the rest where goroutines make coverage vary.
 FUZZ ?= 200000x

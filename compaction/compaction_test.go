@@ -354,3 +354,19 @@ func TestSummaryIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// Of a short conversation the ledger is not most of what is left; of a long one it may have more.
+func TestLedgerInProportion(t *testing.T) {
+	for output, want := range map[int]int{1: maxCommands / 6, 3000: 200} {
+		items := []Item{{Kind: Request, Text: "begin"}}
+		for i := range 200 {
+			id := fmt.Sprint(i)
+			items = append(items, Item{Kind: Answer, Calls: []Call{{ID: id, Tool: "bash", Arguments: "{}"}}},
+				Item{Kind: Results, Results: []Result{{CallID: id, Tool: "bash", Command: "make part" + id, Content: "serving on http://localhost:80" + id + "\n" + strings.Repeat("x", output)}}})
+		}
+		f, ok, err := Fold(t.Context(), items, Plan{Items: items, From: 1, To: len(items)}, nil, "", 0)
+		if err != nil || !ok || len(f.Ledger.Commands) != want || f.Ledger.Commands[want-1].Text != "make part199 # http://localhost:80199" {
+			t.Errorf("%d bytes of output each: got %d commands, %v, %v, want %d", output, len(f.Ledger.Commands), ok, err, want)
+		}
+	}
+}

@@ -33,13 +33,15 @@ type Command struct {
 const (
 	maxLimits    = 200
 	maxLimitText = 600 // bytes of one; longer sentences are pasted text, not limits
-	maxDecisions = 30
+	maxDecisions = 120
 	maxFiles     = 100
-	maxCommands  = 40
+	maxCommands  = 240
 	maxOpen      = 30
-	maxReads     = 60
-	maxErrors    = 3
-	maxError     = 600      // bytes of an error's message, from its end
+	maxReads     = 240
+	maxErrors    = 60
+	maxNewErrors = 3        // of them, the newest
+	maxError     = 600      // bytes of a new error's message, from its end
+	maxOldError  = 160      // bytes of an older one
 	maxPrompts   = 24 << 10 // bytes of the user's prompts that are kept word for word, the newest
 	maxOldPrompt = 300      // bytes of each one before them
 	maxLine      = 300      // bytes of a goal, decision, command or task
@@ -153,7 +155,11 @@ func (l *Ledger) result(r Result, c Call) {
 		l.Files = addNewest(l.Files, f)
 	}
 	if r.Command != "" {
-		l.Commands = append(l.Commands, Command{Text: line(r.Command, maxLine), ExitCode: r.ExitCode})
+		text := line(r.Command, maxLine)
+		if at := address().FindString(r.Content); at != "" {
+			text += " # " + at
+		}
+		l.Commands = append(l.Commands, Command{Text: text, ExitCode: r.ExitCode})
 	}
 	if r.Cwd != "" {
 		l.ShellState = "working directory " + r.Cwd
@@ -161,6 +167,18 @@ func (l *Ledger) result(r Result, c Call) {
 	if r.Decision != "" {
 		l.Decisions = addNewest(l.Decisions, line(r.Decision, maxLine))
 	}
+}
+
+// address matches what a program that listens prints.
+var address = lazy(`(?i)\bhttps?://[\w.\-\[\]:]+:\d+|\b(?:localhost|(?:\d{1,3}\.){3}\d{1,3}):\d+\b|\bport:?\s+\d{2,5}\b`)
+
+// shortError cuts the message of an older error, "TOOL: MESSAGE".
+func shortError(e string) string {
+	name, said, _ := strings.Cut(e, ": ")
+	if len(said) <= maxOldError {
+		return e
+	}
+	return name + ": …" + cutTail(said, maxOldError)
 }
 
 // merge adds the entries of an older ledger.
@@ -197,8 +215,17 @@ func (l *Ledger) bound() {
 	l.Commands = newest(l.Commands, maxCommands)
 	l.OpenTasks = newest(l.OpenTasks, maxOpen)
 	l.Reads = newest(l.Reads, maxReads)
-	l.Errors = newest(l.Errors, maxErrors)
+	l.Errors = slices.Clone(newest(l.Errors, maxErrors))
+	for i, e := range l.Errors[:max(0, len(l.Errors)-maxNewErrors)] {
+		l.Errors[i] = shortError(e)
+	}
 	l.Prompts = shortenedPrompts(l.Prompts, maxPrompts)
+}
+
+// narrow keeps fewer entries, for a conversation of which the ledger would be a large part.
+func (l *Ledger) narrow() {
+	l.Decisions, l.Commands = newest(l.Decisions, maxDecisions/4), newest(l.Commands, maxCommands/6)
+	l.Reads, l.Errors = newest(l.Reads, maxReads/4), newest(l.Errors, maxNewErrors)
 }
 
 // shortenedPrompts returns a copy of prompts in which the newest, up to room bytes, are whole and the others are cut to

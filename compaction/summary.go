@@ -139,6 +139,9 @@ func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions 
 	if !f.ByModel {
 		f.Summary = Extract(folded)
 	}
+	if EstimateTokens(f.Ledger.Text()) > Tokens(folded)/5 {
+		f.Ledger.narrow()
+	}
 	f.Ledger.Current = p.Quote
 	f, ok = fit(f, Tokens(folded)-8-EstimateTokens(p.Quote))
 	return f, ok, nil
