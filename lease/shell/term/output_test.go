@@ -2,10 +2,13 @@ package term
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -138,6 +141,34 @@ func TestSpoolFiles(t *testing.T) {
 		}
 		if files, err := os.ReadDir(folder); len(files) != 1 || err != nil {
 			t.Errorf("%s: %d files are left, %v", c.name, len(files)-1, err)
+		}
+	}
+}
+
+// A spool file that could not be written in full is an error, and is removed. The test is not parallel: the limit holds for
+// the process.
+func TestSpoolWriteFails(t *testing.T) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	small := limit
+	small.Cur = spoolAfter / 2
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &small); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)
+	for _, writes := range []int{1, 2} {
+		s := spool{folder: t.TempDir()}
+		for range writes {
+			s.Write(make([]byte, spoolAfter))
+		}
+		path, err := s.finish(true)
+		files, _ := os.ReadDir(s.folder)
+		if path != "" || !errors.Is(err, syscall.EFBIG) || len(files) > 0 {
+			t.Errorf("%d writes: got %q, %v, %d files; want an error", writes, path, err, len(files))
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (s *spool) Write(p []byte) {
 			return
 		}
 	}
-	s.put(p)
+	s.failed = s.put(p)
 }
 
 func (s *spool) open() error {
@@ -45,18 +45,19 @@ func (s *spool) open() error {
 		return fmt.Errorf("make spool file: %w", err)
 	}
 	s.file = f
-	s.put(s.first)
+	err = s.put(s.first)
 	s.first = nil
-	return nil
+	return err
 }
 
-func (s *spool) put(p []byte) {
+func (s *spool) put(p []byte) error {
 	p = p[:min(int64(len(p)), spoolMost-s.total)]
 	n, err := s.file.Write(p)
 	s.total += int64(n)
 	if err != nil {
-		s.failed = fmt.Errorf("write spool file: %w", err)
+		return fmt.Errorf("write spool file: %w", err)
 	}
+	return nil
 }
 
 // finish returns the file's path, or "" where nothing need be kept.
