@@ -142,8 +142,8 @@ func (l *Launcher) startError(ctx context.Context, err error) error {
 	return e
 }
 
-// tail returns the last lines of a file after an offset, those before a stack where there is one, without control
-// characters: a log is data. A file that cannot be read has none.
+// tail returns the last lines of the first lastBytes of a file after an offset, those before a stack where there is one,
+// without control characters: a log is data. A file that cannot be read has none.
 func tail(path string, from int64) []string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -141,8 +141,8 @@ type attempt struct {
 const (
 	stop   = iota // with an error
 	atOnce        // connects again
-	again         // connects again, after a pause
-	slowly        // again, after a longer pause
+	again         // connects again, after a pause that grows from 2 to 100 ms
+	slowly        // again, after a pause of 10 ms
 )
 
 // going reports whether a daemon that is going is waited for.
