@@ -1,7 +1,8 @@
 // Command sublet-confine runs a command that the kernel confines to a reach. It is started instead of the command, as a
 // foreground job of the user's shell: sublet-confine SPEC PROGRAM ARG..., where SPEC is a file in the encoding of
-// lease/confine. It exits with the command's status and ends processes that the command left running. If it cannot confine
-// the command, it runs nothing, prints why and exits with 126. `sublet-confine --probe` prints what the kernel can enforce.
+// lease/confine. It exits with the command's status. On Linux it ends processes that the command left running. If it cannot
+// confine the command, it runs nothing, prints why and exits with 126. `sublet-confine --probe` prints what the kernel can
+// enforce.
 package main
 
 import (

@@ -28,8 +28,9 @@ const argAttempt = "--attempt"
 // inner has what this program does as a child of its own, by the first argument.
 var inner = map[string]func(string, []string) error{argAttempt: attempt}
 
-// parent runs a command under sandbox-exec and returns its exit status. If a signal ended the command, it ends this process
-// by the same signal and does not return. What the command leaves running is not ended, and stays in the sandbox.
+// parent runs a command under sandbox-exec and returns its exit status. If SIGINT, SIGTERM, SIGHUP or SIGKILL ended the
+// command, it ends this process by the same signal and does not return; for another signal it returns 128 and its number.
+// What the command leaves running is not ended, and stays in the sandbox.
 func parent(spec string, argv []string) (int, error) {
 	if err := closeInherited(); err != nil {
 		return 0, err

@@ -113,7 +113,7 @@ func (b seatbelt) profile() string {
 	return text.String()
 }
 
-// ways returns the folders on the way from a writable one to what is locked or hidden in it, both ends included.
+// ways returns the writable folders, and the folders between them and what is locked or hidden in them.
 func (b seatbelt) ways() (list []string) {
 	list = slices.Clone(b.writable)
 	for _, path := range slices.Concat(b.locked, b.hidden) {
