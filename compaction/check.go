@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Unknown stands in a summary for what its model made up.
+// Unknown replaces what the model made up in a summary.
 const Unknown = "[…]"
 
 // facts matches what a summary must not make up: paths with a root, a dot or two slashes, file names, identifiers of several

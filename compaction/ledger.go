@@ -29,10 +29,10 @@ type Command struct {
 	ExitCode *int
 }
 
-// Bounds of a ledger. If there are more entries the newest are kept, but of limits the oldest.
+// Bounds of a ledger. Of more entries than that the newest are kept; of limits, the oldest.
 const (
 	maxLimits    = 200
-	maxLimitText = 600 // bytes of one; longer sentences are pasted text, not limits
+	maxLimitText = 600 // bytes; a longer sentence is taken for pasted text, not for a limit
 	maxDecisions = 120
 	maxFiles     = 100
 	maxCommands  = 240
@@ -181,7 +181,8 @@ func shortError(e string) string {
 	return name + ": …" + cutTail(said, maxOldError)
 }
 
-// merge adds the entries of an older ledger.
+// merge adds the entries of an earlier summary's ledger. A summary is the first of the items that are folded, so nothing newer
+// is overwritten.
 func (l *Ledger) merge(old Ledger) {
 	if old.Goal != "" {
 		l.Goal = old.Goal

@@ -42,18 +42,24 @@ const (
 		"End with two headed lists, each left out if empty:\n## Decisions\n- one line each\n## Open tasks\n- one line each\n"
 )
 
-// Prompt returns the request for a summary of items. The transcript in it is bounded to about maxTokens: first tool output
-// is cut, then the middle of the transcript. instructions are the user's wishes for the summary, or "".
+const (
+	maxInstructions = 4000 // bytes of the user's wishes for a summary
+	minTranscript   = 200  // tokens; less would tell the model nothing
+	frameTokens     = 50   // for the closing tag and the marks of cuts, generously
+)
+
+// Prompt returns the request for a summary of items. It is bounded to about maxTokens: first tool output is cut, then the
+// middle of the transcript. instructions are the user's wishes for the summary, or "".
 func Prompt(items []Item, instructions string, maxTokens int) (system, prompt string) {
 	var b strings.Builder
 	b.WriteString(userPrompt)
 	if instructions = strings.TrimSpace(instructions); instructions != "" {
-		fmt.Fprintf(&b, "The user asks of the summary: %s\n", cutHead(instructions, 4000))
+		fmt.Fprintf(&b, "The user asks of the summary: %s\n", cutHead(instructions, maxInstructions))
 	}
 	b.WriteString("\n<conversation>\n")
-	budget := max(maxTokens-EstimateTokens(b.String())-EstimateTokens(systemPrompt)-50, 200)
+	budget := max(maxTokens-EstimateTokens(b.String())-EstimateTokens(systemPrompt)-frameTokens, minTranscript)
 	text := ""
-	for _, size := range []int{8000, 2000, 400} {
+	for _, size := range []int{8000, 2000, 400} { // bytes of each tool output, and of each call's arguments
 		text = transcript(items, size)
 		if EstimateTokens(text) <= budget {
 			break
@@ -109,9 +115,10 @@ func transcript(items []Item, output int) string {
 	return b.String()
 }
 
-// Fold makes the replacement of items[p.From:p.To]. It asks s for a summary, in which Unknown replaces the paths, names and
-// numbers that these items do not have, or extracts one by rules if s is nil or fails, so that a compaction always has an outcome. ok is false if there is nothing to replace or the rendered text is not
-// smaller; then nothing should be replaced. err is context.Cause(ctx) if ctx ended.
+// Fold makes the replacement of items[p.From:p.To]. It asks s for a summary, and replaces by Unknown the paths, names and
+// numbers in it that the conversation does not contain. If s is nil or fails, it extracts a summary by rules. ok is false if
+// there is nothing to replace or the rendered text is not smaller; then nothing should be replaced. err is context.Cause(ctx)
+// if ctx ended.
 func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions string, maxPrompt int) (f Folded, ok bool, err error) {
 	folded := items[p.From:p.To]
 	if len(folded) == 0 {
@@ -187,12 +194,12 @@ func splitLists(text string, l Ledger) (string, Ledger) {
 }
 
 const (
-	minSummary = 60 // bytes of a summary that fit keeps
-	cutSummary = 80 // bytes up to which a summary is not worth cutting
+	minSummary = 60 // fit cuts a summary to no fewer bytes
+	cutSummary = 80 // a summary of so many bytes or fewer is not cut
 )
 
-// fit shrinks f until its text has at most limit tokens, and reports whether it does. It cuts the summary first, then the less
-// important entries of the ledger; never the goal and the user's limits.
+// fit shrinks f until its text has at most limit tokens, and reports whether it does. It cuts older prompts first, then the
+// summary, then the less important entries of the ledger; never the goal and the user's limits.
 func fit(f Folded, limit int) (Folded, bool) {
 	size := func() int { return Item{Text: f.Text()}.Tokens() }
 	if size() > limit { // the beginning of an older prompt is usually enough
