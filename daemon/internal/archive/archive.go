@@ -192,7 +192,8 @@ func imageFrame(i savedImage) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...), nil
 }
 
-// readImage trusts nothing of an image's record but its name: what it is, its bytes say.
+// readImage takes an image's type and size from its bytes. Without bytes it takes them from the record, within bounds. The name
+// is cleaned.
 func readImage(payload []byte) (*picture.Image, int64, error) {
 	var r savedImage
 	if err := json.Unmarshal(payload, &r); err != nil {
