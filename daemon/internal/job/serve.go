@@ -94,7 +94,7 @@ func wireJob(i Info) wire.Job {
 	return j
 }
 
-// Summary names the jobs of a session that run, in one line; "none" where none does, "" where it never had any.
+// Summary lists the running jobs of a session in one line; "none" if none runs, "" if none is kept, ended ones included.
 func (m *Manager) Summary(session string) string {
 	list, text := m.List(session), ""
 	for _, i := range list {
