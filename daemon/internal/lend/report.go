@@ -9,8 +9,9 @@ import (
 	"sublet/wire/visible"
 )
 
-// Report takes a message of the client about its own leases; ErrNotShellOwner from a connection that was replaced. Each is checked
-// against the current lease and fence: what is late, foreign or repeated changes nothing.
+// Report handles a message of the client about its own leases. From a connection that was replaced it returns ErrNotShellOwner,
+// except for CommandOutput, which it drops. Each message is checked against the current lease and fence: one that is late,
+// foreign or repeated changes no lease, but what it reports of the shell itself counts.
 func (ln *Lender) Report(w Window, m wire.LeaseMessage) error {
 	now, ref := time.Now(), refOf(*m.Ref())
 	if out, ok := m.(*wire.CommandOutput); ok {
