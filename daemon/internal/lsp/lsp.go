@@ -62,7 +62,7 @@ type Finding struct {
 	Fault error    // why this server is not used any more; it is returned once
 }
 
-// Warm reports whether a server has answered a question about path's language in the project at root.
+// Warm reports whether the server for path's language in the project at root answered the last question in time.
 func (s *Servers) Warm(root, path string) bool {
 	l, _ := languageOf(path)
 	s.mu.Lock()

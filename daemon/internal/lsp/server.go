@@ -289,7 +289,7 @@ func (v *server) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Reque
 	switch {
 	case r.Method == "textDocument/publishDiagnostics" && r.Params != nil:
 		v.published(*r.Params)
-	case !r.Notif: // no capability is announced, so nothing that it asks for is expected
+	case !r.Notif: // initialize announced nothing for which a server would ask
 		_ = c.Reply(ctx, r.ID, nil) // fails if the connection has ended
 	}
 }
