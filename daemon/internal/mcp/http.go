@@ -32,7 +32,7 @@ type meter struct {
 	limit *rate.Limiter
 	line  int                   // bytes of the current line
 	fault atomic.Pointer[error] // the bound that was exceeded; nil: none
-	ended atomic.Bool           // set when the writer finds that the server does not read
+	ended atomic.Bool           // the server has closed its output, or no longer reads its input
 }
 
 func newMeter(r io.ReadCloser) *meter {
