@@ -135,7 +135,7 @@ func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(prov
 	}))
 	defer stream.Close()
 	var message sdk.Message
-	input := map[int64]string{} // calls' arguments as received; the SDK empties those that were cut off
+	input := map[int64]string{} // the arguments of calls as received, because the SDK empties those that were cut off
 	stopped := false
 	for stream.Next() {
 		event := stream.Current()

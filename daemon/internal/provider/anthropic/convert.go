@@ -19,8 +19,8 @@ var budgets = map[string]int64{"low": 2_048, "medium": 8_192, "high": 24_576}
 
 func thinks(req provider.Request) bool { return budgets[req.Thinking] > 0 }
 
-// params converts a conversation to the API's form, with three cache marks: tools, system prompt, and the conversation so far,
-// so that each request reads the cache of the one before.
+// params converts a conversation to the API's form, with four cache marks, the most that the API takes: tools, system prompt,
+// the end of the previous request and the end of this one. So each request reads the cache of the one before.
 func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 	m.mu.Lock()
 	limit, adaptive, noTemperature, noEffort := m.limit, m.adaptiveLocked(), m.noTemperature, m.noEffort
@@ -40,6 +40,8 @@ func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 			p.OutputConfig.Effort = sdk.OutputConfigEffort(req.Thinking)
 		}
 	case thinks(req) && p.MaxTokens > 2*budgets["low"]:
+		// At most half of the tokens go to thinking, and less than the lowest budget is not worth it. The API requires a budget
+		// of at least 1024, below max_tokens.
 		p.Thinking = sdk.ThinkingConfigParamOfEnabled(min(budgets[req.Thinking], p.MaxTokens/2))
 	case req.Thinking == "off":
 		p.Thinking.OfDisabled = &sdk.ThinkingConfigDisabledParam{}
@@ -63,8 +65,8 @@ func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 			p.Messages = append(p.Messages, sdk.MessageParam{Role: sdk.MessageParamRole(msg.Role), Content: content})
 		}
 	}
-	// The request before ended with the last message but two. A mark there hits its cache also if the newest answer has more
-	// blocks than the 20 that the API searches back from a mark.
+	// The previous request ended with the third message from the end. A mark there finds its cache even if the newest answer has
+	// more than the 20 blocks that the API looks back from a mark.
 	markLast(p.Messages)
 	if n := len(p.Messages) - 2; n > 0 {
 		markLast(p.Messages[:n])
@@ -79,7 +81,7 @@ func schema(raw json.RawMessage) sdk.ToolInputSchemaParam {
 	return param.Override[sdk.ToolInputSchemaParam](raw)
 }
 
-// blocks sorts as the API requires: results first in a user's message, thinking first in the model's.
+// blocks converts a message. As the API requires, results of calls come first; everything else keeps its order.
 func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
 	var texts []sdk.ContentBlockParamUnion
 	for _, p := range msg.Parts {

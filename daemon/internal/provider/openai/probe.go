@@ -21,7 +21,7 @@ const probeLimit = 2 * time.Second
 // probeTries is more than one because a server that loads its model with the first request knows the window only then.
 const probeTries = 3
 
-// probe finds a model's limits. It asks at most probeTries times, concurrently with answers.
+// probe finds a model's limits. It stops after probeTries rounds that a server answered. It runs concurrently with answers.
 type probe struct {
 	mu sync.Mutex
 	// guarded by mu:
@@ -43,8 +43,9 @@ func (p *probe) wanted(base string, c provider.Config) bool {
 	return !p.found && p.asked < probeTries && c.ContextWindow == 0 && base != openaiURL && base != googleURL
 }
 
-// ask tries the places where servers report the window; if none does, nothing changes. The window that a model was trained
-// with (llama.cpp's list) counts only if no server reports the one it runs with.
+// ask tries the places where servers report the window; if none does, nothing changes. The window of the training
+// (n_ctx_train, llama.cpp) is used only if none of them reports the actual one. A round that reached no server does not count:
+// it may not run yet, or the call was cancelled.
 func (p *probe) ask(ctx context.Context, m *Model) {
 	root := strings.TrimSuffix(m.base, "/v1")
 	var best provider.Limit
@@ -147,7 +148,7 @@ func offers(body []byte) ([]provider.Offer, error) {
 		found, _ := w.limit()
 		known := provider.KnownLimit(w.ID)
 		found.ContextWindow = cmp.Or(found.ContextWindow, known.ContextWindow)
-		o := provider.Offer{Name: strings.TrimPrefix(w.ID, "models/"), Limit: merge(known, found)} // Google's begin so
+		o := provider.Offer{Name: strings.TrimPrefix(w.ID, "models/"), Limit: merge(known, found)} // Google's names begin with it
 		says := func(list []string, what string) *bool {
 			if list == nil {
 				return nil
