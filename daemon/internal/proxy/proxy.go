@@ -184,7 +184,7 @@ func (g *gate) deny(address string) {
 	_, _ = fmt.Fprintf(g.to, "%s\n", address) // an error means that the launcher has ended
 }
 
-// tunnel connects a client to an address until either end closes.
+// tunnel connects a client to an address until both directions have ended, or one fails.
 func (g *gate) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	out, err := g.o.dial(r.Context(), "tcp", address)
 	if err != nil {
@@ -197,7 +197,7 @@ func (g *gate) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 		http.Error(w, "sublet: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	g.tunnels.Go(func() { // ends with either connection, or with the command
+	g.tunnels.Go(func() { // ends at the latest with the command
 		stop := context.AfterFunc(g.ctx, func() { in.Close(); out.Close() })
 		defer stop()
 		defer in.Close()
