@@ -84,7 +84,7 @@ func (w *watchedFile) append(p []byte) error {
 	return err
 }
 
-// touched returns what happened to the file at the path since it was opened, "" for nothing. sized also compares the size.
+// touched returns what happened to the file at the path since it was opened, "" for nothing. sized: compare the size as well.
 func (w *watchedFile) touched(sized bool) string {
 	now, err := os.Stat(w.Name())
 	switch {
@@ -179,7 +179,7 @@ func (a *Audit) touchedLocked() string {
 }
 
 // Record numbers e, chains it to the entry before and writes it as one line in one write. If another process changed the
-// files, it opens them anew, records that and then e, and returns a *TouchedError. After any other error e is not recorded.
+// files, it opens them anew, records that and then e, and returns a *TouchedError. After any other error e may be missing.
 func (a *Audit) Record(e AuditEntry) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -291,7 +291,7 @@ func readHead(path string) (auditHead, error) {
 	}
 	var h auditHead
 	if _, err := fmt.Sscanf(string(text), "%d %s\n", &h.seq, &h.hash); err != nil || len(strings.TrimSpace(h.hash)) != 64 {
-		return auditHead{}, fmt.Errorf("%s.head cannot be read: %q; move it away to go on", path, bytes.TrimSpace(text))
+		return auditHead{}, fmt.Errorf("%s.head cannot be read: %q; move it away to continue", path, bytes.TrimSpace(text))
 	}
 	return h, nil
 }
