@@ -23,7 +23,7 @@ type Status struct {
 	Unpushed  int    // commits that the upstream branch does not have; -1 = there is no upstream
 }
 
-// String returns "branch main, 3 changed, 1 untracked, 2 commits not pushed", without counts of zero.
+// String returns "branch main, 3 changed, 1 untracked, 2 not pushed", without counts of zero.
 func (s Status) String() string {
 	text := "branch " + s.Branch
 	if s.Branch == "" {
