@@ -146,7 +146,8 @@ func named(dir, line string, texts []string) string {
 	return path.Join(dir, file)
 }
 
-// quoted returns the last quoted text, "" if there is none.
+// quoted returns the last text in single quotes, else in typographic quotes, in double quotes or between ` and '; "" if there
+// is none.
 func quoted(line string) string {
 	for _, q := range [][2]string{{"'", "'"}, {"‘", "’"}, {`"`, `"`}, {"`", "'"}} {
 		end := strings.LastIndex(line, q[1])
