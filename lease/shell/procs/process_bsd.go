@@ -17,13 +17,13 @@ type stat struct {
 	Name   string
 }
 
-// ticks is how many make a second.
+// ticks is the number of a Moment's ticks in a second.
 const ticks = 100
 
-// Now returns the present.
+// Now returns the current Moment, by the wall clock, because ps reports ages only.
 func Now() Moment { return Moment{ticks: time.Now().UnixMilli() * ticks / 1000} }
 
-// eachProcess asks ps: there is no /proc. It is called after a command and at the end of a shell only.
+// eachProcess asks ps, as there is no /proc: a call costs some milliseconds.
 func eachProcess(of func(pid int) bool, f func(stat)) {
 	out, err := exec.Command("ps", "-axo", "pid=,ppid=,stat=,etime=,command=").Output()
 	if err != nil {
