@@ -41,8 +41,8 @@ func (t taskTool) Spec() Spec {
 	return Spec{
 		Name: "task",
 		Description: "Hand work to other agents and wait for their reports. Several tasks run side by side, each in a shell of its own " +
-			"and without this conversation: put everything they need in the prompt. With background they work on while you do, and you are told " +
-			"when one has ended. {agent, prompt} asks one of them further, {agent} shows how it stands, {agent, stop} ends it. " +
+			"and without this conversation: put everything they need in the prompt. In the background they work on while you do; their end is " +
+			"told to you. {agent, prompt} asks one further, {agent, stop} ends it, {agent} shows it. " +
 			"Roles: " + strings.Join(t.roles, "; ") + ".",
 		Example: `{"tasks":[{"role":"reviewer","prompt":"Review the changes in main.go and report what is wrong."}]}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{"tasks":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"object","properties":{` +
@@ -51,8 +51,8 @@ func (t taskTool) Spec() Spec {
 			`"prompt":{"type":"string","description":"the whole task: goal, where, what is known, what to report"}},` +
 			`"required":["role","prompt"],"additionalProperties":false}},` +
 			`"background":{"type":"boolean"},` +
-			`"agent":{"type":"string","description":"an earlier one, such as engineer-1"},` +
-			`"prompt":{"type":"string","description":"for agent; it knows what it did before"},` +
+			`"agent":{"type":"string","description":"engineer-1"},` +
+			`"prompt":{"type":"string"},` +
 			`"stop":{"type":"boolean"}},"additionalProperties":false}`),
 		ReadOnly: true, // the calls of each agent are judged one by one
 	}
