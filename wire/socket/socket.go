@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"syscall"
@@ -109,6 +110,23 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// acceptPause is how long Accept waits for a free file descriptor before it tries again.
+const acceptPause = 100 * time.Millisecond
+
+// Accept accepts a connection on ln. While the process or the system has no free file descriptor it logs that, once, and waits.
+func Accept(ln net.Listener, log *slog.Logger) (net.Conn, error) {
+	for logged := false; ; logged = true {
+		c, err := ln.Accept()
+		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
+			return c, err
+		}
+		if !logged {
+			log.Warn("new connections must wait", "err", err)
+		}
+		time.Sleep(acceptPause)
+	}
 }
 
 // BuiltAt returns the modification time of a program's file in milliseconds since 1970; 0 if there is none. A client compares its

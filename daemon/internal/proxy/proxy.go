@@ -45,7 +45,7 @@ func Serve(ctx context.Context, ln net.Listener, o Options) error {
 	defer cancel()
 	context.AfterFunc(ctx, func() { ln.Close() })
 	for {
-		c, err := ln.Accept()
+		c, err := socket.Accept(ln, o.Log)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -392,7 +394,21 @@ func TestStopDoesNotWaitForAnAnswer(t *testing.T) {
 	})
 }
 
-// Serve over a real socket: the peer is the same user, and closing it ends every connection.
+// crowded is a listener in a process that has no free file descriptor at first.
+type crowded struct {
+	net.Listener
+	free bool
+}
+
+func (l *crowded) Accept() (net.Conn, error) {
+	if !l.free {
+		l.free = true
+		return nil, &net.OpError{Op: "accept", Net: "unix", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// Serve over a real socket: the peer is the same user, closing it ends every connection, and a lack of file descriptors passes.
 func TestServe(t *testing.T) {
 	r := newRig(t, say("hello", "hi"))
 	path := filepath.Join(t.TempDir(), "s")
@@ -402,7 +418,7 @@ func TestServe(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- r.server.Serve(ctx, ln) }()
+	go func() { served <- r.server.Serve(ctx, &crowded{Listener: ln}) }()
 	nc, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatal(err)

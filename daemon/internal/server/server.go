@@ -56,13 +56,10 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer cancel()                                // runs before Wait: connections end with ctx
 	context.AfterFunc(ctx, func() { ln.Close() }) // unblocks Accept
 	for {
-		nc, err := ln.Accept()
+		nc, err := socket.Accept(ln, s.log)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil // a regular stop
-			}
-			if ne := net.Error(nil); errors.As(err, &ne) && ne.Timeout() {
-				continue
 			}
 			return fmt.Errorf("accept: %w", err)
 		}
