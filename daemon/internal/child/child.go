@@ -46,7 +46,7 @@ type Spec struct {
 	Env      []string     // NAME=value
 	Dir      string       // its working directory
 	Launcher string       // holds it to Reach; "" = it runs free
-	Reach    confine.Spec // with the reach project, Project is a folder of its own
+	Reach    confine.Spec // with the reach project and no Project, that is a folder of its own
 	Folder   string       // for that folder, which is called Leftover; "" = the temporary one
 	Log      *slog.Logger
 }
@@ -143,19 +143,32 @@ func Start(s Spec) (_ *Process, err error) {
 // Leftover matches the folders that a killed daemon leaves in Spec.Folder.
 const Leftover = "child-*"
 
-// writeSpec writes a confinement to a file in a new folder below parent. With the reach project that folder is also the
-// project, in which protected names have no meaning.
+// writeSpec writes a confinement to a file in a new folder below parent, which is the project of a program with that reach and no
+// other; protected names have no meaning there.
 func writeSpec(parent string, to confine.Spec) (dir string, err error) {
 	if dir, err = os.MkdirTemp(parent, Leftover); err != nil {
 		return "", err
 	}
 	if dir, err = filepath.EvalSymlinks(dir); err == nil {
-		if to.Reach == confine.Project {
+		if to.Reach == confine.Project && to.Project == "" {
 			to.Project = dir
 		}
 		err = os.WriteFile(filepath.Join(dir, "reach"), to.Encode(), 0o600)
 	}
 	return dir, err
+}
+
+// Env returns the environment env with the variables of own in it.
+func Env(env []string, own map[string]string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		_, again := own[name]
+		return again
+	})
+	for name, value := range own {
+		env = append(env, name+"="+value)
+	}
+	return env
 }
 
 // Find returns the path of a program, as a shell in that environment would find it.

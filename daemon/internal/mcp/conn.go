@@ -36,7 +36,7 @@ type conn struct {
 	server  *server
 	session *sdk.ClientSession
 	proc    *child.Process // nil: by HTTP
-	meter   *meter         // of the process's output
+	meter   *child.Meter   // of the process's output
 	http    *http.Client   // nil: a process
 	since   time.Time
 	ctx     context.Context // ends when the connection is given up
@@ -115,21 +115,7 @@ func (c *conn) transport(at Place) (sdk.Transport, error) {
 	}
 	c.proc = proc
 	c.meter = newMeter(proc.Stdout)
-	return &sdk.IOTransport{Reader: c.meter, Writer: stdinWriter{proc.Stdin, c.meter}, MaxLineLength: 2 * maxMessage}, nil // the meter is first
-}
-
-// stdinWriter is a server's standard input. It records in the meter that the server does not read any more (EPIPE).
-type stdinWriter struct {
-	io.WriteCloser
-	meter *meter
-}
-
-func (m stdinWriter) Write(p []byte) (int, error) {
-	n, err := m.WriteCloser.Write(p)
-	if errors.Is(err, syscall.EPIPE) {
-		m.meter.ended.Store(true)
-	}
-	return n, err
+	return &sdk.IOTransport{Reader: c.meter, Writer: c.meter.Input(proc.Stdin), MaxLineLength: 2 * maxMessage}, nil // the meter is first
 }
 
 // close ends the connection and the server's processes, and waits for both. It is idempotent.
@@ -178,10 +164,10 @@ func (c *conn) endReason(err error) error {
 	if c.proc == nil {
 		return errors.New(text)
 	}
-	lost := errors.Is(err, sdk.ErrConnectionClosed) && c.meter.ended.Load() ||
+	lost := errors.Is(err, sdk.ErrConnectionClosed) && c.meter.Ended() ||
 		slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, os.ErrClosed, syscall.EPIPE}, func(e error) bool { return errors.Is(err, e) })
-	if fault := c.meter.fault.Load(); fault != nil {
-		return *fault
+	if fault := c.meter.Fault(); fault != nil {
+		return fault
 	}
 	if how := c.proc.EndReason(); how != "" && lost {
 		text = how

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sublet/daemon/internal/child"
 )
 
 // What cannot be had is told in words, at once or within the bound, and the others are there all the same.
@@ -180,7 +182,7 @@ func TestHostile(t *testing.T) {
 	t.Run("flood", func(t *testing.T) {
 		w := newWorld(t, Options{Retry: time.Hour}, program("db", "flood"))
 		w.up()
-		if err := w.end(); err == nil || !strings.HasPrefix(err.Error(), errFlood.Error()) {
+		if err := w.end(); err == nil || !strings.HasPrefix(err.Error(), child.ErrFlood.Error()) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -1,16 +1,15 @@
 package mcp
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"golang.org/x/time/rate"
+
+	"sublet/daemon/internal/child"
 )
 
 const (
@@ -21,45 +20,9 @@ const (
 	linesAtOnce    = 4096
 )
 
-var (
-	errFlood = errors.New("it sends without end")
-	errLong  = fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
-)
-
-// meter counts the lines that a server sends and their lengths. After a bound is exceeded, every Read fails.
-type meter struct {
-	io.ReadCloser
-	limit *rate.Limiter
-	line  int                   // bytes of the current line
-	fault atomic.Pointer[error] // the bound that was exceeded; nil: none
-	ended atomic.Bool           // the server has closed its output, or no longer reads its input
-}
-
-func newMeter(r io.ReadCloser) *meter {
-	return &meter{ReadCloser: r, limit: rate.NewLimiter(linesPerSecond, linesAtOnce)}
-}
-
-func (m *meter) Read(p []byte) (int, error) {
-	if fault := m.fault.Load(); fault != nil {
-		return 0, *fault
-	}
-	n, err := m.ReadCloser.Read(p)
-	if err == io.EOF {
-		m.ended.Store(true)
-	}
-	lines := bytes.Count(p[:n], []byte{'\n'})
-	if m.line += n; lines > 0 {
-		m.line = n - 1 - bytes.LastIndexByte(p[:n], '\n')
-	}
-	fault := errLong
-	if m.line <= maxMessage {
-		if lines == 0 || m.limit.AllowN(time.Now(), lines) {
-			return n, err
-		}
-		fault = errFlood
-	}
-	m.fault.Store(&fault)
-	return 0, fault
+// newMeter bounds what a server sends.
+func newMeter(r io.ReadCloser) *child.Meter {
+	return child.NewMeter(r, maxMessage, rate.NewLimiter(linesPerSecond, linesAtOnce))
 }
 
 // newHTTPClient returns a client that sends the headers with every request, and only to the host of the user's URL.
@@ -111,7 +74,7 @@ type bounded struct {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, errLong
+		return 0, fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
 	}
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
 	b.left -= n

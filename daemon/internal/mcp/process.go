@@ -3,8 +3,6 @@ package mcp
 import (
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"sublet/daemon/internal/child"
 	"sublet/daemon/internal/mask"
@@ -16,14 +14,7 @@ func (s *server) startProcess(at Place) (*child.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := slices.DeleteFunc(slices.Clone(at.Env), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		_, again := own[name]
-		return again
-	})
-	for name, value := range own {
-		env = append(env, name+"="+value)
-	}
+	env := child.Env(at.Env, own)
 	dir := "/"
 	for _, d := range []string{s.spec.Dir, at.Home} {
 		if info, err := os.Stat(d); filepath.IsAbs(d) && err == nil && info.IsDir() {
