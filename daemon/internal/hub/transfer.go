@@ -3,21 +3,13 @@ package hub
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-
-	"github.com/google/renameio/v2"
 
 	"sublet/daemon/internal/archive"
 	"sublet/daemon/internal/picture"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
-
-// maxSaved bounds a file that is loaded, in bytes.
-const maxSaved = 1 << 30
 
 // export writes a session as text: json or markdown.
 func (s *session) export(ctx context.Context, r *wire.SessionRequest) (string, error) {
@@ -40,24 +32,17 @@ func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, o
 	if err != nil {
 		return err
 	}
-	info := s.snapshot()
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path))) // 0600
-	if err != nil {
-		return invalid("path: %v", err)
+	out.Path = wire.OSString(path)
+	out.Size, err = archive.Save(path, s.snapshot(), func(w *archive.Writer) error {
+		if !r.IncludeHistory {
+			return nil
+		}
+		return c.saveHistory(ctx, s, r.IncludeBlocks, w)
+	})
+	if fault, ok := errors.AsType[*archive.FormatError](err); ok {
+		return invalid("path: %v", fault)
 	}
-	defer f.Cleanup()
-	w := archive.NewWriter(f, info)
-	if r.IncludeHistory {
-		err = c.saveHistory(ctx, s, r.IncludeBlocks, w)
-	}
-	if err := errors.Join(err, w.Close()); err != nil {
-		return fmt.Errorf("save session: %w", err)
-	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
-		return fmt.Errorf("save session: %w", err)
-	}
-	out.Path, out.Size = wire.OSString(path), w.Size
-	return nil
+	return err
 }
 
 // saveHistory writes the events of a session and their images.
@@ -88,15 +73,11 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(path)
+	f, size, err := archive.Open(path)
 	if err != nil {
 		return invalid("path: %v", err)
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() || st.Size() > maxSaved {
-		return invalid("path: %s is not a file of at most %d bytes", visible.Exact(path), maxSaved)
-	}
 	in, info, err := archive.NewReader(f)
 	if err != nil {
 		return invalid("path: %s: %v", visible.Exact(path), err)
@@ -129,7 +110,7 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	if err := c.hub.endUnfinished(ctx, s.id, copied); err != nil {
 		return err
 	}
-	out.Session, out.Path, out.Size = s.snapshot(), wire.OSString(path), st.Size()
+	out.Session, out.Path, out.Size = s.snapshot(), wire.OSString(path), size
 	return nil
 }
 

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,12 +9,11 @@ import (
 	"strings"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/reach"
-	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
-	"sublet/daemon/internal/tool"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -79,18 +77,7 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 		}
 		return
 	}
-	args, err := json.Marshal(map[string]string{"path": strings.ToValidUTF8(root, "\uFFFD")})
-	if err != nil {
-		return
-	}
-	q := agent.Question{
-		Agent: "sublet", Tool: wire.ToolTrust, ExecutionID: wire.ExecutionID(wire.NewID()), Arguments: args,
-		Action: tool.Action{Cwd: root},
-	}
-	v := risk.Verdict{
-		Level: risk.Medium, Reversible: true, UndoHint: "sublet trust rm",
-		Reasons: []risk.Reason{{Text: would, Effect: risk.Unknown, Level: risk.Medium}},
-	}
+	q, v := judge.Trust(root, would)
 	d, err := t.s.ask(ctx, t, q, v, policy.Decision{Outcome: policy.Ask})
 	if err != nil {
 		return // the turn is over

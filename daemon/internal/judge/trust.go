@@ -1,0 +1,21 @@
+package judge
+
+import (
+	"encoding/json"
+	"strings"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// Trust returns the question whether the folder root is to be trusted, and what it would do then, for people.
+func Trust(root, would string) (agent.Question, risk.Verdict) {
+	args, _ := json.Marshal(map[string]string{"path": strings.ToValidUTF8(root, "\uFFFD")}) // strings can be encoded
+	q := agent.Question{Agent: "sublet", Tool: wire.ToolTrust, ExecutionID: wire.ExecutionID(wire.NewID()), Arguments: args, Action: tool.Action{Cwd: root}}
+	return q, risk.Verdict{
+		Level: risk.Medium, Reversible: true, UndoHint: "sublet trust rm",
+		Reasons: []risk.Reason{{Text: would, Effect: risk.Unknown, Level: risk.Medium}},
+	}
+}
