@@ -27,7 +27,7 @@ const askWait = 20 * time.Second
 // the turn that runs; else it waits for that one's end.
 func (m *model) ask(prompt string, steer bool) {
 	a := &asked{AgentRequest: &wire.AgentRequest{
-		RequestID: wire.RequestID(wire.NewID()), Prompt: prompt,
+		RequestID: wire.RequestID(wire.NewID()), Agent: m.chosenAgent, Prompt: prompt,
 		Context: wire.RequestContext{Cwd: wire.OSString(m.Shell.Dir()), RecentCommands: slices.Clone(m.recent)},
 		Options: wire.RequestOptions{Model: m.chosenModel, Thinking: m.thinking, Steer: steer},
 	}}

@@ -112,6 +112,7 @@ type conversation struct {
 	policy                string // the mode that holds
 	models                []wire.ModelInfo
 	answers               string // the model that does
+	chosenAgent           string // by /agent; "" = the orchestrator
 	chosenModel, thinking string // by /model and /thinking; "" = the settings'
 	greeted               bool
 	use                   wire.ContextUse

@@ -42,6 +42,7 @@ func slashCommands() []slashCommand {
 		{"/rules", "[rm ID]", "list or revoke what you allowed for good", (*model).slashRules},
 		{"/accept", "", "take what agents changed in your shell for your own", (*model).slashAccept},
 		{"/secrets", "[mask|show]", "whether models see what looks like a secret, in this conversation", (*model).slashSecrets},
+		{"/agent", "[NAME|default]", "which agent answers from now on: one of sublet's, of yours, or a program that you host", (*model).slashAgent},
 		{"/model", "[NAME|default]", "which models there are, or the one that answers from now on", (*model).slashModel},
 		{"/thinking", "[off|low|medium|high|default]", "how much it thinks before it answers", (*model).slashThinking},
 		{"/status", "", "the daemon, its turns, who has which shell", (*model).slashStatus},

@@ -85,6 +85,20 @@ func (m *model) toBackground() {
 	})
 }
 
+// slashAgent has another agent answer the questions that follow in this window. The daemon knows whether there is one.
+func (m *model) slashAgent(args string) {
+	switch args {
+	case "":
+		m.note("the agent is " + visible.Line(cmp.Or(m.chosenAgent, "orchestrator")))
+	case "default", "orchestrator":
+		m.chosenAgent, m.answers = "", m.answering()
+		m.note("the orchestrator answers from now on")
+	default:
+		m.chosenAgent, m.answers = args, args
+		m.note(visible.Line(args) + " answers from now on in this window; /agent default takes it back")
+	}
+}
+
 // slashThinking sets how much the model thinks before it answers the questions that follow in this window.
 func (m *model) slashThinking(args string) {
 	if args != "" {
