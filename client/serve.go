@@ -14,6 +14,7 @@ import (
 	"sublet/client/internal/gateway/operator"
 	"sublet/client/internal/gateway/stdio"
 	"sublet/client/web"
+	"sublet/wire"
 )
 
 // JSONRPC are the options of ServeJSONRPC; its Daemon is filled in.
@@ -56,6 +57,7 @@ type MCP = mcp.Options
 // ServeMCP serves the Model Context Protocol on standard input and output until input ends or ctx does.
 func ServeMCP(ctx context.Context, o Options, s MCP) error {
 	s.Daemon, s.Log, s.Client = gatewayDaemon(o), o.Log, mcp.Parent()
+	s.Hosted = os.Getenv(wire.HostedVariable)
 	return mcp.Serve(ctx, s)
 }
 

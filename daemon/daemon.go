@@ -15,7 +15,9 @@ import (
 	"syscall"
 	"time"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/child"
+	"sublet/daemon/internal/hosted"
 	"sublet/daemon/internal/hub"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/reach"
@@ -42,6 +44,7 @@ type Options struct {
 
 	activation bool  // the socket is a service manager's
 	builtAt    int64 // see socket.BuiltAt
+	exe        string
 }
 
 const (
@@ -92,7 +95,7 @@ type stop struct {
 // process behind.
 func Run(ctx context.Context, o Options) (err error) {
 	if exe, err := os.Executable(); err == nil { // now, since the file may be replaced later
-		o.builtAt = socket.BuiltAt(exe)
+		o.exe, o.builtAt = exe, socket.BuiltAt(exe)
 	}
 	if err := o.inherit(); err != nil {
 		return err
@@ -148,6 +151,13 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	confiner := sync.OnceValue(func() reach.Confiner { return findConfiner(d.log) })
 	d.mcp = mcp.New(mcp.Options{Version: d.o.Version, Log: d.log, Folder: d.o.Paths.Runtime, Hold: func(s mcp.Spec) (string, confine.Spec, error) { return reach.Hold(confiner(), s) }})
 	defer d.mcp.Close()
+	agents := hosted.New(hosted.Options{
+		Version: d.o.Version, Log: d.log, Folder: d.o.Paths.Runtime, Server: []string{d.o.exe, "serve", "mcp"}, Where: d.o.Paths.Environ(),
+		Hold: func(a config.Agent, cwd string) (string, confine.Spec, error) {
+			return reach.HoldAgent(confiner(), a, d.conf.get().Policy, cwd)
+		},
+	})
+	defer agents.Close()
 	d.apply()
 	d.sweep()
 	if err := os.MkdirAll(d.o.Paths.Spool(), 0o700); err != nil {
@@ -171,7 +181,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	models := &models{conf: d.conf, log: d.log}
 	if d.hub, err = hub.New(ctx, hub.Options{
 		Store: st, Audit: audit, Config: d.conf.get, OpenModel: models.open, Models: models.describe, FindModels: models.find,
-		MCP: d.mcp, Instructions: filepath.Join(filepath.Dir(d.o.Paths.Config), "AGENTS.md"),
+		MCP: d.mcp, Hosted: agents, Instructions: filepath.Join(filepath.Dir(d.o.Paths.Config), "AGENTS.md"),
 		Stop:    func(drain time.Duration) { d.ask(stop{"a client asked for it", drain, true}) },
 		Confine: confiner, Proxy: d.proxy.path,
 		Runtime: d.o.Paths.Runtime, Spool: d.o.Paths.Spool(), Jobs: filepath.Join(d.o.Paths.State, "jobs"), Log: d.log,
@@ -289,7 +299,7 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 
 // sweep removes what a killed daemon left in the runtime folder, which belongs to the holder of the lock.
 func (d *daemon) sweep() {
-	for _, pattern := range []string{shell.Leftover, child.Leftover} {
+	for _, pattern := range []string{shell.Leftover, child.Leftover, hosted.Leftover + "*"} {
 		left, err := filepath.Glob(filepath.Join(escape(d.o.Paths.Runtime), pattern))
 		for _, path := range left {
 			err = errors.Join(err, os.RemoveAll(path))

@@ -266,7 +266,13 @@ type ToolRequest struct {
 	Borrower  Borrower   `msgpack:"borrower"`
 	Private   bool       `msgpack:"private"`   // with a Borrower: bash runs in a private shell of the session
 	AnswerMS  int64      `msgpack:"answer_ms"` // with a Borrower: how long a question waits for an answer; 0 = 5 min
+	// Hosted is the value of HostedVariable, from the MCP server of a hosted agent: the tool runs in that agent's turn, whose
+	// session has its events. CommandResult and AgentComplete answer, or Error. Without a Tool, the server's tools were listed.
+	Hosted string `msgpack:"hosted"`
 }
+
+// HostedVariable is the variable that the daemon gives to the MCP server of an agent that it hosts.
+const HostedVariable = "SUBLET_HOSTED"
 
 // Borrower is an agent of another program that borrows the user's shell; without a Name there is none.
 type Borrower struct {

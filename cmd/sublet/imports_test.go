@@ -44,6 +44,7 @@ var ranks = map[string]int{
 	"sublet/daemon/internal/server":        2,
 	"sublet/daemon/internal/hub":           3,
 	"sublet/daemon/internal/judge":         4,
+	"sublet/daemon/internal/hosted":        4,
 	"sublet/daemon/internal/reach":         5,
 	"sublet/daemon/internal/archive":       5,
 	"sublet/daemon/internal/agent":         6,

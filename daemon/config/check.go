@@ -50,7 +50,7 @@ func (c *Config) checkModels() error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
-		if err := c.Agents[name].Check("agents." + name + "."); err != nil {
+		if err := cmp.Or(c.Agents[name].Check("agents."+name+"."), c.Agents[name].checkHosted("agents."+name)); err != nil {
 			return err
 		}
 	}
@@ -184,6 +184,53 @@ func (a Agent) Check(key string) error {
 	return dollars(key+"max_cost", a.MaxCost)
 }
 
+var agentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`) })
+
+// checkHosted checks what concerns a program that is hosted.
+func (a Agent) checkHosted(key string) error {
+	if len(a.Command) == 0 {
+		switch {
+		case a.Command != nil:
+			return fmt.Errorf("%s.command: is empty; write the program and its arguments, such as [\"claude-agent-acp\"]", key)
+		case len(a.Env) > 0:
+			return fmt.Errorf("%s.env: is for a command", key)
+		case a.Reach != "":
+			return fmt.Errorf("%s.reach: is for a command", key)
+		}
+		return nil
+	}
+	_, name, _ := strings.Cut(key, ".")
+	switch {
+	case !agentName().MatchString(name):
+		return fmt.Errorf("%s: the name of an agent with a command is 1 to 32 small letters, digits, - and _, a letter first", key)
+	case slices.Contains([]string{"orchestrator", "engineer", "reviewer", "explorer", "user", "you"}, name):
+		return fmt.Errorf("%s.command: %s is a name of sublet's own; give the agent another one", key, name)
+	case a.Command[0] == "":
+		return fmt.Errorf("%s.command: has no program", key)
+	case strings.ContainsRune(strings.Join(a.Command, ""), 0):
+		return fmt.Errorf("%s.command: holds a NUL", key)
+	}
+	for _, own := range []struct {
+		key string
+		set bool
+	}{{"prompt", a.Prompt != ""}, {"model", a.Model != ""}, {"tools", a.Tools != nil}, {"max_turns", a.MaxTurns != 0}, {"max_tokens", a.MaxTokens != 0}, {"max_cost", a.MaxCost != 0}} {
+		if own.set {
+			return fmt.Errorf("%s.%s: an agent with a command has its own; set it there", key, own.key)
+		}
+	}
+	return cmp.Or(oneOf(key+".reach", cmp.Or(a.Reach, "free"), "read", "project", "free"), variables(key+".env", a.Env))
+}
+
+// variables checks the names of environment variables.
+func variables(key string, env map[string]string) error {
+	for name := range env {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return fmt.Errorf("%s: %q cannot be a variable", key, name)
+		}
+	}
+	return nil
+}
+
 // ProviderKinds are the values of kind under [provider.NAME].
 var ProviderKinds = []string{"anthropic", "openai", "google", "offline", "scripted"}
 
@@ -270,13 +317,8 @@ func (c *Config) checkMCP() error {
 				return err
 			}
 		}
-		if err := cmp.Or(oneOf(key+".reach", cmp.Or(m.Reach, "project"), "read", "project", "free"), paths(key+".write", m.Write)); err != nil {
+		if err := cmp.Or(oneOf(key+".reach", cmp.Or(m.Reach, "project"), "read", "project", "free"), paths(key+".write", m.Write), variables(key+".env", m.Env)); err != nil {
 			return err
-		}
-		for variable := range m.Env {
-			if variable == "" || strings.ContainsAny(variable, "=\x00") {
-				return fmt.Errorf("%s.env: %q cannot be a variable", key, variable)
-			}
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"strings"
 	"syscall"
@@ -118,12 +119,20 @@ type Daemon struct {
 	Debug    bool          // serve /debug/pprof on debug.sock in the runtime folder
 }
 
-// Agent is a user-defined role.
+// Agent is a user-defined role or, with a Command, an agent of another program that is hosted: it speaks the Agent Client Protocol
+// on its standard input and output. A value of Env may contain ${NAME}: that variable of the daemon's environment.
 type Agent struct {
-	Description string   `toml:"description"`
-	Model       string   `toml:"model"`
-	Prompt      string   `toml:"prompt"`
-	Tools       []string `toml:"tools"`
+	Description string `toml:"description"`
+
+	Command []string          `toml:"command"` // the program, a path or a name on PATH, and its arguments
+	Env     map[string]string `toml:"env"`
+	// Reach is what Command is held to: read, project, free; "" = free. With free its commands run in the user's shell, else in
+	// a private one.
+	Reach string `toml:"reach"`
+
+	Model  string   `toml:"model"`
+	Prompt string   `toml:"prompt"`
+	Tools  []string `toml:"tools"`
 
 	MaxTurns  int     `toml:"max_turns"`  // model calls of one turn; 0 = as usual
 	MaxTokens int     `toml:"max_tokens"` // of one answer; 0 = the model's own bound
@@ -221,6 +230,7 @@ type file struct {
 		Debug    *bool   `toml:"debug"`
 	} `toml:"daemon"`
 	Agents map[string]Agent `toml:"agents"`
+	Agent  map[string]Agent `toml:"agent"` // the same
 	MCP    map[string]MCP   `toml:"mcp"`
 }
 
@@ -317,6 +327,11 @@ func Parse(path string, text []byte, checks ...func(*Config) error) (Config, err
 	if f.Model != nil && f.Models.Default != nil {
 		return Config{}, &Error{Path: path, Row: rowOf(text, "default"), Column: 1, Message: "models.default: there is `model` already; write one of the two"}
 	}
+	for name := range f.Agent {
+		if _, ok := f.Agents[name]; ok {
+			return Config{}, &Error{Path: path, Message: "agent." + name + ": there is agents." + name + " already; write one of the two"}
+		}
+	}
 	c := f.merge(Default())
 	for _, check := range append([]func(*Config) error{(*Config).check}, checks...) {
 		if err := check(&c); err != nil {
@@ -399,9 +414,8 @@ func (f *file) merge(c Config) Config {
 	set((*span)(&c.Daemon.IdleExit), f.Daemon.IdleExit)
 	set(&c.Daemon.LogLevel, f.Daemon.LogLevel)
 	set(&c.Daemon.Debug, f.Daemon.Debug)
-	for name, a := range f.Agents {
-		c.Agents[name] = a
-	}
+	maps.Copy(c.Agents, f.Agents)
+	maps.Copy(c.Agents, f.Agent)
 	for name, m := range f.MCP {
 		c.MCP[name] = m
 	}

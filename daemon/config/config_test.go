@@ -43,6 +43,9 @@ func TestShowReadsBack(t *testing.T) {
 		{Decision: "ask", Pattern: "effect: network", Match: []string{}, NoMatch: []string{}},
 	}
 	full.Agents["docs"] = Agent{Description: "writes", Model: "work/m", Prompt: "a\nb\t\x1b", Tools: []string{"read"}}
+	full.Agents["claude"] = Agent{
+		Description: "hosted", Command: []string{"claude-agent-acp", "-v"}, Env: map[string]string{"KEY": "${KEY}"}, Reach: "project", Timeout: span(time.Minute), Mode: "plan",
+	}
 	full.MCP["fs"] = MCP{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A B": "1", "C": "${D}"}, Reach: "project", Write: []string{"~/notes"}}
 	full.MCP["remote-1"] = MCP{URL: "http://x/mcp", Headers: map[string]string{"Authorization": "Bearer ${KEY}"}}
 	for _, want := range []Config{Default(), full} {
@@ -106,6 +109,16 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[policy]\nnot_secrets = [\"/\"]", ":2:1:", "is too wide"},
 		{"[policy]\nsecrets = [\"/a\\u0000\"]", ":2:1:", "NUL"},
 		{"[policy]\nsecrets = [\"~/a\"]\nnot_secrets = [\"~/a\"]", ":3:1:", "is also in policy.secrets"},
+		{"[agents.codex]\ncommand = []", ":2:1:", "agents.codex.command: is empty; write the program and its arguments"},
+		{"[agents.codex]\ncommand = \"codex-acp\"", ":2:", ""},
+		{"[agents.codex]\ncommand = [\"\"]", ":2:1:", "agents.codex.command: has no program"},
+		{"[agent.codex]\ncommand = [\"x\"]\nreach = \"all\"", ":3:1:", "agents.codex.reach: \"all\" is none of read, project, free"},
+		{"[agents.codex]\ncommand = [\"x\"]\nprompt = \"p\"", ":3:1:", "agents.codex.prompt: an agent with a command has its own"},
+		{"[agents.codex]\nenv = {A = \"b\"}", ":2:1:", "agents.codex.env: is for a command"},
+		{"[agents.codex]\ncommand = [\"x\"]\nenv = {\"A=\" = \"b\"}", ":3:1:", "agents.codex.env: \"A=\" cannot be a variable"},
+		{"[agents.engineer]\ncommand = [\"x\"]", ":2:1:", "engineer is a name of sublet's own"},
+		{"[agents.Codex]\ncommand = [\"x\"]", "", "agents.Codex: the name of an agent with a command is"},
+		{"[agents.codex]\n[agent.codex]\n", "", "agent.codex: there is agents.codex already"},
 		{"[policy.project]\nwrite = [\"build\"]", ":2:1:", "policy.project.write: \"build\" is neither"},
 		{"[provider.x]\nkind = \"openai\"\napi_key = \"k\"", ":3:1:", "api_key_env names the variable"},
 		{"[policy.project]\nports = []", ":2:1:", "no such key: policy.project.ports"},

@@ -125,6 +125,13 @@ func Show(c Config) string {
 	for _, a := range sorted(c.Agents) {
 		p.table("agents." + bareKey(a.Name))
 		p.key("description", a.Item.Description, "")
+		if p.some("command", a.Item.Command); len(a.Item.Command) > 0 {
+			p.some("env", a.Item.Env)
+			p.some("reach", a.Item.Reach)
+			p.some("timeout", time.Duration(a.Item.Timeout))
+			p.some("mode", a.Item.Mode)
+			continue
+		}
 		p.key("model", a.Item.Model, "")
 		p.key("prompt", a.Item.Prompt, "")
 		p.key("tools", a.Item.Tools, "")

@@ -74,6 +74,11 @@ func FindPaths(getenv func(string) string, uid int) (Paths, error) {
 	return p, checkLength(p.Socket)
 }
 
+// Environ returns the variables by which another process finds the same places.
+func (p Paths) Environ() map[string]string {
+	return map[string]string{"SUBLET_RUNTIME_DIR": p.Runtime, "SUBLET_STATE_DIR": p.State, "SUBLET_CONFIG": p.Config}
+}
+
 // Elsewhere returns the sockets on which a daemon of the user answers in the other possible runtime folders: those for another
 // XDG_RUNTIME_DIR, or for none.
 func Elsewhere(ctx context.Context, p Paths, getenv func(string) string, uid int) []string {

@@ -17,6 +17,7 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/tool"
+	"sublet/wire/visible"
 )
 
 // Names of the built-in roles.
@@ -43,6 +44,8 @@ type Role struct {
 	Timeout   time.Duration // of one turn; 0 = none
 	Mode      string        // the stricter of this and the turn's counts; "" = the turn's
 	Worktree  bool          // as a sub-agent it works in a git working tree of its own
+
+	Hosted *config.Agent // the program that is this agent; nil: it is one of ours
 }
 
 // bound gives the role the limits of its settings.
@@ -68,10 +71,15 @@ func Roles(cfg config.Config, project string) (roles map[string]Role, faults []e
 		roles, faults = projectRoles(filepath.Join(project, ".sublet", "agents"))
 	}
 	for name, a := range cfg.Agents {
-		roles[name] = Role{
+		r := Role{
 			Name: name, Description: a.Description, System: a.Prompt, Model: a.Model, Tools: a.Tools,
 			Private: name != Orchestrator,
 		}.bound(a)
+		if len(a.Command) > 0 {
+			r.Hosted, r.Private, r.Model = &a, a.Reach != "" && a.Reach != "free", "acp/"+name
+			r.Description = cmp.Or(a.Description, a.Command[0]+", a program of its own with its own model")
+		}
+		roles[name] = r
 	}
 	for _, r := range builtin() {
 		if r.Name == Explorer {
@@ -93,6 +101,14 @@ func Roles(cfg config.Config, project string) (roles map[string]Role, faults []e
 		roles[r.Name] = r
 	}
 	return roles, faults
+}
+
+// Faults returns the faults of Roles for the end of a message, in one line.
+func Faults(faults []error) (text string) {
+	for _, err := range faults {
+		text += "; " + visible.Exact(err.Error())
+	}
+	return text
 }
 
 // Offers reports whether the role may use a tool. A read-only role may use an MCP server's tool only if its list names it,

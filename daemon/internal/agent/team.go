@@ -195,6 +195,12 @@ func firstOf(a, b string) string {
 	return line
 }
 
+// PrivateShell returns a private shell for an agent that is started for its first command, and what ends it.
+func PrivateShell(agent string, open func(ctx context.Context, agent string) (tool.Shell, func(), error)) (sh tool.Shell, closeShell func()) {
+	l := &lazyShell{agent: agent, open: open}
+	return l, l.close
+}
+
 // lazyShell is a private shell that is started for the first command.
 type lazyShell struct {
 	agent string

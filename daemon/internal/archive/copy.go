@@ -71,3 +71,15 @@ func Path(p, cwd wire.OSString) (string, error) {
 	}
 	return filepath.Clean(path), nil
 }
+
+// Envelopes packs events. Without blocks a history is told by its texts, commands and ends; pieces of structure stay out.
+func Envelopes(events []wire.EventMessage, blocks bool) []wire.Envelope {
+	list := make([]wire.Envelope, 0, len(events))
+	for _, m := range events {
+		if chunk, ok := m.(*wire.AgentStreamChunk); ok && !blocks && chunk.Chunk.Type == wire.ChunkBlock {
+			continue
+		}
+		list = append(list, wire.Envelope{Message: m})
+	}
+	return list
+}

@@ -255,6 +255,9 @@ func (p *Process) signalLocked(s syscall.Signal) {
 	}
 }
 
+// PID returns the id of the program's process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // HangUp closes the program's input, which asks it to end and fails pending writes.
 func (p *Process) HangUp() { p.Stdin.Close() }
 

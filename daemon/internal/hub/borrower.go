@@ -254,30 +254,35 @@ func (f *foreign) watch(t *turn, id wire.ExecutionID, on *lend.Terms) {
 
 // askUser asks the user something in the window, and gives the agent the answer. It approves nothing.
 func (f *foreign) askUser(ctx context.Context, t *turn, r *wire.ToolRequest) agent.Outcome {
-	_, err := wire.ParseUserQuestion(r.Arguments)
-	if err != nil {
-		err = invalid("%v", err)
-	}
-	if err == nil && !t.attended() {
-		err = errors.New(t.unattended())
-	}
-	if err != nil {
+	begun := time.Now()
+	if _, err := t.askUser(ctx, f.Name, r.Arguments); err != nil {
 		return t.failed(ctx, err)
+	}
+	return agent.Outcome{Agent: f.Name, Status: wire.StatusSuccess, StopReason: string(provider.EndTurn), ToolsExecuted: []string{r.Tool}, Duration: time.Since(begun)}
+}
+
+// askUser is the tool of that name. Its result is an event of the turn.
+func (t *turn) askUser(ctx context.Context, agentName, arguments string) (*wire.CommandResult, error) {
+	if _, err := wire.ParseUserQuestion(arguments); err != nil {
+		return nil, invalid("%v", err)
+	}
+	if !t.attended() {
+		return nil, errors.New(t.unattended())
 	}
 	begun := time.Now()
 	id := wire.ExecutionID(wire.NewID())
 	v := risk.Verdict{Level: risk.Low, Reversible: true}
-	d, err := t.s.ask(ctx, t, agent.Question{Agent: f.Name, Tool: r.Tool, ExecutionID: id, Arguments: []byte(r.Arguments)}, v, policy.Decision{})
+	d, err := t.s.ask(ctx, t, agent.Question{Agent: agentName, Tool: wire.ToolAskUser, ExecutionID: id, Arguments: []byte(arguments)}, v, policy.Decision{})
 	if err != nil {
-		return t.failed(ctx, err)
+		return nil, err
 	}
 	res := &wire.CommandResult{
-		Agent: f.Name, ExecutionID: id, Tool: r.Tool, Status: wire.StatusSuccess, Output: []byte(d.Comment), FilesModified: []wire.OSString{},
+		Agent: agentName, ExecutionID: id, Tool: wire.ToolAskUser, Status: wire.StatusSuccess, Output: []byte(d.Comment), FilesModified: []wire.OSString{},
 		StartedAtMS: begun.UnixMilli(), DurationMS: time.Since(begun).Milliseconds(),
 	}
 	if !d.Allowed {
 		res.Status, res.Output = wire.StatusDenied, []byte("the user did not answer: "+cmp.Or(d.Comment, d.Reason))
 	}
 	t.fromAgent(res)
-	return agent.Outcome{Agent: f.Name, Status: wire.StatusSuccess, StopReason: string(provider.EndTurn), ToolsExecuted: []string{r.Tool}, Duration: time.Since(begun)}
+	return res, nil
 }

@@ -96,6 +96,9 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		if c.owner.PID() <= 0 {
 			return caller.Agent{}
 		}
+		if name, ok := h.opts.Hosted.Started(c.owner.PID()); ok {
+			return caller.Agent{Name: name, PID: c.owner.PID()}
+		}
 		of, _ := caller.Above(c.owner.PID())
 		return of
 	})

@@ -18,6 +18,7 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/crew"
+	"sublet/daemon/internal/hosted"
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
@@ -28,7 +29,7 @@ import (
 	"sublet/wire"
 )
 
-// Options for New. Store, Audit, Config and OpenModel must be set.
+// Options for New. Store, Audit, Config, OpenModel and Hosted must be set.
 type Options struct {
 	Store  *store.Store
 	Audit  *store.Audit
@@ -44,6 +45,7 @@ type Options struct {
 	Stop func(drain time.Duration)
 	// Confine returns what holds commands to a reach on this machine. nil: nothing does.
 	Confine func() reach.Confiner
+	Hosted  *hosted.Agents // of other programs; whoever made them closes them, after the Hub
 	// Instructions is the user's own file of instructions to agents, which need not exist. "": none.
 	Instructions string
 	Proxy        string       // the socket of what lets commands held to project reach the hosts of the settings

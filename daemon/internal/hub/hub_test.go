@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/hosted"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
@@ -35,7 +36,9 @@ func newHub(t testing.TB) *Hub {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := New(context.Background(), Options{Store: st, Audit: audit, Config: config.Default, Runtime: dir, Spool: dir, Log: log})
+	agents := hosted.New(hosted.Options{Log: log})
+	t.Cleanup(agents.Close)
+	h, err := New(context.Background(), Options{Hosted: agents, Store: st, Audit: audit, Config: config.Default, Runtime: dir, Spool: dir, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"sublet/daemon/internal/archive"
 	"sublet/daemon/internal/store"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -106,7 +107,7 @@ func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, li
 			if err != nil {
 				return err
 			}
-			out.Events, out.More = envelopes(events, r.IncludeBlocks), more
+			out.Events, out.More = archive.Envelopes(events, r.IncludeBlocks), more
 		}
 		return nil
 	case "rename":
@@ -127,18 +128,6 @@ func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, li
 	}
 	out.Session = s.snapshot()
 	return err
-}
-
-// envelopes packs events. Without blocks a history is told by its texts, commands and ends; pieces of structure stay out.
-func envelopes(events []wire.EventMessage, blocks bool) []wire.Envelope {
-	list := make([]wire.Envelope, 0, len(events))
-	for _, m := range events {
-		if chunk, ok := m.(*wire.AgentStreamChunk); ok && !blocks && chunk.Chunk.Type == wire.ChunkBlock {
-			continue
-		}
-		list = append(list, wire.Envelope{Message: m})
-	}
-	return list
 }
 
 // change attaches the connection to another session: a new one, or a stored one, whose events after after_seq follow the

@@ -37,24 +37,16 @@ func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, o
 		if !r.IncludeHistory {
 			return nil
 		}
-		return c.saveHistory(ctx, s, r.IncludeBlocks, w)
+		events, err := s.hub.opts.Store.AllEvents(ctx, s.id)
+		for _, e := range archive.Envelopes(events, r.IncludeBlocks) {
+			w.Event(e.Message)
+		}
+		return errors.Join(err, c.hub.opts.Store.EachImage(ctx, s.id, w.Image))
 	})
 	if fault, ok := errors.AsType[*archive.FormatError](err); ok {
 		return invalid("path: %v", fault)
 	}
 	return err
-}
-
-// saveHistory writes the events of a session and their images.
-func (c *Client) saveHistory(ctx context.Context, s *session, blocks bool, w *archive.Writer) error {
-	events, err := s.hub.opts.Store.AllEvents(ctx, s.id)
-	if err != nil {
-		return err
-	}
-	for _, e := range envelopes(events, blocks) {
-		w.Event(e.Message)
-	}
-	return c.hub.opts.Store.EachImage(ctx, s.id, w.Image)
 }
 
 // path is a path that the client named, against the client's folder.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -102,25 +101,25 @@ func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequ
 	role, ok := roles[name]
 	if !ok {
 		c.hub.release(s)
-		return nil, none, fmt.Errorf("%w: %s", ErrNoAgent, visible.Exact(strings.Join(append([]string{strconv.Quote(visible.Cut(name, 64))}, texts(faults)...), "; ")))
+		return nil, none, fmt.Errorf("%w: %q%s", ErrNoAgent, visible.Exact(visible.Cut(name, 64)), agent.Faults(faults))
 	}
 	t := c.turn(s, id)
 	t.agent, t.prompt = role.Name, r.Prompt
-	t.model = r.Options.Model
-	if t.model == "" {
+	t.model = cmp.Or(r.Options.Model, role.Model, c.hub.opts.Config().Model)
+	if role.Hosted != nil {
 		t.model = role.Model
 	}
 	t.mode, t.approve = r.Options.Mode, r.Options.RequireApproval
 	t.timeout = time.Duration(r.Options.TimeoutMS) * time.Millisecond
-	if t.model == "" {
-		t.model = c.hub.opts.Config().Model
-	}
 	return t, role, nil
 }
 
 // converse plays one agent's turn.
 func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentRequest) agent.Outcome {
 	t.askTrust(ctx, string(r.Context.Cwd))
+	if role.Hosted != nil {
+		return t.host(ctx, role, r)
+	}
 	at, err := t.conversation(ctx, role, r)
 	if err != nil {
 		return t.failed(ctx, err)
@@ -218,13 +217,6 @@ func (h *Hub) roles(root string) (map[string]agent.Role, []error) {
 	return agent.Roles(h.opts.Config(), root)
 }
 
-func texts(errs []error) (list []string) {
-	for _, err := range errs {
-		list = append(list, err.Error())
-	}
-	return list
-}
-
 // spend adds what a request cost to the day's, which it returns.
 func (t *turn) spend(usd float64) (today float64, err error) {
 	t.s.mu.Lock()
@@ -263,6 +255,9 @@ func (s *session) recentCommands() []wire.RecentCommand {
 // Tool runs one tool for a person or a script, under the same policy: a turn without a model.
 func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 	role := agent.Role{Name: "you"}
+	if r.Hosted != "" {
+		return c.hostedTool(c.held(), r)
+	}
 	known := strings.HasPrefix(r.Tool, mcp.Prefix) || r.Tool == wire.ToolAskUser && r.Borrower.Name != ""
 	for _, t := range agent.Tools(c.hub.opts.Config(), nil) {
 		known = known || t.Spec().Name == r.Tool && r.Tool != "task"

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/secret"
@@ -27,7 +28,7 @@ func Hold(c Confiner, s mcp.Spec) (launcher string, to confine.Spec, err error) 
 	case s.Reach == string(risk.ReachFree), s.Reach == "" && (!c.Holds(confine.Project) || slices.Contains(elsewhere, program)):
 		return "", to, nil
 	case !c.Holds(confine.Project):
-		return "", to, fmt.Errorf("it is to be held to %s, and nothing does that here: %s", s.Reach, c.Missing)
+		return "", to, notHeld(c, s.Reach)
 	}
 	user := Home()
 	to = confine.Spec{
@@ -43,5 +44,22 @@ func Hold(c Confiner, s mcp.Spec) (launcher string, to confine.Spec, err error) 
 	}
 	slices.Sort(to.Caches)
 	to.Caches = slices.Compact(to.Caches)
+	return c.Launcher, to, nil
+}
+
+func notHeld(c Confiner, reach string) error {
+	return fmt.Errorf("it is to be held to %s, and nothing does that here: %s", reach, c.Missing)
+}
+
+// HoldAgent is Hold for an agent of another program that works in cwd. It writes in its project, and has the network.
+func HoldAgent(c Confiner, a config.Agent, p config.Policy, cwd string) (launcher string, to confine.Spec, err error) {
+	switch {
+	case a.Reach == "", a.Reach == string(risk.ReachFree):
+		return "", to, nil
+	case !c.Holds(confine.Project):
+		return "", to, notHeld(c, a.Reach)
+	}
+	to = Confinement(p, "", a.Reach, cwd)
+	to.Network, to.Kept = true, confine.KeptHome(Home())
 	return c.Launcher, to, nil
 }

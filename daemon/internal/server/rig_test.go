@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/hosted"
 	"sublet/daemon/internal/hub"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/provider"
@@ -48,6 +49,7 @@ type rig struct {
 	store  *store.Store
 	audit  *store.Audit
 	mcp    *mcp.Servers
+	hosted *hosted.Agents
 	hub    *hub.Hub
 	server *server.Server
 	ctx    context.Context
@@ -132,11 +134,12 @@ func (r *rig) start() {
 	if err := os.MkdirAll(runtime, 0o700); err != nil {
 		r.t.Fatal(err)
 	}
+	r.hosted = hosted.New(hosted.Options{Log: r.log})
 	r.mcp = mcp.New(mcp.Options{Patience: time.Minute, Log: r.log})
 	r.mcp.Set(mcp.FromConfig(*r.conf.Load()))
 	r.hub, err = hub.New(r.ctx, hub.Options{
 		Store: r.store, Audit: r.audit, Config: config, Runtime: runtime, Spool: r.dir, Jobs: filepath.Join(r.dir, "jobs"), Version: "test", Log: r.log,
-		MCP: r.mcp,
+		MCP: r.mcp, Hosted: r.hosted,
 		OpenModel: func(_ context.Context, name string, _ map[string]string) (provider.Model, error) {
 			m, err := open.Open(provider.Config{Name: "test", Model: "model", Kind: "scripted", Script: r.script, Log: r.log})
 			if spy := r.spy.Load(); spy != nil && err == nil {
@@ -165,6 +168,7 @@ func (r *rig) close() {
 		r.t.Errorf("close: %v", err)
 	}
 	r.mcp.Close()
+	r.hosted.Close()
 	r.cancel()
 	r.conns.Wait()
 	r.audit.Close()

@@ -54,6 +54,21 @@ func (l *FileLog) Saw(path, digest string) {
 	l.seen[path] = digest
 }
 
+// ReadText returns a file's content, and records that an agent knows it.
+func (l *FileLog) ReadText(path string) (string, error) {
+	digest, content, err := fileState(path)
+	switch {
+	case err != nil:
+		return "", err
+	case digest == "":
+		return "", fmt.Errorf("%s: %w", path, fs.ErrNotExist)
+	case binaryKind(content) != "":
+		return "", fmt.Errorf("%s: is %s, not text", path, binaryKind(content))
+	}
+	l.Saw(path, digest)
+	return string(content), nil
+}
+
 // Written returns the text that a tool of this session wrote to path, if the file is unchanged since.
 func (l *FileLog) Written(path string) (text string, ok bool) {
 	l.mu.Lock()

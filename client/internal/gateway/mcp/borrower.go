@@ -26,7 +26,10 @@ func (s *server) client(ctx context.Context, info *sdk.Implementation, session *
 	}
 	from.Name = nameOf(from.Name)
 	key := session.ID()
-	if key == "" {
+	switch {
+	case s.o.Hosted != "": // one client, whatever it says of itself
+		key = "hosted"
+	case key == "":
 		key = "name " + from.Name
 	}
 	l, err := s.link(ctx, key, session)

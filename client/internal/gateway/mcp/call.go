@@ -38,6 +38,7 @@ func (s *server) tool(ctx context.Context, req *sdk.CallToolRequest, r *wire.Too
 	}
 	defer leave()
 	c.say("runs, or waits for the shell")
+	r.Hosted = s.o.Hosted
 	r.Arguments, r.Borrower, r.AnswerMS = string(text), from, s.o.Answer.Milliseconds()
 	end, err := l.gs.Tool(ctx, r, c.event)
 	switch {

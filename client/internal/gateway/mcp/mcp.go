@@ -39,6 +39,7 @@ type Options struct {
 	In         io.Reader     // Serve only
 	Out        io.Writer     // Serve only
 	Client     wire.Borrower // Serve only: the process that started this one; the client gives the name in clientInfo
+	Hosted     string        // Serve only: the value of wire.HostedVariable; "" = the client is not hosted by the daemon
 	Token      string        // ServeHTTP only: what each request must bear
 	Runtime    string        // private folder for output that is too long for a result
 	MaxMessage int           // bytes of a message; 0 = 10 MiB
@@ -112,6 +113,9 @@ func (s *server) sdkServer() *sdk.Server {
 	s.addJob(m)
 	s.addState(m)
 	s.addAsk(m)
+	if s.o.Hosted != "" {
+		m.AddReceivingMiddleware(s.listed)
+	}
 	return m
 }
 
@@ -121,6 +125,27 @@ func about(name, title, description string, hints *sdk.ToolAnnotations) *sdk.Too
 	return &sdk.Tool{
 		Name: name, Title: title, Description: description, Annotations: hints,
 		Meta: sdk.Meta{"anthropic/alwaysLoad": true}, // else Claude Code hides it behind its search for tools
+	}
+}
+
+// listed tells the daemon that a hosted agent knows the tools: its first prompt waits for that.
+func (s *server) listed(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		res, err := next(ctx, method, req)
+		session, ok := req.GetSession().(*sdk.ServerSession)
+		if method == "tools/list" && err == nil && ok {
+			s.work.Go(func() { // ends with the daemon's answer, or the server
+				l, _, err := s.client(s.ctx, nil, session)
+				if err == nil {
+					_, err = l.gs.Tool(s.ctx, &wire.ToolRequest{Hosted: s.o.Hosted}, nil)
+					s.done(l)
+				}
+				if err != nil {
+					s.log.Warn("the daemon was not told that the tools were listed", "err", err)
+				}
+			})
+		}
+		return res, err
 	}
 }
 

@@ -1,0 +1,369 @@
+package hosted
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/reach"
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// join returns a context that ends with ctx or with the turn.
+func (r *run) join(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// tool runs a tool for the agent's MCP server.
+func (r *run) tool(ctx context.Context, m *wire.ToolRequest) (*wire.CommandResult, error) {
+	done, err := r.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	ctx, cancel := r.join(ctx)
+	defer cancel()
+	switch m.Tool {
+	case wire.ToolAskUser:
+		if r.t.Ask == nil {
+			return nil, errors.New("nobody can be asked here")
+		}
+		return r.t.Ask(ctx, m.Arguments)
+	case "bash", "jobs":
+		sh, err := r.shellFor(string(m.Cwd), m.Private)
+		if err != nil {
+			return nil, err
+		}
+		return r.own(ctx, m.Tool, json.RawMessage(m.Arguments), sh)
+	}
+	return nil, fmt.Errorf("there is no tool %q", visible.Cut(m.Tool, 64))
+}
+
+// shellFor returns the shell for a command that is to run in cwd, "" for where the shell is.
+func (r *run) shellFor(cwd string, private bool) (tool.Shell, error) {
+	if info, err := os.Stat(cwd); cwd != "" && (!filepath.IsAbs(cwd) || err != nil || !info.IsDir()) {
+		return nil, fmt.Errorf("cwd: %s is not an absolute path of a folder", shown(cwd, 200))
+	}
+	if !private && !r.t.Of.Role.Private && r.t.Shell != nil {
+		return r.t.Shell(cwd), nil
+	}
+	switch {
+	case r.shell == nil:
+		return nil, tool.ErrNoShell
+	case cwd != "" && cwd != r.t.Of.Env.Cwd:
+		return nil, errors.New("cwd: a private shell keeps its own folder; change it with cd")
+	}
+	return r.shell, nil
+}
+
+// own runs one of our own tools in the turn. What it does is judged, shown and stored as in a turn of an agent of ours.
+func (r *run) own(ctx context.Context, name string, args json.RawMessage, sh tool.Shell) (*wire.CommandResult, error) {
+	at := r.t.Of
+	at.Name, at.Role = r.name, agent.Role{Name: r.name, Mode: r.t.Of.Role.Mode}
+	at.Roles, at.NewPrivateShell, at.Environ = nil, nil, nil
+	at.Env.Shell, at.Env.Agent = sh, r.name
+	if name == "bash" { // the working folder comes from the shell alone
+		at.Env.Cwd, at.Context = "", wire.RequestContext{}
+	}
+	var result *wire.CommandResult
+	at.Emit = func(m wire.EventMessage) {
+		r.emit(m)
+		if res, ok := m.(*wire.CommandResult); ok {
+			copied := *res
+			result = &copied
+		}
+	}
+	r.mu.Lock()
+	r.summary = ""
+	r.mu.Unlock()
+	out := agent.RunTool(ctx, at, name, args)
+	r.mu.Lock()
+	r.sum.ToolsExecuted = append(r.sum.ToolsExecuted, out.ToolsExecuted...)
+	r.sum.Refused = append(r.sum.Refused, out.Refused...)
+	r.mu.Unlock()
+	if result == nil {
+		return nil, fmt.Errorf("%s: %s", name, out.Summary)
+	}
+	return result, nil
+}
+
+// RequestPermission implements the SDK's client: the policy decides, or the user. A call of our own MCP server is allowed at once,
+// since its command is judged when it comes.
+func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+	cancelled := sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}
+	r := h.running()
+	if r == nil {
+		return cancelled, nil
+	}
+	done, err := r.begin()
+	if err != nil {
+		return cancelled, nil
+	}
+	defer done()
+	ctx, cancel := r.join(ctx)
+	defer cancel()
+	u := p.ToolCall
+	c := r.update(change{u.ToolCallId, u.Title, u.Kind, nil, u.RawInput, u.RawOutput, u.Locations, u.Content, u.Meta})
+	r.mu.Lock()
+	allowed := c.own
+	name, arguments := c.describe()
+	q := r.question(c, name, arguments)
+	show := !allowed && !c.shown
+	c.shown = c.shown || show
+	r.mu.Unlock()
+	if show {
+		r.show(c, name, arguments)
+	}
+	if !allowed {
+		d, err := r.t.Of.Approver.Approve(ctx, q)
+		if ctx.Err() != nil {
+			return cancelled, nil
+		}
+		if err != nil {
+			d = agent.Decision{Reason: "nobody could be asked: " + err.Error()}
+		}
+		if allowed = d.Allowed; !allowed {
+			r.refuse(c, name, d)
+		}
+	}
+	if allowed {
+		r.grant(q.Action.Writes)
+	}
+	for _, kind := range kinds(allowed) {
+		for _, o := range p.Options {
+			if o.Kind == kind {
+				return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(o.OptionId)}, nil
+			}
+		}
+	}
+	if allowed {
+		r.notice(r.name + " does not offer to allow this once: it is refused")
+	}
+	return cancelled, nil
+}
+
+// kinds are the options that say yes, or no. A yes for good is never given: the next call is to be asked about as well.
+func kinds(allowed bool) []sdk.PermissionOptionKind {
+	if allowed {
+		return []sdk.PermissionOptionKind{sdk.PermissionOptionKindAllowOnce}
+	}
+	return []sdk.PermissionOptionKind{sdk.PermissionOptionKindRejectOnce, sdk.PermissionOptionKindRejectAlways}
+}
+
+func (r *run) refuse(c *call, name string, d agent.Decision) {
+	why := firstOf(d.Reason, "refused by "+firstOf(d.By, "the user"))
+	if d.Comment != "" {
+		why += ": " + d.Comment
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.denied = why
+	r.sum.Refused = append(r.sum.Refused, wire.RefusedTool{Tool: name, Reason: why})
+}
+
+// grant allows one write of each path without another question.
+func (r *run) grant(paths []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range paths {
+		r.granted[p]++
+	}
+}
+
+// spend uses up a grant.
+func (r *run) spend(path string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.granted[path] == 0 {
+		return false
+	}
+	r.granted[path]--
+	return true
+}
+
+// question is what the policy is asked about a call. What the agent's own shell does is not held by anything, and what has unknown
+// effects is asked about as a call of an MCP server is.
+func (r *run) question(c *call, name string, arguments map[string]any) agent.Question {
+	cwd := r.t.Of.Env.Cwd
+	q := agent.Question{
+		Agent: r.name, Role: r.t.Of.Role.Name, Mode: r.t.Of.Role.Mode, Tool: name, ExecutionID: c.id, Action: tool.Action{Cwd: cwd},
+	}
+	q.Arguments, _ = json.Marshal(arguments) // made of what was decoded
+	var paths []string
+	for _, p := range c.paths() {
+		if !filepath.IsAbs(p) {
+			p = filepath.Join(cwd, p)
+		}
+		paths = append(paths, real(p))
+	}
+	switch {
+	case c.kind == sdk.ToolKindExecute:
+		q.Action.Command, q.Action.Reach = c.command(), string(risk.ReachFree)
+		q.Action.ReachWhy = r.name + " runs it in a shell of its own, which nothing holds"
+	case len(paths) > 0 && (c.kind == sdk.ToolKindRead || c.kind == sdk.ToolKindSearch):
+		q.Action.Reads = paths
+	case len(paths) > 0 && (c.kind == sdk.ToolKindEdit || c.kind == sdk.ToolKindDelete || c.kind == sdk.ToolKindMove):
+		q.Action.Writes = paths
+		for _, part := range c.content {
+			if d := part.Diff; d != nil {
+				one := tool.Diff(cwd, d.Path, deref(d.OldText), d.NewText, d.OldText != nil)
+				q.Action.Preview = tool.Preview{Type: one.Type, Content: q.Action.Preview.Content + one.Content}
+			}
+		}
+	case c.kind == sdk.ToolKindSearch:
+		q.Action.Reads = []string{cwd}
+	case c.kind == sdk.ToolKindFetch && host443(text(c.input, "url")) != "":
+		q.Action.Network = host443(text(c.input, "url"))
+	default:
+		q.Action.Server = r.name
+	}
+	return q
+}
+
+// host443 is the host of an address, "" where there is none.
+func host443(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// real is a path with its links resolved as far as it exists.
+func real(path string) string {
+	path = filepath.Clean(path)
+	for rest := ""; ; {
+		if to, err := filepath.EvalSymlinks(path); err == nil {
+			return filepath.Join(to, rest)
+		}
+		if path == "/" {
+			return filepath.Join(path, rest)
+		}
+		rest = filepath.Join(filepath.Base(path), rest)
+		path = filepath.Dir(path)
+	}
+}
+
+// inside returns a path of the agent's folder; one outside of it is a protocol error.
+func (h *host) inside(r *run, path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		return "", refused("path: %s is not absolute", shown(path, 200))
+	}
+	to, root := real(path), reach.Real(r.t.Of.Project)
+	if to != root && !strings.HasPrefix(to, strings.TrimRight(root, "/")+"/") {
+		return "", refused("path: %s lies outside of the folder %s", shown(path, 200), root)
+	}
+	return to, nil
+}
+
+// refused is a protocol error that names the cause.
+func refused(format string, args ...any) error {
+	e := sdk.NewInvalidParams(nil)
+	e.Message = fmt.Sprintf(format, args...)
+	return e
+}
+
+// approve asks the policy about a file that the agent reads or writes through us.
+func (r *run) approve(ctx context.Context, name, path string, act tool.Action) error {
+	args, _ := json.Marshal(map[string]string{"path": path}) // made of strings
+	d, err := r.t.Of.Approver.Approve(ctx, agent.Question{
+		Agent: r.name, Role: r.t.Of.Role.Name, Mode: r.t.Of.Role.Mode, Tool: name, ExecutionID: wire.ExecutionID(wire.NewID()), Arguments: args, Action: act,
+	})
+	switch {
+	case err != nil:
+		return refused("%s: nobody could be asked: %v", path, err)
+	case !d.Allowed:
+		return refused("%s: denied: %s", path, firstOf(d.Reason, "refused by "+firstOf(d.By, "the user")))
+	}
+	return nil
+}
+
+// serve runs what the agent asks for in its turn.
+func serve[T any](h *host, ctx context.Context, do func(ctx context.Context, r *run) (T, error)) (T, error) {
+	var none T
+	r := h.running()
+	if r == nil {
+		return none, refused("%v", errOver)
+	}
+	done, err := r.begin()
+	if err != nil {
+		return none, refused("%v", err)
+	}
+	defer done()
+	ctx, cancel := r.join(ctx)
+	defer cancel()
+	return do(ctx, r)
+}
+
+// ReadTextFile implements the SDK's client. The content is remembered, so that a later write of a file that changed since is
+// refused.
+func (h *host) ReadTextFile(ctx context.Context, p sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse, error) {
+	return serve(h, ctx, func(ctx context.Context, r *run) (out sdk.ReadTextFileResponse, err error) {
+		path, err := h.inside(r, p.Path)
+		if err != nil {
+			return out, err
+		}
+		if err := r.approve(ctx, "read", path, tool.Action{Cwd: r.t.Of.Env.Cwd, Reads: []string{path}}); err != nil {
+			return out, err
+		}
+		content, err := r.t.Of.Env.Files.ReadText(path)
+		if err != nil {
+			return out, refused("%v", err)
+		}
+		lines := strings.SplitAfter(content, "\n")
+		from := 0
+		if p.Line != nil {
+			from = min(max(*p.Line-1, 0), len(lines))
+		}
+		lines = lines[from:]
+		if p.Limit != nil {
+			lines = lines[:min(max(*p.Limit, 0), len(lines))]
+		}
+		out.Content = strings.Join(lines, "")
+		return out, nil
+	})
+}
+
+// WriteTextFile implements the SDK's client: by our tool write, with its undo.
+func (h *host) WriteTextFile(ctx context.Context, p sdk.WriteTextFileRequest) (sdk.WriteTextFileResponse, error) {
+	return serve(h, ctx, func(ctx context.Context, r *run) (out sdk.WriteTextFileResponse, err error) {
+		path, err := h.inside(r, p.Path)
+		if err != nil {
+			return out, err
+		}
+		args, err := json.Marshal(map[string]string{"path": path, "content": p.Content})
+		if err != nil {
+			return out, refused("%v", err)
+		}
+		env := r.t.Of.Env
+		act, err := tool.Write().Plan(ctx, env, args)
+		if err != nil {
+			return out, refused("%v", err)
+		}
+		if known, ok := env.Files.Known(path); ok && known != act.FileDigest {
+			return out, refused("%s was changed since it was read: read it again", path)
+		}
+		if !r.spend(path) {
+			if err := r.approve(ctx, "write", path, act); err != nil {
+				return out, err
+			}
+		}
+		if _, err := tool.Write().Run(ctx, env, args, act, nil); err != nil {
+			return out, refused("%s: %v", path, err)
+		}
+		return out, nil
+	})
+}

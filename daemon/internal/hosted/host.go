@@ -1,0 +1,478 @@
+package hosted
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"golang.org/x/time/rate"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/child"
+	"sublet/daemon/internal/mask"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+const (
+	// maxMessage bounds one message of an agent, in bytes. The SDK ends a connection with one of 10 MiB, without a reason.
+	maxMessage = 8 << 20
+	// linesPerSecond and linesAtOnce bound the messages of an agent before it is ended. The SDK ends a connection whose updates are
+	// not handled as fast as they come, so handling one must not wait.
+	linesPerSecond = 1000
+	linesAtOnce    = 10_000
+	// maxBad bounds the lines of one process that are not the protocol: some programs greet on standard output.
+	maxBad = 100
+	// signInBound is how long a sign-in may take.
+	signInBound = 10 * time.Minute
+	// authRequired is the protocol's error code for an agent whose user is not signed in.
+	authRequired = -32000
+)
+
+// serverName is how agents know sublet's MCP server.
+const serverName = "sublet"
+
+// host is one process of an agent with one session of the protocol. It implements the SDK's client.
+type host struct {
+	of    *Agents
+	key   key
+	conf  config.Agent
+	known known
+	proc  *child.Process
+	meter *child.Meter
+	conn  *sdk.ClientSideConnection
+	bad   *badLines
+	token string        // what its MCP server presents
+	lists chan struct{} // closed when that server's tools were listed
+	once  sync.Once
+	ended chan struct{} // closed when the process has ended
+
+	about sdk.InitializeResponse
+	id    sdk.SessionId
+	cwd   string
+	modes []choice
+	model string // the name of the one in use, "" = not known
+
+	mu sync.Mutex
+	// below: guarded by mu
+	run   *run // nil: no turn runs
+	told  bool // the user was told which agent it is
+	mode  string
+	idle  *time.Timer
+	cause error // why it was given up; nil: it was not
+}
+
+// choice is a mode or a model on offer.
+type choice struct{ id, name string }
+
+// start starts the agent and its session, within Options.Start.
+func (a *Agents) start(r *run, k key) (_ *host, err error) {
+	conf := *r.t.Of.Role.Hosted
+	h := &host{
+		of: a, key: k, conf: conf, known: knownOf(conf.Command), token: rand.Text(), lists: make(chan struct{}), ended: make(chan struct{}),
+		cwd: r.t.Of.Env.Cwd, bad: &badLines{},
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, a.o.Start)
+	defer cancel()
+	if err := h.launch(r); err != nil {
+		return nil, &FaultError{r.name, "it cannot be started: " + err.Error(), "look at `command` below [agents." + r.name + "] in the settings"}
+	}
+	a.add(k, h)
+	a.work.Go(func() { // ends with the process
+		<-h.conn.Done()
+		h.end()
+	})
+	defer func() {
+		if err != nil {
+			h.end()
+			err = h.fault(ctx, r.name, err)
+		}
+	}()
+	h.about, err = h.conn.Initialize(ctx, sdk.InitializeRequest{
+		ProtocolVersion: sdk.ProtocolVersionNumber,
+		ClientInfo:      &sdk.Implementation{Name: "sublet", Version: a.o.Version},
+		ClientCapabilities: sdk.ClientCapabilities{
+			Fs: sdk.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true,
+		},
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case h.about.ProtocolVersion != sdk.ProtocolVersionNumber:
+		return nil, fmt.Errorf("it speaks version %d of the protocol, and sublet version %d", h.about.ProtocolVersion, sdk.ProtocolVersionNumber)
+	}
+	if err := h.open(ctx, r); err != nil {
+		return nil, err
+	}
+	return h, h.ask(ctx)
+}
+
+// launch starts the process.
+func (h *host) launch(r *run) error {
+	o := h.of.o
+	own, err := mask.Expand(h.conf.Env, true)
+	if err != nil {
+		return err
+	}
+	args, extra, err := h.known.off(h.conf.Command[1:], o.Folder)
+	if err != nil {
+		return err
+	}
+	env := child.Env(child.Env(r.t.Env, extra), own)
+	path, err := child.Find(h.conf.Command[0], env, h.cwd, r.t.Home)
+	if err != nil {
+		return err
+	}
+	launcher, to, err := o.Hold(h.conf, h.cwd)
+	if err != nil {
+		return err
+	}
+	h.proc, err = child.Start(child.Spec{
+		Name: h.key.agent, Path: path, Args: args, Env: env, Dir: h.cwd, Launcher: launcher, Reach: to, Folder: o.Folder, Log: h.of.log,
+	})
+	if err != nil {
+		return err
+	}
+	h.meter = child.NewMeter(h.proc.Stdout, maxMessage, rate.NewLimiter(linesPerSecond, linesAtOnce))
+	ready := make(chan struct{})
+	h.conn = sdk.NewClientSideConnection(h, h.meter.Input(h.proc.Stdin), &gated{Reader: h.meter, ready: ready})
+	h.conn.SetLogger(slog.New(h.bad))
+	close(ready)
+	return nil
+}
+
+// gated is a reader that waits: the connection reads as soon as it is made, and its logger must be set before.
+type gated struct {
+	io.Reader
+	ready <-chan struct{}
+}
+
+func (g *gated) Read(p []byte) (int, error) {
+	<-g.ready
+	return g.Reader.Read(p)
+}
+
+// open opens the session.
+func (h *host) open(ctx context.Context, r *run) error {
+	made, err := h.conn.NewSession(ctx, h.session())
+	if refused, ok := errors.AsType[*sdk.RequestError](err); ok && refused.Code == authRequired {
+		// The user is waited for, and their browser.
+		signing, cancel := context.WithTimeout(r.ctx, signInBound)
+		defer cancel()
+		if err = h.signIn(signing, r); err == nil {
+			made, err = h.conn.NewSession(signing, h.session())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	h.id = made.SessionId
+	h.read(made)
+	return nil
+}
+
+// session is the session that is asked for: in the turn's folder, with our MCP server.
+func (h *host) session() sdk.NewSessionRequest {
+	s := sdk.NewSessionRequest{Cwd: h.cwd, McpServers: []sdk.McpServer{}, Meta: h.known.meta()}
+	if o := h.of.o; len(o.Server) > 0 {
+		env := []sdk.EnvVariable{{Name: wire.HostedVariable, Value: h.token}}
+		for name, value := range o.Where {
+			env = append(env, sdk.EnvVariable{Name: name, Value: value})
+		}
+		s.McpServers = append(s.McpServers, sdk.McpServer{Stdio: &sdk.McpServerStdio{Name: serverName, Command: o.Server[0], Args: o.Server[1:], Env: env}})
+	}
+	return s
+}
+
+// read takes over what the agent says of its session.
+func (h *host) read(made sdk.NewSessionResponse) {
+	if m := made.Modes; m != nil {
+		h.mode = string(m.CurrentModeId)
+		for _, one := range m.AvailableModes {
+			h.modes = append(h.modes, choice{string(one.Id), one.Name})
+		}
+	}
+	if m := made.Models; m != nil {
+		h.model = string(m.CurrentModelId)
+		for _, one := range m.AvailableModels {
+			if one.ModelId == m.CurrentModelId {
+				h.model = one.Name
+			}
+		}
+	}
+	for _, o := range made.ConfigOptions {
+		if s := o.Select; s != nil && s.Category != nil && *s.Category == "model" {
+			h.model = string(s.CurrentValue)
+		}
+	}
+}
+
+// asking are the ids of modes in which agents ask before they change anything, the preferred one first.
+var asking = []string{"default", "ask", "manual", "read-only"}
+
+// ask puts the session into the mode in which the agent asks, so that the policy decides.
+func (h *host) ask(ctx context.Context) error {
+	for _, id := range asking {
+		if id == h.mode || !slices.ContainsFunc(h.modes, func(c choice) bool { return c.id == id }) {
+			if id == h.mode {
+				return nil
+			}
+			continue
+		}
+		if _, err := h.conn.SetSessionMode(ctx, sdk.SetSessionModeRequest{SessionId: h.id, ModeId: sdk.SessionModeId(id)}); err != nil {
+			return fmt.Errorf("it was not put into its mode %s, in which it asks: %w", id, err)
+		}
+		h.mu.Lock()
+		h.mode = id
+		h.mu.Unlock()
+		return nil
+	}
+	return nil
+}
+
+// signIn has the user choose one of the agent's ways to sign in.
+func (h *host) signIn(ctx context.Context, r *run) error {
+	var ways []sdk.AuthMethodAgent
+	var lines []string
+	for _, m := range h.about.AuthMethods {
+		switch {
+		case m.Agent != nil:
+			ways = append(ways, *m.Agent)
+		case m.EnvVar != nil:
+			for _, v := range m.EnvVar.Vars {
+				lines = append(lines, fmt.Sprintf("%s: env = { %s = \"${%s}\" } below [agents.%s]", shown(m.EnvVar.Name, 60), shown(v.Name, 60), shown(v.Name, 60), r.name))
+			}
+		case m.Terminal != nil:
+			lines = append(lines, fmt.Sprintf("%s: run `%s` in a terminal", shown(m.Terminal.Name, 60), shown(strings.Join(append(slices.Clone(h.conf.Command), m.Terminal.Args...), " "), 200)))
+		}
+	}
+	refused := &FaultError{r.name, "you are not signed in there", strings.Join(lines, "; ")}
+	if len(ways) == 0 || r.t.Ask == nil {
+		for _, w := range ways {
+			lines = append(lines, shown(w.Name, 60))
+		}
+		refused.Todo = strings.Join(lines, "; ")
+		return refused
+	}
+	way, err := r.choose(ctx, "You are not signed in to "+r.name+". How do you sign in?", lines, ways)
+	if err != nil {
+		return refused
+	}
+	if _, err := h.conn.Authenticate(ctx, sdk.AuthenticateRequest{MethodId: way.Id}); err != nil {
+		refused.Why = "the sign-in failed: " + shown(message(err), 300)
+		return refused
+	}
+	return nil
+}
+
+// choose has the user choose a way to sign in.
+func (r *run) choose(ctx context.Context, question string, notes []string, ways []sdk.AuthMethodAgent) (way sdk.AuthMethodAgent, err error) {
+	q := wire.UserQuestion{Question: strings.Join(append([]string{question}, notes...), "\n")}
+	for _, w := range ways[:min(len(ways), 9)] {
+		q.Choices = append(q.Choices, shown(w.Name, 60))
+	}
+	text, err := json.Marshal(q)
+	if err != nil {
+		return way, err
+	}
+	res, err := r.t.Ask(ctx, string(text))
+	if err != nil {
+		return way, err
+	}
+	if i := slices.Index(q.Choices, string(res.Output)); i >= 0 && res.Status == wire.StatusSuccess {
+		return ways[i], nil
+	}
+	return way, errors.New("no way to sign in was chosen")
+}
+
+// usable reports whether the process can have the next turn.
+func (h *host) usable(r *run) bool {
+	select {
+	case <-h.ended:
+		return false
+	default:
+		return reflect.DeepEqual(h.conf, *r.t.Of.Role.Hosted)
+	}
+}
+
+// take gives the host to a turn.
+func (h *host) take(r *run) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.run != nil {
+		return errors.New("another turn of this agent runs")
+	}
+	if h.idle != nil {
+		h.idle.Stop()
+	}
+	h.run, r.host = r, h
+	return nil
+}
+
+// rest ends the turn's use of the host, which ends after a while without another.
+func (h *host) rest() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.run = nil
+	h.idle = time.AfterFunc(h.of.o.Idle, func() {
+		h.mu.Lock()
+		idle := h.run == nil
+		h.mu.Unlock()
+		if idle {
+			h.end()
+		}
+	})
+}
+
+// running returns the turn that runs, nil for none.
+func (h *host) running() *run {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.run
+}
+
+func (h *host) markListed() { h.once.Do(func() { close(h.lists) }) }
+
+// giveUp ends the agent for a reason.
+func (h *host) giveUp(why error) {
+	h.mu.Lock()
+	if h.cause == nil {
+		h.cause = why
+	}
+	h.mu.Unlock()
+	h.end()
+}
+
+// end ends the process and its group, and waits for that. It is idempotent.
+func (h *host) end() {
+	h.of.remove(h.key, h)
+	h.proc.End()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.idle != nil {
+		h.idle.Stop()
+	}
+	select {
+	case <-h.ended:
+	default:
+		close(h.ended)
+	}
+}
+
+// fault is err for people: why the agent was given up, how it ended, or what it answered.
+func (h *host) fault(ctx context.Context, name string, err error) error {
+	if f, ok := errors.AsType[*FaultError](err); ok {
+		return f
+	}
+	h.mu.Lock()
+	cause := h.cause
+	h.mu.Unlock()
+	f := &FaultError{Agent: name, Why: shown(message(err), 500)}
+	bad, first := h.bad.seen()
+	lost := h.lost()
+	switch bound := h.meter.Fault(); {
+	case cause != nil:
+		f.Why = cause.Error()
+		return f
+	case bound != nil || h.bad.overflowed():
+		f.Why = cmp.Or(bound, child.ErrFlood).Error()
+		return f
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		f.Why = fmt.Sprintf("it did not begin its session within %v", h.of.o.Start)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case h.proc.EndReason() != "":
+		f.Why = h.proc.EndReason()
+	}
+	if last := h.proc.LastLine(); last != "" && lost {
+		f.Why += "; its last words: " + last
+	}
+	if bad > 0 && lost {
+		f.Why += "; what it sent is not the protocol: " + first
+		f.Todo = "is `command` below [agents." + name + "] the program that speaks the Agent Client Protocol?"
+	}
+	return f
+}
+
+// lost reports whether the connection has ended. The SDK then fails requests with an error like those that an agent answers with.
+func (h *host) lost() bool {
+	select {
+	case <-h.conn.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// message is an agent's own words in an error.
+func message(err error) string {
+	refused, ok := errors.AsType[*sdk.RequestError](err)
+	if !ok {
+		return err.Error()
+	}
+	if data, ok := refused.Data.(map[string]any); ok {
+		for _, key := range []string{"details", "error", "message"} {
+			if text, ok := data[key].(string); ok && text != "" {
+				return refused.Message + ": " + text
+			}
+		}
+	}
+	return refused.Message
+}
+
+// badLines counts what an agent sends that is not the protocol, as the SDK logs it.
+type badLines struct {
+	mu sync.Mutex
+	// below: guarded by mu
+	count int
+	first string
+	flood bool // updates came faster than they were handled
+}
+
+// Enabled implements slog.Handler.
+func (b *badLines) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+
+// Handle implements slog.Handler.
+func (b *badLines) Handle(_ context.Context, rec slog.Record) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.flood = b.flood || strings.HasPrefix(rec.Message, "failed to queue notification")
+	rec.Attrs(func(at slog.Attr) bool {
+		if at.Key == "raw" {
+			if b.count++; b.count == 1 {
+				b.first = visible.Exact(shown(mask.String(at.Value.String()), 100))
+			}
+		}
+		return true
+	})
+	return nil
+}
+
+// WithAttrs implements slog.Handler.
+func (b *badLines) WithAttrs([]slog.Attr) slog.Handler { return b }
+
+// WithGroup implements slog.Handler.
+func (b *badLines) WithGroup(string) slog.Handler { return b }
+
+func (b *badLines) overflowed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.flood
+}
+
+func (b *badLines) seen() (int, string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.count, b.first
+}

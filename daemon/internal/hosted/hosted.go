@@ -1,0 +1,206 @@
+// Package hosted runs turns of agents of other programs that speak the Agent Client Protocol: sublet is their client. A turn's
+// events are those of an agent of our own. Its commands come through sublet's MCP server, which the agent is given for its
+// session, or by terminal/create, and run as those of our agents do: judged, asked about and audited by the caller's Approver.
+// What an agent sends is data: it is bounded, and never a reason to allow anything.
+package hosted
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/tool"
+	"sublet/lease/confine"
+	"sublet/lease/procstat"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// Options for New. Zero durations mean the defaults.
+type Options struct {
+	Version string
+	Log     *slog.Logger      // nil = discard
+	Server  []string          // the command of sublet's MCP server, for mcpServers; nil = agents are given none
+	Where   map[string]string // variables that tell that server where the daemon is
+	Folder  string            // private, for files that agents are started with
+	// Hold returns the launcher for an agent that works in cwd, "" for none, and the reach that it enforces. nil: none is confined.
+	Hold func(a config.Agent, cwd string) (launcher string, to confine.Spec, err error)
+
+	Start   time.Duration // how long an agent may take from its start to its session; 1 min
+	Connect time.Duration // how long it may take to list the MCP server's tools before its first prompt; 15 s
+	Silence time.Duration // how long it may send nothing while none of its calls runs here; 10 min
+	Cancel  time.Duration // how long it may take to end a cancelled turn; 5 s
+	Idle    time.Duration // how long a process is kept after its last turn; 10 min
+}
+
+// Turn is one turn of a hosted agent.
+type Turn struct {
+	// Of is the turn as one of our own agents would have it. Role.Hosted, Prompt, Env, Approver and Emit are used, but no model and
+	// no history: the agent has its own.
+	Of   agent.Turn
+	Env  []string // NAME=value, for the process; without secrets
+	Home string
+	// Shell returns the shell that a command runs in; cwd is the folder that it names, "" for the shell's own.
+	Shell func(cwd string) tool.Shell
+	// Ask asks the user what an agent wants to know, by the tool ask_user; arguments are those of wire.ParseUserQuestion.
+	Ask func(ctx context.Context, arguments string) (*wire.CommandResult, error)
+}
+
+// Agents is the running agents of a daemon. It is safe for concurrent use.
+type Agents struct {
+	o      Options
+	log    *slog.Logger
+	ctx    context.Context // their lifetime; Close ends it
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu sync.Mutex
+	// below: guarded by mu
+	hosts  map[key]*host
+	tokens map[string]*host // by what the MCP server of a host presents
+}
+
+// key names a conversation with one agent.
+type key struct{ session, agent string }
+
+// New returns Agents without any; Close must be called.
+func New(o Options) *Agents {
+	o.Start, o.Connect = cmp.Or(o.Start, time.Minute), cmp.Or(o.Connect, 15*time.Second)
+	o.Silence, o.Cancel, o.Idle = cmp.Or(o.Silence, 10*time.Minute), cmp.Or(o.Cancel, 5*time.Second), cmp.Or(o.Idle, 10*time.Minute)
+	if o.Hold == nil {
+		o.Hold = func(config.Agent, string) (string, confine.Spec, error) { return "", confine.Spec{}, nil }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &Agents{o: o, log: o.Log, hosts: map[key]*host{}, tokens: map[string]*host{}}
+	a.ctx, a.cancel = context.WithCancel(context.Background()) // Close ends it
+	return a
+}
+
+// Close ends every agent with its processes, and waits for that. No turn may run any more.
+func (a *Agents) Close() {
+	a.cancel()
+	a.mu.Lock()
+	var all []*host
+	for _, h := range a.hosts {
+		all = append(all, h)
+	}
+	a.mu.Unlock()
+	for _, h := range all {
+		h.end()
+	}
+	a.work.Wait()
+}
+
+// Run runs one turn to its end. When ctx ends, what runs here for the agent ends first, then the agent's own turn; an agent that
+// does not end it in time is ended itself. Errors are in Outcome.Err. Turns of one session and agent must not run at once.
+func (a *Agents) Run(ctx context.Context, t Turn) agent.Outcome {
+	r := newRun(ctx, t)
+	defer r.close()
+	h, err := a.host(r)
+	if err != nil {
+		return r.outcome(wire.StatusError, err)
+	}
+	defer h.rest()
+	return h.prompt(r)
+}
+
+// host returns the process of the turn's agent: the one that its session has, or a new one.
+func (a *Agents) host(r *run) (*host, error) {
+	k := key{r.t.Of.Env.Session, r.name}
+	a.mu.Lock()
+	h := a.hosts[k]
+	a.mu.Unlock()
+	if h != nil && !h.usable(r) {
+		h.end()
+		h = nil
+	}
+	if h == nil {
+		var err error
+		if h, err = a.start(r, k); err != nil {
+			return nil, err
+		}
+	}
+	if err := h.take(r); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+func (a *Agents) add(k key, h *host) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.hosts[k], a.tokens[h.token] = h, h
+}
+
+func (a *Agents) remove(k key, h *host) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.hosts[k] == h {
+		delete(a.hosts, k)
+	}
+	delete(a.tokens, h.token)
+}
+
+// errOver refuses what an agent asks for while no turn of its runs.
+var errOver = errors.New("no turn of this agent runs")
+
+// Call runs a tool for the MCP server that presents r.Hosted, in the turn of its agent, and returns the result. Without a tool it
+// notes that the server's tools were listed.
+func (a *Agents) Call(ctx context.Context, r *wire.ToolRequest) (*wire.CommandResult, error) {
+	a.mu.Lock()
+	h := a.tokens[r.Hosted]
+	a.mu.Unlock()
+	if h == nil {
+		return nil, errors.New("the hosted agent that this server was started for has ended")
+	}
+	if r.Tool == "" {
+		h.markListed()
+		return &wire.CommandResult{}, nil
+	}
+	run := h.running()
+	if run == nil {
+		return nil, errOver
+	}
+	return run.tool(ctx, r)
+}
+
+// Started reports whether a hosted agent is among the ancestors of a process, and its name.
+func (a *Agents) Started(pid int) (name string, ok bool) {
+	list, _ := procstat.Ancestors(pid) // as far as they can be read
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for k, h := range a.hosts {
+		for _, p := range list {
+			if p == h.proc.PID() {
+				return k.agent, true
+			}
+		}
+	}
+	return "", false
+}
+
+// shown is text of an agent for a message, in one line.
+func shown(text string, most int) string {
+	return visible.Clip(strings.Join(strings.Fields(visible.Clean(text)), " "), most)
+}
+
+// A FaultError reports an agent that was given up, or that failed.
+type FaultError struct {
+	Agent string
+	Why   string
+	Todo  string // what to do; "" = nothing to say
+}
+
+func (e *FaultError) Error() string { return fmt.Sprintf("%s: %s", e.Agent, e.Why) }
+
+// Hint returns what to do next.
+func (e *FaultError) Hint() string { return e.Todo }

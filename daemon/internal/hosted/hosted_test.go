@@ -1,0 +1,219 @@
+package hosted
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/wire"
+)
+
+// What an agent sends becomes the events of an agent of our own; a call of our MCP server is left out, which has events of its own.
+func TestUpdatesBecomeEvents(t *testing.T) {
+	w := newWorld(t, Options{})
+	for _, prompt := range []string{"one", "two"} {
+		o := w.play(t.Context(), "tells", prompt)
+		if o.Err != nil || o.Status != wire.StatusSuccess || o.Summary != "the end: "+prompt || strings.Join(o.ToolsExecuted, " ") != "todo edit" {
+			t.Errorf("%s: got %+v", prompt, o)
+		}
+	}
+	w.wants(
+		"notice player 1.2, mode default \n", "reasoning hm", `tool_call todo{"todos":[{"text":"one","status":"done"}]} `,
+		"text first answer \n", `tool_call edit{"path":"/f"} `, `-old\n+new\n" ["/f"]`, "tool_result edit success\n", "text the end: two \n",
+	)
+	if got := w.text(); strings.Count(got, "notice") != 1 || strings.Contains(got, "mcp__") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// The policy decides what the agent asks for, once each time; only a call of our own server is allowed at once.
+func TestPermissions(t *testing.T) {
+	w := newWorld(t, Options{})
+	o := w.play(t.Context(), "asks", "/p")
+	w.wants("1:no", "2:yes", "3:yes", "4:no")
+	if len(o.Refused) != 2 {
+		t.Errorf("refused %v", o.Refused)
+	}
+}
+
+// Files are read and written inside of the folder, and not over what changed meanwhile.
+func TestFiles(t *testing.T) {
+	w := newWorld(t, Options{})
+	if err := errors.Join(os.WriteFile(filepath.Join(w.dir, "f"), []byte("a\nb\nc\n"), 0o600), os.Symlink("/etc", filepath.Join(w.dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	o := w.play(t.Context(), "files", w.dir)
+	for _, want := range []string{
+		"read b\n: <nil>", "outside: -32602 path: /etc/passwd lies outside of the folder", "through a link: -32602 path:", "write: <nil>",
+		"stale: -32602 " + filepath.Join(w.dir, "f") + " was changed since it was read",
+	} {
+		if !strings.Contains(o.Summary, want) {
+			t.Errorf("got %q, want %q in it", o.Summary, want)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(w.dir, "f")); err != nil || string(text) != "theirs\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+// A terminal is a command of the turn's shell.
+func TestTerminals(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.play(t.Context(), "terminal", "")
+	w.wants("create <nil>\n", "exit true <nil>\n", `output A='b c' 'echo' 'it'\''s' 'here'`, "released true\n", "bad variable true\n", "tool_call bash")
+}
+
+// A cancel ends what runs for the agent, and then its turn.
+func TestCancel(t *testing.T) {
+	for mode, want := range map[string]string{"waits": "", "stubborn": "it did not end its turn when that was cancelled, and was ended"} {
+		w := newWorld(t, Options{Cancel: 200 * time.Millisecond})
+		why := errors.New("the user said so")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		called := make(chan error, 1)
+		turn := turnOf(mode, "", w.dir, w.emit)
+		turn.Of.Emit = func(m wire.EventMessage) {
+			w.emit(m)
+			if c, ok := m.(*wire.AgentStreamChunk); ok && c.Chunk.Text == "waiting" {
+				w.Agents.mu.Lock()
+				token := w.hosts[key{"s", mode}].token
+				w.Agents.mu.Unlock()
+				go func() {
+					time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
+					_, err := w.Call(context.Background(), &wire.ToolRequest{Hosted: token, Tool: "bash", Arguments: `{"command":"sleep 1000"}`})
+					called <- err
+				}()
+			}
+		}
+		o := w.Run(ctx, turn)
+		if o.Status != wire.StatusCancelled || !errors.Is(o.Err, why) {
+			t.Errorf("%s: got %+v", mode, o)
+		}
+		if err := <-called; err != nil {
+			t.Errorf("%s: its command was not ended as one of a turn: %v", mode, err)
+		}
+		w.wants(want, "result bash cancelled")
+	}
+}
+
+// An agent that fails is ended, and the turn says in one line what happened.
+func TestFaults(t *testing.T) {
+	for _, c := range []struct {
+		mode string
+		o    Options
+		want string
+	}{
+		{"crash", Options{}, "crash: it ended: exit status 3; its last words: cannot start: password=[masked"},
+		{"greets", Options{}, "what it sent is not the protocol: Welcome! This is no protocol."},
+		{"mute", Options{Start: 300 * time.Millisecond}, "mute: it did not begin its session within 300ms"},
+		{"old", Options{}, "old: it speaks version 7 of the protocol, and sublet version 1"},
+		{"dies", Options{}, "dies: it ended: exit status 4"},
+		{"silent", Options{Silence: 300 * time.Millisecond}, "silent: it has sent nothing for 300ms, and was ended"},
+		{"floods", Options{}, "floods: it sends without end"},
+		{"spews", Options{}, "spews: it sent a message of more than 8 MiB"},
+		{"babbles", Options{Silence: 2 * time.Second}, "lines that it sent are not the protocol, and it was ended; the first: this is no message"},
+		{"unsigned", Options{}, "unsigned: you are not signed in there"},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			w := newWorld(t, c.o)
+			o := w.play(t.Context(), c.mode, "x")
+			if o.Status != wire.StatusError || o.Err == nil || !strings.Contains(o.Err.Error(), c.want) || strings.ContainsAny(o.Err.Error(), "\n\x1b") {
+				t.Errorf("got %s, %v, want %q", o.Status, o.Err, c.want)
+			}
+			if w.Agents.mu.Lock(); len(w.hosts) != 0 && c.mode != "unsigned" {
+				t.Error("the agent is kept")
+			}
+			w.Agents.mu.Unlock()
+		})
+	}
+}
+
+// The user signs in by the way that they choose.
+func TestSignIn(t *testing.T) {
+	w := newWorld(t, Options{})
+	turn := turnOf("unsigned", "x", w.dir, w.emit)
+	turn.Ask = func(_ context.Context, arguments string) (*wire.CommandResult, error) {
+		q, err := wire.ParseUserQuestion(arguments)
+		if err != nil || !strings.Contains(q.Question, " login` in a terminal") || len(q.Choices) != 1 {
+			t.Errorf("got %+v, %v", q, err)
+		}
+		return &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte("Sign in on the web")}, nil
+	}
+	if o := w.Run(t.Context(), turn); o.Err != nil {
+		t.Errorf("got %v", o.Err)
+	}
+}
+
+// An agent and what it started end with the daemon, however that ends.
+func TestNothingIsLeft(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "HOSTED_TEST_MODE=owner", "HOSTED_TEST_DIR="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := lines(t, out)(); got != "started" {
+		t.Fatalf("got %q", got)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	for end := time.Now().Add(10 * time.Second); ; {
+		left, err := exec.Command("pgrep", "-f", "sleep 3001").Output()
+		if err != nil && len(left) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			for pid := range strings.FieldsSeq(string(left)) {
+				t.Errorf("left: %s", pid)
+			}
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// The first prompt is held until our server has listed its tools, or for as long as that may take.
+func TestFirstPromptWaitsForTheServer(t *testing.T) {
+	w := newWorld(t, Options{Server: []string{"/nowhere/sublet"}, Connect: 100 * time.Millisecond})
+	if o := w.play(t.Context(), "tells", "x"); o.Err != nil {
+		t.Fatal(o.Err)
+	}
+	w.wants("tells has not connected sublet's tools within 100ms")
+	if _, err := w.Call(t.Context(), &wire.ToolRequest{Hosted: "guess"}); err == nil {
+		t.Error("a server that no agent was given is heard")
+	}
+}
+
+// The agents that are known have no shell of their own, and the user's files are not touched.
+func TestKnown(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ command, args, env, file string }{
+		{"codex-acp", "-c features.shell_tool=false -c features.unified_exec=false", "", ""},
+		{"npx @google/gemini-cli --acp", "@google/gemini-cli --acp --policy " + dir + "/hosted-gemini.toml", "", "run_shell_command"},
+		{"/opt/bin/opencode acp", "acp", `OPENCODE_PERMISSION={"bash":"deny"}`, ""},
+		{"my-agent", "", "", ""},
+	} {
+		command := strings.Fields(c.command)
+		k := knownOf(command)
+		args, env, err := k.off(command[1:], dir)
+		text := ""
+		for name, value := range env {
+			text += name + "=" + value
+		}
+		if err != nil || strings.Join(args, " ") != c.args || text != c.env {
+			t.Errorf("%s: got %q, %q, %v", c.command, args, text, err)
+		}
+		if file, _ := os.ReadFile(filepath.Join(dir, "hosted-gemini.toml")); c.file != "" && !strings.Contains(string(file), c.file) {
+			t.Errorf("%s: got %q", c.command, file)
+		}
+	}
+}

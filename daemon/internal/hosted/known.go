@@ -1,0 +1,119 @@
+package hosted
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	sdk "github.com/coder/acp-go-sdk"
+)
+
+// known is what is known of one agent: how its own shell is switched off, for one process and without a change of the user's
+// files, and how long it is to wait for our tools.
+type known struct {
+	name    string // of the settings that are suggested for it
+	program string // that is looked for on PATH, and in commands
+	start   []string
+	tried   string            // the version that was tried
+	args    []string          // $FILE is the path of a file that holds text
+	env     map[string]string // the same
+	text    string
+	unless  string // a file of the system's in whose place text would come: it is left alone
+	options map[string]any
+}
+
+const hour = "3600000" // in milliseconds
+
+// table is the agents that are known.
+var table = []known{
+	{
+		name: "claude", program: "claude-agent-acp", tried: "0.101",
+		env:     map[string]string{"MCP_TOOL_TIMEOUT": hour},
+		options: map[string]any{"claudeCode": map[string]any{"options": map[string]any{"disallowedTools": []string{"Bash", "BashOutput", "KillShell"}}}},
+	},
+	{name: "codex", program: "codex-acp", tried: "0.16", args: []string{"-c", "features.shell_tool=false", "-c", "features.unified_exec=false"}},
+	{
+		name: "gemini", program: "gemini", start: []string{"--acp"}, tried: "0.61", args: []string{"--policy", "$FILE.toml"},
+		text: "[[rule]]\ntoolName = \"run_shell_command\"\ndecision = \"deny\"\npriority = 999\n",
+	},
+	{name: "opencode", program: "opencode", start: []string{"acp"}, tried: "1.18", env: map[string]string{"OPENCODE_PERMISSION": `{"bash":"deny"}`}},
+	{
+		name: "qwen", program: "qwen", start: []string{"--acp"}, tried: "0.24", args: []string{"--exclude-tools", "run_shell_command"},
+		env:  map[string]string{"QWEN_CODE_SYSTEM_SETTINGS_PATH": "$FILE.json", "QWEN_CODE_MCP_TOOL_IDLE_TIMEOUT_MS": hour},
+		text: `{"tools":{"toolSearch":{"enabled":false}}}`, unless: "/etc/qwen-code/settings.json",
+	},
+}
+
+// knownOf returns what is known of the agent that a command starts, the zero value for nothing.
+func knownOf(command []string) known {
+	for _, k := range table {
+		if slices.ContainsFunc(command, func(word string) bool { return strings.Contains(filepath.Base(word), k.program) }) {
+			return k
+		}
+	}
+	return known{}
+}
+
+// off returns the arguments and variables with which the agent's own shell is off. A file that it needs lies in folder, where
+// files of a daemon that was killed are removed.
+func (k known) off(args []string, folder string) (all []string, env map[string]string, err error) {
+	args, env = slices.Clone(args), maps.Clone(k.env)
+	file := filepath.Join(folder, Leftover+k.name)
+	if _, err := os.Stat(k.unless); k.text != "" && (k.unless == "" || err != nil) {
+		for _, suffix := range []string{".toml", ".json"} {
+			uses := func(text string) bool { return text == "$FILE"+suffix }
+			if slices.ContainsFunc(k.args, uses) || slices.ContainsFunc(slices.Collect(maps.Values(k.env)), uses) {
+				if err := os.WriteFile(file+suffix, []byte(k.text), 0o600); err != nil {
+					return nil, nil, err
+				}
+			}
+		}
+	}
+	for _, a := range k.args {
+		args = append(args, strings.Replace(a, "$FILE", file, 1))
+	}
+	for name, value := range env {
+		if strings.HasPrefix(value, "$FILE") {
+			env[name] = strings.Replace(value, "$FILE", file, 1)
+			if _, err := os.Stat(k.unless); k.unless != "" && err == nil {
+				delete(env, name)
+			}
+		}
+	}
+	return args, env, nil
+}
+
+// Leftover begins the names of files in Options.Folder.
+const Leftover = "hosted-"
+
+func (k known) meta() map[string]any { return k.options }
+
+// ourNames are the names that agents give a tool of sublet's MCP server.
+var ourNames = sync.OnceValue(func() *regexp.Regexp {
+	const tools = `(shell|job|shell_state|ask_user)`
+	return regexp.MustCompile(`^(?:(?:mcp__|mcp_|mcp\.)?` + serverName + `(?:__|_|/|\.|: )` + tools + `|(?i:Tool: )` + serverName + `/` + tools +
+		`|` + tools + ` \(` + serverName + ` MCP Server\)(?:: .*)?)$`)
+})
+
+// ours reports whether a call is one of a tool of our own MCP server, which shows and judges it. Only names are looked at that the
+// agent's program makes, not its model.
+func (c *call) ours() bool {
+	if m, ok := c.meta["claudeCode"].(map[string]any); ok {
+		return ourNames().MatchString(text(m, "toolName"))
+	}
+	// Gemini CLI begins the id of a call with the tool's name; the title is the call's arguments.
+	if name, _, ok := strings.Cut(strings.TrimPrefix(string(c.ref), "mcp_"), "__"); ok && ourNames().MatchString(name) {
+		return true
+	}
+	if c.kind == sdk.ToolKindExecute && c.input["server"] == nil {
+		return false // a command may be called anything
+	}
+	if ourNames().MatchString(text(c.meta, "toolName")) || text(c.input, "server") == serverName && text(c.input, "tool") != "" {
+		return true
+	}
+	return ourNames().MatchString(c.title)
+}

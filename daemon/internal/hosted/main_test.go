@@ -1,0 +1,335 @@
+package hosted
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"go.uber.org/goleak"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// This test program is the agents as well: real processes over real pipes.
+func TestMain(m *testing.M) {
+	switch mode := os.Getenv("HOSTED_TEST_MODE"); mode {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "owner":
+		own()
+	default:
+		play(mode)
+	}
+}
+
+// player is an agent that does what its mode says.
+type player struct {
+	sdk.Agent // nil: what is not played is not called
+	mode      string
+	conn      *sdk.AgentSideConnection
+	stop      chan struct{} // closed by session/cancel
+	once      sync.Once
+}
+
+// play is one agent on standard input and output.
+func play(mode string) {
+	switch mode {
+	case "crash":
+		fmt.Fprintln(os.Stderr, "\x1b[31mcannot\x1b[0m start: password=hunter2hunter2")
+		os.Exit(3)
+	case "greets":
+		fmt.Println("Welcome! This is no protocol.")
+		os.Exit(0)
+	case "mute":
+		io.Copy(io.Discard, os.Stdin) //nolint:errcheck // it never answers
+		time.Sleep(time.Hour)
+	}
+	p := &player{mode: mode, stop: make(chan struct{})}
+	p.conn = sdk.NewAgentSideConnection(p, os.Stdout, os.Stdin)
+	<-p.conn.Done()
+}
+
+func (p *player) Initialize(context.Context, sdk.InitializeRequest) (sdk.InitializeResponse, error) {
+	r := sdk.InitializeResponse{ProtocolVersion: sdk.ProtocolVersionNumber, AuthMethods: []sdk.AuthMethod{}, AgentInfo: &sdk.Implementation{Name: "player", Version: "1.2"}}
+	switch p.mode {
+	case "old":
+		r.ProtocolVersion = 7
+	case "unsigned":
+		r.AuthMethods = []sdk.AuthMethod{
+			{Agent: &sdk.AuthMethodAgent{Id: "web", Name: "Sign in on the web"}},
+			{Terminal: &sdk.AuthMethodTerminalInline{Id: "t", Name: "Terminal", Type: "terminal", Args: []string{"login"}}},
+		}
+	}
+	return r, nil
+}
+
+var signedIn = false // in the agent's process
+
+func (p *player) Authenticate(_ context.Context, r sdk.AuthenticateRequest) (sdk.AuthenticateResponse, error) {
+	signedIn = r.MethodId == "web"
+	return sdk.AuthenticateResponse{}, nil
+}
+
+func (p *player) NewSession(context.Context, sdk.NewSessionRequest) (sdk.NewSessionResponse, error) {
+	if p.mode == "unsigned" && !signedIn {
+		return sdk.NewSessionResponse{}, sdk.NewAuthRequired(nil)
+	}
+	return sdk.NewSessionResponse{SessionId: "s", Modes: &sdk.SessionModeState{
+		CurrentModeId: "auto", AvailableModes: []sdk.SessionMode{{Id: "auto", Name: "Auto"}, {Id: "default", Name: "Ask"}},
+	}}, nil
+}
+
+func (p *player) SetSessionMode(context.Context, sdk.SetSessionModeRequest) (sdk.SetSessionModeResponse, error) {
+	return sdk.SetSessionModeResponse{}, nil
+}
+
+func (p *player) Cancel(context.Context, sdk.CancelNotification) error {
+	if p.mode != "stubborn" {
+		p.once.Do(func() { close(p.stop) })
+	}
+	return nil
+}
+
+func (p *player) update(u sdk.SessionUpdate) {
+	if err := p.conn.SessionUpdate(context.Background(), sdk.SessionNotification{SessionId: "s", Update: u}); err != nil {
+		os.Exit(9)
+	}
+}
+
+func (p *player) say(format string, args ...any) {
+	p.update(sdk.UpdateAgentMessageText(fmt.Sprintf(format, args...)))
+}
+
+// Prompt plays one turn. The prompt's text is what some modes work on.
+func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptResponse, error) {
+	text := r.Prompt[0].Text.Text
+	end := sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn}
+	switch p.mode {
+	case "tells":
+		p.update(sdk.UpdateAgentThoughtText("hm\x1b[2J"))
+		p.update(sdk.UpdatePlan(sdk.PlanEntry{Content: "one", Status: sdk.PlanEntryStatusCompleted, Priority: "high"}))
+		p.say("first ")
+		p.say("answer")
+		p.update(sdk.StartToolCall("c", "Edit file", sdk.WithStartKind(sdk.ToolKindEdit)))
+		p.update(sdk.UpdateToolCall("c", sdk.WithUpdateStatus(sdk.ToolCallStatusCompleted), sdk.WithUpdateContent([]sdk.ToolCallContent{sdk.ToolDiffContent("/f", "new\n", "old\n")})))
+		p.update(sdk.StartToolCall("m", "mcp__sublet__shell", sdk.WithStartStatus(sdk.ToolCallStatusCompleted)))
+		p.say("the end: %s", text)
+	case "asks":
+		for _, call := range []sdk.ToolCallUpdate{
+			{ToolCallId: "1", Title: sdk.Ptr("`rm -rf x`"), Kind: sdk.Ptr(sdk.ToolKindExecute), RawInput: map[string]any{"command": "rm -rf x"}},
+			{ToolCallId: "2", Title: sdk.Ptr("Write f"), Kind: sdk.Ptr(sdk.ToolKindEdit), Locations: []sdk.ToolCallLocation{{Path: text + "/f"}}},
+			{ToolCallId: "3", Title: sdk.Ptr("sublet_shell"), Kind: sdk.Ptr(sdk.ToolKindOther)},
+			{ToolCallId: "4", Title: sdk.Ptr("sublet_shell"), Kind: sdk.Ptr(sdk.ToolKindExecute)},
+		} {
+			got, err := p.conn.RequestPermission(ctx, sdk.RequestPermissionRequest{SessionId: "s", ToolCall: call, Options: []sdk.PermissionOption{
+				{OptionId: "always", Kind: sdk.PermissionOptionKindAllowAlways, Name: "always"},
+				{OptionId: "yes", Kind: sdk.PermissionOptionKindAllowOnce, Name: "yes"},
+				{OptionId: "no", Kind: sdk.PermissionOptionKindRejectOnce, Name: "no"},
+			}})
+			if err == nil && got.Outcome.Selected != nil {
+				p.say("%s:%s ", call.ToolCallId, got.Outcome.Selected.OptionId)
+			}
+		}
+	case "files":
+		p.files(ctx, text)
+	case "terminal":
+		p.terminal(ctx)
+	case "waits", "stubborn":
+		p.say("waiting")
+		<-p.stop
+		end.StopReason = sdk.StopReasonCancelled
+	case "dies":
+		p.say("about to")
+		os.Exit(4)
+	case "silent":
+		<-p.stop
+	case "floods":
+		for {
+			p.say("x")
+		}
+	case "spews":
+		os.Stdout.Write(bytes.Repeat([]byte("x"), 20<<20)) //nolint:errcheck // it is ended meanwhile
+		<-p.stop
+	case "babbles":
+		for range 200 {
+			fmt.Println("this is \x1b[1mno\x1b[0m message")
+		}
+		<-p.stop
+	case "child": // leaves a process behind that ignores every polite signal
+		if err := exec.Command("sh", "-c", "trap '' TERM HUP INT; sleep 3001; sleep 3001").Start(); err != nil {
+			os.Exit(9)
+		}
+		p.say("started")
+		<-p.stop
+	}
+	return end, nil
+}
+
+// files reads and writes in the folder dir.
+func (p *player) files(ctx context.Context, dir string) {
+	file := filepath.Join(dir, "f")
+	try := func(what string, err error) {
+		var refused *sdk.RequestError
+		if errors.As(err, &refused) {
+			p.say("%s: %d %s\n", what, refused.Code, refused.Message)
+		} else {
+			p.say("%s: %v\n", what, err)
+		}
+	}
+	got, err := p.conn.ReadTextFile(ctx, sdk.ReadTextFileRequest{SessionId: "s", Path: file, Line: sdk.Ptr(2), Limit: sdk.Ptr(1)})
+	try("read "+got.Content, err)
+	_, err = p.conn.ReadTextFile(ctx, sdk.ReadTextFileRequest{SessionId: "s", Path: "/etc/passwd"})
+	try("outside", err)
+	_, err = p.conn.ReadTextFile(ctx, sdk.ReadTextFileRequest{SessionId: "s", Path: filepath.Join(dir, "link", "passwd")})
+	try("through a link", err)
+	_, err = p.conn.WriteTextFile(ctx, sdk.WriteTextFileRequest{SessionId: "s", Path: file, Content: "mine\n"})
+	try("write", err)
+	os.WriteFile(file, []byte("theirs\n"), 0o600) //nolint:errcheck // the test finds out
+	_, err = p.conn.WriteTextFile(ctx, sdk.WriteTextFileRequest{SessionId: "s", Path: file, Content: "mine again\n"})
+	try("stale", err)
+}
+
+// terminal runs commands in terminals.
+func (p *player) terminal(ctx context.Context) {
+	made, err := p.conn.CreateTerminal(ctx, sdk.CreateTerminalRequest{SessionId: "s", Command: "echo", Args: []string{"it's", "here"}, Env: []sdk.EnvVariable{{Name: "A", Value: "b c"}}})
+	p.say("create %v\n", err)
+	exit, err := p.conn.WaitForTerminalExit(ctx, sdk.WaitForTerminalExitRequest{SessionId: "s", TerminalId: made.TerminalId})
+	p.say("exit %v %v\n", exit.ExitCode != nil && *exit.ExitCode == 0, err)
+	out, err := p.conn.TerminalOutput(ctx, sdk.TerminalOutputRequest{SessionId: "s", TerminalId: made.TerminalId})
+	p.say("output %s %v\n", out.Output, err)
+	p.conn.ReleaseTerminal(ctx, sdk.ReleaseTerminalRequest{SessionId: "s", TerminalId: made.TerminalId}) //nolint:errcheck // seen by the next
+	_, err = p.conn.TerminalOutput(ctx, sdk.TerminalOutputRequest{SessionId: "s", TerminalId: made.TerminalId})
+	var refused *sdk.RequestError
+	p.say("released %v\n", errors.As(err, &refused) && strings.Contains(refused.Message, "was released"))
+	_, err = p.conn.CreateTerminal(ctx, sdk.CreateTerminalRequest{SessionId: "s", Command: "x", Env: []sdk.EnvVariable{{Name: "A;reboot", Value: ""}}})
+	p.say("bad variable %v\n", errors.As(err, &refused) && strings.Contains(refused.Message, "cannot be a variable"))
+}
+
+// own hosts an agent that leaves a child, says so, and waits to be killed.
+func own() {
+	os.Unsetenv("HOSTED_TEST_MODE")
+	a := New(Options{})
+	go a.Run(context.Background(), turnOf("child", "", os.Getenv("HOSTED_TEST_DIR"), func(m wire.EventMessage) { //nolint:errcheck // it is killed
+		if c, ok := m.(*wire.AgentStreamChunk); ok && c.Chunk.Text == "started" {
+			fmt.Println("started")
+		}
+	}))
+	select {}
+}
+
+// turnOf is a turn of this program as an agent.
+func turnOf(mode, prompt, dir string, emit func(wire.EventMessage)) Turn {
+	conf := &config.Agent{Command: []string{os.Args[0]}, Env: map[string]string{"HOSTED_TEST_MODE": mode}}
+	return Turn{
+		Of: agent.Turn{
+			Role: agent.Role{Name: mode, Model: "acp/" + mode, Hosted: conf}, Prompt: prompt, Project: dir, Emit: emit,
+			Env: tool.Env{Cwd: dir, Files: &tool.FileLog{}, Todo: &tool.TodoList{}, Session: "s"}, Tools: []tool.Tool{tool.Bash(time.Minute, time.Hour)},
+			Approver: approver{},
+		},
+		Env: append(os.Environ(), "PATH="+os.Getenv("PATH")), Home: dir,
+		Shell: func(string) tool.Shell { return shell{} },
+	}
+}
+
+// approver allows what only changes files, and refuses commands of the agent's own shell.
+type approver struct{}
+
+func (approver) Approve(_ context.Context, q agent.Question) (agent.Decision, error) {
+	if strings.Contains(q.Action.Command, "rm") || q.Action.Command == "sublet_shell" {
+		return agent.Decision{Reason: "no"}, nil
+	}
+	return agent.Decision{Allowed: true}, nil
+}
+
+// shell is one that says what it is given.
+type shell struct{}
+
+func (shell) Where(context.Context) (tool.ShellPlace, error) { return tool.ShellPlace{Cwd: "/"}, nil }
+
+func (shell) Run(ctx context.Context, c tool.Command, _ func([]byte)) (tool.CommandResult, error) {
+	if strings.Contains(c.Text, "sleep") {
+		<-ctx.Done()
+		return tool.CommandResult{}, context.Cause(ctx)
+	}
+	zero := 0
+	return tool.CommandResult{Status: wire.StatusOK, ExitCode: &zero, Output: []byte(c.Text), Cwd: "/"}, nil
+}
+
+// world is a test's agents and what they send.
+type world struct {
+	*Agents
+	t   *testing.T
+	dir string
+
+	mu     sync.Mutex
+	events []wire.EventMessage // guarded by mu
+}
+
+func newWorld(t *testing.T, o Options) *world {
+	w := &world{Agents: New(o), t: t, dir: t.TempDir()}
+	t.Cleanup(w.Close)
+	return w
+}
+
+func (w *world) emit(m wire.EventMessage) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, m)
+}
+
+// play plays one turn of an agent of that mode.
+func (w *world) play(ctx context.Context, mode, prompt string) agent.Outcome {
+	return w.Run(ctx, turnOf(mode, prompt, w.dir, w.emit))
+}
+
+// text is all events as lines of text.
+func (w *world) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var b strings.Builder
+	for _, m := range w.events {
+		switch m := m.(type) {
+		case *wire.AgentStreamChunk:
+			c := m.Chunk
+			b.WriteString(c.Type + " " + c.Tool + c.Arguments + c.Text + " " + c.Status + "\n")
+		case *wire.CommandResult:
+			fmt.Fprintf(&b, "result %s %s %q %q\n", m.Tool, m.Status, m.Output, m.FilesModified)
+		}
+	}
+	return b.String()
+}
+
+func (w *world) wants(texts ...string) {
+	w.t.Helper()
+	got := w.text()
+	for _, want := range texts {
+		if !strings.Contains(got, want) {
+			w.t.Errorf("got\n%swant %q in it", got, want)
+		}
+	}
+}
+
+// lines reads a process's output by lines.
+func lines(t *testing.T, r io.Reader) func() string {
+	in := bufio.NewScanner(r)
+	return func() string {
+		if !in.Scan() {
+			t.Fatal("the output has ended")
+		}
+		return in.Text()
+	}
+}

@@ -1,0 +1,355 @@
+package hosted
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+const (
+	maxSummary = 64 << 10 // bytes of Outcome.Summary
+	maxTurn    = 16 << 20 // bytes of text and thoughts in one turn
+	maxCalls   = 1000     // calls that an agent may report in one turn
+	// mergeFor is how long pieces of text are gathered into one event.
+	mergeFor = 40 * time.Millisecond
+)
+
+// errCancelled is why the calls of a turn end that is cancelled.
+var errCancelled = errors.New("the turn was cancelled")
+
+// run is one turn.
+type run struct {
+	t      Turn
+	name   string
+	begun  time.Time
+	host   *host
+	ctx    context.Context // ends when the turn is cancelled, and at its end
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup // of calls that run here
+	shell  tool.Shell     // a private one; nil: the turn has none
+	closer func()
+
+	order sync.Mutex // of events; taken before mu
+
+	mu sync.Mutex
+	// below: guarded by mu
+	over      bool
+	kind      string // of the text that is gathered: text or reasoning
+	text      strings.Builder
+	flush     *time.Timer
+	sent      int    // bytes of text and thoughts
+	summary   string // the text since the newest call
+	calls     map[sdk.ToolCallId]*call
+	granted   map[string]int // how often a path may be written without another question
+	terminals map[string]*terminal
+	active    int           // calls and questions that run here
+	heard     time.Time     // when the agent last sent something
+	sum       agent.Outcome // ToolsExecuted, Refused, Usage and Context
+}
+
+func newRun(ctx context.Context, t Turn) *run {
+	r := &run{
+		t: t, name: cmp.Or(t.Of.Name, t.Of.Role.Name), begun: time.Now(), heard: time.Now(), calls: map[sdk.ToolCallId]*call{}, granted: map[string]int{},
+		terminals: map[string]*terminal{},
+	}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	if t.Of.NewPrivateShell != nil {
+		r.shell, r.closer = agent.PrivateShell(r.name, t.Of.NewPrivateShell)
+	}
+	return r
+}
+
+// close ends what runs for the agent and waits for it.
+func (r *run) close() {
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
+	r.cancel(errCancelled)
+	r.work.Wait()
+	if r.closer != nil {
+		r.closer()
+	}
+}
+
+// prompt sends the prompt and waits for the end of the agent's turn.
+func (h *host) prompt(r *run) agent.Outcome {
+	if !h.awaitServer(r) {
+		r.notice(fmt.Sprintf("%s has not connected sublet's tools within %v: if it runs commands, it does so in a shell of its own", r.name, h.of.o.Connect))
+	}
+	h.introduce(r)
+	type answer struct {
+		sdk.PromptResponse
+		error
+	}
+	answered := make(chan answer, 1)
+	r.hear()
+	h.of.work.Go(func() { // ends with the answer or the connection
+		p, err := h.conn.Prompt(h.of.ctx, sdk.PromptRequest{SessionId: h.id, Prompt: r.blocks(h)})
+		answered <- answer{p, err}
+	})
+	done := r.ctx.Done()
+	var patience <-chan time.Time
+	tick := time.NewTicker(h.of.o.Silence / 8)
+	defer tick.Stop()
+	for {
+		select {
+		case a := <-answered:
+			if a.error != nil && h.lost() {
+				h.end()
+			}
+			r.settle()
+			if cause := context.Cause(r.ctx); cause != nil && patience != nil {
+				return r.ended(cause)
+			}
+			if a.error != nil {
+				return r.outcome(wire.StatusError, h.fault(r.ctx, r.name, a.error))
+			}
+			return r.stopped(a.PromptResponse)
+		case <-done:
+			done = nil
+			patience = time.After(h.of.o.Cancel)
+			h.of.work.Go(func() { // a write that blocks ends with the process
+				_ = h.conn.Cancel(h.of.ctx, sdk.CancelNotification{SessionId: h.id}) // an agent that does not get it is ended
+			})
+		case <-patience:
+			h.giveUp(errors.New("it did not end its turn when that was cancelled, and was ended"))
+			<-answered
+			r.settle()
+			r.notice(h.fault(h.of.ctx, r.name, errCancelled).Error())
+			return r.ended(context.Cause(r.ctx))
+		case <-tick.C:
+			if why := r.fault(h.of.o.Silence); why != nil {
+				h.giveUp(why)
+			}
+		}
+	}
+}
+
+// awaitServer waits until the agent has listed the tools of our MCP server, where it was given one, and reports whether it has.
+func (h *host) awaitServer(r *run) bool {
+	if len(h.of.o.Server) == 0 {
+		return true
+	}
+	timer := time.NewTimer(h.of.o.Connect)
+	defer timer.Stop()
+	select {
+	case <-h.lists:
+		return true
+	case <-timer.C:
+		h.markListed() // it is waited for once
+		return false
+	case <-r.ctx.Done():
+	case <-h.conn.Done():
+	}
+	return true
+}
+
+// introduce says which agent it is, when it has begun.
+func (h *host) introduce(r *run) {
+	h.mu.Lock()
+	told := h.told
+	h.told = true
+	parts := []string{r.name}
+	if i := h.about.AgentInfo; i != nil {
+		parts[0] = strings.TrimSpace(firstOf(deref(i.Title), i.Name) + " " + i.Version)
+	}
+	if h.mode != "" {
+		parts = append(parts, "mode "+h.mode)
+	}
+	if h.model != "" {
+		parts = append(parts, "model "+h.model)
+	}
+	h.mu.Unlock()
+	if !told {
+		r.notice(visible.Exact(shown(strings.Join(parts, ", "), 300)))
+	}
+}
+
+func firstOf(texts ...string) string { return cmp.Or(texts...) }
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// blocks is the prompt as the protocol has it: the text, and links to the files that go with it.
+func (r *run) blocks(h *host) []sdk.ContentBlock {
+	text := r.t.Of.Prompt
+	if cwd := r.t.Of.Env.Cwd; cwd != h.cwd && cwd != "" {
+		text += "\n\n[the user's shell is in " + cwd + " now]"
+	}
+	blocks := []sdk.ContentBlock{sdk.TextBlock(text)}
+	for _, a := range r.t.Of.Attachments {
+		blocks = append(blocks, sdk.ResourceLinkBlock(string(a.Path), "file://"+string(a.Path)))
+	}
+	return blocks
+}
+
+// hear records that the agent sent something.
+func (r *run) hear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard = time.Now()
+}
+
+// begin counts a call or question that runs here; done ends it. It fails when the turn is over.
+func (r *run) begin() (done func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over || r.ctx.Err() != nil {
+		return nil, errOver
+	}
+	r.active++
+	r.work.Add(1)
+	return func() {
+		r.mu.Lock()
+		r.active--
+		r.heard = time.Now()
+		r.mu.Unlock()
+		r.work.Done()
+	}, nil
+}
+
+// fault returns why the agent is to be given up, nil if it is not.
+func (r *run) fault(silence time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	bad, first := r.host.bad.seen()
+	switch {
+	case r.active == 0 && time.Since(r.heard) > silence:
+		return fmt.Errorf("it has sent nothing for %v, and was ended", silence)
+	case r.sent > maxTurn:
+		return fmt.Errorf("it has sent more than %d MiB of text in one turn, and was ended", maxTurn>>20)
+	case bad > maxBad:
+		return fmt.Errorf("%d lines that it sent are not the protocol, and it was ended; the first: %s", bad, first)
+	}
+	return nil
+}
+
+// emit sends an event after those before it.
+func (r *run) emit(m wire.EventMessage) {
+	r.order.Lock()
+	defer r.order.Unlock()
+	r.sendText()
+	r.t.Of.Emit(m)
+}
+
+func (r *run) chunk(c wire.Chunk) { r.emit(&wire.AgentStreamChunk{Agent: r.name, Chunk: c}) }
+
+func (r *run) notice(text string) { r.chunk(wire.Chunk{Type: wire.ChunkNotice, Text: text}) }
+
+// say gathers text or reasoning.
+func (r *run) say(kind, text string) {
+	r.mu.Lock()
+	if r.sent += len(text); text == "" || r.sent > maxTurn || r.over {
+		r.mu.Unlock()
+		return
+	}
+	switched := r.kind != kind && r.text.Len() > 0
+	r.mu.Unlock()
+	if switched {
+		r.settle()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kind = kind
+	r.text.WriteString(text)
+	if kind == wire.ChunkText && len(r.summary) < maxSummary {
+		r.summary += text
+	}
+	if r.flush == nil {
+		r.flush = time.AfterFunc(mergeFor, r.settle)
+	}
+}
+
+// settle sends the text that was gathered.
+func (r *run) settle() {
+	r.order.Lock()
+	defer r.order.Unlock()
+	r.sendText()
+}
+
+// sendText sends the text that was gathered. The caller holds order.
+func (r *run) sendText() {
+	r.mu.Lock()
+	c := wire.Chunk{Type: r.kind, Text: strings.ToValidUTF8(r.text.String(), "\uFFFD")}
+	r.text.Reset()
+	if r.flush != nil {
+		r.flush.Stop()
+		r.flush = nil
+	}
+	r.mu.Unlock()
+	if c.Text != "" {
+		r.t.Of.Emit(&wire.AgentStreamChunk{Agent: r.name, Chunk: c})
+	}
+}
+
+// stopped is the outcome of a turn that the agent ended.
+func (r *run) stopped(p sdk.PromptResponse) agent.Outcome {
+	if u := p.Usage; u != nil {
+		r.mu.Lock()
+		r.sum.Usage.Input, r.sum.Usage.Output, r.sum.Usage.Total = int64(u.InputTokens), int64(u.OutputTokens), int64(u.TotalTokens)
+		r.mu.Unlock()
+	}
+	switch p.StopReason {
+	case sdk.StopReasonEndTurn:
+		return r.outcome(wire.StatusSuccess, nil)
+	case sdk.StopReasonRefusal:
+		return r.outcome(wire.StatusError, agent.ErrRefused)
+	case sdk.StopReasonMaxTurnRequests:
+		return r.outcome(wire.StatusError, agent.ErrStepLimit)
+	case sdk.StopReasonMaxTokens:
+		return r.outcome(wire.StatusError, &FaultError{r.name, "its answer was cut off at its model's limit", "say `go on`"})
+	case sdk.StopReasonCancelled:
+		return r.outcome(wire.StatusCancelled, &FaultError{r.name, "it ended its turn as cancelled", ""})
+	}
+	return r.outcome(wire.StatusError, &FaultError{r.name, "it ended its turn for a reason that is not known: " + shown(string(p.StopReason), 60), ""})
+}
+
+// ended is the outcome of a turn whose context ended.
+func (r *run) ended(cause error) agent.Outcome {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return r.outcome(wire.StatusTimeout, cause)
+	}
+	return r.outcome(wire.StatusCancelled, cause)
+}
+
+func (r *run) outcome(status string, err error) agent.Outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := agent.Outcome{
+		Agent: r.name, Status: status, StopReason: status, Summary: visible.Cut(strings.TrimSpace(r.summary), maxSummary), Context: r.sum.Context,
+		ToolsExecuted: slices.Clone(r.sum.ToolsExecuted), Refused: slices.Clone(r.sum.Refused), Model: r.t.Of.Role.Model, Duration: time.Since(r.begun), Err: err,
+	}
+	o.Usage = r.sum.Usage
+	switch {
+	case status == wire.StatusSuccess:
+		o.StopReason = string(provider.EndTurn)
+	case errors.Is(err, agent.ErrRefused):
+		o.StopReason = "refusal"
+	case errors.Is(err, agent.ErrStepLimit):
+		o.StopReason = "tool_use"
+	}
+	if h := r.host; h != nil && h.model != "" {
+		o.Model = r.t.Of.Role.Model + "/" + shown(h.model, 60)
+	}
+	if o.Summary == "" && err != nil {
+		o.Summary = err.Error()
+	}
+	return o
+}

@@ -1,0 +1,190 @@
+package hosted
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"sublet/daemon/config"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// maxTerminals bounds the terminals that an agent holds at once.
+const maxTerminals = 16
+
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
+
+// terminal is a command that the agent asked for by terminal/create: a lease.
+type terminal struct {
+	cancel   context.CancelFunc
+	over     chan struct{} // closed when result is set
+	result   *wire.CommandResult
+	most     int // bytes of output
+	released bool
+}
+
+// CreateTerminal implements the SDK's client: the command runs in the turn's shell as one of our tool bash. Its output is there
+// when it has ended.
+func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) (sdk.CreateTerminalResponse, error) {
+	return serve(h, ctx, func(_ context.Context, r *run) (out sdk.CreateTerminalResponse, err error) {
+		sh, err := r.shellFor(deref(p.Cwd), false)
+		if err != nil {
+			return out, refused("%v", err)
+		}
+		command := p.Command
+		if len(p.Args) > 0 { // else the command is a line for a shell
+			words := []string{quote(p.Command)}
+			for _, a := range p.Args {
+				words = append(words, quote(a))
+			}
+			command = strings.Join(words, " ")
+		}
+		for _, v := range p.Env {
+			if !variable().MatchString(v.Name) {
+				return out, refused("env: %s cannot be a variable", shown(v.Name, 60))
+			}
+			command = v.Name + "=" + quote(v.Value) + " " + command
+		}
+		args, err := json.Marshal(map[string]any{"command": command, "timeout_ms": config.MaxCommandTimeout.Milliseconds()})
+		if err != nil {
+			return out, refused("%v", err)
+		}
+		done, err := r.begin()
+		if err != nil {
+			return out, refused("%v", err)
+		}
+		t := &terminal{over: make(chan struct{}), most: maxOutput}
+		if p.OutputByteLimit != nil && *p.OutputByteLimit >= 0 {
+			t.most = min(t.most, *p.OutputByteLimit)
+		}
+		ctx, cancel := context.WithCancel(r.ctx)
+		t.cancel = cancel
+		id := wire.NewID()
+		r.mu.Lock()
+		held := 0
+		for _, other := range r.terminals {
+			if !other.released {
+				held++
+			}
+		}
+		if held < maxTerminals {
+			r.terminals[id] = t
+		}
+		r.mu.Unlock()
+		if held >= maxTerminals {
+			cancel()
+			done()
+			return out, refused("%d terminals are held already: release some", maxTerminals)
+		}
+		go func() { // ends with the command; the turn waits for it
+			defer done()
+			defer cancel()
+			defer close(t.over)
+			res, err := r.own(ctx, "bash", args, sh)
+			if err != nil {
+				res = &wire.CommandResult{Status: wire.StatusError, Output: []byte(err.Error())}
+			}
+			t.result = res
+		}()
+		out.TerminalId = id
+		return out, nil
+	})
+}
+
+// quote is a word for a shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// terminal finds one that is held.
+func (r *run) terminal(id string) (*terminal, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.terminals[id]
+	switch {
+	case t == nil:
+		return nil, refused("there is no terminal %s", shown(id, 60))
+	case t.released:
+		return nil, refused("the terminal %s was released", shown(id, 60))
+	}
+	return t, nil
+}
+
+// TerminalOutput implements the SDK's client.
+func (h *host) TerminalOutput(ctx context.Context, p sdk.TerminalOutputRequest) (sdk.TerminalOutputResponse, error) {
+	return serve(h, ctx, func(_ context.Context, r *run) (out sdk.TerminalOutputResponse, err error) {
+		t, err := r.terminal(p.TerminalId)
+		if err != nil {
+			return out, err
+		}
+		select {
+		case <-t.over:
+		default:
+			return out, nil
+		}
+		out.Output = strings.ToValidUTF8(string(t.result.Output), "\uFFFD")
+		if cut := len(out.Output) - t.most; cut > 0 { // the end is kept
+			out.Truncated = true
+			for out.Output = out.Output[cut:]; len(out.Output) > 0 && !utf8.RuneStart(out.Output[0]); {
+				out.Output = out.Output[1:]
+			}
+		}
+		out.ExitStatus = &sdk.TerminalExitStatus{ExitCode: t.result.ExitCode, Signal: t.signal()}
+		return out, nil
+	})
+}
+
+// signal says how a command ended that has no exit code, nil for one that has.
+func (t *terminal) signal() *string {
+	if t.result.ExitCode != nil {
+		return nil
+	}
+	s := visible.Line(t.result.Status)
+	return &s
+}
+
+// WaitForTerminalExit implements the SDK's client.
+func (h *host) WaitForTerminalExit(ctx context.Context, p sdk.WaitForTerminalExitRequest) (sdk.WaitForTerminalExitResponse, error) {
+	return serve(h, ctx, func(ctx context.Context, r *run) (out sdk.WaitForTerminalExitResponse, err error) {
+		t, err := r.terminal(p.TerminalId)
+		if err != nil {
+			return out, err
+		}
+		select {
+		case <-t.over:
+		case <-ctx.Done():
+			return out, context.Cause(ctx)
+		}
+		out.ExitCode, out.Signal = t.result.ExitCode, t.signal()
+		return out, nil
+	})
+}
+
+// KillTerminal implements the SDK's client.
+func (h *host) KillTerminal(ctx context.Context, p sdk.KillTerminalRequest) (sdk.KillTerminalResponse, error) {
+	return serve(h, ctx, func(_ context.Context, r *run) (out sdk.KillTerminalResponse, err error) {
+		t, err := r.terminal(p.TerminalId)
+		if err == nil {
+			t.cancel()
+		}
+		return out, err
+	})
+}
+
+// ReleaseTerminal implements the SDK's client.
+func (h *host) ReleaseTerminal(ctx context.Context, p sdk.ReleaseTerminalRequest) (sdk.ReleaseTerminalResponse, error) {
+	return serve(h, ctx, func(_ context.Context, r *run) (out sdk.ReleaseTerminalResponse, err error) {
+		t, err := r.terminal(p.TerminalId)
+		if err == nil {
+			t.cancel()
+			r.mu.Lock()
+			t.released = true
+			r.mu.Unlock()
+		}
+		return out, err
+	})
+}

@@ -1,0 +1,327 @@
+package hosted
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+const (
+	maxOutput    = 30_000 // bytes of a call's result
+	maxArguments = 8_000  // bytes of its arguments
+	maxTitle     = 200    // bytes of a title
+)
+
+// call is a call of a tool of the agent's own, as it reports it.
+type call struct {
+	id        wire.ExecutionID
+	ref       sdk.ToolCallId
+	title     string
+	kind      sdk.ToolKind
+	input     map[string]any
+	meta      map[string]any
+	output    any
+	locations []sdk.ToolCallLocation
+	content   []sdk.ToolCallContent
+	begun     time.Time
+	shown     bool   // its event was sent
+	done      bool   // so was that of its result
+	own       bool   // of our MCP server; what a later update calls it does not change that
+	denied    string // why it was refused; "" = it was not
+}
+
+// SessionUpdate implements the SDK's client. It does not wait: updates are handled in order, and a connection on which they pile
+// up ends.
+func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error {
+	u := n.Update
+	r := h.running()
+	if m := u.CurrentModeUpdate; m != nil {
+		h.mu.Lock()
+		switched := h.mode != string(m.CurrentModeId)
+		h.mode = string(m.CurrentModeId)
+		h.mu.Unlock()
+		if switched && r != nil {
+			r.notice(r.name + " is in its mode " + visible.Exact(shown(string(m.CurrentModeId), 60)) + " now")
+		}
+	}
+	if r == nil || n.SessionId != h.id {
+		return nil
+	}
+	r.hear()
+	switch {
+	case u.AgentMessageChunk != nil:
+		r.say(wire.ChunkText, textOf(u.AgentMessageChunk.Content))
+	case u.AgentThoughtChunk != nil:
+		r.say(wire.ChunkReasoning, textOf(u.AgentThoughtChunk.Content))
+	case u.Plan != nil:
+		r.plan(u.Plan.Entries)
+	case u.ToolCall != nil:
+		c := u.ToolCall
+		r.update(change{c.ToolCallId, &c.Title, &c.Kind, &c.Status, c.RawInput, c.RawOutput, c.Locations, c.Content, c.Meta})
+	case u.ToolCallUpdate != nil:
+		c := u.ToolCallUpdate
+		r.update(change{c.ToolCallId, c.Title, c.Kind, c.Status, c.RawInput, c.RawOutput, c.Locations, c.Content, c.Meta})
+	case u.UsageUpdate != nil:
+		r.mu.Lock()
+		r.sum.Context = wire.ContextUse{Used: int64(u.UsageUpdate.Used), Window: int64(u.UsageUpdate.Size)}
+		if c := u.UsageUpdate.Cost; c != nil && c.Currency == "USD" {
+			r.sum.Usage.CostUSD = &c.Amount
+		}
+		r.mu.Unlock()
+	}
+	return nil
+}
+
+// HandleExtensionMethod implements the SDK's client: no extension is known.
+func (h *host) HandleExtensionMethod(_ context.Context, method string, _ json.RawMessage) (any, error) {
+	return nil, sdk.NewMethodNotFound(method)
+}
+
+// textOf is a piece of content as text.
+func textOf(b sdk.ContentBlock) string {
+	switch {
+	case b.Text != nil:
+		return b.Text.Text
+	case b.ResourceLink != nil:
+		return b.ResourceLink.Uri
+	case b.Image != nil:
+		return "[an image]"
+	case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
+		return b.Resource.Resource.TextResourceContents.Text
+	}
+	return ""
+}
+
+// plan sends the agent's plan as a call of our own tool for that.
+func (r *run) plan(entries []sdk.PlanEntry) {
+	items := []tool.TodoItem{}
+	for _, e := range entries[:min(len(entries), 100)] {
+		status := string(e.Status)
+		if e.Status == sdk.PlanEntryStatusCompleted {
+			status = "done"
+		}
+		items = append(items, tool.TodoItem{Text: visible.Clip(visible.Clean(e.Content), 500), Status: status})
+	}
+	list := &tool.TodoList{}
+	list.Set(items)
+	if r.t.Of.Env.Todo != nil {
+		r.t.Of.Env.Todo.Set(items)
+	}
+	c := &call{id: wire.ExecutionID(wire.NewID()), begun: time.Now()}
+	r.show(c, "todo", map[string]any{"todos": items})
+	r.result(c, "todo", wire.StatusSuccess, list.String(), nil)
+}
+
+// change is what an update says of a call; what is not set stays as it was.
+type change struct {
+	id        sdk.ToolCallId
+	title     *string
+	kind      *sdk.ToolKind
+	status    *sdk.ToolCallStatus
+	input     any
+	output    any
+	locations []sdk.ToolCallLocation
+	content   []sdk.ToolCallContent
+	meta      map[string]any
+}
+
+// take takes over a change.
+func (c *call) take(n change) {
+	if n.title != nil && *n.title != "" {
+		c.title = shown(*n.title, maxTitle)
+	}
+	if n.kind != nil && *n.kind != "" {
+		c.kind = *n.kind
+	}
+	if m, ok := n.input.(map[string]any); ok && len(m) > 0 {
+		c.input = m
+	}
+	if n.meta != nil {
+		c.meta = n.meta
+	}
+	if n.output != nil {
+		c.output = n.output
+	}
+	if n.locations != nil {
+		c.locations = n.locations
+	}
+	if n.content != nil {
+		c.content = n.content
+	}
+	c.own = c.own || c.ours()
+}
+
+// update takes over what is new of a call, and sends its events when it begins and ends.
+func (r *run) update(n change) *call {
+	r.mu.Lock()
+	c := r.calls[n.id]
+	if c == nil {
+		c = &call{id: wire.ExecutionID(wire.NewID()), ref: n.id, begun: time.Now(), kind: sdk.ToolKindOther}
+		if len(r.calls) < maxCalls {
+			r.calls[n.id] = c
+		}
+	}
+	c.take(n)
+	var now sdk.ToolCallStatus
+	if n.status != nil {
+		now = *n.status
+	}
+	ended := now == sdk.ToolCallStatusCompleted || now == sdk.ToolCallStatusFailed
+	hidden := c.done || c.own || len(r.calls) >= maxCalls
+	show := !hidden && !c.shown && (ended || now == sdk.ToolCallStatusInProgress && c.input != nil)
+	c.shown = c.shown || show
+	c.done = c.done || ended
+	name, arguments := c.describe()
+	r.mu.Unlock()
+	if show {
+		r.show(c, name, arguments)
+	}
+	if ended && !hidden {
+		r.finish(c, name, now == sdk.ToolCallStatusCompleted)
+	}
+	return c
+}
+
+// show sends the event of a call that begins.
+func (r *run) show(c *call, name string, arguments map[string]any) {
+	r.mu.Lock()
+	r.summary = ""
+	r.mu.Unlock()
+	text, err := json.Marshal(arguments)
+	if err != nil || len(text) > maxArguments {
+		text, _ = json.Marshal(map[string]any{"name": c.title}) // a string can be encoded
+	}
+	r.chunk(wire.Chunk{Type: wire.ChunkToolCall, ExecutionID: c.id, Tool: name, Arguments: strings.ToValidUTF8(string(text), "\uFFFD")})
+}
+
+// finish sends the events of a call that has ended.
+func (r *run) finish(c *call, name string, ok bool) {
+	var parts, files []string
+	for _, part := range c.content {
+		switch {
+		case part.Content != nil:
+			parts = append(parts, textOf(part.Content.Content))
+		case part.Diff != nil:
+			d := part.Diff
+			parts = append(parts, tool.Diff(r.t.Of.Env.Cwd, d.Path, deref(d.OldText), d.NewText, d.OldText != nil).Content)
+			files = append(files, d.Path)
+		}
+	}
+	text := strings.Join(parts, "\n")
+	if text == "" && c.output != nil {
+		text = plain(c.output)
+	}
+	status := wire.StatusSuccess
+	switch {
+	case c.denied != "":
+		status, text, files = wire.StatusDenied, "Denied: "+c.denied, nil
+	case !ok:
+		status, files = wire.StatusError, nil
+	}
+	r.result(c, name, status, text, files)
+}
+
+// result sends the events of a call's result.
+func (r *run) result(c *call, name, status, text string, files []string) {
+	m := &wire.CommandResult{
+		Agent: r.name, ExecutionID: c.id, Tool: name, Status: status, Output: []byte(visible.Clip(visible.Clean(text), maxOutput)),
+		FilesModified: []wire.OSString{}, StartedAtMS: c.begun.UnixMilli(), DurationMS: time.Since(c.begun).Milliseconds(),
+	}
+	if name == "bash" {
+		m.Command = wire.OSString(c.command())
+	}
+	for _, f := range files {
+		m.FilesModified = append(m.FilesModified, wire.OSString(f))
+	}
+	r.emit(m)
+	r.chunk(wire.Chunk{Type: wire.ChunkToolResult, ExecutionID: c.id, Tool: name, Status: status})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Contains(r.sum.ToolsExecuted, name) && status != wire.StatusDenied {
+		r.sum.ToolsExecuted = append(r.sum.ToolsExecuted, name)
+	}
+}
+
+// plain is a raw result as text.
+func plain(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// describe is a call as one of our own agents would make it.
+func (c *call) describe() (name string, arguments map[string]any) {
+	switch c.kind {
+	case sdk.ToolKindExecute:
+		return "bash", map[string]any{"command": c.command()}
+	case sdk.ToolKindRead, sdk.ToolKindEdit, sdk.ToolKindDelete, sdk.ToolKindMove:
+		if p := c.paths(); len(p) > 0 {
+			return string(c.kind), map[string]any{"path": strings.Join(p, ", ")}
+		}
+		return string(c.kind), map[string]any{"path": c.title}
+	case sdk.ToolKindSearch:
+		return "grep", map[string]any{"path": c.title}
+	case sdk.ToolKindFetch:
+		return "fetch", map[string]any{"url": firstOf(text(c.input, "url"), c.title)}
+	}
+	arguments = map[string]any{"name": c.title}
+	if c.input != nil {
+		arguments["input"] = c.input
+	}
+	return "tool", arguments
+}
+
+// command is what a call of the agent's own shell runs.
+func (c *call) command() string {
+	for _, key := range []string{"command", "cmd"} {
+		switch v := c.input[key].(type) {
+		case string:
+			return v
+		case []any:
+			return strings.TrimSpace(fmt.Sprintln(v...))
+		}
+	}
+	return strings.Trim(c.title, "`")
+}
+
+// paths are the files that a call concerns, each once.
+func (c *call) paths() (list []string) {
+	add := func(path string) {
+		if path != "" && !slices.Contains(list, path) {
+			list = append(list, path)
+		}
+	}
+	for _, part := range c.content {
+		if part.Diff != nil {
+			add(part.Diff.Path)
+		}
+	}
+	for _, l := range c.locations {
+		add(l.Path)
+	}
+	if len(list) == 0 {
+		for _, key := range []string{"file_path", "filePath", "path", "absolute_path"} {
+			add(text(c.input, key))
+		}
+	}
+	return list
+}
+
+func text(of map[string]any, key string) string {
+	s, _ := of[key].(string)
+	return s
+}

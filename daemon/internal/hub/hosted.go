@@ -1,0 +1,45 @@
+package hub
+
+import (
+	"context"
+
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/hosted"
+	"sublet/daemon/internal/lend"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// host plays a turn of an agent of another program.
+func (t *turn) host(ctx context.Context, role agent.Role, r *wire.AgentRequest) agent.Outcome {
+	env, at := t.environ(), t.agentTurn(role, string(r.Context.Cwd))
+	at.Prompt, at.Attachments, at.Context = r.Prompt, r.Attachments, r.Context
+	return t.hub.opts.Hosted.Run(ctx, hosted.Turn{
+		Of: at, Env: lend.PrivateEnv(env, nil), Home: lend.Home(env),
+		Shell: func(cwd string) tool.Shell { return &lend.Shell{By: t, Cwd: cwd, NoteChanges: true} },
+		Ask: func(ctx context.Context, arguments string) (*wire.CommandResult, error) {
+			return t.askUser(ctx, role.Name, arguments)
+		},
+	})
+}
+
+// hostedTool runs a tool for the MCP server of a hosted agent. The events are those of that agent's turn; this request is answered
+// by the result alone.
+func (c *Client) hostedTool(s *session, r *wire.ToolRequest) error {
+	t := c.turn(s, r.RequestID)
+	t.foreign = &foreign{} // it ends with the connection
+	t.bare = func(ctx context.Context) {
+		res, err := c.hub.opts.Hosted.Call(ctx, r)
+		t.out()
+		if err != nil {
+			failure := t.failed(ctx, err).Failure()
+			failure.RequestID = r.RequestID
+			c.Send(failure)
+			return
+		}
+		res.Event = wire.Event{RequestID: r.RequestID}
+		c.Send(res)
+		c.Send(&wire.AgentComplete{Event: res.Event, Status: wire.StatusSuccess, ToolsExecuted: []string{}, Refused: []wire.RefusedTool{}})
+	}
+	return c.hub.enqueue(t)
+}
