@@ -26,6 +26,7 @@ type standIn struct {
 // question is a request to the model.
 type question struct {
 	protocol
+	body    string
 	stream  bool
 	tools   []toolName
 	results []string // what the calls so far gave, in the order of the calls
@@ -72,7 +73,7 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.URL.Path, p.path) {
 			continue
 		}
-		q := &question{protocol: p, answer: make(chan answer, 1), over: r.Context().Done()}
+		q := &question{protocol: p, body: string(text), answer: make(chan answer, 1), over: r.Context().Done()}
 		q.stream = body["stream"] == true || strings.Contains(r.URL.Path, ":stream")
 		p.read(q, body)
 		a := answer{text: "ok"}

@@ -124,6 +124,15 @@ http_headers = {Authorization = "Bearer $token"}
 	},
 }
 
+// unconnected is the agent without what its settings say of our server: Codex does not start with one that has no command.
+func (o outsider) unconnected() outsider {
+	o.files = maps.Clone(o.files)
+	for path, text := range o.files {
+		o.files[path], _, _ = strings.Cut(text, "[mcp_servers")
+	}
+	return o
+}
+
 // settle points the agent to the model that stands in for its own.
 func (o outsider) settle(w *world, model *standIn) {
 	w.t.Helper()
@@ -441,10 +450,7 @@ func TestOutsideAlone(t *testing.T) {
 			w.write(filepath.Join(w.project, "sub", "file"), "x")
 			model := newStandIn(t)
 			model.own = o.own
-			o.files = maps.Clone(o.files)
-			for path, text := range o.files { // Codex does not start with a server that has no command
-				o.files[path], _, _ = strings.Cut(text, "[mcp_servers")
-			}
+			o = o.unconnected()
 			o.settle(w, model)
 			if o.name == "sublet" {
 				w.write(w.path("config.toml"), fmt.Sprintf("model = \"mine/m\"\n[provider.mine]\nkind = \"openai\"\nbase_url = %q\n", model.URL))

@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"sublet/lease/procstat"
+)
+
+// hostedCommands are the commands that speak the Agent Client Protocol, by the names of the outsiders, and what of their
+// environment is a secret, which the settings pass on.
+var hostedCommands = map[string]struct {
+	command []string
+	env     string
+}{
+	"claude":   {[]string{"claude-agent-acp"}, `{ ANTHROPIC_API_KEY = "none" }`},
+	"codex":    {[]string{"codex-acp", "-c", `model_providers.stand-in.env_key="OPENAI_API_KEY"`}, `{ OPENAI_API_KEY = "none" }`},
+	"gemini":   {[]string{"gemini", "--acp", "-m", "gemini-2.5-pro"}, `{ GEMINI_API_KEY = "none" }`},
+	"opencode": {[]string{"opencode", "acp"}, `{}`},
+	"qwen":     {[]string{"qwen", "--acp"}, `{ OPENAI_API_KEY = "none" }`},
+}
+
+// TestOutsideHosted hosts the real agents: their commands run in the window that asks, as those of agents of our own do.
+func TestOutsideHosted(t *testing.T) {
+	needOutside(t)
+	for _, o := range outsiders {
+		t.Run(o.name, func(t *testing.T) { host(t, o) })
+	}
+}
+
+// host is one hosted agent's day: state that stays, a question, a cancel, and an end by kill -9.
+func host(t *testing.T, o outsider) {
+	w := newWorld(t, "alias hi='echo hello from an alias'\nmine() { echo \"mine $1\"; }\n", nil)
+	w.write(filepath.Join(w.project, "sub", "old", "file"), "x")
+	old := func() bool { _, err := os.Stat(filepath.Join(w.project, "sub", "old")); return err == nil }
+	running := func(command string) bool { return strings.Contains(w.processes(), command) }
+	free := func() bool { return idle(w.status()) }
+	model := newStandIn(t)
+	o = o.unconnected()
+	o.settle(w, model)
+	h := hostedCommands[o.name]
+	w.write(w.path("config.toml"), fmt.Sprintf("[agents.%s]\ncommand = [%s]\nenv = %s\n", o.name, quoted(h.command), h.env))
+	term := w.openShell()
+	w.connected(1)
+	term.mode(true)
+	term.send("/agent "+o.name, enter)
+	term.see(o.name + " answers from now on")
+	prompts := 0
+	prompt := func() *outside {
+		prompts++
+		text := fmt.Sprint("do it ", prompts)
+		term.send(ctrlU, text, enter) // keys that came before a question was armed are in the line
+		a := &outside{w: w, model: model, q: model.next()}
+		for !strings.Contains(a.q.body, text) { // some ask their model for more when a turn has ended
+			a.q.answer <- answer{text: "ok"}
+			a.q = model.next()
+		}
+		return a
+	}
+
+	a := prompt()
+	if slices.Contains(a.q.tools, toolName{name: o.own}) {
+		t.Errorf("it has a shell tool of its own still: %v", a.q.tools)
+	}
+	a.shell("cd sub", "sub")
+	a.shell("export COLOUR=green", "")
+	a.shell(`hi; mine own; echo "$COLOUR in ${PWD##*/}"`, "hello from an alias")
+	a.shell(`hi; mine own; echo "$COLOUR in ${PWD##*/}"`, "green in sub")
+	for _, c := range []struct {
+		key  string
+		want string
+		left bool
+	}{{"n", "denied by the user", true}, {"y", "", false}} {
+		a.begin("shell", map[string]any{"command": "rm -r old"})
+		term.see(`\[n\] no`)
+		if !old() {
+			t.Fatal("it ran before it was allowed")
+		}
+		term.answer(c.key, func() bool { return !term.sees(`\[n\] no`) })
+		if got := a.result(); !strings.Contains(got, c.want) || old() != c.left {
+			t.Errorf("answered %s: the model is told %q, and the folder is there: %v", c.key, got, old())
+		}
+	}
+	a.q.answer <- answer{text: "that is all"}
+	term.see("that is all")
+
+	// A cancel ends the command, and the agent goes on with the next prompt.
+	a = prompt()
+	a.begin("shell", map[string]any{"command": "sleep 7000"})
+	w.await("the command to run", func() bool { return running("sleep 7000") })
+	term.send(ctrlC)
+	w.await("the cancelled command to be gone", func() bool { return !running("sleep 7000") && free() })
+	term.see("cancelled")
+
+	a = prompt()
+	a.begin("shell", map[string]any{"command": "sleep 7001"})
+	w.await("the command to run", func() bool { return running("sleep 7001") })
+	if err := syscall.Kill(w.hosted(h.command[0]), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w.await("the killed agent's command to be gone", func() bool { return !running("sleep 7001") && free() })
+	term.see(`it ended: signal: killed`)
+}
+
+// hosted finds the process of an agent: a child of the daemon.
+func (w *world) hosted(program string) int {
+	w.t.Helper()
+	for line := range strings.Lines(w.processes()) {
+		text, command, _ := strings.Cut(strings.TrimSpace(line), " ")
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		p, err := procstat.Read(pid)
+		if err != nil || !strings.Contains(command, program) {
+			continue
+		}
+		if parent, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Parent)); err == nil && strings.HasPrefix(string(parent), binary+"\x00daemon") {
+			return pid
+		}
+	}
+	w.t.Fatalf("no process of %s below the daemon:\n%s", program, w.processes())
+	return 0
+}
+
+// quoted is a list of strings for the settings.
+func quoted(list []string) string {
+	var words []string
+	for _, s := range list {
+		words = append(words, strconv.Quote(s))
+	}
+	return strings.Join(words, ", ")
+}
