@@ -29,7 +29,7 @@ var (
 // more input.
 func (s *Shell) Keys(p []byte) error {
 	for {
-		s.typist <- struct{}{}
+		s.inputLock.Lock()
 		s.mu.Lock()
 		e := &s.editor
 		kept := e.asking || e.held || e.lease || e.screen || e.restores || s.run != nil
@@ -37,32 +37,33 @@ func (s *Shell) Keys(p []byte) error {
 		switch {
 		case over:
 			s.mu.Unlock()
-			<-s.typist
+			s.inputLock.Unlock()
 			return ErrClosed
 		case !kept:
 			s.typedLocked(p)
 			t := s.proc.term
 			s.mu.Unlock()
 			_, err := t.Write(p)
-			<-s.typist
+			s.inputLock.Unlock()
 			return err
 		case len(s.ahead) < aheadMost:
 			s.ahead = append(s.ahead, p...)
 			waiting := e.lease && s.run == nil
 			s.changeLocked()
 			s.mu.Unlock()
-			<-s.typist
+			s.inputLock.Unlock()
 			if waiting {
 				s.event(KeysWaiting{})
 			}
 			return nil
 		}
 		s.mu.Unlock()
-		<-s.typist
+		s.inputLock.Unlock()
 		<-changed
 	}
 }
 
+// typedLocked records keys of the user that are typed now.
 func (s *Shell) typedLocked(p []byte) {
 	s.out.painted.typed()
 	s.editor.typed.take(p, time.Now())
@@ -81,7 +82,7 @@ func (s *Shell) Answer(p []byte) error {
 	return err
 }
 
-// flush types what was kept for the editor. The caller has typist, and not the lock: a long paste waits for the shell.
+// flush types the keys that were kept for the editor. The caller has inputLock, and not mu: a long paste waits for the shell.
 func (s *Shell) flush() {
 	s.mu.Lock()
 	p, t := s.ahead, s.proc.term
@@ -165,24 +166,25 @@ func (s *Shell) awaitFree(ctx context.Context, done func() bool) error {
 	}
 }
 
-// take asks the free editor to block. It returns errNotAnswered or errInUse, or nil with the editor held. The caller has user.
+// take holds the free editor: it types the hold key and waits, for at most bound, for the widget's answer. It returns
+// errNotAnswered or errInUse, or nil with the editor held. The caller has holdLock.
 func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 	if err := s.awaitEditor(ctx); err != nil {
 		return ack{}, err
 	}
-	s.typist <- struct{}{}
+	s.inputLock.Lock()
 	s.mu.Lock()
 	e := &s.editor
 	if s.life.over() || !e.prompt || e.typed.other { // the user was quicker
 		s.mu.Unlock()
-		<-s.typist
+		s.inputLock.Unlock()
 		return ack{}, errInUse
 	}
 	e.asking = true
 	t := s.proc.term
 	s.mu.Unlock()
 	_, err := t.Write([]byte(s.d.HoldKey()))
-	<-s.typist
+	s.inputLock.Unlock()
 	if err != nil {
 		s.mu.Lock()
 		e.asking = false
@@ -205,10 +207,10 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 		s.changeLocked()
 		return e.ack, nil
 	}
-	s.typist <- struct{}{}
-	defer func() { <-s.typist }()
+	s.inputLock.Lock()
+	defer s.inputLock.Unlock()
 	s.mu.Lock()
-	s.readRecordsLocked('A') // whose mark is late, or lost
+	s.readRecordsLocked(markHeld) // whose mark is late, or lost
 	if e.held {
 		s.directLocked("none")
 	}
@@ -222,8 +224,9 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 	return ack{}, err
 }
 
-// awaitEditor waits until the editor has the terminal, for a key typed between the prompt hook and that would be echoed, and
-// has read all that was typed: what lies behind the hold key would be read while it holds.
+// awaitEditor waits until the editor has set the terminal's modes, because the terminal would echo a key that is typed between
+// the prompt hook and that moment; and until the editor has read everything that was typed, because the widget would read what
+// comes after the hold key. Without either it returns after readBound: errInUse if there is input left, else nil.
 func (s *Shell) awaitEditor(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()
@@ -242,7 +245,7 @@ func (s *Shell) awaitEditor(ctx context.Context) error {
 	return nil // an empty prompt, or echo that the user switched on
 }
 
-// release gives the held editor a last directive. The caller has user.
+// release gives the held editor a last directive, at which the widget ends. The caller has holdLock.
 func (s *Shell) release(directive string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,14 +256,14 @@ func (s *Shell) release(directive string) {
 	}
 }
 
-// hold takes the editor once it is free, asking again as long as it does not answer. It returns nil with user taken and the
-// editor held, or with user taken as soon as done, called with the lock held, reports that it need not be.
+// hold holds the editor once it is free, asking again as long as it does not answer. It returns nil with holdLock taken and
+// the editor held, or with holdLock taken as soon as done, which is called with mu held, reports that it need not be.
 func (s *Shell) hold(ctx context.Context, done func() bool) error {
 	for {
 		if err := s.awaitFree(ctx, done); err != nil {
 			return err
 		}
-		if err := s.takeUser(ctx); err != nil {
+		if err := s.holdLock.LockContext(ctx); err != nil {
 			return err
 		}
 		s.mu.Lock()
@@ -271,29 +274,29 @@ func (s *Shell) hold(ctx context.Context, done func() bool) error {
 			return nil
 		}
 		if unhooked {
-			s.typist <- struct{}{}
+			s.inputLock.Lock()
 			_, err := s.proc.term.Write([]byte(s.d.HoldKey())) // the widget puts the hook back and goes on
-			<-s.typist
-			<-s.user
+			s.inputLock.Unlock()
+			s.holdLock.Unlock()
 			s.log.Info("the prompt hook was replaced", "err", err)
 			return &BrokenError{Why: "it does not report its prompt: the hook was replaced", Fix: "press Enter at its prompt, or else open sublet again"}
 		}
-		if why != "" { // somebody else took user in between
-			<-s.user
+		if why != "" { // somebody else had holdLock in between
+			s.holdLock.Unlock()
 			continue
 		}
 		err := s.holdNow(ctx)
 		if err == nil {
 			return nil
 		}
-		<-s.user
+		s.holdLock.Unlock()
 		if !errors.Is(err, errInUse) && !errors.Is(err, errNotAnswered) {
 			return err
 		}
 	}
 }
 
-// holdNow asks the free editor once. One that does not answer counts as in use until the next prompt. The caller has user.
+// holdNow asks the free editor once. One that does not answer counts as in use until the next prompt. The caller has holdLock.
 func (s *Shell) holdNow(ctx context.Context) error {
 	s.mu.Lock()
 	e, prompts := &s.editor, s.records.prompts
@@ -320,10 +323,10 @@ func (s *Shell) holdNow(ctx context.Context) error {
 	return nil
 }
 
-// giveBack ends a hold that changed nothing: the editor goes on with its line.
+// giveBack ends a hold that changed nothing: the editor goes on with its line. The caller has holdLock.
 func (s *Shell) giveBack(directive string) {
 	s.release(directive)
-	s.typist <- struct{}{}
+	s.inputLock.Lock()
 	s.flush()
-	<-s.typist
+	s.inputLock.Unlock()
 }

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// files is the private folder of a shell, with what it and the integration script talk over.
+// files is the private folder of a shell. Its FIFOs and files carry the protocol between the Shell and the integration script
+// (package dialect).
 type files struct {
 	folder string
 	up     *os.File // the FIFO from the script
@@ -81,7 +82,7 @@ func (f *files) remove() error {
 	return nil
 }
 
-// drain reads what lies in a FIFO that is open for both.
+// drain reads what is left in a FIFO that this process has open for reading and writing.
 func drain(fifo *os.File) (list []byte) {
 	raw, err := fifo.SyscallConn()
 	if err != nil {

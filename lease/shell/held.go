@@ -80,7 +80,8 @@ func removePlaceholders(ctx context.Context, launcher, folder string) error {
 	return nil
 }
 
-// pathIn returns the folders of PATH that lie in a project: a program put there could be what the user's next command runs.
+// pathIn returns the folders of PATH that lie in a project, to be kept read-only: a program put there could be what the user's
+// next command runs. The project's own folder is not among them: the command must be able to write in it.
 func pathIn(project, path string) (dirs []string) {
 	for _, dir := range filepath.SplitList(path) {
 		if rel, err := filepath.Rel(project, dir); project == "" || !filepath.IsAbs(dir) || err != nil || !filepath.IsLocal(rel) || rel == "." {

@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// typing is what is known of the user's line from the keys since the prompt. Only plain keys leave the editor in a state in
-// which the hold key means what it should; any other key (a search, a menu, ^V, Enter) may not.
+// typing is what is known of the user's line from the keys since the prompt. The hold key, which Shell.take types to have the
+// editor block, works in the editor's normal state only. Plain keys leave it in that; any other (a search, a menu, ^V, Enter)
+// may not.
 type typing struct {
 	keys   bool      // some key was typed
 	other  bool      // one of them was not plain
@@ -25,7 +26,7 @@ var (
 	}
 )
 
-// take notes what was typed.
+// take records the keys p, typed at now. It stops at the first key that is not plain: other then stays set until the prompt.
 func (t *typing) take(p []byte, now time.Time) {
 	t.last = now
 	for len(p) > 0 {
@@ -48,7 +49,7 @@ func (t *typing) take(p []byte, now time.Time) {
 	}
 }
 
-// plain returns the length of the plain key at the start of p, 0 where there is none.
+// plain returns the length of the plain key at the start of p, 0 if there is none. The beginning of a paste counts as one.
 func (t *typing) plain(p []byte) int {
 	t.filled = false
 	switch c := p[0]; {

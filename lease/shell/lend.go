@@ -13,11 +13,11 @@ import (
 // shell's. Where it returns true, Output has received what erases the prompt, and the cursor is in column 0.
 func (s *Shell) HoldIfEmpty(ctx context.Context) (bool, error) {
 	select {
-	case s.user <- struct{}{}:
+	case s.holdLock <- struct{}{}:
 	default:
 		return false, nil // a borrower is about to take it
 	}
-	defer func() { <-s.user }()
+	defer s.holdLock.Unlock()
 	s.mu.Lock()
 	why, _ := s.busyLocked(0)
 	free := why == "" && !s.editor.typed.filled && !s.editor.lease && !s.editor.screen
@@ -44,7 +44,7 @@ func (s *Shell) TakeScreen(ctx context.Context) error {
 	if err := s.hold(ctx, func() bool { return s.editor.screen || s.editor.lease }); err != nil {
 		return err
 	}
-	defer func() { <-s.user }()
+	defer s.holdLock.Unlock() // hold took it
 	s.mu.Lock()
 	taken := s.editor.screen
 	s.mu.Unlock()
@@ -54,15 +54,7 @@ func (s *Shell) TakeScreen(ctx context.Context) error {
 	return s.takeScreen(ctx)
 }
 
-func (s *Shell) takeUser(ctx context.Context) error {
-	select {
-	case s.user <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
+// takeScreen records that the screen is taken, and erases what the held editor shows. The caller has holdLock.
 func (s *Shell) takeScreen(ctx context.Context) error {
 	s.mu.Lock()
 	s.editor.screen = true
@@ -74,7 +66,7 @@ func (s *Shell) takeScreen(ctx context.Context) error {
 	return nil
 }
 
-// erase has what the held editor shows erased.
+// erase has the widget erase what the held editor shows, and waits for that. The caller has holdLock.
 func (s *Shell) erase(ctx context.Context) error {
 	s.mu.Lock()
 	if s.editor.erased || !s.editor.held {
@@ -106,7 +98,7 @@ func (s *Shell) Hold(ctx context.Context) error {
 	if err := s.hold(ctx, func() bool { return s.editor.lease || s.editor.held && s.editor.screen }); err != nil {
 		return err
 	}
-	defer func() { <-s.user }()
+	defer s.holdLock.Unlock() // hold took it
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.editor.lease {
@@ -120,8 +112,8 @@ func (s *Shell) Hold(ctx context.Context) error {
 // Release ends Hold. If the program's own screen is not shown (TakeScreen), what the shell printed meanwhile is shown and the
 // half-typed line restored; else the editor stays held.
 func (s *Shell) Release() error {
-	s.user <- struct{}{}
-	defer func() { <-s.user }()
+	s.holdLock.Lock()
+	defer s.holdLock.Unlock()
 	s.mu.Lock()
 	e := &s.editor
 	if !e.lease {
@@ -140,7 +132,7 @@ func (s *Shell) Release() error {
 	return nil
 }
 
-// hidePrompt holds the editor again behind a borrowed command, while the screen is taken.
+// hidePrompt holds the editor again after a borrowed command, while the screen is taken. The caller has holdLock.
 func (s *Shell) hidePrompt() error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), doneBound, errNotAnswered)
 	defer cancel()
@@ -149,11 +141,12 @@ func (s *Shell) hidePrompt() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.out.route = toScreen
+	s.out.route = toScreen // the prompt was kept (toLater) and dropped; what comes now is shown
 	return nil
 }
 
-// holdUnseen holds the editor where a borrowed command has released it. The prompt behind that is never shown.
+// holdUnseen holds the editor again if a borrowed command has released it. The prompt after that command is never shown. The
+// caller has holdLock.
 func (s *Shell) holdUnseen(ctx context.Context) error {
 	s.mu.Lock()
 	held := s.editor.held
@@ -170,8 +163,8 @@ func (s *Shell) holdUnseen(ctx context.Context) error {
 	return nil
 }
 
-// takeAgain holds the editor, where a borrowed command has released it, as soon as its prompt comes. The line that was set
-// aside stays so.
+// takeAgain holds the editor, if a borrowed command has released it, as soon as its prompt comes. The line that was set aside
+// stays so. The caller has holdLock.
 func (s *Shell) takeAgain(ctx context.Context) error {
 	s.mu.Lock()
 	held, line, cursor := s.editor.held, s.editor.line, s.editor.cursor
@@ -195,7 +188,7 @@ func (s *Shell) takeAgain(ctx context.Context) error {
 	return nil
 }
 
-// showPrompt gives the editor and the screen back to the user. The caller has user and has set restores, so that keys are
+// showPrompt gives the editor and the screen back to the user. The caller has holdLock and has set restores, so that keys are
 // kept until the line is there.
 func (s *Shell) showPrompt() {
 	s.mu.Lock()
@@ -248,13 +241,14 @@ func (s *Shell) showPrompt() {
 	s.ahead = append([]byte(typed), s.ahead...)
 }
 
-// restored passes on what was typed meanwhile, once the editor reads it: before that the terminal would edit it as a line.
+// restored ends showPrompt: it passes on the keys that were kept, once the editor reads them. Before that the terminal would
+// edit them as a line.
 func (s *Shell) restored() {
 	if err := s.awaitEditor(context.Background()); err != nil {
 		s.log.Debug("the line editor", "err", err)
 	}
-	s.typist <- struct{}{}
-	defer func() { <-s.typist }()
+	s.inputLock.Lock()
+	defer s.inputLock.Unlock()
 	s.mu.Lock()
 	e := &s.editor
 	e.restores = false
@@ -270,7 +264,7 @@ func (s *Shell) restored() {
 // half-typed line. While a borrower has the editor the prompt comes at Release.
 func (s *Shell) GiveScreen(ctx context.Context) error { return s.giveScreen(ctx, func(*editor) {}) }
 
-// Insert gives the screen back with a line in the user's editor as if it were typed, and enters it if run.
+// Insert is GiveScreen with another line in the user's editor, as if it were typed, which is entered if run.
 func (s *Shell) Insert(ctx context.Context, line string, run bool) error {
 	return s.giveScreen(ctx, func(e *editor) {
 		e.line, e.cursor = line, strconv.Itoa(len([]rune(line)))
@@ -280,11 +274,13 @@ func (s *Shell) Insert(ctx context.Context, line string, run bool) error {
 	})
 }
 
+// giveScreen ends TakeScreen. change is called with mu held, before the half-typed line comes back, and may replace it. If the
+// screen was not taken, nothing is called or shown.
 func (s *Shell) giveScreen(ctx context.Context, change func(e *editor)) error {
-	if err := s.takeUser(ctx); err != nil {
+	if err := s.holdLock.LockContext(ctx); err != nil {
 		return err
 	}
-	defer func() { <-s.user }()
+	defer s.holdLock.Unlock()
 	s.mu.Lock()
 	e := &s.editor
 	shows := e.screen && !e.lease

@@ -12,11 +12,11 @@ import (
 	"sublet/lease/shell/term"
 )
 
-// output is where what the terminal prints goes, and what of it was kept.
+// output is where the terminal's output goes, and the part of it that was kept. Shell.mu guards it.
 type output struct {
 	route   route
-	kept    []byte  // of toLater
-	hook    []byte  // may be dropped: see withoutHook
+	kept    []byte  // while route is toLater
+	hook    []byte  // lines that withoutHook holds back
 	painted painted // what the editor painted since the prompt
 }
 
@@ -25,7 +25,7 @@ type route int
 const (
 	toScreen  route = iota // Options.Output
 	toCommand              // the borrowed command
-	toNobody               // it is the echo of our own line
+	toNobody               // dropped: the echo of the line that runs a borrowed command
 	toLater                // kept until Release
 )
 
@@ -56,7 +56,7 @@ func (s *Shell) readTerminal(p *process) {
 // keptMost bounds what is kept for Release, in bytes: a prompt is much shorter.
 const keptMost = 256 << 10
 
-// deliver takes output that is no mark.
+// deliver handles output between marks: it goes where output.route says.
 func (s *Shell) deliver(p *process, b []byte) {
 	s.mu.Lock()
 	if s.proc != p {
@@ -86,7 +86,7 @@ func (s *Shell) deliver(p *process, b []byte) {
 		}
 	}
 	if s.editor.prompt {
-		s.changeLocked() // who waits for the editor to begin its prompt
+		s.changeLocked() // awaitEditor waits for the first output after the prompt's mark
 	}
 	s.mu.Unlock()
 	switch {
@@ -98,19 +98,20 @@ func (s *Shell) deliver(p *process, b []byte) {
 	}
 }
 
-// onMark takes a mark. Only those of our shell with the nonce that counts mean something.
+// onMark handles a mark. One of another process, or with another nonce than the current one, is ignored.
 func (s *Shell) onMark(p *process, m term.Mark) {
 	s.mu.Lock()
 	if s.proc != p || m.PID != p.pid || m.Nonce != s.nonce {
 		s.mu.Unlock()
 		return
 	}
-	s.readRecordsLocked(m.Kind)
+	kind := string(m.Kind)
+	s.readRecordsLocked(kind)
 	e := &s.editor
-	switch m.Kind {
-	case 'P':
+	switch kind {
+	case markPrompt:
 		s.promptLocked()
-	case 'B':
+	case markBegan:
 		if s.run == nil {
 			e.prompt = false
 			if s.command == nil {
@@ -118,7 +119,7 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 			}
 			s.event(UserBegan{})
 		}
-	case 'C':
+	case markErased:
 		erase := s.eraseLocked()
 		s.mu.Unlock()
 		if s.o.Output != nil && len(erase) > 0 {
@@ -129,14 +130,14 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 		if s.run != nil { // what comes now is the echo of its line
 			s.out.route, e.prompt = toNobody, false
 		}
-	case 'S':
+	case markStart:
 		if r := s.run; r != nil && !r.began {
 			r.began, r.started, s.out.route = true, time.Now(), toCommand
 			s.mu.Unlock()
 			r.start()
 			s.mu.Lock()
 		}
-	case 'E':
+	case markEnd:
 		if r := s.run; r != nil && r.recorded && !r.ended {
 			r.ended, s.dir, s.out.route = true, r.dir, toLater
 		}

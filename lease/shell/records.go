@@ -10,24 +10,35 @@ import (
 	"sublet/lease/shell/term"
 )
 
+// The kinds of marks and records. Package dialect says what each record holds. markErased and markStart have no record.
+const (
+	markPrompt = "P" // a prompt is about to be shown
+	markBegan  = "B" // a command of the user's begins
+	markHeld   = "A" // the widget answers the hold key and blocks
+	markErased = "C" // the widget has erased the prompt
+	markState  = "T" // the widget has written the state
+	markStart  = "S" // the text of a borrowed command begins
+	markEnd    = "E" // it has ended
+)
+
 // unreadMost bounds the records whose mark has not come, in bytes. Beyond it all are dropped.
 const unreadMost = 1 << 20
 
 // records are what came over the FIFO "up" from the current process.
 type records struct {
 	unread   string // records whose marks are still to come
-	prompts  int    // marks P that came
+	prompts  int    // how many prompts were shown
 	reported promptRecord
 }
 
-// promptRecord is what a record P holds, and the record B of its command.
+// promptRecord is what the last record of markPrompt holds, and that of markBegan for the command before it.
 type promptRecord struct {
 	status int
 	dir    string
 	text   string // "" = not known
 }
 
-// ack is the widget's answer to the hold key: the fields of record A.
+// ack is the widget's answer to the hold key: the fields of the record of markHeld.
 type ack struct {
 	context, flags, cursor string
 	line                   bool // the editor's line is not empty
@@ -38,12 +49,12 @@ type ack struct {
 // writes a record before the mark of the same kind, so at the mark the record is there. Records of later marks may be there
 // too, since the shell may be ahead of the reader of the terminal; they stay in unread. Records with another process id are
 // dropped.
-func (s *Shell) readRecordsLocked(kind byte) {
+func (s *Shell) readRecordsLocked(kind string) {
 	s.records.unread += string(drain(s.files.up))
 	pid := strconv.Itoa(s.proc.pid)
 	list := strings.Split(s.records.unread, "\x00")
 	whole := list[:len(list)-1]
-	n := 1 + slices.IndexFunc(whole, func(r string) bool { return strings.HasPrefix(r+" ", string(kind)+" "+pid+" ") })
+	n := 1 + slices.IndexFunc(whole, func(r string) bool { return strings.HasPrefix(r+" ", kind+" "+pid+" ") })
 	for _, record := range list[:n] {
 		kind, text, _ := strings.Cut(record, " ")
 		if of, text, _ := strings.Cut(text, " "); of == pid {
@@ -55,15 +66,16 @@ func (s *Shell) readRecordsLocked(kind byte) {
 	}
 }
 
+// onRecordLocked handles a record of the current process. rest is what follows the process id.
 func (s *Shell) onRecordLocked(kind, rest string) {
 	switch kind {
-	case "P":
+	case markPrompt:
 		status, dir, _ := strings.Cut(rest, " ")
 		s.records.reported.dir = dir
 		s.records.reported.status, _ = strconv.Atoi(status)
-	case "B":
+	case markBegan:
 		s.records.reported.text = strings.TrimRight(rest, "\n")
-	case "A":
+	case markHeld:
 		f := strings.Fields(rest)
 		if len(f) < 4 {
 			return
@@ -74,10 +86,10 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 			return
 		}
 		s.editor.ack, s.editor.asking, s.editor.held = a, false, true // in one step: what the user types is kept from here on
-	case "T":
+	case markState:
 		s.editor.looks = false
 		s.stale = false
-	case "E":
+	case markEnd:
 		f := strings.SplitN(rest, " ", 3)
 		if r := s.run; r != nil && len(f) == 3 && f[0] == s.nonce && !r.ended {
 			r.status, _ = strconv.Atoi(f[1])
@@ -86,7 +98,7 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 	}
 }
 
-// promptLocked takes the prompt that a mark P began. It ends what ran.
+// promptLocked handles markPrompt, whose record was read. Whatever ran before has ended.
 func (s *Shell) promptLocked() {
 	t, e := s.records.reported, &s.editor
 	s.records.reported.text = ""

@@ -25,8 +25,8 @@ var (
 	errNoBegin = errors.New("the shell does not run what its line editor was given")
 )
 
-// run is a borrowed command. Its fields are guarded by Shell.mu but for out, which the terminal's reader has, and what is
-// set before it begins.
+// run is a borrowed command. Shell.mu guards its fields, except out and quiet, which are safe for concurrent use, and those
+// that are set before it begins.
 type run struct {
 	c         Command
 	out       *term.Collector
@@ -35,15 +35,15 @@ type run struct {
 	started   time.Time
 	status    int
 	dir       string
-	recorded  bool   // the end record came
-	ended     bool   // the end mark came, too, or the next prompt
+	recorded  bool   // the record of markEnd came
+	ended     bool   // markEnd came, too, or the next prompt
 	answered  bool   // keys were typed for it
 	restarted string // the shell was restarted, and why
 	changes   bool   // it may change the shell's state
 	quiet     quiet
 }
 
-// start is called by the terminal's reader at the start mark.
+// start is called by the terminal's reader at markStart.
 func (r *run) start() {
 	if r.c.Started != nil {
 		r.c.Started()
@@ -60,9 +60,10 @@ func (r *run) output(p []byte) {
 	}
 }
 
-// Run runs a borrowed command to its end. Where the editor is not held, it waits for it and releases it. When ctx ends, or
-// the command's time, it is cancelled: SIGINT, SIGTERM after 2 s, SIGKILL after 2 s more; its end is certain within 5 s. The
-// errors are those of Hold, *DirError where the directory cannot be entered, and what says why the command was not begun.
+// Run runs a borrowed command to its end. If the editor is not held yet, Run holds it first and releases it afterwards. When
+// ctx or the command's time ends, the command is cancelled: SIGINT, SIGTERM after 2 s, SIGKILL after 2 s more; its end is
+// certain within 5 s. The errors are those of Hold, *DirError if the directory cannot be entered, and others that say why the
+// command was not begun.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	s.mu.Lock()
 	lent := s.editor.lease
@@ -77,10 +78,10 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 			}
 		}()
 	}
-	s.user <- struct{}{}
-	defer func() { <-s.user }()
+	s.holdLock.Lock()
+	defer s.holdLock.Unlock()
 	x := s.d.Examine(c.Text, s.known)
-	lost := "" // what of it would last in the shell
+	lost := "" // the builtin whose effect would last, had the command run in the shell itself
 	switch {
 	case c.Job != "":
 		text, err := s.background(c)
@@ -129,12 +130,13 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		res.Notes = append(res.Notes, "it ran in a child of the shell, held to the reach "+c.Confine.Reach+": what `"+lost+"` changed is gone")
 	}
 	if x.Ends {
-		res.Notes = append(res.Notes, "it ran in a subshell, for it may end the shell: what it changed there is gone")
+		res.Notes = append(res.Notes, "it ran in a subshell, because it could have ended the shell; changes that it made to the shell's state are lost")
 	}
 	return res, err
 }
 
-// known reports whether a name is an alias or function of the shell, as far as was seen.
+// known reports whether a name is an alias or a function in the state that was read last. Before any was read it is true for
+// every name, so that no command counts as harmless.
 func (s *Shell) known(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +148,7 @@ func (s *Shell) known(name string) bool {
 	return function || alias
 }
 
-// begin has the held editor run the text.
+// begin has the held editor run the text. The caller has holdLock.
 func (s *Shell) begin(r *run, text, dir string) error {
 	if strings.ContainsAny(dir, "\n\x00") {
 		return &DirError{Dir: dir, Reason: "its name holds a line feed"}
@@ -154,8 +156,8 @@ func (s *Shell) begin(r *run, text, dir string) error {
 	if err := s.files.source(text); err != nil {
 		return fmt.Errorf("write the command: %w", err)
 	}
-	s.typist <- struct{}{}
-	defer func() { <-s.typist }()
+	s.inputLock.Lock()
+	defer s.inputLock.Unlock()
 	s.mu.Lock()
 	if s.life.over() {
 		s.mu.Unlock()
@@ -182,7 +184,7 @@ func (s *Shell) begin(r *run, text, dir string) error {
 }
 
 // runEmpty has the editor run an empty command, for the fresh prompt that the shell shows after it, and waits for its end. The
-// caller has taken s.user. The output is not used.
+// output is not used. The caller has holdLock.
 func (s *Shell) runEmpty(ctx context.Context) error {
 	r := &run{out: term.NewCollector(s.cols(), 1, 1, "", "")}
 	if err := s.begin(r, "", ""); err != nil {
@@ -302,8 +304,8 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 // hooksBound is how long the prompt's hooks may take where it matters whether a process is one of them.
 const hooksBound = 2 * time.Second
 
-// leftovers lists what a command that ended left in the shell's session. Where a fork of the shell's is among it, the prompt
-// is awaited: behind it, what the hooks forked is gone or is a program.
+// leftovers lists the processes that a command that ended left in the shell's session. If a fork of the shell is among them, it
+// waits for the prompt: by then the forks of the prompt's hooks have ended or run a program.
 func (s *Shell) leftovers(pid int, t *term.Terminal, from procs.Moment) []procs.Process {
 	jobs := s.jobGroups()
 	list, forks := procs.BegunSince(pid, t.Foreground, from, jobs...)

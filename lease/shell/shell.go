@@ -28,15 +28,18 @@ type Shell struct {
 	files   files
 	log     *slog.Logger
 	workers sync.WaitGroup
-	typist  chan struct{} // a lock (capacity 1): its holder may type; taken before mu
-	user    chan struct{} // a lock (capacity 1): its holder may change what the editor is held for; taken before typist
 
-	mu      sync.Mutex
+	// The locks of a Shell, in the order in which they are taken. Methods that need one taken say so; …Locked means mu.
+	holdLock  lock // its holder may hold and release the line editor, and change what it is held for
+	inputLock lock // its holder may type into the terminal; Answer alone types without it
+	mu        sync.Mutex
+
+	// below: guarded by mu
 	changed chan struct{} // closed, and made anew, when anything below changes
 	life    life
 	proc    *process
 	size    Size
-	nonce   string // of the marks that count now
+	nonce   string // marks with another one are ignored
 	editor  editor
 	records records
 	command *userRun // the user's command that runs; nil = none
@@ -49,22 +52,42 @@ type Shell struct {
 	jobs    []int // process groups of background jobs
 }
 
-// editor is what is known of the shell's line editor.
+// lock is a mutual exclusion lock for which a caller can wait as long as a context allows. It has capacity 1.
+type lock chan struct{}
+
+func (l lock) Lock()   { l <- struct{}{} }
+func (l lock) Unlock() { <-l }
+
+// LockContext takes the lock, or returns ctx's cause if ctx ends first.
+func (l lock) LockContext(ctx context.Context) error {
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// editor is what is known of the shell's line editor. To hold it means to type the hold key, at which the script's widget
+// answers and blocks until it gets a directive (package dialect). What the user types meanwhile is kept in Shell.ahead.
 type editor struct {
-	prompt   bool // it reads a line: mark P came, and no Enter since
-	typed    typing
-	asking   bool   // the hold key was typed
-	held     bool   // the widget blocks
-	ack      ack    // its answer
-	screen   bool   // TakeScreen: it is to stay held
-	lease    bool   // Hold: a borrower has it
-	line     string // the half-typed line that was set aside
-	cursor   string // in it, as the script counts
-	ran      bool   // a borrowed command ran since the screen was the user's: the new prompt is in kept
-	looks    bool   // the widget was asked for the state
-	restores bool   // a goroutine puts the line back
-	unhooked bool   // it reads a line, and no prompt was reported
-	erased   bool   // what it showed was erased
+	prompt bool // it reads a line: mark P came, and since then no command has begun
+	typed  typing
+
+	asking bool   // the hold key was typed, and its answer is awaited
+	ack    ack    // the last answer
+	held   bool   // the widget answered and blocks
+	line   string // the half-typed line that it set aside, "" = none
+	cursor string // the cursor in line, as the script counts
+	erased bool   // what it showed, the prompt included, was erased from the screen or was kept from it
+	looks  bool   // the widget was asked for the state and has not written it yet
+
+	screen   bool // it is held for a caller that shows a screen of its own: from TakeScreen to GiveScreen
+	lease    bool // it is held for a borrower: from Hold to Release
+	ran      bool // a borrowed command ran since the user had the screen, so the new prompt is in output.kept
+	restores bool // showPrompt gives it back to the user; until the half-typed line is there, keys are kept
+
+	unhooked bool // it seems to read a line, and no prompt was reported: its prompt hook was replaced
 }
 
 // userRun is a command of the user's.
@@ -100,7 +123,7 @@ func Start(_ context.Context, o Options) (*Shell, error) {
 	}
 	s := &Shell{
 		o: o, log: o.Log, size: o.Size, life: life{exited: make(chan struct{})}, changed: make(chan struct{}), stale: true,
-		typist: make(chan struct{}, 1), user: make(chan struct{}, 1), dir: o.Dir,
+		holdLock: make(lock, 1), inputLock: make(lock, 1), dir: o.Dir,
 	}
 	var err error
 	if o.Path == "" {
@@ -171,8 +194,8 @@ func (s *Shell) changeLocked() {
 	s.changed = make(chan struct{})
 }
 
-// await calls is with the lock held, now and after each change, and returns nil once it reports true. It returns ErrClosed if
-// the shell is over, and ctx's cause if ctx ends first.
+// await calls is with mu held, now and after each change, and returns nil once it reports true. It returns ErrClosed if the
+// shell is over, and ctx's cause if ctx ends first.
 func (s *Shell) await(ctx context.Context, is func() bool) error {
 	for {
 		s.mu.Lock()

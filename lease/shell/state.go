@@ -26,12 +26,12 @@ func (s *Shell) State(ctx context.Context) (State, error) {
 			}
 		}()
 	}
-	s.user <- struct{}{}
-	defer func() { <-s.user }()
+	s.holdLock.Lock()
+	defer s.holdLock.Unlock()
 	return s.look(ctx)
 }
 
-// look reads the state with the editor held. The caller has user.
+// look has the widget write the state and reads it. The editor is held afterwards. The caller has holdLock.
 func (s *Shell) look(ctx context.Context) (State, error) {
 	if err := s.takeAgain(ctx); err != nil {
 		return State{}, err
