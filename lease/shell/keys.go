@@ -14,7 +14,7 @@ type typing struct {
 	other  bool      // one of them was not plain
 	filled bool      // the last one put a character into the line
 	last   time.Time // of the last one
-	paste  bool      // inside of a bracketed paste
+	paste  []byte    // inside of a bracketed paste its last bytes, with which its end may begin; else nil
 }
 
 var (
@@ -31,13 +31,15 @@ func (t *typing) take(p []byte, now time.Time) {
 	t.last = now
 	for len(p) > 0 {
 		t.keys = true
-		if t.paste {
-			i := bytes.Index(p, pasteEnd)
+		if t.paste != nil {
+			p = append(t.paste, p...)
 			t.filled = true
+			i := bytes.Index(p, pasteEnd)
 			if i < 0 {
+				t.paste = bytes.Clone(p[max(0, len(p)-len(pasteEnd)+1):])
 				return
 			}
-			t.paste, p = false, p[i+len(pasteEnd):]
+			t.paste, p = nil, p[i+len(pasteEnd):]
 			continue
 		}
 		n := t.plain(p)
@@ -54,7 +56,7 @@ func (t *typing) plain(p []byte) int {
 	t.filled = false
 	switch c := p[0]; {
 	case bytes.HasPrefix(p, pasteBegin):
-		t.paste = true
+		t.paste = []byte{}
 		return len(pasteBegin)
 	case c == 0x1b:
 		for _, key := range arrows {

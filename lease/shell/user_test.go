@@ -62,17 +62,23 @@ func TestUserCommandsBehindTheReader(t *testing.T) {
 
 // A borrower waits while the user's program runs, in a search and at a continuation line, and is told why.
 func TestBusy(t *testing.T) {
-	for name, c := range map[string]struct{ typed, why, free string }{
-		"program":      {"sleep 100\r", "sleep is running", "\x03"},
-		"search":       {"\x12ec", "the user is in the middle of a line", "\x03"},
-		"continuation": {"for x in 1 2\r", "the shell shows no prompt", "\x03"},
-		"open quote":   {"echo 'a\r", "the shell shows no prompt", "\x03"},
+	for name, c := range map[string]struct {
+		typed     []string
+		why, free string
+	}{
+		"program":       {[]string{"sleep 100\r"}, "sleep is running", "\x03"},
+		"search":        {[]string{"\x12ec"}, "the user is in the middle of a line", "\x03"},
+		"after a paste": {[]string{"\x1b[200~pasted\x1b[20", "1~\x12ec"}, "the user is in the middle of a line", "\x03"},
+		"continuation":  {[]string{"for x in 1 2\r"}, "the shell shows no prompt", "\x03"},
+		"open quote":    {[]string{"echo 'a\r"}, "the shell shows no prompt", "\x03"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, scr := start2(t, nil)
 			scr.prompts(t, 1)
-			keys(t, s, c.typed)
+			for _, p := range c.typed {
+				keys(t, s, p)
+			}
 			scr.until(t, c.why, func() bool { return s.Busy() == c.why || name == "continuation" || name == "open quote" })
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
