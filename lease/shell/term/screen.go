@@ -298,7 +298,7 @@ func (s *screen) control(b byte) {
 	case '\r':
 		s.x = 0
 	case '\b':
-		s.x = max(0, min(s.x, s.cols)-1)
+		s.x = max(0, min(s.x, s.cols-1)-1)
 	case '\t':
 		s.tab()
 	}

@@ -27,6 +27,7 @@ func TestRender(t *testing.T) {
 		{"erase the line", "old\x1b[2K\rnew\r\n", "new\n"},
 		{"erase to the beginning", "abcdef\x1b[3D\x1b[1K\r\n", "    ef\n"},
 		{"backspace", "abc\b\bX\r\n", "aXc\n"},
+		{"backspace behind the last column", strings.Repeat("x", 79) + "y\bZ\r\n", strings.Repeat("x", 78) + "Zy\n"},
 		{"spinner", "|\b/\b-\b\\\b \r\n", " \n"},
 		{"cursor left and right", "abc\x1b[2DX\x1b[1CY\r\n", "aXcY\n"},
 		{"column", "abc\x1b[2GX\r\n", "aXc\n"},
