@@ -33,7 +33,7 @@ func (s *screen) csi(cmd ansi.Cmd, params ansi.Params) {
 	case '@':
 		s.insertCells(w)
 	case 'b':
-		for range min(w, s.cols) {
+		for range w {
 			if s.last != 0 {
 				s.rune(s.last)
 			}
