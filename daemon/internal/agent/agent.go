@@ -57,6 +57,8 @@ type Turn struct {
 	Reports      bool                       // Outcome.Summary gets the record of the calls: it goes to another agent
 	Propose      tool.Propose               // asks the user about the plan that ends plan mode; nil: it cannot be ended so
 
+	// Host plays the turn of a role that is Hosted. nil: such roles cannot be used.
+	Host func(ctx context.Context, t Turn) Outcome
 	// NewPrivateShell starts a private shell for the named agent when its first command needs one. closeShell ends what runs
 	// in it, and waits. nil: sub-agents and private calls have no shell.
 	NewPrivateShell func(ctx context.Context, agent string) (shell tool.Shell, closeShell func(), err error)

@@ -186,6 +186,12 @@ func (r *runner) run(ctx context.Context) Outcome {
 		defer cancel()
 		ctx = bounded
 	}
+	if r.t.Role.Hosted != nil {
+		if r.t.Host == nil {
+			return r.failed(ctx, fmt.Errorf("the agent %s is a program, and none can be started here", r.name))
+		}
+		return r.t.Host(ctx, r.t)
+	}
 	r.system = r.systemPrompt()
 	r.begin(ctx)
 	cut, empty := 0, 0

@@ -93,7 +93,10 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 		end += ", " + clip(clean(o.Err.Error()), 200)
 	}
 	sub.notice(end)
-	report := tool.Report{Agent: name, Answer: o.Summary + sub.record()}
+	report := tool.Report{Agent: name, Answer: o.Summary}
+	if role.Hosted == nil { // the calls of a program are known by its events alone
+		report.Answer += sub.record()
+	}
 	switch {
 	case o.Err == nil:
 		return report, nil
@@ -119,14 +122,14 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 	t := Turn{
 		Role: role, Name: name, Model: p.t.Model, Prompt: a.Prompt, Tools: p.t.Tools,
 		Project: p.t.Project, Trusted: p.t.Trusted, Approver: p.t.Approver, Emit: p.t.Emit, Threshold: p.t.Threshold, MaxSteps: MaxSubSteps, Log: p.log,
-		NewPrivateShell: p.t.NewPrivateShell, subAgent: true, limits: p.standing(),
+		NewPrivateShell: p.t.NewPrivateShell, Host: p.t.Host, subAgent: true, limits: p.standing(),
 		ShowSecrets: p.t.ShowSecrets, Budget: p.t.Budget, spending: p.t.spending, Compactor: p.t.Compactor, Mode: p.t.Mode, Trees: p.t.Trees, Instructions: p.t.Instructions,
 	}
 	t.Options = m.options()
 	env := p.environment()
 	t.Env = tool.Env{Cwd: env.Cwd, Spool: env.Spool, Held: env.Held, Languages: env.Languages, Secrets: env.Secrets, Files: env.Files, Jobs: p.t.Env.Jobs, Session: env.Session, Agent: name}
 	t.Role.Private = true // only the orchestrator borrows the user's shell
-	if role.Model != "" && p.t.OpenModel != nil {
+	if role.Model != "" && role.Hosted == nil && p.t.OpenModel != nil {
 		model, err := p.t.OpenModel(role.Model)
 		if err != nil {
 			return Turn{}, fmt.Errorf("the role %s wants the model %s: %w", role.Name, role.Model, err)

@@ -10,15 +10,14 @@ import (
 	"sublet/wire"
 )
 
-// host plays a turn of an agent of another program.
-func (t *turn) host(ctx context.Context, role agent.Role, r *wire.AgentRequest) agent.Outcome {
-	env, at := t.environ(), t.agentTurn(role, string(r.Context.Cwd))
-	at.Prompt, at.Attachments, at.Context = r.Prompt, r.Attachments, r.Context
+// host plays a turn of an agent of another program. It is agent.Turn.Host.
+func (t *turn) host(ctx context.Context, at agent.Turn) agent.Outcome {
+	env := t.environ()
 	return t.hub.opts.Hosted.Run(ctx, hosted.Turn{
 		Of: at, Env: lend.PrivateEnv(env, nil), Home: lend.Home(env),
 		Shell: func(cwd string) tool.Shell { return &lend.Shell{By: t, Cwd: cwd, NoteChanges: true} },
 		Ask: func(ctx context.Context, arguments string) (*wire.CommandResult, error) {
-			return t.askUser(ctx, role.Name, arguments)
+			return t.askUser(ctx, at.Role.Name, arguments)
 		},
 	})
 }

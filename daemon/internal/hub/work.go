@@ -118,7 +118,9 @@ func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequ
 func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentRequest) agent.Outcome {
 	t.askTrust(ctx, string(r.Context.Cwd))
 	if role.Hosted != nil {
-		return t.host(ctx, role, r)
+		at := t.agentTurn(role, string(r.Context.Cwd))
+		at.Prompt, at.Attachments, at.Context = r.Prompt, r.Attachments, r.Context
+		return agent.Run(ctx, at)
 	}
 	at, err := t.conversation(ctx, role, r)
 	if err != nil {
@@ -198,7 +200,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 		Env:      tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: held, Languages: languages, Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
 		Jobs:     t.s.jobsRunning,
 		Approver: &approver{t: t}, Emit: t.fromAgent, Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
-		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, ShowSecrets: t.governs().secretsShown,
+		Log: t.hub.log, NewPrivateShell: t.newPrivateShell, Host: t.host, ShowSecrets: t.governs().secretsShown,
 		Budget: agent.Budget{Turn: cfg.Limits.CostTurn, Day: cfg.Limits.CostDay, Spend: t.spend},
 		Trees:  &t.hub.projects.Trees, Instructions: t.hub.opts.Instructions,
 	}
