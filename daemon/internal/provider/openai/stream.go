@@ -49,7 +49,7 @@ func readChunks(body io.Reader, add func([]byte) error) error {
 				}
 			}
 		}
-		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
