@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -36,6 +37,27 @@ func TestStatus(t *testing.T) {
 	check("no branch", "no branch (detached), clean, no upstream")
 	if _, err := trees.Status(t.Context(), t.TempDir()); err == nil {
 		t.Error("a folder without a repository has a status")
+	}
+}
+
+// A tree whose index cannot be listed has no status, although git answers the rest; also from the cache.
+func TestStatusWithoutIndex(t *testing.T) {
+	root := repository(t)
+	program, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	script := "#!/bin/sh\ncase \"$*\" in *--debug*) exit 1; esac\nexec " + program + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	trees := Trees{Patience: time.Minute}
+	for range 2 {
+		if s, err := trees.Status(t.Context(), root); err == nil {
+			t.Errorf("got %q", s)
+		}
 	}
 }
 

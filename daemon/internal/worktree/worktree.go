@@ -47,6 +47,7 @@ type tree struct {
 	// below: guarded by mu
 	index stamp
 	files map[string]stamp // by path below the root, as they were when added to the index
+	err   error            // why they could not be read
 }
 
 // stamp identifies the state of a file.
@@ -127,9 +128,9 @@ func (tr *tree) all(ctx context.Context, root string) (map[string]stamp, error) 
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
-		tr.index, tr.files = index, files
+		tr.index, tr.files, tr.err = index, files, err
 	}
-	return tr.files, nil
+	return tr.files, tr.err
 }
 
 // indexOf returns the stamp of the index of the tree at root: in .git, or in the folder that a .git file names.
