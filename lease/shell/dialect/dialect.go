@@ -48,8 +48,8 @@ type Dialect interface {
 	Child(path string) []string
 	// ReadState parses what the widget wrote into the folder's file "state". Dir is filled in by the caller.
 	ReadState(text []byte) (State, error)
-	// Restore returns the text that puts back in the shell what differs between before and after, as far as it is in now as
-	// it is in after; what the shell cannot put back is listed by name in left.
+	// Restore returns the text that undoes in the shell what differs between before and after, except for what has another value
+	// in now than in after. left are the names of what the shell cannot put back.
 	Restore(before, after, now State) (text string, left []string)
 	// Examine returns what is known about a command before it runs. known reports whether a name is an alias or a function of
 	// the shell.

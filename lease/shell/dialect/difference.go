@@ -61,8 +61,8 @@ func Without(list, other []string) (rest []string) {
 	return rest
 }
 
-// Difference describes in one line what a command left different from a to b, "" for nothing. It holds no values and no
-// control characters.
+// Difference describes in one line what a command changed, given the states before (a) and after it (b); "" for nothing. It
+// holds no values and no control characters.
 func Difference(a, b State) string {
 	var parts, watch []string
 	say := func(verb string, names []string) {
@@ -120,7 +120,8 @@ func Difference(a, b State) string {
 	return visible.Line(strings.Join(parts, ", "))
 }
 
-// variables returns those of both kinds, the exported ones as export returns them: who exports a variable changes it.
+// variables returns those of both kinds, the exported ones as export returns them, so that exporting a variable counts as a
+// change.
 func variables(st State, export func(name, value string) string) map[string]string {
 	m := make(map[string]string, len(st.Vars)+len(st.Local))
 	for name, value := range st.Vars {

@@ -16,15 +16,17 @@ const (
 	nestMost  = 100     // brackets and quotes
 )
 
-// Examine examines a text that is read as lang. What is not understood may change everything. In fish no part of a text has a
-// process of its own, and set has another meaning.
+// Examine examines a text that is read as lang. What is not understood may change everything. known reports whether a name may
+// be more than a program: an alias or a function; nil = none is. In fish nothing in a text runs in a subshell, and set is not
+// the set of sh.
 func Examine(lang syntax.LangVariant, fish bool, text string, known func(name string) bool) Examination {
 	e := Examination{Changes: true, Text: text}
 	if strings.ContainsRune(text, 0) {
 		e.Refused = "the command holds a NUL byte"
 		return e
 	}
-	if file := parse(lang, text); file == nil || fish && strings.Contains(text, `\'`) { // where quotes end otherwise
+	// fish takes \' inside of '…' for a quote character, the parser for the end of the quotes.
+	if file := parse(lang, text); file == nil || fish && strings.Contains(text, `\'`) {
 		e.Ends = endingWords().MatchString(text)
 		if m := lastingWords().FindStringSubmatch(text); m != nil {
 			e.Lasts = m[1]
@@ -60,7 +62,7 @@ var prefixes = map[string]bool{
 	"command": true, "builtin": true, "noglob": true, "nocorrect": true, "and": true, "begin": true, "not": true, "or": true,
 }
 
-// changing are builtins that may change it.
+// changing are builtins that may change the shell's state.
 var changing = map[string]bool{
 	".": true, "source": true, "alias": true, "unalias": true, "autoload": true, "bg": true, "bind": true, "bindkey": true, "builtin": true,
 	"cd": true, "chdir": true, "command": true, "compdef": true, "complete": true, "compopt": true, "declare": true, "dirs": true, "disable": true,
@@ -72,7 +74,7 @@ var changing = map[string]bool{
 	"zstyle": true,
 }
 
-// lasting are the builtins that people use for what stays in the shell behind the text.
+// lasting are the builtins that people use for what remains in the shell after the text has run.
 var lasting = []string{
 	"abbr", "cd", "chdir", "pushd", "popd", "export", "alias", "unalias", "unset", "source", ".", "set", "shopt", "setopt", "unsetopt", "umask", "ulimit", "trap", "hash", "enable", "bind", "bindkey",
 }
@@ -82,6 +84,7 @@ var lastingWords = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:^|[;&|(\n]|\b(?:and|or|not|if|begin|else)\s)\s*(cd|pushd|popd|export|set|alias|abbr|source|umask|function|bind)\b`)
 })
 
+// examiner collects what Examination reports.
 type examiner struct {
 	known         func(name string) bool
 	fish          bool
@@ -112,13 +115,14 @@ func (x *examiner) visit(n syntax.Node) bool {
 		if x.lasts == "" && n.Variant.Value == "export" {
 			x.lasts = "export"
 		}
-	case *syntax.FuncDecl, *syntax.WhileClause, *syntax.ForClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.ArithmExp,
+	case *syntax.FuncDecl, *syntax.ForClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.ArithmExp,
 		*syntax.CoprocClause, *syntax.TestClause:
 		x.changes = true
 	}
 	return true
 }
 
+// call looks at one command. The words in prefixes are skipped for ends and lasts; after one the command counts as a change.
 func (x *examiner) call(c *syntax.CallExpr) {
 	if len(c.Args) == 0 {
 		x.changes = true

@@ -17,13 +17,13 @@ type Statements struct {
 	Umask     string               // {text}
 	Export    string               // makes an exported variable {bare} with {value}
 	Unset     string               // removes the variable {bare}
-	Alias     map[string][2]string // by what the names of the kind begin with: set {name} to {value}, and unset it
+	Alias     map[string][2]string // set the alias {name} to {value}, and unset it; by the kind's prefix in State.Aliases
 	Function  [2]string
 	Hashed    [2]string
 	Builtin   [2]string       // switch {name} on, and off
 	Option    [2]string       // switch {bare} on, and off
 	Fixed     *regexp.Regexp  // matches the statement of a variable that cannot be set again; nil = there is none
-	Special   map[string]bool // variables that are never unset, for they would lose what the shell does with them
+	Special   map[string]bool // variables that are never unset: the shell would not treat them specially afterwards
 }
 
 func (s Statements) fill(statement, name, value string) string {
@@ -54,6 +54,7 @@ func (s Statements) Restore(before, after, now State) (text string, left []strin
 		of := func(st State) map[string]string {
 			m := make(map[string]string)
 			for name, value := range st.Aliases {
+				// The names of other kinds than "" begin with a word and a blank, as zsh's "-g ".
 				if word, ok := strings.CutPrefix(name, kind); ok && (kind != "" || !strings.Contains(name, " ")) {
 					m[word] = value
 				}

@@ -184,6 +184,7 @@ func TestExamine(t *testing.T) {
 		"x=1 make":                     {},
 		"echo $((i++))":                {Changes: true},
 		"while read x; do y=1; done":   {Changes: true},
+		"while ls a; do ls b; done":    {},
 		"mine":                         {Changes: true},
 		"cd /":                         {Changes: true, Lasts: "cd"},
 		"export X=1":                   {Changes: true, Lasts: "export"},
