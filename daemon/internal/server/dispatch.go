@@ -87,7 +87,8 @@ func (c *conn) message(ctx context.Context, m wire.Message) {
 		c.done("", c.client.SecretTyped(m))
 	case *wire.Heartbeat:
 		if !m.Reply {
-			_ = c.Conn.Send(&wire.Heartbeat{Nonce: m.Nonce, AtMS: m.AtMS, Reply: true}) // as in heart.beat
+			// c.Send would count as a message to the client, and so start the heartbeats.
+			_ = c.Conn.Send(&wire.Heartbeat{Nonce: m.Nonce, AtMS: m.AtMS, Reply: true})
 		}
 	case *wire.CancelRequest:
 		id := wire.RequestID("")
@@ -120,6 +121,6 @@ func (c *conn) message(ctx context.Context, m wire.Message) {
 func (c *conn) wrongWay(m wire.Message) {
 	c.answer(&wire.Error{
 		Event: wire.Event{RequestID: wire.RequestOf(m)}, Code: wire.CodeInvalidMessage,
-		Message: m.Kind() + " goes from daemon to client", Recoverable: true,
+		Message: "only the daemon may send " + m.Kind(), Recoverable: true,
 	})
 }

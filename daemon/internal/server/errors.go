@@ -34,7 +34,7 @@ var codes = []struct {
 	{lend.ErrDenied, wire.CodeLeaseDenied, ""},
 	{hub.ErrNoRule, wire.CodeInvalidMessage, "`/rules` lists the rules with their IDs"},
 	{hub.ErrSessionExists, wire.CodeDuplicateID, "resume it, or choose another id"},
-	{hub.ErrSessionBusy, wire.CodeTooManyQueries, "cancel it or wait for its end"},
+	{hub.ErrSessionBusy, wire.CodeTooManyQueries, "cancel it, or wait until it ends"},
 	{tool.ErrNoShell, wire.CodeLeaseDenied, "start `sublet` in a terminal"},
 }
 
@@ -88,7 +88,8 @@ func (c *conn) fail(id wire.RequestID, err error) {
 	c.answer(e)
 }
 
-// done answers with err unless it is nil.
+// done answers with err unless it is nil. After a *hub.CutOffError, which says that a client was told of a session but not of
+// all its events, it ends the connection, so that the client connects again and resumes.
 func (c *conn) done(id wire.RequestID, err error) {
 	if _, ok := errors.AsType[*hub.CutOffError](err); ok {
 		c.fail("", err) // without the id, since the request has already been answered

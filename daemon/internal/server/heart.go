@@ -103,7 +103,7 @@ func (h *heart) beat() {
 		c.log.Info("client is dead", "silence", silence)
 		c.Close()
 	default:
-		// Not conn.Send, which would count as a message to the client.
+		// conn.Send would count as a message to the client.
 		_ = c.Conn.Send(&wire.Heartbeat{Nonce: nonce, AtMS: time.Now().UnixMilli()})
 	}
 }

@@ -82,7 +82,7 @@ type conn struct {
 	server *Server
 	cancel context.CancelFunc // ends the connection, after what is queued was sent
 	pid    int
-	hungUp func() bool // reports whether the client has closed the connection, which happens when the daemon was suspended for a while
+	hungUp func() bool // reports whether the client has closed the connection; it does if this daemon was suspended for a while
 	log    *slog.Logger
 	client *hub.Client // set by the handshake; only the reader uses it
 	rate   bucket
@@ -162,16 +162,16 @@ func (c *conn) handshake(ctx context.Context) bool {
 		}
 		if c.hungUp() {
 			c.log.Debug("closed before it was served")
-			return false // attaching it would end the connection that its client opened instead
+			return false // attaching this one would end the connection that the client has opened since
 		}
-		bound.Stop() // the rest is this daemon's work
+		bound.Stop() // from here on only this daemon can be slow
 		client, err := c.server.hub.Attach(ctx, c, env)
 		if err != nil {
 			c.fail("", err)
-			_, told := errors.AsType[*hub.CutOffError](err)
-			if errors.Is(err, hub.ErrNoSession) && !told {
+			_, greeted := errors.AsType[*hub.CutOffError](err) // Ready was sent; a second attempt needs another connection
+			if errors.Is(err, hub.ErrNoSession) && !greeted {
 				bound.Reset(handshakeBound)
-				continue
+				continue // the client may name another session
 			}
 			return false
 		}
