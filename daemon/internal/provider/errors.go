@@ -91,17 +91,17 @@ func (f Fault) Transport(ctx context.Context, err error) error {
 			e.Message = fmt.Sprintf("cannot find %s", hostOf(f.BaseURL))
 			e.Lasting = dns.IsNotFound
 		}
+	case strings.Contains(err.Error(), "tls: "), strings.Contains(err.Error(), "x509: "):
+		e.Kind = ErrUnreachable
+		e.Message = f.Clean(fmt.Sprintf("no secure connection to %s: %v", hostOf(f.BaseURL), err))
+		e.HintText = "check the computer's clock, its certificates, and whether a proxy is between"
+		e.Lasting = true
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed), op != nil,
 		strings.Contains(err.Error(), "stream error"), strings.Contains(err.Error(), "unexpected EOF"):
 		return f.Broken(err)
 	case errors.As(err, &urlErr) && urlErr.Timeout():
 		e.Kind = ErrUnreachable
 		e.Message = fmt.Sprintf("%s did not answer in time", hostOf(f.BaseURL))
-	case strings.Contains(err.Error(), "tls:"), strings.Contains(err.Error(), "x509:"):
-		e.Kind = ErrUnreachable
-		e.Message = f.Clean(fmt.Sprintf("no secure connection to %s: %v", hostOf(f.BaseURL), err))
-		e.HintText = "check the computer's clock, its certificates, and whether a proxy is between"
-		e.Lasting = true
 	default:
 		e.Kind = ErrOther
 		e.Message = f.Clean(err.Error())

@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -166,6 +168,22 @@ func TestSilenceLimits(t *testing.T) {
 	}
 	if got := (provider.Fault{BaseURL: "http://localhost", Config: provider.Config{Silence: time.Second}}).Silence(); got != time.Second {
 		t.Errorf("got %v, want what the settings say", got)
+	}
+}
+
+// A server that refuses the handshake is not asked again.
+func TestHandshakeRefused(t *testing.T) {
+	s := httptest.NewUnstartedServer(nil)
+	s.TLS = &tls.Config{MinVersion: tls.VersionTLS13}
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.StartTLS()
+	defer s.Close()
+	c := s.Client()
+	c.Transport.(*http.Transport).TLSClientConfig.MaxVersion = tls.VersionTLS12
+	_, err := c.Get(s.URL)
+	f := provider.Fault{BaseURL: s.URL}
+	if e, ok := errors.AsType[*provider.Error](f.Transport(t.Context(), err)); !ok || e.Kind != provider.ErrUnreachable || !e.Lasting || !strings.Contains(e.Hint(), "certificates") {
+		t.Errorf("%v: got %+v", err, e)
 	}
 }
 
