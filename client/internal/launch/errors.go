@@ -123,8 +123,8 @@ func (l *Launcher) refused(err error) error {
 	return &StartError{Err: err, LogPath: l.o.Paths.Log(), Last: []string{e.Message}, Advice: e.Hint}
 }
 
-// startError explains with what the daemon wrote since it was started. It says that last: its socket is closed by then, and
-// what is waited for is its end.
+// startError adds what the daemon has logged since its start. It waits for the daemon's end first, because the reason is the
+// last thing that it writes.
 func (l *Launcher) startError(ctx context.Context, err error) error {
 	deadline := time.Now().Add(lastWordsBound)
 	for wait := time.Millisecond; l.alive() && time.Now().Before(deadline); wait = min(2*wait, 50*time.Millisecond) {

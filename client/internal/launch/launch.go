@@ -1,5 +1,5 @@
 // Package launch finds the daemon or starts it, greets it, and settles which protocol is spoken. Its Open returns a
-// connection on which Ready has been received; the life after that is remote's.
+// connection on which Ready has been received; package remote takes over from there.
 package launch
 
 import (
@@ -24,8 +24,8 @@ const (
 	// answerBound is how long a daemon may take to answer the handshake: a start on a cold disk with a migration of a
 	// large store included. Longer means wedged.
 	answerBound = 15 * time.Second
-	// lockBound is how long somebody else may hold the lock while nobody listens: a start takes 3 ms between the two, a
-	// stop removes the socket last but one.
+	// lockBound is how long somebody else may hold the lock while nobody listens: at a start about 3 ms lie between the lock and
+	// the listener; at a stop the socket is removed just before the lock is given up.
 	lockBound = 10 * time.Second
 	// leaveBound is how long a replaced daemon may take to go.
 	leaveBound = 10 * time.Second
@@ -145,7 +145,7 @@ const (
 	slowly        // again, after a pause of 10 ms
 )
 
-// going reports whether a daemon that is going is waited for.
+// going reports whether it still waits for a daemon that is stopping.
 func (a *attempt) going() bool { return !a.leaving.IsZero() && time.Now().Before(a.leaving) }
 
 // older reports whether the daemon that greeted is to be replaced. A launcher that starts no daemon replaces none. It asks one daemon,
@@ -167,7 +167,7 @@ func (a *attempt) outdated(ctx context.Context, wc *wire.Conn, ready *wire.Ready
 	return atOnce
 }
 
-// refused looks at why a daemon did not greet. started: by this launcher.
+// refused decides what to do after a failed greeting. started: this launcher started the daemon.
 func (a *attempt) refused(ctx context.Context, err error, started bool) (next int, _ error) {
 	going := a.going()
 	skewed := errors.Is(err, wire.ErrVersion)
@@ -188,7 +188,7 @@ func (a *attempt) refused(ctx context.Context, err error, started bool) (next in
 	case errors.Is(err, errCut) && started:
 		return stop, a.l.startError(ctx, err)
 	case errors.Is(err, errCut) && (!a.cut || going):
-		a.cut = true // it died with our connection in its queue; the next one is ours to start
+		a.cut = true // it ended with our connection still in its backlog; if nobody starts another, this launcher does
 		return atOnce, nil
 	case !started && !a.cut && failedStart(err) != nil:
 		// It refuses whoever comes before its end. What it could not start with may have been removed meanwhile.
