@@ -23,7 +23,7 @@ type edit struct {
 	part  bool // value is an object: its members are set. Where there was none before, undoing removes the whole object
 }
 
-// members are the edits of single settings that edits consist of.
+// members splits edits of objects into edits of single settings.
 func members(edits []edit) (single []edit) {
 	for _, e := range edits {
 		if !e.part {
@@ -47,7 +47,7 @@ type Agent struct {
 	Note    string // what the user should know; "" = nothing
 }
 
-// hour is the time limit of a call, which is that of a command: in milliseconds.
+// hour is the time limit of a call in milliseconds, the same as that of a command.
 const hour = 3_600_000
 
 // Agents are those that are known, in the order of their names. command starts sublet; getenv is os.Getenv.

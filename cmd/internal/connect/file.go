@@ -112,8 +112,8 @@ func (c Change) Diff() string {
 	return text
 }
 
-// Write writes the file, as a whole, and what it was before beside it. The first such backup stays; undoing removes it. A file
-// that is no longer what the change was made of is left alone, with an error.
+// Write replaces the file as a whole and keeps what it was beside it, as a backup. The first backup stays; undoing removes it.
+// If the file was changed since the Change was made, Write changes nothing and returns an error.
 func (c Change) Write() error {
 	now, mode, err := read(c.Path)
 	if err != nil {
@@ -189,8 +189,8 @@ func (f File) takeBack(text, old []byte) ([]byte, error) {
 	return takeBackJSON(text, old, f.edits)
 }
 
-// takenBack are the settings to take back: an object of ours as a whole where there was none before, else its members. What is
-// left of a server would keep some agents from starting.
+// takenBack returns the settings to undo: our object as a whole if there was none before, else its members. Some agents do not
+// start if only a part of a server is left.
 func takenBack(edits []edit, was func(path []string) bool) (back []edit) {
 	for _, e := range edits {
 		if e.part && was(e.path) {

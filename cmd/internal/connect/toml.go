@@ -162,7 +162,7 @@ func at(m map[string]any, path []string) any {
 	return nil
 }
 
-// put is what a change is checked against: the value at a path, nil for none, with the tables around it.
+// put sets the value at a path in m, with the tables around it, or removes it (nil). changeTOML compares its result with that.
 func put(m map[string]any, path []string, value any) {
 	last := len(path) - 1
 	for _, name := range path[:last] {
@@ -180,8 +180,8 @@ func put(m map[string]any, path []string, value any) {
 	m[path[last]] = value
 }
 
-// changeTOML gives each setting its value, nil for none, and checks that nothing else became different. Where all have theirs
-// it returns text itself.
+// changeTOML sets each value, or removes it (nil), and checks that nothing else became different. If nothing has to change, it
+// returns text.
 func changeTOML(text []byte, edits []edit) ([]byte, error) {
 	want, err := settings(text)
 	if err != nil {
