@@ -26,7 +26,7 @@ const (
 	argKeep    = "--keep"
 )
 
-// inner has what this program does as a child of its own, by the first argument.
+// inner maps the first argument to what this program does when it has started itself as a child.
 var inner = map[string]func(string, []string) error{argPrepare: prepare, argKeep: keeper}
 
 // Descriptors that the keeper inherits beside the standard streams.
@@ -274,9 +274,9 @@ const (
 	allAccess    = ll.AccessFSIoctlDev<<1 - 1
 )
 
-// restrictPaths restricts the calling thread by Landlock: it may read everywhere, write below the writable folders, and
-// reach no signals or abstract sockets outside the domain. This covers what mounts cannot: named pipes, devices and the
-// memory of other processes.
+// restrictPaths restricts the calling thread by Landlock: it may read everywhere, may write below the writable folders, and
+// cannot signal processes or connect to abstract sockets outside the domain. This covers what mounts cannot: named pipes,
+// devices and the memory of other processes.
 func restrictPaths(writable []string) error {
 	ruleset, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: allAccess, Scoped: ll.ScopeSignal | ll.ScopeAbstractUnixSocket}, 0)
 	if err != nil {

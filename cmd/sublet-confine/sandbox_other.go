@@ -25,7 +25,7 @@ const sandboxExec = "/usr/bin/sandbox-exec"
 // argAttempt is the first argument of the command that probe confines.
 const argAttempt = "--attempt"
 
-// inner has what this program does as a child of its own, by the first argument.
+// inner maps the first argument to what this program does when it has started itself as a child.
 var inner = map[string]func(string, []string) error{argAttempt: attempt}
 
 // parent runs a command under sandbox-exec and returns its exit status. If SIGINT, SIGTERM, SIGHUP or SIGKILL ended the
@@ -59,7 +59,7 @@ func parent(spec string, argv []string) (int, error) {
 		defer script.Close()
 		cmd.ExtraFiles = []*os.File{script}
 	}
-	// The terminal sends its signals to the whole process group: they are the command's, and this process ends as it does.
+	// The terminal sends signals to the whole process group. They are meant for the command; this process ends when it does.
 	caught := make(chan os.Signal, 8)
 	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP} {
 		if !signal.Ignored(sig) {
@@ -209,11 +209,11 @@ func connect() error {
 	return unix.Connect(fd, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{127, 0, 0, 1}})
 }
 
-// typing makes the request TIOCSTI of a device that does not know it: the sandbox refuses it before that is found.
+// typing makes the request TIOCSTI on a device that does not support it: the sandbox refuses the request before the device can.
 func typing() error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return nil //nolint:nilerr // so it fails: not a refusal of the request
+		return nil //nolint:nilerr // then attempt reports a failure, because this is not a refusal
 	}
 	defer null.Close()
 	return unix.IoctlSetPointerInt(int(null.Fd()), unix.TIOCSTI, 'x')

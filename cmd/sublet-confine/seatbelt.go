@@ -106,7 +106,7 @@ func (b seatbelt) profile() string {
 	for _, path := range b.hidden {
 		rule("deny file-read-data file-read-xattr file-write*", "regex "+schemeString("^"+anyCase(path)+"(/|$)"))
 	}
-	for _, dir := range b.ways() { // renamed or replaced, they would take what is below them along
+	for _, dir := range b.ways() { // renaming or replacing one would also move or replace what is below it
 		rule("deny file-write-unlink file-write-create", "regex "+schemeString("^"+anyCase(dir)+"$"))
 	}
 	text.WriteString("(deny file-write-setugid)\n")
