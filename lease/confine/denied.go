@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A Denial is something that a confined command tried beyond its reach.
+// A Denial is something outside its reach that a confined command tried.
 type Denial struct {
 	What  string // "writing /etc/x", "the network", …
 	Reach string // what would allow it: Project, Hosts, or "" for no confinement at all
@@ -59,8 +59,8 @@ var (
 // kill matches the name of a program that sends signals, before its error.
 var kill = regexp.MustCompile(`\b(p?kill|killall):`)
 
-// denial returns the denial that one line of output reports; false if it reports none. With seatbelt, each denial is the error
-// EPERM.
+// denial returns the denial that one line of output reports; false if it reports none. Under seatbelt (macOS) every denial shows
+// as EPERM.
 func denial(s Spec, dir, line string, seatbelt bool) (Denial, bool) {
 	lower := strings.ToLower(line)
 	has := func(texts []string) bool {
@@ -73,7 +73,7 @@ func denial(s Spec, dir, line string, seatbelt bool) (Denial, bool) {
 	case has(readOnly):
 		file := named(dir, line, readOnly)
 		if file == "" {
-			return Denial{What: "writing where it may not"}, true
+			return Denial{What: "writing outside its reach"}, true
 		}
 		return writing(s, file), true
 	case s.Reach == Project && has(noPlace) && protects(s.Project, named(dir, line, noPlace)):
@@ -93,6 +93,7 @@ func denial(s Spec, dir, line string, seatbelt bool) (Denial, bool) {
 	case s.Reach == Read && has(noPorts):
 		return Denial{What: "listening on a port", Reach: Project}, true
 	case strings.Contains(lower, "permission denied") || strings.Contains(lower, "operation not permitted") || strings.Contains(lower, "no such file"):
+		// no such file: for root a hidden folder is an empty one (hide in cmd/sublet-confine).
 		for _, hidden := range s.Hidden {
 			if strings.Contains(line, hidden) {
 				return Denial{What: "reading " + hidden}, true

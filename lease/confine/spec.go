@@ -21,14 +21,14 @@ const (
 // Spec is the confinement of one command. Paths are absolute and clean.
 type Spec struct {
 	Reach    string   // Read or Project
-	Project  string   // the folder that Project may change; with Read the one that Project would, for Denied; "" = none
+	Project  string   // the folder that Project may change; with Read, the folder that Project would allow, which Denied needs; "" = none
 	Caches   []string // folders of build tools: Project writes in them, Read in a copy that is discarded
-	Network  bool     // it has the network of this machine; else a loopback of its own with Project on Linux, and none
+	Network  bool     // the command uses this machine's network; else it has none but, with Project on Linux, a loopback of its own
 	Proxy    string   // with Project: the socket of the proxy through which the command reaches other hosts; "" = none
 	Hidden   []string // files and folders that cannot be read; those that do not exist are ignored
 	Kept     []string // paths that are read-only although they are in the project, beside Protected, and visible although below /tmp
 	Script   string   // a file that is opened for the command as descriptor 3 before anything is hidden; "" = none
-	TempSize int64    // the most that /tmp may take, in bytes; 0 = DefaultTempSize
+	TempSize int64    // the largest size of /tmp, in bytes; 0 = DefaultTempSize
 }
 
 // DefaultTempSize is the most that the temporary folder of a command may hold, in bytes. The folder is in memory.
