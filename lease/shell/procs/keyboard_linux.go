@@ -15,7 +15,7 @@ import (
 func WaitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() bool) bool {
 	loop := func(watches func() bool) bool { return raw || asks() && watches() }
 	if own {
-		return waits(shell, shell, tty, loop) // in select: the builtin read -t, and -e
+		return waits(shell, shell, tty, loop) // the shell's own read -t and read -e wait in select
 	}
 	for _, pid := range Group(pgid) {
 		if !showsCalls(pid) {
@@ -31,8 +31,8 @@ func WaitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() b
 	return false
 }
 
-// waits reports whether a thread is blocked in a read of the terminal, or in a call that a program with a loop of its own
-// waits in, where loop says so; watches reports whether the terminal is among what it waits for.
+// waits reports whether a thread is blocked in a read of the terminal, or in select, poll or epoll if loop accepts that; watches
+// reports whether the terminal is among what it waits for.
 func waits(pid, tid int, tty string, loop func(watches func() bool) bool) bool {
 	c, ok := syscallOf(pid, tid)
 	if !ok {
@@ -136,8 +136,9 @@ func reads(pid int, tty string) bool {
 	})
 }
 
-// systemProgram returns the name of the file that a process runs, and whether it is one of secretAskers that root installed.
-// The file of a setuid program cannot be seen: one that runs as root was installed by root.
+// systemProgram returns the name of the file that a process runs, and whether it is one of secretAskers that root installed, in
+// a folder of installed programs: elsewhere root may own a file that others chose (a mount, an unpacked archive). /run/wrappers
+// is NixOS's for setuid programs. The file of a setuid program cannot be seen: one that runs as root was installed by root.
 func systemProgram(pid int) (name string, known bool) {
 	exe := "/proc/" + strconv.Itoa(pid) + "/exe"
 	path, err := os.Readlink(exe)

@@ -55,7 +55,7 @@ func Group(pgid int) (pids []int) {
 	return pids
 }
 
-// KillSession kills what is in a session, besides its leader and the process groups in but.
+// KillSession kills the processes of a session, except its leader and the members of the process groups in but.
 func KillSession(leader int, but ...int) {
 	eachProcess(inSession(leader), func(st stat) {
 		if st.PID != leader && !inGroups(st.PID, but) {

@@ -35,7 +35,8 @@ func newest() int {
 	return n
 }
 
-// askedMost is how many numbers are asked about one by one: that takes as long as to list a few hundred processes.
+// askedMost is how many numbers are asked about one by one: asking about that many takes as long as listing a few hundred
+// processes.
 const askedMost = 1000
 
 // noneSince reports that no process that of selects began at from or later; false means that there may be one. More than a

@@ -60,7 +60,7 @@ func epolled(pid int, c blocked, isTerminal func(fd uint64) bool) bool {
 	return false
 }
 
-// memoryOf reads a process's memory; it is empty where that is not allowed or not there.
+// memoryOf reads a process's memory; the result is empty if that is not allowed or nothing is mapped there.
 func memoryOf(pid int, at, size uint64) []byte {
 	if at == 0 || size == 0 {
 		return nil
