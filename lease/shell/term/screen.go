@@ -27,7 +27,7 @@ type screen struct {
 	sx, sy   int             // saved cursor
 	alt      bool
 	last     rune // for REP
-	homed    bool // the sequence before went to the upper left corner
+	homed    bool // the previous CSI sequence moved the cursor to the upper left corner
 
 	seq     *ansi.Parser
 	inSeq   bool
@@ -106,7 +106,7 @@ func (s *screen) Write(p []byte) {
 	}
 }
 
-// Flush ends the output: all that is on the screen comes out, the last line without a newline unless it had one.
+// Flush ends the output: all that is on the screen comes out. The last line gets no newline that it did not have.
 func (s *screen) Flush() {
 	if len(s.partial) > 0 && !s.alt {
 		s.rune(utf8.RuneError)
@@ -291,7 +291,7 @@ func (s *screen) control(b byte) {
 	}
 	switch b {
 	case '\n', '\v', '\f':
-		// A private shell's terminal has onlcr off: a line feed is always both.
+		// The daemon's own shells have ONLCR off, for speed (pty.go), so a line feed always means a carriage return, too.
 		s.at(s.y).wrapped = false
 		s.down()
 		s.x = 0
@@ -304,7 +304,7 @@ func (s *screen) control(b byte) {
 	}
 }
 
-// tab keeps a tab that goes over fresh cells as what it is: a model that copies a line needs it.
+// tab keeps a tab in cells that hold nothing yet as a tab, because a model that copies the line needs it.
 func (s *screen) tab() {
 	to := min(s.cols, (s.x/8+1)*8)
 	r := s.pad()

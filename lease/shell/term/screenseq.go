@@ -167,7 +167,7 @@ func (s *screen) eraseLine(mode int) {
 	}
 }
 
-// erase blanks cells that are there.
+// erase blanks the cells that exist.
 func (s *screen) erase(from, to int) {
 	r := s.at(s.y)
 	to = min(to, len(r.cells))
@@ -187,7 +187,7 @@ func (s *screen) deleteCells(n int) {
 	}
 	to := min(len(r.cells), s.x+n)
 	s.clean(r, s.x, to)
-	r.extra = nil
+	r.extra = nil // its columns shift; accents are lost rather than misplaced
 	r.cells = append(r.cells[:s.x], r.cells[to:]...)
 }
 
@@ -197,7 +197,7 @@ func (s *screen) insertCells(n int) {
 		return
 	}
 	s.clean(r, s.x, s.x)
-	r.extra = nil
+	r.extra = nil // as in deleteCells
 	tail := append([]rune(nil), r.cells[s.x:]...)
 	r.cells = r.cells[:s.x]
 	for range n {

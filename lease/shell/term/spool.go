@@ -10,8 +10,7 @@ const (
 	spoolMost  = 64 << 20 // bytes that a spool file keeps
 )
 
-// spool keeps the beginning of the raw output of a command that was too long, in a 0600 file. A short output never touches the
-// disk.
+// spool keeps the beginning of a command's raw output that was too long, in a 0600 file. A short output never touches the disk.
 type spool struct {
 	folder string // "" = keep nothing
 	first  []byte
@@ -60,7 +59,8 @@ func (s *spool) put(p []byte) error {
 	return nil
 }
 
-// finish returns the file's path, or "" where nothing need be kept.
+// finish ends the spool and returns the path of its file. If keep is false, or a write failed, it removes the file and returns
+// "".
 func (s *spool) finish(keep bool) (string, error) {
 	if s.file == nil && keep && s.folder != "" && s.failed == nil && len(s.first) > 0 {
 		s.failed = s.open()
