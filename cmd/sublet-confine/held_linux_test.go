@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,6 +50,22 @@ func TestWhatAHeldCommandCannotDo(t *testing.T) {
 				t.Errorf("what is harmless fails: %v", err)
 			}
 		})
+	}
+}
+
+// The hard limit of processes is bounded too, even if the soft one is lower already.
+func TestProcessLimit(t *testing.T) {
+	launcher := confinetest.Need(t)
+	spec := filepath.Join(t.TempDir(), "spec")
+	if err := os.WriteFile(spec, confine.Spec{Reach: confine.Read}.Encode(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("bash", "-c", `ulimit -Su 1000 && exec "$@"`, "bash", launcher, spec, "bash", "-c", "ulimit -Su; ulimit -Hu")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.Output()
+	var soft, hard int
+	if _, scan := fmt.Sscan(string(out), &soft, &hard); err != nil || scan != nil || soft != 1000 || hard > maxProcesses {
+		t.Errorf("got %q, %v", out, err)
 	}
 }
 

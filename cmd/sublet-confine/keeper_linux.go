@@ -256,10 +256,8 @@ func setLimits() error {
 	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &now); err != nil {
 		return fmt.Errorf("limit processes: %w", err)
 	}
-	if most := min(now.Cur, maxProcesses); most < now.Cur {
-		if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: min(now.Max, maxProcesses)}); err != nil {
-			return fmt.Errorf("limit processes: %w", err)
-		}
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: min(now.Cur, maxProcesses), Max: min(now.Max, maxProcesses)}); err != nil {
+		return fmt.Errorf("limit processes: %w", err)
 	}
 	return nil
 }
