@@ -78,7 +78,7 @@ func (p *protector) protect(path string, links int) error {
 	case st.Mode()&os.ModeSymlink != 0:
 		return p.protectLink(path, links)
 	}
-	if p.own[path] && path != p.project {
+	if p.own[path] {
 		return setAttr(path, unix.AT_RECURSIVE, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	}
 	return p.mount(path, unix.MOUNT_ATTR_RDONLY)
