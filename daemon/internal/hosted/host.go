@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -83,6 +84,10 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 		of: a, key: k, conf: conf, known: knownOf(conf.Command), token: rand.Text(), lists: make(chan struct{}), ended: make(chan struct{}),
 		cwd: r.t.Of.Env.Cwd, bad: &badLines{},
 	}
+	last := a.remembered(k, conf)
+	if info, err := os.Stat(last.cwd); err == nil && info.IsDir() {
+		h.cwd = last.cwd
+	}
 	ctx, cancel := context.WithTimeout(r.ctx, a.o.Start)
 	defer cancel()
 	if err := h.launch(r); err != nil {
@@ -112,9 +117,12 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 	case h.about.ProtocolVersion != sdk.ProtocolVersionNumber:
 		return nil, fmt.Errorf("it speaks version %d of the protocol, and sublet version %d", h.about.ProtocolVersion, sdk.ProtocolVersionNumber)
 	}
-	if err := h.open(ctx, r); err != nil {
-		return nil, err
+	if !h.resume(ctx, r, last) {
+		if err := h.open(ctx, r); err != nil {
+			return nil, err
+		}
 	}
+	a.remember(h)
 	return h, h.ask(ctx)
 }
 
@@ -161,6 +169,22 @@ type gated struct {
 func (g *gated) Read(p []byte) (int, error) {
 	<-g.ready
 	return g.Reader.Read(p)
+}
+
+// resume takes up the session that the agent had before, where it can. What it sends of the conversation is in ours already.
+func (h *host) resume(ctx context.Context, r *run, last earlier) bool {
+	if last.id == "" || !h.about.AgentCapabilities.LoadSession {
+		return false
+	}
+	s := h.session()
+	loaded, err := h.conn.LoadSession(ctx, sdk.LoadSessionRequest{SessionId: last.id, Cwd: s.Cwd, McpServers: s.McpServers, Meta: s.Meta})
+	if err != nil {
+		r.notice(fmt.Sprintf("%s does not take up its earlier session, and begins a new one: %s", r.name, visible.Exact(shown(message(err), 200))))
+		return false
+	}
+	h.id = last.id
+	h.read(sdk.NewSessionResponse{Modes: loaded.Modes, Models: loaded.Models, ConfigOptions: loaded.ConfigOptions})
+	return true
 }
 
 // open opens the session.

@@ -10,9 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/agent"
@@ -22,6 +25,9 @@ import (
 	"sublet/wire"
 	"sublet/wire/visible"
 )
+
+// maxRemembered bounds the sessions that are remembered for later processes.
+const maxRemembered = 1000
 
 // Options for New. Zero durations mean the defaults.
 type Options struct {
@@ -65,6 +71,14 @@ type Agents struct {
 	// below: guarded by mu
 	hosts  map[key]*host
 	tokens map[string]*host // by what the MCP server of a host presents
+	before map[key]earlier  // the newest session of each conversation
+}
+
+// earlier is a session whose process may have ended.
+type earlier struct {
+	conf config.Agent
+	id   sdk.SessionId
+	cwd  string
 }
 
 // key names a conversation with one agent.
@@ -80,7 +94,7 @@ func New(o Options) *Agents {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &Agents{o: o, log: o.Log, hosts: map[key]*host{}, tokens: map[string]*host{}}
+	a := &Agents{o: o, log: o.Log, hosts: map[key]*host{}, tokens: map[string]*host{}, before: map[key]earlier{}}
 	a.ctx, a.cancel = context.WithCancel(context.Background()) // Close ends it
 	return a
 }
@@ -139,6 +153,26 @@ func (a *Agents) add(k key, h *host) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.hosts[k], a.tokens[h.token] = h, h
+}
+
+// remember keeps a session, so that a later process of the agent can take it up.
+func (a *Agents) remember(h *host) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.before) >= maxRemembered {
+		clear(a.before) // those agents begin anew
+	}
+	a.before[h.key] = earlier{h.conf, h.id, h.cwd}
+}
+
+// remembered returns the session that the agent had before, the zero value for none.
+func (a *Agents) remembered(k key, conf config.Agent) earlier {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if e := a.before[k]; reflect.DeepEqual(e.conf, conf) {
+		return e
+	}
+	return earlier{}
 }
 
 func (a *Agents) remove(k key, h *host) {

@@ -132,6 +132,28 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A process that has ended is followed by one that takes up its session; what it sends of that is not shown again.
+func TestResume(t *testing.T) {
+	w := newWorld(t, Options{})
+	for _, want := range []string{"loads", "loaded", "loads"} {
+		turn := turnOf("loads", "x", w.dir, w.emit)
+		if o := w.Run(t.Context(), turn); o.Err != nil || o.Summary != want {
+			t.Errorf("got %q, %v, want %q", o.Summary, o.Err, want)
+		}
+		w.Agents.mu.Lock()
+		h := w.hosts[key{"s", "loads"}]
+		w.Agents.mu.Unlock()
+		h.end()
+		if want == "loaded" {
+			t.Setenv("HOSTED_TEST_GONE", "yes")
+		}
+	}
+	w.wants("loads does not take up its earlier session, and begins a new one: ")
+	if strings.Contains(w.text(), "what was said before") {
+		t.Errorf("got\n%s", w.text())
+	}
+}
+
 // The user signs in by the way that they choose.
 func TestSignIn(t *testing.T) {
 	w := newWorld(t, Options{})

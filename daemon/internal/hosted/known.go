@@ -24,6 +24,7 @@ type known struct {
 	text    string
 	unless  string // a file of the system's in whose place text would come: it is left alone
 	options map[string]any
+	drops   bool // it drops MCP servers when a call is cancelled, and does not connect them again
 }
 
 const hour = "3600000" // in milliseconds
@@ -45,6 +46,7 @@ var table = []known{
 		name: "qwen", program: "qwen", start: []string{"--acp"}, tried: "0.24", args: []string{"--exclude-tools", "run_shell_command"},
 		env:  map[string]string{"QWEN_CODE_SYSTEM_SETTINGS_PATH": "$FILE.json", "QWEN_CODE_MCP_TOOL_IDLE_TIMEOUT_MS": hour},
 		text: `{"tools":{"toolSearch":{"enabled":false}}}`, unless: "/etc/qwen-code/settings.json",
+		drops: true,
 	},
 }
 

@@ -66,6 +66,8 @@ func play(mode string) {
 func (p *player) Initialize(context.Context, sdk.InitializeRequest) (sdk.InitializeResponse, error) {
 	r := sdk.InitializeResponse{ProtocolVersion: sdk.ProtocolVersionNumber, AuthMethods: []sdk.AuthMethod{}, AgentInfo: &sdk.Implementation{Name: "player", Version: "1.2"}}
 	switch p.mode {
+	case "loads":
+		r.AgentCapabilities.LoadSession = true
 	case "old":
 		r.ProtocolVersion = 7
 	case "unsigned":
@@ -91,6 +93,16 @@ func (p *player) NewSession(context.Context, sdk.NewSessionRequest) (sdk.NewSess
 	return sdk.NewSessionResponse{SessionId: "s", Modes: &sdk.SessionModeState{
 		CurrentModeId: "auto", AvailableModes: []sdk.SessionMode{{Id: "auto", Name: "Auto"}, {Id: "default", Name: "Ask"}},
 	}}, nil
+}
+
+// LoadSession implements the SDK's agent: it sends what was said before.
+func (p *player) LoadSession(_ context.Context, r sdk.LoadSessionRequest) (sdk.LoadSessionResponse, error) {
+	if r.SessionId != "s" || os.Getenv("HOSTED_TEST_GONE") != "" {
+		return sdk.LoadSessionResponse{}, errors.New("no such session")
+	}
+	p.say("what was said before")
+	p.mode = "loaded"
+	return sdk.LoadSessionResponse{}, nil
 }
 
 func (p *player) SetSessionMode(context.Context, sdk.SetSessionModeRequest) (sdk.SetSessionModeResponse, error) {
@@ -144,6 +156,8 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 				p.say("%s:%s ", call.ToolCallId, got.Outcome.Selected.OptionId)
 			}
 		}
+	case "loads", "loaded":
+		p.say("%s", p.mode)
 	case "files":
 		p.files(ctx, text)
 	case "terminal":

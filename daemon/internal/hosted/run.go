@@ -112,6 +112,9 @@ func (h *host) prompt(r *run) agent.Outcome {
 			}
 			r.settle()
 			if cause := context.Cause(r.ctx); cause != nil && patience != nil {
+				if h.known.drops {
+					h.end() // the next turn takes its session up again
+				}
 				return r.ended(cause)
 			}
 			if a.error != nil {
