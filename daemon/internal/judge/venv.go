@@ -14,6 +14,9 @@ import (
 // venvPath matches the path of a folder that needs no quotes in any shell.
 var venvPath = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_-]+$`)
 
+// venvProgram matches what Python puts into bin of a virtual environment.
+var venvProgram = regexp.MustCompile(`^((python|pip)[0-9.]*t?|[aA]ctivate(\.[a-z0-9]+)?)$`)
+
 // maxVenvFile bounds the files of a virtual environment that are read, in bytes.
 const maxVenvFile = 64 << 10
 
@@ -100,8 +103,7 @@ func hides(bin, path string) bool {
 		return true
 	}
 	for _, e := range list {
-		name := strings.ToLower(e.Name())
-		if strings.HasPrefix(name, "python") || strings.HasPrefix(name, "pip") || strings.HasPrefix(name, "activate") {
+		if venvProgram.MatchString(e.Name()) {
 			continue
 		}
 		for _, dir := range filepath.SplitList(path) {

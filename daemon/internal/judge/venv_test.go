@@ -17,7 +17,11 @@ func TestStandardVenv(t *testing.T) {
 		t.Skipf("python3 -m venv: %v\n%s", err, out)
 	}
 	activate := filepath.Join(venv, "bin", "activate")
-	path := os.Getenv("PATH")
+	others := t.TempDir()
+	if err := os.WriteFile(filepath.Join(others, "pipx"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := os.Getenv("PATH") + ":" + others
 	for _, file := range []string{activate, activate + ".fish"} {
 		if !standardVenv(file, project, path) {
 			t.Errorf("%s is not taken for the standard one", file)
@@ -57,6 +61,7 @@ func TestStandardVenv(t *testing.T) {
 	}
 	spoil("one with a line more", activate, "echo more\n")
 	spoil("one that hides ls", filepath.Join(venv, "bin", "ls"), "#!/bin/sh\n")
+	spoil("one that hides pipx", filepath.Join(venv, "bin", "pipx"), "#!/bin/sh\n")
 	own := filepath.Join(project, "lib", "python3.99", "venv", "scripts", "common")
 	if err := os.MkdirAll(own, 0o755); err != nil {
 		t.Fatal(err)
