@@ -222,9 +222,11 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 		select {
 		case <-changed:
 		case <-begin.C:
-			if !began {
-				cancelled = errNoBegin
-				c = newCanceller(s, r)
+			s.mu.Lock()
+			began = r.began
+			s.mu.Unlock()
+			if !began && cancelled == nil {
+				cancelled, c = errNoBegin, newCanceller(s, r)
 			}
 		case <-look.tick():
 			look.look()

@@ -226,6 +226,24 @@ func TestExecOfAnotherShell(t *testing.T) {
 	_ = syscall.Kill(s.PID(), syscall.SIGKILL)
 }
 
+// A command that was cancelled before its shell began it is reported as cancelled, however long the shell takes.
+func TestCancelledBeforeItBegan(t *testing.T) {
+	t.Parallel()
+	s, scr := start2(t, nil)
+	scr.prompts(t, 1)
+	if err := s.Hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(s.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // its end is due after beginBound
+	defer cancel()
+	if res, err := s.Run(ctx, Command{Text: "echo lent"}); err != nil || !res.Restarted {
+		t.Errorf("got %+v, %v", res, err)
+	}
+}
+
 // The state is read behind a borrowed command, before the half-typed line comes back.
 func TestHalfTypedLineBehindState(t *testing.T) {
 	s, scr := start2(t, nil)
