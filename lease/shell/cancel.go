@@ -50,7 +50,7 @@ func (c *canceller) stop() {
 // press sends what is due to the foreground process group.
 func (c *canceller) press() {
 	c.s.mu.Lock()
-	p, began, ended := c.s.proc, c.r.began, c.r.ended
+	p, began, over := c.s.proc, c.r.began, c.r.ended || c.r.restarted != ""
 	c.s.mu.Unlock()
 	age, wait := time.Since(c.since), time.Duration(0)
 	switch {
@@ -59,7 +59,7 @@ func (c *canceller) press() {
 	case c.r.c.Job != "": // its start takes milliseconds; a SIGINT into that would leave a job whose process nobody knows
 		wait = killAfter
 	}
-	if ended || age < wait {
+	if over || age < wait {
 		return
 	}
 	due := syscall.SIGINT

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -241,6 +242,21 @@ func TestCancelledBeforeItBegan(t *testing.T) {
 	defer cancel()
 	if res, err := s.Run(ctx, Command{Text: "echo lent"}); err != nil || !res.Restarted {
 		t.Errorf("got %+v, %v", res, err)
+	}
+}
+
+// The last step of a cancel does not kill the shell that has replaced the command's.
+func TestCancelSparesTheNewShell(t *testing.T) {
+	t.Parallel()
+	s, scr := start2(t, nil)
+	scr.prompts(t, 1)
+	pid := s.PID()
+	c := newCanceller(s, &run{began: true, restarted: "the shell ended"})
+	defer c.stop()
+	c.since = time.Now().Add(-endAfter)
+	c.press()
+	if res := do(t, s, "echo $$"); strings.TrimSpace(string(res.Output)) != strconv.Itoa(pid) {
+		t.Errorf("got %+v, want %d", res, pid)
 	}
 }
 
