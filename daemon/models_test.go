@@ -50,7 +50,7 @@ base_url = "http://127.0.0.1:1/v1"
 		t.Errorf("got %+v", reply.Models)
 	}
 	faults := fmt.Sprintf("%+v", reply.Faults)
-	for _, want := range []string{"Provider:anthropic Message:no API key Hint:export ANTHROPIC_API_KEY", "Provider:ollama Message:nobody answers at 127.0.0.1:1"} {
+	for _, want := range []string{"Provider:anthropic Message:no API key Hint:export ANTHROPIC_API_KEY", "Provider:ollama Message:no server answers at 127.0.0.1:1"} {
 		if !strings.Contains(faults, want) {
 			t.Errorf("got faults %s, want %q", faults, want)
 		}

@@ -1,4 +1,4 @@
-// Package archive is what a session is outside of the store: a file that another daemon can load, and texts for people and scripts.
+// Package archive converts sessions: to and from files that another daemon can load, and to texts for people and scripts.
 //
 // A saved session is a file: one line that says what it is, then frames as on the wire: a SessionReply that holds the session, its
 // events in order, and then their images, each a frame with a JSON object.
@@ -68,7 +68,7 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// A FormatError reports what of a file is no saved session.
+// A FormatError says why a file is not a saved session.
 type FormatError struct{ What string }
 
 func (e *FormatError) Error() string { return e.What }
@@ -82,7 +82,7 @@ type Reader struct {
 	payload []byte // the first image's
 }
 
-// NewReader begins to read a saved session, which holds info.
+// NewReader reads the beginning of a saved session and returns its SessionInfo.
 func NewReader(r io.Reader) (in *Reader, info wire.SessionInfo, err error) {
 	in = &Reader{r: bufio.NewReader(r)}
 	head := make([]byte, len(header))
@@ -123,8 +123,8 @@ func (in *Reader) Event() (wire.EventMessage, error) {
 	return event, nil
 }
 
-// Images calls keep with the images of each event that has some, by its number in the file, once the events are read. What is no image
-// that models take, in a file that anybody may have written, is an error.
+// Images reads the images, after the events, and calls keep with those of one event at a time and its number in the file. An
+// image that models do not take is an error, since anybody may have written the file.
 func (in *Reader) Images(keep func(seq int64, images []*picture.Image) error) error {
 	payload := in.payload
 	if payload == nil {

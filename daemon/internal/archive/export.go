@@ -11,7 +11,7 @@ import (
 	"sublet/wire/visible"
 )
 
-// JSON writes a session as one object, as `session show --json` has its lines.
+// JSON returns a session as one object, with events as `session show --json` prints them.
 func JSON(info wire.SessionInfo, events []wire.EventMessage) (string, error) {
 	head, err := jsonview.Of(&wire.SessionReply{Session: info})
 	if err != nil {
@@ -40,7 +40,7 @@ func JSON(info wire.SessionInfo, events []wire.EventMessage) (string, error) {
 	return b.String(), nil
 }
 
-// Markdown writes a session for people.
+// Markdown returns a session as a text for people.
 func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 	var b strings.Builder
 	title := info.Name
@@ -74,7 +74,7 @@ func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 				what = m.Tool
 			}
 			out := m.Output
-			if m.Tool == "" {
+			if m.Tool == "" { // a command that the user ran: only the end of its output is known
 				out = m.OutputTail
 			}
 			fence := fenceFor(what + string(out))

@@ -88,7 +88,7 @@ func (m *Manager) dropped(j *job) int64 {
 // finish records that a job has ended.
 func (m *Manager) finish(j *job) {
 	if err := shell.ForgetJob(m.folder(j.info.ID)); err != nil {
-		m.log.Warn("a job's end", "job", j.info.ID, "err", err)
+		m.log.Warn("a finished job cannot be forgotten", "job", j.info.ID, "err", err)
 	}
 	m.mu.Lock()
 	j.info.State, j.info.Ended = Ended, time.Now()
@@ -110,7 +110,7 @@ func (m *Manager) finish(j *job) {
 		m.due(j, i.End(), false)
 		return
 	}
-	i.Due = "" // the report was set when it became due
+	i.Due = "" // in this call, so that it wakes nobody: a match was reported when it was found
 	m.changed(i)
 }
 

@@ -36,7 +36,7 @@ const (
 )
 
 const (
-	// OutputMost is how many bytes of a job's output are kept: the newest.
+	// OutputMost is how many bytes of a job's output are kept, the newest.
 	OutputMost = 16 << 20
 	// keptEnded is how many jobs that have ended are kept, and keptAge for how long.
 	keptEnded = 50
@@ -105,7 +105,7 @@ type AliveError struct {
 }
 
 func (e *AliveError) Error() string {
-	return fmt.Sprintf("job %s was sent SIGKILL and has still not ended; of it run %v", e.ID, e.PIDs)
+	return fmt.Sprintf("job %s was sent SIGKILL and has not ended; still running: %v", e.ID, e.PIDs)
 }
 
 // Manager keeps all jobs. It is safe for concurrent use. It owns a goroutine for each running job; Close waits for them.
@@ -279,7 +279,7 @@ func (d *Draft) Discard() {
 	d.m.made--
 	d.m.mu.Unlock()
 	if err := os.RemoveAll(d.Folder); err != nil {
-		d.m.log.Warn("the folder of a job that was not started", "err", err)
+		d.m.log.Warn("cannot remove the folder of a job that was not started", "err", err)
 	}
 }
 

@@ -30,7 +30,8 @@ func CheckRequest(r *wire.JobRequest) error {
 	return nil
 }
 
-// Serve answers a JobRequest of the peer who, a description for people. A read stops waiting when stopping returns true.
+// Serve answers a JobRequest. who describes the peer, for people. A read stops waiting when stopping returns true. The hub
+// serves the operation background itself.
 func (m *Manager) Serve(ctx context.Context, who string, r *wire.JobRequest, stopping func() bool) (*wire.JobReply, error) {
 	var list []Info
 	var output []byte

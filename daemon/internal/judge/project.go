@@ -38,7 +38,7 @@ type projectFile struct {
 // maxProjectFiles bounds how many files are remembered; more are read again.
 const maxProjectFiles = 256
 
-// Tightening is what the files of the folders that an action is about ask for, taken together.
+// Tightening combines the restrictions of the project files that concern an action.
 type Tightening struct {
 	mode  policy.Mode // the strictest; "" = none
 	Rules []wire.Rule
@@ -85,7 +85,7 @@ func (p *Projects) at(dir string) projectFile {
 	path := filepath.Join(dir, config.ProjectFile)
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Lstat(path); err != nil { // but a link that leads nowhere is no absence
+		if _, err := os.Lstat(path); err != nil { // a dangling link does not count as absent
 			return projectFile{}
 		}
 	}
@@ -157,7 +157,7 @@ func below(dir, pattern string) string {
 
 var globQuoter = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `\`, `\\`)
 
-// Stricter returns the mode of the two in which less runs; "" says nothing.
+// Stricter returns the mode of the two in which less runs; "" sets no mode.
 func Stricter(a, b policy.Mode) policy.Mode {
 	order := []policy.Mode{policy.ModePlan, policy.ModeAsk, policy.ModeAuto, policy.ModeFull}
 	switch {
@@ -171,8 +171,8 @@ func Stricter(a, b policy.Mode) policy.Mode {
 	return b
 }
 
-// Apply tightens p. With a file that cannot be used, whatever is not low is asked about: it may have meant to forbid just
-// that.
+// Apply tightens p. With a file that cannot be used, everything above low is asked about, because the file may have been meant
+// to forbid it.
 func (t Tightening) Apply(p policy.Policy) policy.Policy {
 	p.Mode = Stricter(p.Mode, t.mode)
 	if len(t.bad) > 0 {
@@ -193,7 +193,7 @@ func (t Tightening) Faults() []Fault {
 	var faults []Fault
 	for _, err := range t.bad {
 		faults = append(faults, Fault{
-			"the project's file is not taken: " + err.Error(), "until it is mended, everything but reading is asked about here",
+			"the project's file is ignored: " + err.Error(), "until it is repaired, everything but reading is asked about here",
 		})
 	}
 	for _, r := range t.Rules {

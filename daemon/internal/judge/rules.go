@@ -47,7 +47,7 @@ func Rules(p config.Policy, others ...wire.Rule) []wire.Rule {
 	return list
 }
 
-// Holding returns those rules of a list that hold, and what is wrong with those that do not do what their examples say; a
+// Holding returns the rules of a list that are in force, and what is wrong with those that do not do what their examples say; a
 // faulty rule that allows is left out.
 func Holding(list []wire.Rule) (rules []policy.Rule, faults []Fault) {
 	for _, r := range list {
@@ -71,7 +71,7 @@ func ruleFault(r wire.Rule) Fault {
 		f.Text = "a rule of the project's file does not do what it says: " + r.Fault
 	}
 	if r.Decision == string(policy.Allow) {
-		f.Hint = "until it is mended it allows nothing; `sublet policy ls` lists all"
+		f.Hint = "until it is repaired it allows nothing; `sublet policy ls` lists all"
 	}
 	return f
 }

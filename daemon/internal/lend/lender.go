@@ -24,7 +24,7 @@ type Lender struct {
 	closed  bool
 	conn    connection
 	view    view  // what is known of the shell
-	trust   trust // what of that nobody stands behind
+	trust   trust // what of that no person has approved
 	uses    uses
 	typedAt time.Time
 	// A release that the client has not answered yet: what it sends before the answer is what the command left behind.

@@ -49,7 +49,7 @@ type PrivateOptions struct {
 	Env        map[string]wire.OSString // the client's, of which it gets what is no secret
 	Cwd        wire.OSString            // the client's; where that is no folder it starts at home
 	Pass       []string                 // secrets that it gets all the same
-	Agent      bool                     // it is one agent's alone, which the kernel holds to a bound; else it is in the place of the user's
+	Agent      bool                     // it belongs to one confined agent; otherwise it stands in for the user's shell
 	Folder     string                   // private, for its files
 	Spool      string                   // folder for raw output that was cut
 	Head, Tail int                      // bytes of output that are kept
@@ -174,8 +174,8 @@ func (e *unansweredError) Error() string {
 	return e.what + ", and nobody can type in a private shell: give it the input another way, or have the user run it"
 }
 
-// asked says what a program wants of the keyboard, "" for nothing that ends it: see shell.Command.Keyboard. One that takes the
-// whole screen may show something and end.
+// asked describes what a program wants from the keyboard; "" if that is no reason to end it: see shell.Command.Keyboard. One
+// that takes the whole screen may show something and end.
 func asked(why, who string) string {
 	switch why {
 	case "password", "secret":
@@ -202,8 +202,8 @@ func (p *Private) note(ctx context.Context, id string, before shell.State, vette
 	}
 }
 
-// Restore puts back what the last command that changed something changed, or what all of them did, and returns that in one line,
-// "" for nothing, and in another what differs all the same.
+// Restore undoes the last change to the shell, or (all) every change. changed describes in one line what was undone, left what
+// could not be; "" = nothing.
 func (p *Private) Restore(ctx context.Context, all bool) (changed, left string, err error) {
 	select {
 	case p.turn <- struct{}{}:

@@ -113,8 +113,8 @@ func (a *used) rememberShellsOf(lender int) {
 	a.lent[lender] = shell
 }
 
-// mark has the kernel mark a shell in which agents run what is not held, with all that it starts from now on: what leaves its
-// parents and its session is known by that.
+// mark marks a shell in which agents run unconfined commands. Processes inherit the mark, so one that has left its parents and
+// its session is still recognised.
 func (s *Shells) mark(pid int) {
 	if err := procstat.Mark(pid); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.ESRCH) {
 		s.log.Warn("a shell that agents use could not be marked", "err", err)
@@ -180,6 +180,8 @@ func (s *Shells) Inside(o Owner) error {
 	for _, ln := range s.all(0) {
 		above = append(above, ln.owner.pid)
 	}
+	// A process that has left its parents is still in the session that one of them began. What is above the session's leader
+	// counts, not the leader itself, which may be a window.
 	parents, err := procstat.Ancestors(o.pid)
 	if !slices.Contains(parents, st.Session) {
 		leaders, _ := procstat.Ancestors(st.Session) // it may have ended

@@ -58,7 +58,7 @@ type Borrower interface {
 	Private(ctx context.Context) (*Private, error)
 	// Approved returns the approval of an execution, once.
 	Approved(id wire.ExecutionID) Approval
-	// Prepare makes ready what a command needs that is allowed and runs in a shell called by that name.
+	// Prepare completes an allowed command; shellName names its shell, for people.
 	Prepare(c tool.Command, a Approval, shellName string) (Command, error)
 	// Terms returns those on which a window's shell is borrowed for an execution.
 	Terms(ln *Lender, id wire.ExecutionID) Terms
@@ -78,7 +78,7 @@ type Shell struct {
 	stood string // where the shell stood when the command was planned
 }
 
-// Name returns which shell commands are written for, with its version; "" where it is a private one.
+// Name returns the shell to write commands for, with its version; "" for a private one or none.
 func (s *Shell) Name() string {
 	ln, err := s.By.Lent()
 	if err != nil || ln == nil {

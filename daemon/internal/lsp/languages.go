@@ -11,7 +11,7 @@ import (
 	"github.com/sourcegraph/go-lsp"
 )
 
-// A language is what a server is started for.
+// A language describes a server and the files that it checks.
 type language struct {
 	command  []string          // the server's program and arguments
 	files    map[string]string // LSP's names of the languages it checks, by the extension of a file
@@ -62,7 +62,7 @@ type stamp struct {
 	size, modified int64
 }
 
-// scan returns the files below root on which findings depend. Hidden folders and those of installed packages are left out.
+// scan returns the files below root on which findings depend. Hidden folders, node_modules and target are left out.
 func (l *language) scan(root string) map[string]stamp {
 	found := map[string]stamp{}
 	entries := 0

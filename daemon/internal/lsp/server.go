@@ -51,7 +51,7 @@ type server struct {
 	turn   chan struct{} // holds one question
 	conn   *jsonrpc2.Conn
 	pull   bool             // it can be asked for a report; others send theirs when they like
-	files  map[string]stamp // as the server knows them; of who holds turn
+	files  map[string]stamp // as the server knows them; only the holder of turn uses it
 	left   atomic.Int64     // bytes that it may send before the next question
 
 	// guarded by Servers.mu
@@ -63,10 +63,10 @@ type server struct {
 	warm    bool
 	since   time.Time // of the first question without an answer; zero: there is none
 	err     error     // why it ended
-	path    string    // of the question
+	path    string    // the file of the last question
 	version int
 	lines   []string      // the newest report on it
-	news    chan struct{} // of one report
+	news    chan struct{} // capacity 1: there is a new report
 }
 
 func newServer(k key, silent time.Duration, log *slog.Logger) *server {
@@ -175,7 +175,7 @@ func (v *server) ask(ctx context.Context, path, language, text string) ([]string
 	return lines, err
 }
 
-// try is ask without the account of earlier questions.
+// try does what ask does, without keeping account of unanswered questions.
 func (v *server) try(ctx context.Context, path, language, text string) ([]string, error) {
 	select {
 	case <-v.ready:
@@ -220,8 +220,8 @@ func (v *server) try(ctx context.Context, path, language, text string) ([]string
 	return nil, ctx.Err()
 }
 
-// show tells the server what changed since the last question, and shows it the text. What is open counts for a server, whatever
-// happens to the file, so only the file of the last question is.
+// show tells the server what changed since the last question, and shows it the text. A server ignores changes on disk to a file
+// that is open, so only the file of the last question is open.
 func (v *server) show(path, language, text string) error {
 	now := v.scan(v.root)
 	if list := changes(v.files, now); len(list) > 0 {

@@ -109,7 +109,7 @@ func TestDeath(t *testing.T) {
 	}
 	want(Failed, true) // the tools are those it had
 	_, err = call(t.Context(), tools["mcp__db__echo"], `{"text":"back"}`, nil)
-	if err == nil || !strings.HasPrefix(err.Error(), "not called: the MCP server db is not there: it ended: exit status 4") {
+	if err == nil || !strings.HasPrefix(err.Error(), "not called: the MCP server db is not available: it ended: exit status 4") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -173,7 +173,7 @@ func TestNothingIsLeft(t *testing.T) {
 		if after, err := call(t.Context(), w.up()["mcp__other__pid"], `{"text":""}`, nil); err != nil || after.Content != before.Content {
 			t.Errorf("the other one: got %v, %v, want %v", after.Content, err, before.Content)
 		}
-		if _, err := call(t.Context(), tools["mcp__t__echo"], `{"text":""}`, nil); err == nil || !strings.Contains(err.Error(), "not there any more") {
+		if _, err := call(t.Context(), tools["mcp__t__echo"], `{"text":""}`, nil); err == nil || !strings.Contains(err.Error(), "it was removed") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -166,7 +166,7 @@ func TestHostile(t *testing.T) {
 		if notes[0].Err != nil || len(got) != 1 || string(got["mcp__db__bare"].Spec().Schema) != `{"description":"a⟨U+200B⟩b","properties":{},"type":"object"}` {
 			t.Fatalf("got %v, %v", got, notes)
 		}
-		if want := "none (its schema is no object), list (its schema is no object), text (its schema is not an object's), props (the properties of its schema are no object), …"; notes[0].Left != want {
+		if want := "none (its schema is not a JSON object), list (its schema is not a JSON object), text (its schema does not describe an object), props (the properties of its schema are not a JSON object), …"; notes[0].Left != want {
 			t.Errorf("got %q", notes[0].Left)
 		}
 		if r, err := call(t.Context(), got["mcp__db__bare"], `{}`, nil); err == nil {

@@ -78,7 +78,7 @@ const (
 	steady = time.Minute
 )
 
-// Servers is the servers of one owner: of the settings, or of one client. It is safe for concurrent use.
+// Servers manages the servers of one owner: of the settings or of one client. It is safe for concurrent use.
 type Servers struct {
 	o      Options
 	ctx    context.Context // the servers' lifetime

@@ -46,7 +46,7 @@ func (s *Servers) server(spec Spec) *server {
 }
 
 var (
-	errClosed = errors.New("it is not there any more")
+	errClosed = errors.New("it was removed, or the daemon is stopping")
 	errLate   = errors.New("it has not answered yet")
 )
 
@@ -236,7 +236,7 @@ func (s *server) rest(c *conn) {
 	s.o.Log.Info("mcp server ended: nobody used it", "server", s.spec.Name)
 }
 
-// close ends the server permanently and waits for that.
+// close ends the server for good and waits for its connection to end.
 func (s *server) close() {
 	s.mu.Lock()
 	c := s.conn

@@ -92,7 +92,7 @@ func (s *server) offer(list []*sdk.Tool) (tools []*remote, left string) {
 			leave(t.Name, fmt.Sprintf("more than %d", maxTools))
 		default:
 			taken[name] = true
-			text, _ := tool.Bound(shown(t.Description), maxDescription)
+			text, _ := tool.Bound(cleaned(t.Description), maxDescription)
 			tools = append(tools, &remote{server: s, name: t.Name, spec: tool.Spec{
 				Name: name, Schema: schema, Description: strings.TrimSpace("[tool of the MCP server " + s.spec.Name + "] " + text),
 			}})
@@ -101,30 +101,30 @@ func (s *server) offer(list []*sdk.Tool) (tools []*remote, left string) {
 	return tools, strings.Join(out, ", ")
 }
 
-// shown removes invisible characters from text of a server.
-func shown(s string) string { return visible.Exact(visible.Clean(s)) }
+// cleaned removes invisible characters from text of a server.
+func cleaned(s string) string { return visible.Exact(visible.Clean(s)) }
 
 // schemaOf returns a tool's schema for models: that of an object, bounded, without invisible characters.
 func schemaOf(given any) (json.RawMessage, error) {
 	fields, ok := given.(map[string]any)
 	if !ok {
-		return nil, errors.New("its schema is no object")
+		return nil, errors.New("its schema is not a JSON object")
 	}
 	if kind, ok := fields["type"]; !ok {
 		fields["type"] = "object"
 	} else if kind != "object" {
-		return nil, errors.New("its schema is not an object's")
+		return nil, errors.New("its schema does not describe an object")
 	}
 	if p, ok := fields["properties"]; !ok || p == nil {
 		fields["properties"] = map[string]any{} // some providers require it
 	} else if _, ok := p.(map[string]any); !ok {
-		return nil, errors.New("the properties of its schema are no object")
+		return nil, errors.New("the properties of its schema are not a JSON object")
 	}
-	cleaned, err := cleanSchema(fields, 0)
+	schema, err := cleanSchema(fields, 0)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := json.Marshal(cleaned)
+	raw, err := json.Marshal(schema)
 	if err != nil {
 		return nil, errors.New("its schema cannot be written")
 	}
@@ -140,7 +140,7 @@ func cleanSchema(v any, depth int) (any, error) {
 	}
 	switch v := v.(type) {
 	case string:
-		return shown(v), nil
+		return cleaned(v), nil
 	case []any:
 		for i := range v {
 			var err error
@@ -150,7 +150,7 @@ func cleanSchema(v any, depth int) (any, error) {
 		}
 	case map[string]any:
 		for name, value := range v {
-			if shown(name) != name {
+			if cleaned(name) != name {
 				return nil, errors.New("its schema has a name with invisible characters")
 			}
 			var err error
@@ -201,7 +201,7 @@ func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, appr
 		if ctx.Err() != nil {
 			return tool.Result{}, context.Cause(ctx)
 		}
-		return tool.Result{}, fmt.Errorf("not called: the MCP server %s is not there: %w", name, err)
+		return tool.Result{}, fmt.Errorf("not called: the MCP server %s is not available: %w", name, err)
 	}
 	left := maxProgress
 	res, err := c.call(ctx, t.name, args, func(p *sdk.ProgressNotificationParams) {
@@ -273,7 +273,7 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 				add("[the " + img.String() + "]")
 			}
 		case *sdk.AudioContent:
-			add(fmt.Sprintf("[a sound, %s, %d bytes: not heard]", visible.Clip(oneLine(part.MIMEType), 60), len(part.Data)))
+			add(fmt.Sprintf("[audio, %s, %d bytes: not played]", visible.Clip(oneLine(part.MIMEType), 60), len(part.Data)))
 		case *sdk.ResourceLink:
 			add(fmt.Sprintf("[resource %s: %s]", visible.Clip(oneLine(part.Name), 200), visible.Clip(oneLine(part.URI), 1000)))
 		case *sdk.EmbeddedResource:
@@ -285,7 +285,7 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 				add(fmt.Sprintf("[resource %s, %s, %d bytes: not shown]", visible.Clip(oneLine(r.URI), 1000), visible.Clip(oneLine(r.MIMEType), 60), len(r.Blob)))
 			}
 		default:
-			add("[something that is not known here]")
+			add("[content of an unknown type: not shown]")
 		}
 	}
 	if len(parts) == 0 && res.StructuredContent != nil {
@@ -299,5 +299,5 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 
 // oneLine puts text on one line without invisible characters.
 func oneLine(s string) string {
-	return strings.Join(strings.Fields(shown(s)), " ")
+	return strings.Join(strings.Fields(cleaned(s)), " ")
 }

@@ -85,7 +85,7 @@ func (f Fault) Transport(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &dns), errors.Is(err, syscall.ECONNREFUSED), errors.As(err, &op) && op.Op == "dial":
 		e.Kind = ErrUnreachable
-		e.Message = fmt.Sprintf("nobody answers at %s", hostOf(f.BaseURL))
+		e.Message = fmt.Sprintf("no server answers at %s", hostOf(f.BaseURL))
 		e.HintText = "check the network, and `base_url` under [provider." + f.Config.Name + "]; is the server running?"
 		if dns != nil {
 			e.Message = fmt.Sprintf("cannot find %s", hostOf(f.BaseURL))
@@ -94,7 +94,7 @@ func (f Fault) Transport(ctx context.Context, err error) error {
 	case strings.Contains(err.Error(), "tls: "), strings.Contains(err.Error(), "x509: "):
 		e.Kind = ErrUnreachable
 		e.Message = f.Clean(fmt.Sprintf("no secure connection to %s: %v", hostOf(f.BaseURL), err))
-		e.HintText = "check the computer's clock, its certificates, and whether a proxy is between"
+		e.HintText = "check the computer's clock, its certificates, and whether a proxy is in between"
 		e.Lasting = true
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed), op != nil,
 		strings.Contains(err.Error(), "stream error"), strings.Contains(err.Error(), "unexpected EOF"):
@@ -123,11 +123,11 @@ func (f Fault) Broken(err error) *Error {
 func (f Fault) WebPage() *Error {
 	return &Error{
 		Kind: ErrNotFound, Provider: f.Config.Name, Message: "a web page answers at " + hostOf(f.BaseURL) + ", not a model",
-		HintText: "check `base_url` under [provider." + f.Config.Name + "] (compatible servers mostly end in /v1), and whether a proxy is between",
+		HintText: "check `base_url` under [provider." + f.Config.Name + "] (compatible servers mostly end in /v1), and whether a proxy is in between",
 	}
 }
 
-// unbegun returns e with a text for a call that received nothing.
+// unbegun returns e with a message that fits if nothing had been received.
 func (e *Error) unbegun() *Error {
 	if e.Kind != ErrBroken || e.Message != midAnswer {
 		return e
@@ -195,13 +195,19 @@ var tooLong = []string{
 	"larger than the maximum context",
 }
 
-// noImages are texts in lower case by which servers report that a model takes no images, in this order: OpenAI; OpenRouter
-// (404); llama.cpp (500) and older ones of it; vLLM; Ollama, LM Studio and others; DeepSeek, and before; Groq; Mistral.
+// noImages are texts in lower case by which servers report that a model takes no images.
 var noImages = []string{
-	"image_url is only supported by certain models", "no endpoints found that support image", "image input is not supported",
-	`unsupported content part type: "image_url"`, "is not a multimodal model", "not support image", "unknown variant `image_url`",
-	"unknown variant image_url", "did not match any variant of untagged enum chatcompletionrequestcontent", "content must be a string",
-	"image input is not enabled", "images are not supported", "not support vision", "missing data required for image input",
+	"image_url is only supported by certain models",            // OpenAI
+	"no endpoints found that support image",                    // OpenRouter
+	"image input is not supported",                             // llama.cpp
+	`unsupported content part type: "image_url"`,               // older versions of it
+	"is not a multimodal model",                                // vLLM
+	"not support image",                                        // Ollama, LM Studio and others
+	"unknown variant `image_url`", "unknown variant image_url", // DeepSeek
+	"did not match any variant of untagged enum chatcompletionrequestcontent", // older versions of it
+	// Groq, Mistral and others:
+	"content must be a string", "image input is not enabled", "images are not supported", "not support vision",
+	"missing data required for image input",
 }
 
 // AboutImage reports whether a refusal is about an image: one that the provider cannot read, or finds too large.

@@ -66,7 +66,7 @@ type Part struct {
 	ToolResult *ToolResult
 }
 
-// Reasoning is the model's own; Signature is the provider's proof of origin, which it requires with reasoning that is sent
+// Reasoning is a part of the model's reasoning. Signature is the provider's proof of origin, which it requires with reasoning that is sent
 // back. It begins with the kind of provider, so that another one leaves it out after a change of model.
 type Reasoning struct {
 	Text      string
@@ -193,7 +193,7 @@ func (e *Error) Hint() string {
 	}
 	switch e.Kind {
 	case ErrAuth:
-		return "check the key: `sublet config show` says where [provider." + e.Provider + "] has it from"
+		return "check the key: `sublet config show` shows where [provider." + e.Provider + "] gets it from"
 	case ErrNotFound:
 		return "check `model`, and `base_url` under [provider." + e.Provider + "]"
 	case ErrContextTooLong:

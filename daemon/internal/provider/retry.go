@@ -19,7 +19,8 @@ type Backoff struct {
 	Tries  int           // in all, the first one included
 	Budget time.Duration // for waits and attempts that receive nothing, up to the start of the last
 	First  time.Duration // wait before the second try; each further wait doubles
-	// Silence is how long an attempt may receive nothing before it ends itself, for reports. 0 = never.
+	// Silence is how long an attempt may receive nothing before it gives up; 0 = never. Do only mentions it in reports; the
+	// attempt keeps to it (Watchdog).
 	Silence time.Duration
 	// Sleep waits for d or until ctx ends, then returning context.Cause(ctx). Tests replace it.
 	Sleep func(ctx context.Context, d time.Duration) error

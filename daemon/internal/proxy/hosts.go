@@ -21,12 +21,12 @@ func CheckHost(entry string) error {
 	host, port := split(entry)
 	switch {
 	case !name().MatchString(host):
-		return errors.New("it is no host name in lower case, nor *.NAME, with or without :PORT")
+		return errors.New("it must be a host name in lower case or *.NAME, with or without :PORT")
 	case port == "":
 		return nil
 	}
 	if n, err := net.LookupPort("tcp", port); err != nil || n == 0 || port != fmt.Sprint(n) {
-		return fmt.Errorf("%s is no port", port)
+		return fmt.Errorf("%s is not a port", port)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func outside(address string) error {
 		return err
 	}
 	if ip := at.Addr().Unmap(); !ip.IsGlobalUnicast() { // true for private networks, whose hosts a list may name
-		return fmt.Errorf("%s is no address of another machine", ip)
+		return fmt.Errorf("%s is not the address of another machine", ip)
 	}
 	return nil
 }

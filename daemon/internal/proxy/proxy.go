@@ -55,7 +55,7 @@ func Serve(ctx context.Context, ln net.Listener, o Options) error {
 		launchers.Go(func() {
 			defer c.Close()
 			if err := serve(ctx, c, o); err != nil {
-				o.Log.Warn("a held command has no way to the allowed hosts", "err", err)
+				o.Log.Warn("a confined command cannot reach the allowed hosts", "err", err)
 			}
 		})
 	}
@@ -99,7 +99,7 @@ func serve(ctx context.Context, c net.Conn, o Options) error {
 func receive(c net.Conn) (net.Listener, error) {
 	unix, ok := c.(*net.UnixConn)
 	if !ok {
-		return nil, fmt.Errorf("a %T carries no sockets", c)
+		return nil, fmt.Errorf("a %T cannot carry descriptors", c)
 	}
 	if err := c.SetReadDeadline(time.Now().Add(dialBound)); err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	address := r.Host
 	if r.Method != http.MethodConnect {
 		if r.URL.Scheme != "http" || r.URL.Host == "" {
-			http.Error(w, "this is a proxy of sublet: it takes CONNECT, and http with a whole address", http.StatusBadRequest)
+			http.Error(w, "this is a proxy of sublet: it accepts CONNECT, and http with an absolute URL", http.StatusBadRequest)
 			return
 		}
 		if address = r.URL.Host; r.URL.Port() == "" {
@@ -173,7 +173,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// deny reports a denied host to the launcher, once for each host.
+// deny reports a denied address to the launcher, once for each, at most maxDenied.
 func (g *gate) deny(address string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // fetched are the folders of a home in which programs that fetch servers put them.
 var fetched = map[string][]string{"npx": {".npm/_cacache", ".npm/_npx"}, "uvx": {".cache/uv", ".local/share/uv"}}
 
-// elsewhere are programs that have others run a server, and need a socket for that which nothing held has.
+// elsewhere are programs that have another process run the server, through a socket that a confined process cannot reach.
 var elsewhere = []string{"docker", "podman"}
 
 // Hold returns the launcher that c starts a server with, and what it holds the server to; "" for one that runs free, by its

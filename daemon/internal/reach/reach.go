@@ -1,5 +1,5 @@
-// Package reach describes what the kernel holds commands, checkers, language and MCP servers to on this machine, by the settings: which
-// folders they may write in, which files they cannot read. Package confine does the holding.
+// Package reach decides, from the settings, how commands, checkers, language servers and MCP servers are confined on this
+// machine: which folders they may write in, which files they cannot read. Package confine describes it to the launcher.
 package reach
 
 import (
@@ -47,7 +47,7 @@ func tooWide(dir, home string) string {
 	return ""
 }
 
-// CheckSettings returns the first value of the settings that this package cannot use.
+// CheckSettings returns an error for the first value of the settings that cannot be used.
 func CheckSettings(c *config.Config) error {
 	lists := map[string][]string{"policy.project.write": c.Policy.ProjectWrite}
 	for _, host := range c.Policy.ProjectHosts {
@@ -68,7 +68,8 @@ func CheckSettings(c *config.Config) error {
 	return nil
 }
 
-// unwritable is tooWide for a folder that is no project, with what starts by itself in projects and homes.
+// unwritable returns why the settings may not open a folder for writing, "" if they may: it is too wide, or programs run or obey
+// something in it unasked (.git, confine.Protected, and what risk.Starts knows of a home).
 func unwritable(dir, home string) string {
 	if why := tooWide(dir, home); why != "" {
 		return why
@@ -84,8 +85,8 @@ func unwritable(dir, home string) string {
 	return ""
 }
 
-// Writable returns, of folders that the settings open to what is held to project, those that there are and in which nothing
-// starts by itself, with their links resolved.
+// Writable returns those of the folders in the settings that exist and in which nothing starts by itself, with links resolved.
+// Commands with the reach project may write in them.
 func Writable(paths []string) (list []string) {
 	for _, p := range paths {
 		dir, err := filepath.EvalSymlinks(inHome(p))
@@ -109,8 +110,8 @@ func inHome(path string) string {
 }
 
 // Confinement describes what a command in cwd is held to. Home and caches are those of the daemon's own environment: in the
-// shell's, an agent may have set HOME or GOCACHE. proxy is the socket of what lets commands held to project reach the hosts of the
-// settings.
+// shell's, an agent may have set HOME or GOCACHE. proxy is the socket of the proxy through which commands with the reach project
+// reach the allowed hosts.
 func Confinement(p config.Policy, proxy, reach, cwd string) confine.Spec {
 	root := project.Root(cwd)
 	s := confine.Spec{Reach: reach, Project: root, Hidden: Secrets(p).Hidden(root), Caches: append(confine.Caches(Home(), os.Getenv), Writable(p.ProjectWrite)...)}
@@ -123,8 +124,9 @@ func Confinement(p config.Policy, proxy, reach, cwd string) confine.Spec {
 	return s
 }
 
-// makeGoCache makes the folder in which Go keeps what it built, if Go is installed and was never used: what is not there cannot be
-// made writable for a command, and without it `go build` and `go test` fail. Other tools do without their caches.
+// makeGoCache makes the folder in which Go keeps what it built, if Go is installed but was never used, because a folder that does
+// not exist cannot be made writable for a command, and without it `go build` and `go test` fail. Other tools do without their
+// caches.
 func makeGoCache() {
 	dir := confine.GoCache(Home(), os.Getenv)
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {

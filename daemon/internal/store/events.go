@@ -20,7 +20,7 @@ func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 	if err != nil {
 		return fmt.Errorf("append event: %w", err)
 	}
-	if err := s.there(); err != nil {
+	if err := s.checkFile(); err != nil {
 		return s.fault(fmt.Errorf("append event %d of session %s: %w", e.Seq, e.SessionID, err))
 	}
 	// Finish the event even if ctx ends. A context without cancellation also saves a goroutine in the driver for each statement.
@@ -69,9 +69,9 @@ func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
 	return nil
 }
 
-// there returns errGone if the file at the database's path is not the opened one any more. SQLite would go on writing to a
+// checkFile returns errGone if the file at the database's path is not the opened one any more. SQLite would go on writing to a
 // removed file, whose content is lost when the daemon ends.
-func (s *Store) there() error {
+func (s *Store) checkFile() error {
 	if now, err := os.Stat(s.path); err != nil || !os.SameFile(s.opened, now) {
 		return errGone
 	}

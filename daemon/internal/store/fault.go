@@ -46,7 +46,7 @@ func remedy(path string, err error) string {
 	case errors.Is(err, errNewer):
 		return "start the newer sublet, or set SUBLET_STATE_DIR to another folder; nothing was changed"
 	case errors.Is(err, errGone):
-		return "`sublet daemon restart` begins a new one, or goes on with the one that is there now"
+		return "`sublet daemon restart` starts with a new one, or with the one that is there now"
 	case code == codes.SQLITE_NOTADB, code == codes.SQLITE_CORRUPT:
 		return "it was left as it is; `mv " + path + " " + path + ".broken` begins a new one, `sqlite3 " + path + ".broken .recover` shows what can be saved"
 	case code == codes.SQLITE_BUSY, code == codes.SQLITE_LOCKED:

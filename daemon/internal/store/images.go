@@ -138,8 +138,8 @@ func (k TurnImages) do(what string, seq int64, write func(context.Context) error
 	}
 }
 
-// CopyImages keeps the images of a session with another one, whose events numbers names by those of the first. Images of other
-// events are left out.
+// CopyImages copies the images of session from to session to. numbers maps the event numbers of from to those of to. Images of
+// other events are left out.
 func (s *Store) CopyImages(ctx context.Context, from, to wire.SessionID, numbers map[int64]int64) error {
 	images := map[int64][]*picture.Image{}
 	err := s.EachImage(ctx, from, func(seq int64, i *picture.Image) error {

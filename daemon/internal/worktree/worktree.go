@@ -158,7 +158,7 @@ func indexOf(root string) (stamp, error) {
 		return stamp{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return stamp{}, errors.New("the index is no file")
+		return stamp{}, errors.New("the index is not a regular file")
 	}
 	s := stampOf(info)
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -198,7 +198,7 @@ func runFor(ctx context.Context, bound time.Duration, input []byte, root string,
 		return nil, err
 	}
 	if strings.HasPrefix(program, strings.TrimSuffix(root, "/")+"/") {
-		return nil, fmt.Errorf("%s is the repository's own", program)
+		return nil, fmt.Errorf("%s lies in the repository", program)
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
@@ -237,7 +237,7 @@ func runFor(ctx context.Context, bound time.Duration, input []byte, root string,
 // parse reads the output of ls-files --debug: a path and a NUL, then five lines about the entry. It leaves out entries that
 // are in conflict or only intended to be added, which git cannot restore.
 func parse(text []byte) (map[string]stamp, error) {
-	const conflict, meant = 0x3000, 1 << 29
+	const conflict, intent = 0x3000, 1 << 29 // CE_STAGEMASK and CE_INTENT_TO_ADD of git's cache.h, which --debug prints
 	files := make(map[string]stamp, bytes.Count(text, []byte{0}))
 	for len(text) > 0 {
 		path, rest, ok := bytes.Cut(text, []byte{0})
@@ -247,7 +247,7 @@ func parse(text []byte) (map[string]stamp, error) {
 		var lines [5][]byte
 		for i := range lines {
 			if lines[i], rest, ok = bytes.Cut(rest, []byte{'\n'}); !ok {
-				return nil, fmt.Errorf("git ls-files: what it says of %q is cut off", path)
+				return nil, fmt.Errorf("git ls-files: the entry of %q is cut off", path)
 			}
 		}
 		text = rest
@@ -259,7 +259,7 @@ func parse(text []byte) (map[string]stamp, error) {
 		if _, err := fmt.Sscanf(string(lines[4]), "  size: %d\tflags: %x", &s.size, &flags); err != nil {
 			return nil, fmt.Errorf("git ls-files: %q: %w", path, err)
 		}
-		if flags&(conflict|meant) == 0 {
+		if flags&(conflict|intent) == 0 {
 			files[string(path)] = s
 		}
 	}

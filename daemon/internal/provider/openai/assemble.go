@@ -34,7 +34,7 @@ type call struct {
 	item  string // of the Responses API: the id of its item
 	name  string
 	args  bytes.Buffer
-	extra json.RawMessage
+	extra json.RawMessage // Google's extra_content: the signature of the thought, sent back with the call
 }
 
 func newAssembly(c provider.Config, emit func(provider.Delta)) *assembly {

@@ -172,7 +172,7 @@ func (m *Model) refused(resp *http.Response) *provider.Error {
 	return m.fault.Status(resp.StatusCode, code, message, resp.Header)
 }
 
-// quirks are the features that a server turned out not to accept, each learned from one refusal.
+// quirks are the features that a server has refused, each learned from one refusal.
 type quirks struct {
 	mu sync.Mutex
 	// guarded by mu:

@@ -160,6 +160,7 @@ func (e *wireError) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	e.Message, e.Code = plain(object.Message), plain(object.Code)
+	// A number, such as OpenRouter's, is an HTTP status; Fault.Status looks for words.
 	if e.Code == "" || e.Code[0] >= '0' && e.Code[0] <= '9' {
 		e.Code = object.Type
 	}
