@@ -57,9 +57,6 @@ func receive(ctx context.Context, wc *wire.Conn) (wire.Message, error) {
 	stop := context.AfterFunc(ctx, func() { wc.Close() })
 	m, err := wc.Receive()
 	if !stop() {
-		if m, ok := m.(*wire.Ready); ok && err == nil && ctx.Err() == nil {
-			return m, nil
-		}
 		return nil, context.Cause(ctx)
 	}
 	return m, err
