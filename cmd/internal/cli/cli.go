@@ -106,7 +106,7 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	add("work", a.ask(), a.review(), a.explain(), a.lease(), a.job(), a.session(), a.tool(), a.serve(), a.connect())
-	add("look", a.policy(), a.models(), a.trust(), a.audit(), a.daemon(), a.config(), a.doctor(), a.versionCommand())
+	add("look", a.policy(), a.models(), a.agents(), a.trust(), a.audit(), a.daemon(), a.config(), a.doctor(), a.versionCommand())
 	return root
 }
 

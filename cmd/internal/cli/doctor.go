@@ -100,7 +100,7 @@ func (a *app) runDoctor([]string) error {
 			return path, nil
 		}},
 	}...)
-	return a.examine(append(checks, checkServers(ctx, paths.Config)...))
+	return a.examine(append(append(checks, checkServers(ctx, paths.Config)...), checkHosted(ctx, paths.Config)...))
 }
 
 // checkReach has the launcher hold a command.

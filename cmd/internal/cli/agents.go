@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sublet/daemon"
+	"sublet/daemon/config"
+)
+
+// agentPatience is how long an agent may take to start.
+const agentPatience = 25 * time.Second
+
+func (a *app) agents() *cobra.Command {
+	var asJSON bool
+	c := command("agents", "List the agents of other programs that sublet hosts, and those that it could", cobra.NoArgs, func([]string) error {
+		paths, err := a.paths()
+		if err != nil {
+			return err
+		}
+		conf, err := config.Load(paths.Config)
+		if err != nil {
+			return err
+		}
+		ctx, stop := interruptible(context.Background())
+		defer stop()
+		list := checkAgents(ctx, conf)
+		if asJSON {
+			return a.printAgents(list)
+		}
+		return a.showAgents(list)
+	})
+	return withJSON(explained(c, "agents starts each agent that has a command in the settings, as /agent NAME would, opens a session, and ends it; no prompt is\n"+
+		"sent. Known programs that are installed follow, with the line of the settings that hosts them.", ""), &asJSON, "agent")
+}
+
+func checkAgents(ctx context.Context, conf config.Config) []daemon.AgentCheck {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "/"
+	}
+	return daemon.CheckAgents(ctx, conf, Version(), dir, agentPatience)
+}
+
+func (a *app) printAgents(list []daemon.AgentCheck) error {
+	out := json.NewEncoder(a.stdout)
+	for _, one := range list {
+		line := struct {
+			daemon.AgentCheck
+			Error string `json:"error"`
+		}{AgentCheck: one}
+		if one.Err != nil {
+			line.Error = one.Err.Error()
+		}
+		if err := out.Encode(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) showAgents(list []daemon.AgentCheck) error {
+	w := a.table("AGENT\tVERSION\tPROTOCOL\tCAN\tITS OWN SHELL\tTRIED WITH")
+	for _, one := range list {
+		if one.Configured && one.Err == nil {
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", one.Name, plain(one.Version), one.Protocol, agentCan(one), ownShell(one), cmp.Or(one.Tried, "-"))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, one := range list {
+		switch {
+		case one.Err != nil:
+			a.tell(one.Name, agentFault(one), agentHint(one.Err))
+		case !one.Configured:
+			a.printf("%s is installed; to host it, add to the settings:\n%s\n", one.Name, one.Setting())
+		}
+	}
+	return nil
+}
+
+// agentFault is why an agent cannot be used, without its name.
+func agentFault(one daemon.AgentCheck) string {
+	return strings.TrimPrefix(plain(one.Err.Error()), one.Name+": ")
+}
+
+// agentHint is what to do about an agent that cannot be used.
+func agentHint(err error) string {
+	if h, ok := err.(interface{ Hint() string }); ok {
+		return plain(h.Hint())
+	}
+	return ""
+}
+
+// agentCan lists what an agent is able to do.
+func agentCan(one daemon.AgentCheck) string {
+	can := []string{"prompts"}
+	if one.Resumes {
+		can = append(can, "resume")
+	}
+	if one.Images {
+		can = append(can, "images")
+	}
+	return strings.Join(can, ", ")
+}
+
+func ownShell(one daemon.AgentCheck) string {
+	if one.ShellOff {
+		return "off"
+	}
+	return "as it likes"
+}
+
+// checkHosted has each agent of the settings open a session, each for its own line.
+func checkHosted(ctx context.Context, settings string) (checks []check) {
+	conf, err := config.Load(settings)
+	if err != nil {
+		return nil // the check of the settings reports it
+	}
+	started := sync.OnceValue(func() []daemon.AgentCheck { return checkAgents(ctx, conf) })
+	i := 0 // those of the settings come first, by their names
+	for _, name := range slices.Sorted(maps.Keys(conf.Agents)) {
+		if len(conf.Agents[name].Command) == 0 {
+			continue
+		}
+		at := i
+		i++
+		checks = append(checks, check{name: "agent", warn: true, run: func() (string, error) {
+			one := started()[at]
+			if one.Err != nil {
+				return "", hinted{name + ": " + agentFault(one), agentHint(one.Err)}
+			}
+			return name + " opens a session (" + plain(one.Version) + "); its own shell: " + ownShell(one), nil
+		}})
+	}
+	return checks
+}

@@ -1,0 +1,79 @@
+package hosted
+
+import (
+	"context"
+	"fmt"
+
+	"sublet/daemon/config"
+	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/child"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
+)
+
+// About describes one agent.
+type About struct {
+	Name       string   `json:"name"`
+	Command    []string `json:"command"`
+	Configured bool     `json:"configured"` // false: it was found on PATH
+	Version    string   `json:"version"`    // with its title; "" = it was not started
+	Protocol   int      `json:"protocol"`   // 0 = it was not started
+	Resumes    bool     `json:"resumes"`
+	Images     bool     `json:"images"`
+	Mode       string   `json:"mode"`
+	Model      string   `json:"model"`
+	ShellOff   bool     `json:"shell_off"` // whether it is known how its own shell is switched off
+	Tried      string   `json:"tried"`     // the version that was tried; "" = none
+	Err        error    `json:"-"`
+}
+
+// Check starts an agent as a turn would, opens a session in dir, and ends it. It sends no prompt.
+func Check(ctx context.Context, o Options, name string, conf config.Agent, env []string, home, dir string) About {
+	k := knownOf(conf.Command)
+	about := About{Name: name, Command: conf.Command, Configured: true, ShellOff: k.name != "", Tried: k.tried}
+	a := New(o)
+	defer a.Close()
+	r := newRun(ctx, Turn{
+		Of:  agent.Turn{Role: agent.Role{Name: name, Hosted: &conf}, Env: tool.Env{Cwd: dir}, Emit: func(wire.EventMessage) {}},
+		Env: env, Home: home,
+	})
+	defer r.close()
+	h, err := a.host(r)
+	if err != nil {
+		about.Err = err
+		return about
+	}
+	if i := h.about.AgentInfo; i != nil {
+		about.Version = shown(firstOf(deref(i.Title), i.Name)+" "+i.Version, 100)
+	}
+	about.Protocol, about.Mode, about.Model = int(h.about.ProtocolVersion), shown(h.mode, 60), shown(h.model, 60)
+	about.Resumes, about.Images = h.about.AgentCapabilities.LoadSession, h.about.AgentCapabilities.PromptCapabilities.Image
+	return about
+}
+
+// Found returns the known agents whose programs are on the PATH of env and that no agent of the settings starts.
+func Found(agents map[string]config.Agent, env []string, home string) (list []About) {
+	for _, k := range table {
+		configured := false
+		for _, a := range agents {
+			configured = configured || knownOf(a.Command).name == k.name
+		}
+		command := append([]string{k.program}, k.start...)
+		if _, err := child.Find(k.program, env, "/", home); err == nil && !configured {
+			list = append(list, About{Name: k.name, Command: command, ShellOff: true, Tried: k.tried})
+		}
+	}
+	return list
+}
+
+// Setting returns the lines of the settings that host the agent.
+func (a About) Setting() string {
+	text := ""
+	for i, word := range a.Command {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%q", word)
+	}
+	return "    [agents." + a.Name + "]\n    command = [" + text + "]"
+}
