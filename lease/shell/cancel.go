@@ -10,15 +10,16 @@ import (
 // The steps of a cancel, from its beginning. A borrowed command has ended, or its shell was replaced, within 5 s.
 const (
 	pressEvery  = 20 * time.Millisecond
-	againAfter  = 500 * time.Millisecond // SIGINT to the shell itself: sooner, it could hit the prompt hook
-	beginWithin = time.Second            // a SIGINT before the command begins would tear the line that the shell reads
+	againAfter  = 500 * time.Millisecond // between two SIGINT to the shell itself: a sooner one could hit the prompt hook
+	beginWithin = time.Second            // how long nothing is sent before the command begins: SIGINT would tear its line
 	termAfter   = 2 * time.Second
 	killAfter   = 4 * time.Second
 	endAfter    = 4500 * time.Millisecond
 )
 
-// canceller ends the command that runs. Each new foreground process group gets the signal that is due, for the shell may go
-// on with a list; the shell itself gets SIGINT, so that it drops the rest of the line.
+// canceller ends the borrowed command r. Each new foreground process group gets the signal that is due, because the shell may
+// go on with the next command of a list; the shell itself gets SIGINT, so that it drops the rest of the line. It is used by one
+// goroutine (follow). A nil canceller never ticks.
 type canceller struct {
 	s     *Shell
 	r     *run
@@ -28,6 +29,7 @@ type canceller struct {
 	timer *time.Ticker
 }
 
+// newCanceller begins to cancel r: press must then be called at each tick, and stop once r has ended.
 func newCanceller(s *Shell, r *run) *canceller {
 	c := &canceller{s: s, r: r, since: time.Now(), sent: make(map[int]syscall.Signal), timer: time.NewTicker(pressEvery)}
 	c.press()
@@ -56,7 +58,7 @@ func (c *canceller) press() {
 	switch {
 	case !began:
 		wait = beginWithin
-	case c.r.c.Job != "": // its start takes milliseconds; a SIGINT into that would leave a job whose process nobody knows
+	case c.r.c.Job != "": // the start of a job takes milliseconds; SIGINT during it would leave a job whose process nobody knows
 		wait = killAfter
 	}
 	if over || age < wait {
@@ -94,6 +96,6 @@ func (c *canceller) press() {
 		return
 	}
 	if due != syscall.SIGINT {
-		procs.SignalGroup(fg, syscall.SIGCONT) // a stopped program does not hear
+		procs.SignalGroup(fg, syscall.SIGCONT) // a stopped program would not handle the signal
 	}
 }

@@ -29,9 +29,10 @@ func (c *Changes) Add(by string, before, after State) {
 	c.list = append(c.list, change{by, before, after})
 }
 
-// PutBack undoes the newest change, or all from the newest back, as far as sh still is as each left it. by names what was
-// undone. changed says in one line what that did, "" for nothing. left says what still differs: the names that could not be put
-// back or, when no change is left, what differs from the state before the first. After an error the rest can be tried again.
+// PutBack undoes the newest change or, with all, every change from the newest back, except for what has another value than the
+// change left. by lists the commands whose changes were undone. changed describes in one line what that did, "" for nothing.
+// left is what still differs: the names that could not be put back or, when no change is left, the difference from the state
+// before the first. After an error the rest can be tried again.
 func (c *Changes) PutBack(ctx context.Context, sh interface {
 	State(ctx context.Context) (State, error)
 	Undo(ctx context.Context, before, after State) (left []string, err error)
@@ -67,7 +68,7 @@ func (c *Changes) PutBack(ctx context.Context, sh interface {
 	return by, Difference(was, now), left, nil
 }
 
-// differing returns both states without what is the same in them.
+// differing returns both states without the entries that are the same in both.
 func differing(a, b State) (State, State) {
 	for _, m := range [][2]*map[string]string{
 		{&a.Vars, &b.Vars}, {&a.Aliases, &b.Aliases}, {&a.Functions, &b.Functions}, {&a.Hashed, &b.Hashed}, {&a.Local, &b.Local},

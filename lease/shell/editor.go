@@ -14,9 +14,9 @@ const (
 	askBound  = 100 * time.Millisecond // for the widget's answer to a key of the user's: an idle machine takes 1 to 9 ms
 	holdBound = 2 * time.Second        // for its answer to a borrower: a machine with much else to do is slow
 	readBound = 500 * time.Millisecond // for the editor to read what was typed
-	aheadMost = 64 << 10               // bytes of keys that are kept while the editor is held; then who types waits
-	keyGap    = 100 * time.Millisecond // between two keys of a paste, or of who types ahead
-	doneBound = 5 * time.Second        // for what the script does at once
+	aheadMost = 64 << 10               // bytes of keys that are kept while the editor is held; then Keys waits
+	keyGap    = 100 * time.Millisecond // between two keys of a paste, or of a user who types ahead
+	doneBound = 5 * time.Second        // for the script to carry out a directive
 )
 
 var (
@@ -104,7 +104,7 @@ func (s *Shell) Busy() string {
 	return why
 }
 
-// busyLocked returns why the editor is not free, and how long to wait where only time has to pass.
+// busyLocked returns why the editor is not free, "" if it is, and how long to wait if only time has to pass.
 func (s *Shell) busyLocked(patience time.Duration) (why string, wait time.Duration) {
 	e := &s.editor
 	switch {
@@ -121,7 +121,7 @@ func (s *Shell) busyLocked(patience time.Duration) (why string, wait time.Durati
 	case e.typed.other:
 		return "the user is in the middle of a line", 0
 	}
-	if !e.typed.keys { // since the prompt; but what was typed before may lie in the terminal, and go on
+	if !e.typed.keys { // since the prompt; but input from before it may still be unread, and more of it may come
 		patience = min(patience, keyGap)
 	}
 	if left := patience - time.Since(e.typed.last); left > 0 {
@@ -130,6 +130,7 @@ func (s *Shell) busyLocked(patience time.Duration) (why string, wait time.Durati
 	return "", 0
 }
 
+// programLocked returns the name of the user's program in the foreground.
 func (s *Shell) programLocked() string {
 	if fg := s.proc.term.Foreground(); fg > 1 && fg != s.proc.pid {
 		if name := procs.Name(fg); name != "" {
@@ -210,7 +211,7 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 	s.inputLock.Lock()
 	defer s.inputLock.Unlock()
 	s.mu.Lock()
-	s.readRecordsLocked(markHeld) // whose mark is late, or lost
+	s.readRecordsLocked(markHeld) // the mark may be late, or lost
 	if e.held {
 		s.directLocked("none")
 	}

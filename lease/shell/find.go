@@ -17,7 +17,7 @@ import (
 	"sublet/lease/shell/dialect/zsh"
 )
 
-// dialects are the shells that can be lent; the first is the one for who has another.
+// dialects are the shells that can be lent; the first is used if the user's is not among them.
 var dialects = []dialect.Dialect{bash.Bash{}, zsh.Zsh{}, fish.Fish{}}
 
 // A NoShellError reports that no shell that can be lent was found. Old is one that is too old, with its version.

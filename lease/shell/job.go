@@ -17,8 +17,8 @@ import (
 	"sublet/lease/shell/dialect"
 )
 
-// What the folder of a background job holds: what it prints, and behind its end its exit status in decimal. A job that was
-// killed leaves no status. The names are used in the shells' scripts, too.
+// The files in the folder of a background job: its output, after its end its exit status in decimal, and its process id. A job
+// that was killed leaves no status. The integration scripts use the names, too.
 const (
 	JobOutput = "output"
 	JobStatus = "status"
@@ -56,8 +56,8 @@ func (s *Shell) background(c Command) (text string, err error) {
 	return text, nil
 }
 
-// jobStarted returns the process that the shell started for the job in folder, 0 if it started none, and counts its group among
-// the shell's jobs. It adds the process's start time to the file, since a pid can be reused.
+// jobStarted returns the process that the shell started for the job in folder, 0 if it started none, and adds its group to
+// s.jobs. It adds the process's start time to the file, since a pid can be reused.
 func (s *Shell) jobStarted(folder string) int {
 	pid, _ := ReadJobPID(folder)
 	if pid == 0 {
@@ -90,20 +90,22 @@ func ReadJobPID(folder string) (pid int, start int64) {
 	return pid, start
 }
 
-// ForgetJob removes what only the start of a job needed: the command's own text may hold a secret. The job must have ended. If
-// it was confined and was killed, the launcher's placeholders are removed from the project too, which takes at most 5 s.
+// ForgetJob removes the files that only the start of a job needed, since the command's text may hold a secret. The job must have
+// ended. If it was confined and was killed, the launcher's placeholders are removed from the project too, which takes at most
+// 5 s.
 func ForgetJob(folder string) error {
 	err := releaseJob(folder)
 	return errors.Join(err, os.RemoveAll(filepath.Join(folder, heldText)), os.RemoveAll(filepath.Join(folder, heldReach)))
 }
 
+// releaseJob removes the placeholders of a job whose launcher was killed.
 func releaseJob(folder string) error {
 	status, err := os.ReadFile(filepath.Join(folder, JobStatus))
 	if err == nil && strings.TrimSpace(string(status)) != strconv.Itoa(128+int(syscall.SIGKILL)) {
 		return nil
 	}
 	if _, err := os.Stat(filepath.Join(folder, heldReach)); err != nil {
-		return nil // it was not held
+		return nil // it was not confined
 	}
 	launcher, err := confine.Find()
 	if err != nil {

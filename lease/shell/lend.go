@@ -9,8 +9,8 @@ import (
 )
 
 // HoldIfEmpty takes the editor and the screen for a key that has a meaning on an empty line only. It does not wait for
-// Options.Patience. It returns false, within 150 ms, where the line is not empty or the editor not free; then the key is the
-// shell's. Where it returns true, Output has received what erases the prompt, and the cursor is in column 0.
+// Options.Patience. It returns false, within 150 ms, if the line is not empty or the editor is not free; then the key is the
+// shell's. If it returns true, Output has received what erases the prompt, and the cursor is in column 0.
 func (s *Shell) HoldIfEmpty(ctx context.Context) (bool, error) {
 	select {
 	case s.holdLock <- struct{}{}:

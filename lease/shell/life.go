@@ -4,19 +4,19 @@ import (
 	"time"
 )
 
-// life is what became of a Shell and of its processes, one after another.
+// life is what became of a Shell and of its processes, one after another. Shell.mu guards all but exited.
 type life struct {
 	exited  chan struct{} // closed with gone
 	closed  bool          // Close was called
 	gone    bool          // the user's own exit ended it, or no further process could be started
 	status  int           // exit status, once gone
-	spawned time.Time     // the current process
+	spawned time.Time     // when the current process was started
 	deaths  int           // processes in a row that ended within 2 s
 }
 
 func (l *life) over() bool { return l.closed || l.gone }
 
-// lastOutput is how long what an ended shell printed is still read for: a child may keep the terminal open.
+// lastOutput is how long the terminal of an ended shell is still read: a child may keep it open, so that no EOF comes.
 const lastOutput = 50 * time.Millisecond
 
 // ended decides what the end of a process means. If the user left the shell, or three processes in a row ended within 2 s, the
@@ -55,6 +55,7 @@ func (s *Shell) ended(p *process) {
 	s.event(Restarted{Why: why})
 }
 
+// leaveLocked ends the Shell for good.
 func (s *Shell) leaveLocked(status int) {
 	s.life.gone, s.life.status = true, status
 	close(s.life.exited)

@@ -53,7 +53,7 @@ func (s *Shell) readTerminal(p *process) {
 	}
 }
 
-// keptMost bounds what is kept for Release, in bytes: a prompt is much shorter.
+// keptMost bounds output.kept, in bytes: a prompt is much shorter. Beyond it all of it is shown at once.
 const keptMost = 256 << 10
 
 // deliver handles output between marks: it goes where output.route says.
@@ -146,8 +146,8 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 	s.mu.Unlock()
 }
 
-// withoutHook holds lines back that name a hook of the integration script, as a DEBUG trap and set -x print them: they are
-// dropped where the hook's mark follows, and delivered where anything else does. It returns what can be delivered now.
+// withoutHook holds back lines that name a hook of the integration script, as a DEBUG trap and set -x print them: they are
+// dropped if the hook's mark follows (promptLocked), and delivered if anything else does. It returns what can be delivered now.
 func (s *Shell) withoutHook(b []byte) []byte {
 	if len(s.out.hook) > 0 {
 		b = append(s.out.hook, b...)
@@ -183,7 +183,7 @@ func (p *painted) add(b []byte) {
 	}
 }
 
-// typed notes that a key was typed: what was painted until then is the prompt.
+// typed records that a key was typed: what was painted until then is the prompt.
 func (p *painted) typed() {
 	if p.prompt == 0 {
 		p.prompt = len(p.b)
@@ -192,8 +192,8 @@ func (p *painted) typed() {
 
 var pasteModeOn = []byte("\x1b[?2004h")
 
-// rows returns how many rows below the prompt's first one the cursor is, as far as that is certain: the editor begins its
-// prompt by switching paste mode on, and what stands before that is output of prompt hooks.
+// rows returns how many rows below the prompt's first one the cursor is, as far as that is certain. The editor begins its prompt
+// by switching paste mode on; what precedes that is output of prompt hooks.
 func (p *painted) rows(cols int) int {
 	i := bytes.LastIndex(p.b, pasteModeOn)
 	if len(p.b) >= paintedMost {
@@ -202,7 +202,7 @@ func (p *painted) rows(cols int) int {
 	return term.CursorRow(p.b[max(i, 0):], cols)
 }
 
-// line returns the line that was typed behind the prompt, "" where it cannot be told from the prompt.
+// line returns the line that was typed after the prompt, "" if it cannot be told from the prompt.
 func (p *painted) line() string {
 	if p.prompt == 0 || len(p.b) >= paintedMost {
 		return ""

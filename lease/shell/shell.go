@@ -45,8 +45,8 @@ type Shell struct {
 	command *userRun // the user's command that runs; nil = none
 	run     *run     // the borrowed command that runs
 	out     output
-	ahead   []byte // keys that wait for the editor
-	dir     string
+	ahead   []byte // keys that are kept while the editor is held
+	dir     string // see Dir
 	state   State
 	stale   bool  // a command ran since state was read
 	jobs    []int // process groups of background jobs
@@ -152,12 +152,12 @@ func Start(_ context.Context, o Options) (*Shell, error) {
 	return s, nil
 }
 
-// spawnLocked starts a process, which becomes the current one.
+// spawnLocked starts a process, which becomes the current one. restore is run before its first prompt.
 func (s *Shell) spawnLocked(restore string) error {
 	s.nonce = newNonce()
 	s.editor = editor{screen: s.editor.screen, lease: s.editor.lease}
 	s.out, s.records, s.command = output{}, records{}, nil
-	drain(s.files.up) // what the last process wrote
+	drain(s.files.up) // records and directives of the previous process
 	drain(s.files.down)
 	env := []string{EnvInside + "=" + strconv.Itoa(os.Getpid())}
 	for _, kv := range s.o.Env {
@@ -270,7 +270,7 @@ func (s *Shell) Stale() bool {
 	return s.stale
 }
 
-// Exited returns a channel that is closed when the user left the shell or it could not be started again.
+// Exited returns a channel that is closed when the user has left the shell, or it could not be started again.
 func (s *Shell) Exited() <-chan struct{} { return s.life.exited }
 
 // ExitStatus returns the shell's exit status, once Exited is closed.
@@ -299,8 +299,9 @@ func (s *Shell) Resize(z Size) error {
 const closeGrace = time.Second
 
 // Close hangs the shell up as a closing terminal does, waits up to a second for its traps and its history, kills it, and
-// removes its folder. In a private shell everything left in its session is killed too, but for background jobs. A borrowed command that runs ends
-// with status cancelled or shell_exited. It is idempotent, and returns after the last goroutine has ended.
+// removes its folder. In a private shell everything left in its session is killed too, except for background jobs. A borrowed
+// command that runs ends with status cancelled or shell_exited. It is idempotent, and returns after the last goroutine has
+// ended.
 func (s *Shell) Close() error {
 	s.mu.Lock()
 	if s.life.closed {
@@ -321,7 +322,7 @@ func (s *Shell) Close() error {
 		if !within(p.exited, closeGrace) {
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
 			if !within(p.exited, closeGrace) {
-				s.log.Error("the shell does not end of SIGKILL: the system holds it", "pid", p.pid)
+				s.log.Error("the shell did not end after SIGKILL", "pid", p.pid)
 			}
 		}
 		if s.o.Private {

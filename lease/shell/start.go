@@ -31,11 +31,11 @@ func start(path string, l dialect.Launch, dir string, size Size, o Options) (*pr
 	return &process{pid: cmd.Process.Pid, term: t, exited: make(chan struct{})}, cmd, nil
 }
 
-// passedOn are the signals that a shell would pass on to what it runs, where it begins with them ignored.
+// passedOn are the signals that stay ignored in a shell, and in all that it runs, if they are ignored when it starts.
 var passedOn = []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGTSTP}
 
-// catchIgnored has this process catch what it ignores, which ends with exec: a client started by `&` in a script or by nohup
-// ignores SIGINT, and its shell would be deaf to every ^C.
+// catchIgnored has this process catch the signals that it ignores: exec resets caught signals, but not ignored ones. A client
+// started by `&` in a script or by nohup ignores SIGINT, and its shell would ignore every ^C.
 func catchIgnored() {
 	for _, sig := range passedOn {
 		if signal.Ignored(sig) {

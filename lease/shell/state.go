@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// State returns what commands have left behind. It asks the shell only if something ran since it did last, and then holds
-// the editor for it, unless it is held. The maps belong to the shell: do not change them.
+// State returns the state that commands have left behind. It asks the shell only if a command ran since it last did, and then
+// holds the editor unless that is held already. The maps belong to the Shell: do not change them.
 func (s *Shell) State(ctx context.Context) (State, error) {
 	s.mu.Lock()
 	stale, lent, state := s.stale, s.editor.lease, s.state
@@ -61,7 +61,7 @@ func (s *Shell) look(ctx context.Context) (State, error) {
 	return st, nil
 }
 
-// Undo puts back what differs between before and after, as far as nobody changed it since. left names what the shell cannot
+// Undo undoes what differs between before and after, except for what has another value now. left names what the shell cannot
 // put back.
 func (s *Shell) Undo(ctx context.Context, before, after State) (left []string, err error) {
 	now, err := s.State(ctx)

@@ -10,26 +10,27 @@ import (
 	"sublet/lease/shell/procs"
 )
 
-// A program that prints nothing for lookAfter is looked at, and again less and less often, at least every lookMost. A look
-// costs 0.2 to 0.5 ms.
+// A program that has printed nothing for lookAfter is examined, and again less and less often, at least every lookMost. That
+// costs 0.2 to 0.5 ms each time.
 const (
 	lookAfter = 200 * time.Millisecond
 	lookMost  = 400 * time.Millisecond
 )
 
-// quiet is when a command printed last.
+// quiet is when a command printed last. It is safe for concurrent use.
 type quiet struct{ at atomic.Int64 }
 
 func (q *quiet) printed() { q.at.Store(time.Now().UnixNano()) }
 
-// watcher notices that a borrowed command's program wants the keyboard. It has a timer only while a command runs.
+// watcher notices that a borrowed command's program wants the keyboard. It is used by one goroutine (follow), which calls look
+// at each tick.
 type watcher struct {
 	s    *Shell
 	r    *run
-	why  string
+	why  string // as reported last: see Command.Keyboard
 	who  string
-	wait time.Duration
-	due  time.Time // when the timer was to end
+	wait time.Duration // until the next look
+	due  time.Time     // when the timer was to end
 	t    *time.Timer
 }
 
@@ -40,6 +41,7 @@ func newWatcher(s *Shell, r *run) *watcher {
 func (w *watcher) tick() <-chan time.Time { return w.t.C }
 func (w *watcher) stop()                  { w.t.Stop() }
 
+// look examines the program, reports a change, and sets the timer again.
 func (w *watcher) look() {
 	if time.Since(w.due) > lookAfter { // this process was stopped, or starved: what was printed meanwhile is still to be read
 		w.r.quiet.printed()
@@ -56,6 +58,7 @@ func (w *watcher) look() {
 	w.t.Reset(w.wait)
 }
 
+// report calls Command.Keyboard if why or who is another than before.
 func (w *watcher) report(why, who string) {
 	if why == w.why && who == w.who || w.r.c.Keyboard == nil {
 		return
@@ -67,7 +70,8 @@ func (w *watcher) report(why, who string) {
 // over ends the watch: the keyboard is given back.
 func (w *watcher) over() { w.report("", "") }
 
-// wants returns why the foreground program wants the keyboard, "" where it does not, and who asks for a secret.
+// wants returns why the foreground program wants the keyboard, "" if it does not, and who asks for a secret. A program
+// that prints (not silent) keeps the last answer, unless it uses the alternate screen or has switched echo off.
 func (w *watcher) wants(silent bool) (why, who string) {
 	w.s.mu.Lock()
 	p, began := w.s.proc, w.r.began
@@ -103,11 +107,11 @@ func (w *watcher) wants(silent bool) (why, who string) {
 	return "", ""
 }
 
-// clock counts the time of a command, without that in which the user has the keyboard.
+// clock limits the time of a command, without that in which the user has the keyboard. It is used by one goroutine (follow).
 type clock struct {
 	limit time.Duration
 	spent time.Duration
-	since time.Time // zero while it stands
+	since time.Time // when it was started or went on; zero while paused
 	t     *time.Timer
 }
 
@@ -122,6 +126,7 @@ func (c *clock) tick() <-chan time.Time {
 	return c.t.C
 }
 
+// pause stops the clock if on, else lets it go on.
 func (c *clock) pause(on bool) {
 	switch {
 	case c.t == nil:
