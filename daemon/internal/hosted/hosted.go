@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -209,14 +210,15 @@ func (a *Agents) Call(ctx context.Context, r *wire.ToolRequest) (*wire.CommandRe
 
 // Started reports whether a hosted agent is among the ancestors of a process, and its name.
 func (a *Agents) Started(pid int) (name string, ok bool) {
-	list, _ := procstat.Ancestors(pid) // as far as they can be read
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if len(a.hosts) == 0 {
+		return "", false
+	}
+	list, _ := procstat.Ancestors(pid) // as far as they can be read
 	for k, h := range a.hosts {
-		for _, p := range list {
-			if p == h.proc.PID() {
-				return k.agent, true
-			}
+		if slices.Contains(list, h.proc.PID()) {
+			return k.agent, true
 		}
 	}
 	return "", false

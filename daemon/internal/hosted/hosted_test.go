@@ -203,6 +203,26 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
+// What an agent starts is known as its own, and nothing else is.
+func TestStarted(t *testing.T) {
+	w := newWorld(t, Options{})
+	if name, ok := w.Started(os.Getpid()); ok {
+		t.Errorf("without agents: got %q", name)
+	}
+	if o := w.play(t.Context(), "tells", "x"); o.Err != nil {
+		t.Fatal(o.Err)
+	}
+	w.Agents.mu.Lock()
+	pid := w.hosts[key{"s", "tells"}].proc.PID()
+	w.Agents.mu.Unlock()
+	if name, ok := w.Started(pid); name != "tells" || !ok {
+		t.Errorf("got %q, %v", name, ok)
+	}
+	if name, ok := w.Started(os.Getpid()); ok {
+		t.Errorf("its parent: got %q", name)
+	}
+}
+
 // The first prompt is held until our server has listed its tools, or for as long as that may take.
 func TestFirstPromptWaitsForTheServer(t *testing.T) {
 	w := newWorld(t, Options{Server: []string{"/nowhere/sublet"}, Connect: 100 * time.Millisecond})
