@@ -58,7 +58,7 @@ func (c *canceller) press() {
 	switch {
 	case !began:
 		wait = beginWithin
-	case c.r.c.Job != "": // the start of a job takes milliseconds; SIGINT during it would leave a job whose process nobody knows
+	case c.r.command.Job != "": // the start of a job takes milliseconds; SIGINT then would leave a job that nobody knows
 		wait = killAfter
 	}
 	if over || age < wait {

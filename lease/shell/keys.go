@@ -14,7 +14,7 @@ type typing struct {
 	other  bool      // one of them was not plain
 	filled bool      // the last one put a character into the line
 	last   time.Time // of the last one
-	paste  []byte    // inside of a bracketed paste its last bytes, with which its end may begin; else nil
+	paste  []byte    // in a bracketed paste, its last bytes, which may begin pasteEnd; nil outside of one
 }
 
 var (

@@ -28,7 +28,7 @@ var (
 // run is a borrowed command. Shell.mu guards its fields, except out and quiet, which are safe for concurrent use, and those
 // that are set before it begins.
 type run struct {
-	c         Command
+	command   Command
 	out       *term.Collector
 	from      procs.Moment
 	began     bool
@@ -45,8 +45,8 @@ type run struct {
 
 // start is called by the terminal's reader at markStart.
 func (r *run) start() {
-	if r.c.Started != nil {
-		r.c.Started()
+	if r.command.Started != nil {
+		r.command.Started()
 	}
 }
 
@@ -55,8 +55,8 @@ func (r *run) output(p []byte) {
 	p = r.out.Clean(p)
 	r.out.Add(p)
 	r.quiet.printed()
-	if r.c.Output != nil {
-		r.c.Output(p)
+	if r.command.Output != nil {
+		r.command.Output(p)
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		return Result{}, err
 	}
 	r := &run{
-		c: c, out: term.NewCollector(s.cols(), s.o.Head, s.o.Tail, s.o.Spool, s.files.path("text")), from: procs.Now(),
+		command: c, out: term.NewCollector(s.cols(), s.o.Head, s.o.Tail, s.o.Spool, s.files.path("text")), from: procs.Now(),
 	}
 	dir := c.Dir
 	if dir == s.Dir() {
@@ -127,7 +127,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		s.clearUp(ctx, c, res)
 	}
 	if lost != "" && res.Status != "refused" {
-		res.Notes = append(res.Notes, "it ran in a child of the shell, held to the reach "+c.Confine.Reach+": what `"+lost+"` changed is gone")
+		res.Notes = append(res.Notes, "it ran in a child of the shell, held to the reach "+c.Confine.Reach+": what `"+lost+"` changed is lost")
 	}
 	if x.Ends {
 		res.Notes = append(res.Notes, "it ran in a subshell, because it could have ended the shell; changes that it made to the shell's state are lost")
@@ -197,24 +197,25 @@ func (s *Shell) runEmpty(ctx context.Context) error {
 	return err
 }
 
-// follow waits for the end of the command that was begun.
+// follow waits for the end of the command that was begun, or of the shell. It cancels the command if it is not begun within
+// beginBound, when its time is over, and when ctx ends.
 func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 	var (
-		cancelled error
-		c         *canceller
-		look      = newWatcher(s, r)
+		cancelled error // why, or nil
+		cancel    *canceller
+		watch     = newWatcher(s, r)
 		begin     = time.NewTimer(beginBound)
 		limit     clock
 	)
 	defer begin.Stop()
-	defer look.stop()
+	defer watch.stop()
 	done := ctx.Done()
 	for {
 		s.mu.Lock()
 		changed, began, ended, died := s.changed, r.began, r.ended, r.restarted != "" || s.life.gone || s.life.closed && within(s.proc.exited, 0)
 		s.mu.Unlock()
-		if began && limit.limit == 0 && r.c.Timeout > 0 {
-			limit.begin(r.c.Timeout)
+		if began && limit.limit == 0 && r.command.Timeout > 0 {
+			limit.begin(r.command.Timeout)
 		}
 		if ended || died {
 			break
@@ -226,27 +227,27 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 			began = r.began
 			s.mu.Unlock()
 			if !began && cancelled == nil {
-				cancelled, c = errNoBegin, newCanceller(s, r)
+				cancelled, cancel = errNoBegin, newCanceller(s, r)
 			}
-		case <-look.tick():
-			look.look()
-			limit.pause(look.why != "")
+		case <-watch.tick():
+			watch.look()
+			limit.pause(watch.why != "")
 		case <-limit.tick():
-			if cancelled == nil && (r.c.Overdue == nil || !r.c.Overdue()) {
-				cancelled, c = errTimeout, newCanceller(s, r)
+			if cancelled == nil && (r.command.Overdue == nil || !r.command.Overdue()) {
+				cancelled, cancel = errTimeout, newCanceller(s, r)
 			}
 		case <-done:
 			done = nil
 			if cancelled == nil {
-				cancelled, c = context.Cause(ctx), newCanceller(s, r)
+				cancelled, cancel = context.Cause(ctx), newCanceller(s, r)
 			}
-		case <-c.tick():
-			c.press()
+		case <-cancel.tick():
+			cancel.press()
 		}
 	}
-	c.stop()
+	cancel.stop()
 	limit.stop()
-	look.over()
+	watch.over()
 	return s.finish(r, cancelled)
 }
 
@@ -286,8 +287,8 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 	case cancelled != nil:
 		res.Status = "cancelled"
 	}
-	if r.c.Job != "" {
-		if res.JobPID = s.jobStarted(r.c.Job); res.JobPID != 0 {
+	if r.command.Job != "" {
+		if res.JobPID = s.jobStarted(r.command.Job); res.JobPID != 0 {
 			res.ExitCode = nil // what ended is the start
 		}
 	}

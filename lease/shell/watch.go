@@ -60,11 +60,11 @@ func (w *watcher) look() {
 
 // report calls Command.Keyboard if why or who is another than before.
 func (w *watcher) report(why, who string) {
-	if why == w.why && who == w.who || w.r.c.Keyboard == nil {
+	if why == w.why && who == w.who || w.r.command.Keyboard == nil {
 		return
 	}
 	w.why, w.who = why, who
-	w.r.c.Keyboard(why, who)
+	w.r.command.Keyboard(why, who)
 }
 
 // over ends the watch: the keyboard is given back.
@@ -76,7 +76,7 @@ func (w *watcher) wants(silent bool) (why, who string) {
 	w.s.mu.Lock()
 	p, began := w.s.proc, w.r.began
 	w.s.mu.Unlock()
-	if !began || w.r.c.Keyboard == nil {
+	if !began || w.r.command.Keyboard == nil {
 		return "", ""
 	}
 	if w.r.out.UsesAlternate() {
