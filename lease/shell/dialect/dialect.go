@@ -43,8 +43,8 @@ type Dialect interface {
 	Quote(text string) string
 	// Background returns the text that runs a job in the background of the shell, or why this shell cannot.
 	Background(j Job) (text, refused string)
-	// Child returns how another shell of this kind, at path, is started to run the script that is open as descriptor 3 and
-	// end: without start-up files, with aliases.
+	// Child returns the arguments of another shell of this kind, at path, which runs the script that is open as descriptor 3 and
+	// ends: without start-up files, with aliases.
 	Child(path string) []string
 	// ReadState parses what the widget wrote into the folder's file "state". Dir is filled in by the caller.
 	ReadState(text []byte) (State, error)

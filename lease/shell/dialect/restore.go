@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Statements are the words with which a shell puts its state back. In each of them {name} and {value} stand for quoted words,
+// Statements are the texts with which a shell puts its state back. In each of them {name} and {value} stand for quoted words,
 // {bare} and {text} for the same without quotes. A shell that has no statement for a kind has nothing of that kind in its State.
 type Statements struct {
 	Quote     func(text string) string
@@ -18,12 +18,12 @@ type Statements struct {
 	Export    string               // makes an exported variable {bare} with {value}
 	Unset     string               // removes the variable {bare}
 	Alias     map[string][2]string // set the alias {name} to {value}, and unset it; by the kind's prefix in State.Aliases
-	Function  [2]string
-	Hashed    [2]string
-	Builtin   [2]string       // switch {name} on, and off
-	Option    [2]string       // switch {bare} on, and off
-	Fixed     *regexp.Regexp  // matches the statement of a variable that cannot be set again; nil = there is none
-	Special   map[string]bool // variables that are never unset: the shell would not treat them specially afterwards
+	Function  [2]string            // define the function {name} by {text}, and remove it
+	Hashed    [2]string            // run the file {value} as {name}, and do so no more
+	Builtin   [2]string            // switch {name} on, and off
+	Option    [2]string            // switch {bare} on, and off
+	Fixed     *regexp.Regexp       // matches the statement of a variable that cannot be set again; nil = there is none
+	Special   map[string]bool      // variables that are never unset: the shell would not treat them specially afterwards
 }
 
 func (s Statements) fill(statement, name, value string) string {
@@ -43,7 +43,7 @@ func (s Statements) Restore(before, after, now State) (text string, left []strin
 			left = append(left, name)
 			return
 		}
-		if statement == "" || !s.Special[name] && before.Local[name]+after.Local[name] != "" { // attributes go with the variable only
+		if statement == "" || !s.Special[name] && before.Local[name]+after.Local[name] != "" { // only unset removes attributes, as of declare -i
 			b.WriteString(s.fill(s.Unset, name, ""))
 		}
 		if statement != "" {
@@ -73,7 +73,7 @@ func (s Statements) Restore(before, after, now State) (text string, left []strin
 	return b.String(), left
 }
 
-// reverse writes the first statement for what is put back, and the second for what goes away.
+// reverse writes the first statement for each name that had a value before, and the second for each that had none.
 func (s Statements) reverse(b *strings.Builder, before, after, now map[string]string, statements [2]string) {
 	reverse(before, after, now, func(name, value string) {
 		statement := statements[0]
@@ -103,7 +103,7 @@ func set(list []string) map[string]string {
 	return m
 }
 
-// Fields reads what an integration script writes of a shell's state: fields that end with NUL. Err is set where one is missing.
+// Fields reads the state that an integration script wrote: fields that end with NUL. Err is set if one is missing.
 type Fields struct {
 	list []string
 	Err  error
@@ -122,10 +122,10 @@ func (f *Fields) Next() (field string) {
 	return field
 }
 
-// More reports whether there is one; what follows the last NUL is none.
+// More reports whether there is a next field. What follows the last NUL is not one.
 func (f *Fields) More() bool { return len(f.list) > 1 }
 
-// List returns as many fields as the next one counts.
+// List reads a list: a count, and so many fields.
 func (f *Fields) List() (list []string) {
 	var n int
 	if _, err := fmt.Sscan(f.Next(), &n); err != nil || n < 0 || n >= len(f.list) {

@@ -2,7 +2,7 @@
 
 package procs
 
-// WaitsForKeys can only go by what is on the screen here.
+// WaitsForKeys knows here only what is on the screen.
 func WaitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() bool) bool {
 	return raw && !own || asks()
 }

@@ -51,7 +51,7 @@ func (h *headTail) Write(p []byte) {
 	}
 }
 
-// cut tells whether something was left out.
+// cut reports whether something was left out.
 func (h *headTail) cut() bool { return h.total > int64(h.headMax+h.tailMax) }
 
 // result returns the text, with a line in place of what was left out, and how many bytes those are. Head and tail are

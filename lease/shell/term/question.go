@@ -14,8 +14,8 @@ var (
 	press = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\b(press|hit)\b.*\b(enter|return|key|ctrl-c)\b`) })
 )
 
-// asks tells whether the line that the cursor stands behind asks for something, or the one above it for a key. It is a hint,
-// for where nothing better is to be had.
+// asks reports whether the line that the cursor stands behind asks for something, or the one above it for a key. It is a hint,
+// used if nothing better is known.
 func (s *screen) asks() bool {
 	if s.alt {
 		return false

@@ -72,8 +72,8 @@ func (t *Terminal) Foreground() (pgid int) {
 	return pgid
 }
 
-// InputEmpty reports whether who reads the terminal has read all that was typed. Linux passes that on by a worker of its own,
-// and poll waits for it (n_tty_poll).
+// InputEmpty reports whether everything that was typed has been read. Linux passes input on in a worker thread, for which poll
+// waits (n_tty_poll).
 func (t *Terminal) InputEmpty() bool {
 	fd, err := unix.Open(t.Name, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

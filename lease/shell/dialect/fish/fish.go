@@ -144,8 +144,8 @@ func (f Fish) Restore(before, after, now dialect.State) (text string, left []str
 	}.Restore(before, after, now)
 }
 
-// Examine implements dialect.Dialect. A text is read as bash: where that parses it means the same. A command that is not known
-// may be a function that fish has not read yet.
+// Examine implements dialect.Dialect. A text is read as bash: if bash can parse it, it means the same in fish. A command that is
+// not in programs may be a function that fish has not read yet.
 func (Fish) Examine(text string, known func(name string) bool) dialect.Examination {
 	e := dialect.Examine(syntax.LangBash, true, text, func(name string) bool { return !programs[name] || known != nil && known(name) })
 	if e.Ends {
