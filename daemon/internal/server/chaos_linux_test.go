@@ -48,7 +48,7 @@ func TestChaos(t *testing.T) {
 	)
 	var clients sync.WaitGroup
 	for n := range 4 {
-		c := &chaos{rig: r, rand: rand.New(rand.NewPCG(seed, uint64(n)))}
+		c := &chaos{rig: r, left: map[wire.TurnID]bool{}, rand: rand.New(rand.NewPCG(seed, uint64(n)))}
 		c.options = []func(*wire.EnvSnapshot){r.there}
 		if n >= 2 { // its agent works in a private shell
 			c.options = append(c.options, withoutShell)
@@ -83,8 +83,9 @@ type chaos struct {
 	rig     *rig
 	rand    *rand.Rand
 	options []func(*wire.EnvSnapshot)
-	after   int64            // number of the last event that an earlier connection received
-	asked   []wire.RequestID // on this connection
+	after   int64                // number of the last event that an earlier connection received
+	asked   []wire.RequestID     // on this connection
+	left    map[wire.TurnID]bool // turns that ran when an earlier connection ended
 }
 
 func (c *chaos) step() {
@@ -96,6 +97,10 @@ func (c *chaos) step() {
 		c.asked = append(c.asked, c.ask("a word", steer))
 	case 5:
 		c.cancel(1)
+		for id := range c.left {
+			c.send(&wire.CancelRequest{TurnID: &id})
+			delete(c.left, id)
+		}
 	case 6:
 		c.fork()
 	case 7:
@@ -179,6 +184,12 @@ func (c *chaos) reconnect() {
 	c.close()
 	checkNumbers(c.t, c.peer, c.after)
 	for _, m := range c.all() {
+		switch m := m.(type) {
+		case *wire.TurnStarted:
+			c.left[m.TurnID] = true
+		case *wire.AgentComplete:
+			delete(c.left, m.TurnID)
+		}
 		if e, ok := m.(wire.EventMessage); ok && e.Meta().SessionID == c.session && !live(e) {
 			c.after = max(c.after, e.Meta().Seq)
 		}
