@@ -14,11 +14,22 @@ import (
 // ErrNotStored is in an error of Copy that is the one of its store.
 var ErrNotStored = errors.New("the copy was not stored")
 
+// atOnce is how many events a copy stores in one transaction: others write in between.
+const atOnce = 500
+
 // Copy stores the events that next returns until io.EOF in a new session: store numbers each from 1. It gives turns ids of their
 // own, and adapts the numbers by which events name others. It returns the numbers of the copies by those of the originals.
-func Copy(next func() (wire.EventMessage, error), store func(wire.EventMessage) error) (numbers map[int64]int64, err error) {
+func Copy(next func() (wire.EventMessage, error), store func(...wire.EventMessage) error) (numbers map[int64]int64, err error) {
 	turns := map[wire.TurnID]wire.TurnID{} // a turn's id is unique in the store
 	numbers = map[int64]int64{}
+	var list []wire.EventMessage // to be stored next
+	flush := func() error {
+		if err := store(list...); err != nil {
+			return fmt.Errorf("%w: %w", ErrNotStored, err)
+		}
+		list = list[:0]
+		return nil
+	}
 	var had []int64                  // had[0] is the original number of event 1
 	first := func(seq int64) int64 { // the copy of seq or, if that one is left out, of the next one
 		i, _ := slices.BinarySearch(had, seq)
@@ -27,7 +38,7 @@ func Copy(next func() (wire.EventMessage, error), store func(wire.EventMessage) 
 	for {
 		event, err := next()
 		if errors.Is(err, io.EOF) {
-			return numbers, nil
+			return numbers, flush()
 		}
 		if err != nil {
 			return nil, err
@@ -49,11 +60,25 @@ func Copy(next func() (wire.EventMessage, error), store func(wire.EventMessage) 
 				m.FirstSeq, m.LastSeq = first(m.FirstSeq), first(m.LastSeq+1)-1
 			}
 		}
-		before := e.Seq
-		if err := store(event); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrNotStored, err)
+		had = append(had, e.Seq)
+		numbers[e.Seq] = int64(len(had))
+		if list = append(list, event); len(list) == atOnce {
+			if err := flush(); err != nil {
+				return nil, err
+			}
 		}
-		numbers[before], had = event.Meta().Seq, append(had, before)
+	}
+}
+
+// Each returns these events one after another, then io.EOF.
+func Each(events []wire.EventMessage) (next func() (wire.EventMessage, error)) {
+	return func() (wire.EventMessage, error) {
+		if len(events) == 0 {
+			return nil, io.EOF
+		}
+		m := events[0]
+		events = events[1:]
+		return m, nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -222,17 +223,19 @@ func (s *session) asking() *turn {
 	return nil
 }
 
-// emit gives an event its number, masks it, stores it, and sends it to everyone attached, in this order and under one
-// lock, so that all clients see the same numbers and none sees what is not on disk. The error is the store's; the
-// event was not sent then.
-func (s *session) emit(m wire.EventMessage) error {
-	store.Mask(m)
+// emit gives events their numbers, masks them, stores them in one transaction, and sends them to everyone attached, in this
+// order and under one lock, so that all clients see the same numbers and none sees what is not on disk. The error is the
+// store's; nothing was sent then.
+func (s *session) emit(list ...wire.EventMessage) error {
+	for _, m := range list {
+		store.Mask(m)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.emitLocked(m)
+	return s.emitLocked(list...)
 }
 
-func (s *session) emitLocked(m wire.EventMessage) error {
+func (s *session) emitLocked(list ...wire.EventMessage) error {
 	if s.deleted.Load() {
 		return ErrNoSession
 	}
@@ -245,24 +248,24 @@ func (s *session) emitLocked(m wire.EventMessage) error {
 		}
 		s.stored = true
 	}
-	e := m.Meta()
-	e.SessionID, e.Seq, e.AtMS = s.id, s.info.LastSeq+1, time.Now().UnixMilli()
-	if c, ok := m.(*wire.AgentStreamChunk); ok {
-		c.SeqFirst = e.Seq
-	}
-	if err := s.hub.opts.Store.Append(ctx, m); err != nil {
-		return err
-	}
-	s.info.LastSeq = e.Seq
-	s.info.UpdatedAtMS = e.AtMS
-	if t, ok := m.(*wire.TurnStarted); ok {
-		s.info.Turns++
-		s.info.Agent = t.Agent
-		if s.info.Title == "" {
-			s.info.Title = store.Title(t.Prompt)
+	now := time.Now().UnixMilli()
+	for i, m := range list {
+		e := m.Meta()
+		e.SessionID, e.Seq, e.AtMS = s.id, s.info.LastSeq+1+int64(i), now
+		if c, ok := m.(*wire.AgentStreamChunk); ok {
+			c.SeqFirst = e.Seq
 		}
 	}
-	s.sendLocked(m)
+	if err := s.hub.opts.Store.Append(ctx, list...); err != nil {
+		return err
+	}
+	s.info.LastSeq, s.info.UpdatedAtMS = s.info.LastSeq+int64(len(list)), now
+	for _, m := range list {
+		if t, ok := m.(*wire.TurnStarted); ok {
+			s.info.Turns, s.info.Agent, s.info.Title = s.info.Turns+1, t.Agent, cmp.Or(s.info.Title, store.Title(t.Prompt))
+		}
+		s.sendLocked(m)
+	}
 	return nil
 }
 

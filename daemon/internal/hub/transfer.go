@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"errors"
-	"io"
 
 	"sublet/daemon/internal/archive"
 	"sublet/daemon/internal/picture"
@@ -125,14 +124,7 @@ func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest
 	s.mu.Lock()
 	s.info.Name = info.Name
 	s.mu.Unlock()
-	numbers, err := archive.Copy(func() (wire.EventMessage, error) {
-		if len(events) == 0 {
-			return nil, io.EOF
-		}
-		m := events[0]
-		events = events[1:]
-		return m, nil
-	}, s.emit)
+	numbers, err := archive.Copy(archive.Each(events), s.emit)
 	if err == nil {
 		err = c.hub.opts.Store.CopyImages(ctx, from.id, s.id, numbers)
 	}

@@ -12,61 +12,74 @@ import (
 	"sublet/wire"
 )
 
-// Append stores one event with complete Meta: the session must exist and Seq be its next number. The event is in the database
-// when Append returns. A number that is taken is an error and changes nothing.
-func (s *Store) Append(ctx context.Context, m wire.EventMessage) error {
+// Append stores events of one session, all or none, each with complete Meta: the session must exist and the first Seq be its
+// next number. They are in the database when Append returns. A number that is taken is an error and changes nothing.
+func (s *Store) Append(ctx context.Context, list ...wire.EventMessage) error {
+	if len(list) == 0 {
+		return nil
+	}
+	err := s.checkFile()
+	if err == nil {
+		// Finish the events even if ctx ends. A context without cancellation also saves a goroutine in the driver for each statement.
+		ctx = context.WithoutCancel(ctx)
+		err = s.tx(ctx, func(tx *sql.Tx) error {
+			for _, m := range list {
+				if err := s.appendOne(ctx, tx, m); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		first := list[0].Meta()
+		return s.fault(fmt.Errorf("append event %d of session %s: %w", first.Seq, first.SessionID, err))
+	}
+	return nil
+}
+
+func (s *Store) appendOne(ctx context.Context, tx *sql.Tx, m wire.EventMessage) error {
 	e := m.Meta()
 	payload, err := wire.Marshal(forStore(m))
 	if err != nil {
-		return fmt.Errorf("append event: %w", err)
+		return err
 	}
-	if err := s.checkFile(); err != nil {
-		return s.fault(fmt.Errorf("append event %d of session %s: %w", e.Seq, e.SessionID, err))
+	if _, err := tx.StmtContext(ctx, s.insertEvent).ExecContext(ctx,
+		e.SessionID, e.Seq, e.TurnID, m.Kind(), e.AtMS, payload); err != nil {
+		return err
 	}
-	// Finish the event even if ctx ends. A context without cancellation also saves a goroutine in the driver for each statement.
-	ctx = context.WithoutCancel(ctx)
-	err = s.tx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.StmtContext(ctx, s.insertEvent).ExecContext(ctx,
-			e.SessionID, e.Seq, e.TurnID, m.Kind(), e.AtMS, payload); err != nil {
+	turns, title, agent := 0, "", ""
+	switch m := m.(type) {
+	case *wire.TurnStarted:
+		turns, title, agent = 1, Title(m.Prompt), m.Agent
+		if _, err := tx.ExecContext(ctx, "INSERT INTO open_turns (turn_id, session_id, request_id, agent, first_seq) VALUES (?, ?, ?, ?, ?)",
+			e.TurnID, e.SessionID, e.RequestID, m.Agent, e.Seq); err != nil {
 			return err
 		}
-		turns, title, agent := 0, "", ""
-		switch m := m.(type) {
-		case *wire.TurnStarted:
-			turns, title, agent = 1, Title(m.Prompt), m.Agent
-			if _, err := tx.ExecContext(ctx, "INSERT INTO open_turns (turn_id, session_id, request_id, agent, first_seq) VALUES (?, ?, ?, ?, ?)",
-				e.TurnID, e.SessionID, e.RequestID, m.Agent, e.Seq); err != nil {
-				return err
-			}
-		case *wire.AgentComplete:
-			if err := indexAnswer(ctx, tx, e); err != nil {
-				return err
-			}
-			if _, err := tx.ExecContext(ctx, "DELETE FROM open_turns WHERE turn_id = ?", e.TurnID); err != nil {
-				return err
-			}
-		case *wire.CompactionStarted: // a session has one at a time, in a turn or outside
-			if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO open_turns (turn_id, session_id, request_id, agent, first_seq) VALUES (?, ?, '', '', ?)",
-				compactionOf(e.SessionID), e.SessionID, e.Seq); err != nil {
-				return err
-			}
-		case *wire.CompactionComplete:
-			if _, err := tx.ExecContext(ctx, "DELETE FROM open_turns WHERE turn_id = ?", compactionOf(e.SessionID)); err != nil {
-				return err
-			}
+	case *wire.AgentComplete:
+		if err := indexAnswer(ctx, tx, e); err != nil {
+			return err
 		}
-		if text := searchable(m); text != "" {
-			if err := index(ctx, tx, e, text); err != nil {
-				return err
-			}
+		if _, err := tx.ExecContext(ctx, "DELETE FROM open_turns WHERE turn_id = ?", e.TurnID); err != nil {
+			return err
 		}
-		return exactlyOne(tx.StmtContext(ctx, s.touchSession).ExecContext(ctx,
-			e.Seq, e.AtMS, turns, title, e.SessionID, agent))
-	})
-	if err != nil {
-		return s.fault(fmt.Errorf("append event %d of session %s: %w", e.Seq, e.SessionID, err))
+	case *wire.CompactionStarted: // a session has one at a time, in a turn or outside
+		if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO open_turns (turn_id, session_id, request_id, agent, first_seq) VALUES (?, ?, '', '', ?)",
+			compactionOf(e.SessionID), e.SessionID, e.Seq); err != nil {
+			return err
+		}
+	case *wire.CompactionComplete:
+		if _, err := tx.ExecContext(ctx, "DELETE FROM open_turns WHERE turn_id = ?", compactionOf(e.SessionID)); err != nil {
+			return err
+		}
 	}
-	return nil
+	if text := searchable(m); text != "" {
+		if err := index(ctx, tx, e, text); err != nil {
+			return err
+		}
+	}
+	return exactlyOne(tx.StmtContext(ctx, s.touchSession).ExecContext(ctx,
+		e.Seq, e.AtMS, turns, title, e.SessionID, agent))
 }
 
 // checkFile returns errGone if the file at the database's path is not the opened one any more. SQLite would go on writing to a
