@@ -18,6 +18,10 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if os.Getenv(hostedMode) != "" {
+		playPuppet()
+		return
+	}
 	dir, err := os.MkdirTemp("", "sublet-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

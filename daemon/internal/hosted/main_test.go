@@ -59,7 +59,10 @@ func play(mode string) {
 		time.Sleep(time.Hour)
 	}
 	p := &player{mode: mode, stop: make(chan struct{})}
-	p.conn = sdk.NewAgentSideConnection(p, os.Stdout, os.Stdin)
+	in, w := io.Pipe() // nothing is read before conn is set
+	p.conn = sdk.NewAgentSideConnection(p, os.Stdout, in)
+	_, err := io.Copy(w, os.Stdin)
+	w.CloseWithError(err)
 	<-p.conn.Done()
 }
 
