@@ -160,7 +160,7 @@ func (c *chaos) settle() {
 func (c *chaos) fork() {
 	r := &wire.SessionRequest{RequestID: requestID(), Op: "fork", SessionID: &c.session}
 	c.send(r)
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(4 * patience); ; time.Sleep(time.Millisecond) {
 		if has(c.peer, func(m *wire.Error) bool { return m.RequestID == r.RequestID }) {
 			return // nothing was asked yet, or a turn runs
 		}
@@ -181,6 +181,10 @@ func (c *chaos) fork() {
 
 // reconnect closes the connection, in whatever runs, and takes the session up where it was.
 func (c *chaos) reconnect() {
+	if c.rand.IntN(4) > 0 { // else what it asked for stays in the session's line
+		c.cancel(len(c.asked))
+		c.reached()
+	}
 	c.close()
 	checkNumbers(c.t, c.peer, c.after)
 	for _, m := range c.all() {
@@ -200,8 +204,12 @@ func (c *chaos) reconnect() {
 
 // finish ends all that runs, in turns of earlier connections and of jobs too, and looks at what is stored.
 func (c *chaos) finish() {
-	for end := time.Now().Add(4 * patience); ; time.Sleep(time.Millisecond) {
-		waits := c.sessions(&wire.SessionRequest{Op: "get", SessionID: &c.session}).Session.Running // also of an earlier connection
+	end, last := time.Time{}, int64(-1)
+	for ; ; time.Sleep(time.Millisecond) {
+		info := c.sessions(&wire.SessionRequest{Op: "get", SessionID: &c.session}).Session
+		if info.LastSeq > last { // many may wait
+			end, last = time.Now().Add(4*patience), info.LastSeq
+		}
 		jobs := 0
 		for _, j := range c.jobs(&wire.JobRequest{Op: "list"}).Jobs {
 			if j.SessionID == c.session && j.State == "running" {
@@ -214,7 +222,7 @@ func (c *chaos) finish() {
 		for _, id := range running {
 			c.send(&wire.CancelRequest{TurnID: &id})
 		}
-		if jobs == 0 && len(c.open()) == 0 && len(running) == 0 && !waits {
+		if jobs == 0 && len(c.open()) == 0 && len(running) == 0 && !info.Running {
 			break
 		}
 		if time.Now().After(end) {
