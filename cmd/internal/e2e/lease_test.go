@@ -119,7 +119,8 @@ func TestUserComesBetweenGrantAndCommand(t *testing.T) {
 	term := w.openShell()
 	w.connected(1)
 	term.atPrompt()
-	term.send("read -r go_on", enter)
+	term.send("echo reading; read -r go_on", enter)
+	term.see(`^reading$`) // the script must not come before the user's keys
 	script := w.command("lease", "run", "--", "echo borrowed in $PWD")
 	out := make(chan string, 1)
 	go func() {
