@@ -142,7 +142,8 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 		}
 	}
 	r, continued, err := p.runOn(ctx, before, c, cmd)
-	if why, ok := errors.AsType[*unansweredError](context.Cause(ctx)); ok {
+	why, ok := errors.AsType[*unansweredError](context.Cause(ctx))
+	if ok && r.Status == wire.StatusCancelled { // else it had ended, and the shell read its next line
 		r.Notes = append(r.Notes, why.Error())
 	}
 	if stream != nil {
