@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider/scripted"
 	"sublet/wire"
 )
@@ -46,6 +47,7 @@ func TestChaos(t *testing.T) {
 		scripted.Script{Match: "^delegate", Steps: []scripted.Step{call("task", map[string]any{"agent": "engineer", "prompt": "quick part"}), {Text: "reported"}}},
 		scripted.Script{Match: ".", Steps: []scripted.Step{{Text: "a few words more", ChunkBytes: 3}}},
 	)
+	r.set(func(c *config.Config) { c.Limits.RequestsPerSecond = 10_000 })
 	var clients sync.WaitGroup
 	for n := range 4 {
 		c := &chaos{rig: r, left: map[wire.TurnID]bool{}, rand: rand.New(rand.NewPCG(seed, uint64(n)))}
