@@ -61,13 +61,19 @@ func Add(ctx context.Context, repo, name string) (c Copy, err error) {
 }
 
 // Diff returns what was changed in the tree since it was made, as a patch in git's format. The error is ErrUnchanged if that is
-// nothing.
+// nothing. A repository inside of the tree is an error: git would run what that one's settings name, and a patch cannot hold it.
 func (c Copy) Diff(ctx context.Context) ([]byte, error) {
-	in := []string{"--git-dir=" + c.Git, "--work-tree=" + c.Path}
-	if _, err := runFor(ctx, copyBound, nil, c.Path, append(in, "add", "--all", "--intent-to-add")...); err != nil {
+	added, err := c.added(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("look at the working tree: %w", err)
 	}
-	diff, err := runFor(ctx, copyBound, nil, c.Path, append(in, "diff", "--binary", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", c.Base)...)
+	if len(added) > 0 {
+		// Only these paths: for each submodule that its paths match, `add` runs git with the settings of the submodule.
+		if _, err := c.git(ctx, added, "--literal-pathspecs", "add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"); err != nil {
+			return nil, fmt.Errorf("look at the working tree: %w", err)
+		}
+	}
+	diff, err := c.git(ctx, nil, "diff", "--binary", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", c.Base)
 	if err != nil {
 		return nil, fmt.Errorf("look at the working tree: %w", err)
 	}
@@ -75,6 +81,36 @@ func (c Copy) Diff(ctx context.Context) ([]byte, error) {
 		return nil, ErrUnchanged
 	}
 	return diff, nil
+}
+
+// added returns the paths that are not in the index yet, each with a NUL behind it.
+func (c Copy) added(ctx context.Context) ([]byte, error) {
+	index, err := c.git(ctx, nil, "ls-files", "-z", "--stage")
+	if err != nil {
+		return nil, err
+	}
+	for entry := range bytes.SplitSeq(index, []byte{0}) {
+		const submodule = "160000 "
+		_, name, _ := strings.Cut(string(entry), "\t")
+		if !strings.HasPrefix(string(entry), submodule) {
+			continue
+		}
+		if in, err := os.ReadDir(filepath.Join(c.Path, name)); err == nil && len(in) > 0 {
+			return nil, fmt.Errorf("there are files in the submodule %q, which is not looked into", name)
+		}
+	}
+	added, err := c.git(ctx, nil, "ls-files", "-z", "--others", "--exclude-standard")
+	for name := range bytes.SplitSeq(added, []byte{0}) {
+		if bytes.HasSuffix(name, []byte("/")) {
+			return nil, fmt.Errorf("%q is a git repository of its own, which is not looked into", name)
+		}
+	}
+	return added, err
+}
+
+// git runs git for the tree, whatever repository a file .git in it names.
+func (c Copy) git(ctx context.Context, input []byte, args ...string) ([]byte, error) {
+	return runFor(ctx, copyBound, input, c.Path, append([]string{"--git-dir=" + c.Git, "--work-tree=" + c.Path}, args...)...)
 }
 
 // Merge applies the changes to the user's working tree: all, or none and an error. It commits nothing.

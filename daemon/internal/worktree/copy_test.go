@@ -63,6 +63,39 @@ func TestCopy(t *testing.T) {
 	}
 }
 
+// Git runs nothing that a repository inside of a copy names, be it in the place of a submodule or a new one.
+func TestRepositoryInCopy(t *testing.T) {
+	for _, place := range []string{"lib", "new"} {
+		t.Run(place, func(t *testing.T) {
+			ctx, repo, lib := t.Context(), repository(t), repository(t)
+			head := strings.TrimSpace(asked(t, lib, "rev-parse", "HEAD"))
+			git(t, repo, "update-index", "--add", "--cacheinfo", "160000,"+head+",lib")
+			git(t, repo, "commit", "-qm", "submodule")
+			c, err := Add(ctx, repo, "engineer-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			inner, ran := filepath.Join(c.Path, place), filepath.Join(t.TempDir(), "ran")
+			if err := os.CopyFS(inner, os.DirFS(lib)); err != nil {
+				t.Fatal(err)
+			}
+			if place == "new" {
+				git(t, repo, "-C", c.Path, "add", "new") // as a submodule
+			}
+			git(t, inner, "config", "filter.x.clean", "touch "+ran)
+			write(t, filepath.Join(inner, ".gitattributes"), "* filter=x\n")
+			for range 2 {
+				if _, err := c.Diff(ctx); err == nil || !strings.Contains(err.Error(), `"`+place) {
+					t.Errorf("got %v", err)
+				}
+			}
+			if _, err := os.Stat(ran); err == nil {
+				t.Error("a filter ran")
+			}
+		})
+	}
+}
+
 func TestNoCopy(t *testing.T) {
 	ctx, repo := t.Context(), repository(t)
 	if _, err := Add(ctx, t.TempDir(), "x"); err == nil {
