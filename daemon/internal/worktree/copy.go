@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,9 @@ import (
 
 // copyBound bounds what git does with a Copy.
 const copyBound = 2 * time.Minute
+
+// copies is the folder of a repository's copies.
+const copies = ".sublet/worktrees"
 
 // Copy is a working tree of a repository beside the user's, at the commit of that one and on no branch.
 type Copy struct {
@@ -37,18 +41,10 @@ func Add(ctx context.Context, repo, name string) (c Copy, err error) {
 	if _, err := run(ctx, repo, "config", "--get-regexp", `^filter\.`); err == nil {
 		return c, fmt.Errorf("the repository %s has filters (git config filter.…), which a working tree would run", repo)
 	}
-	folder := filepath.Join(repo, ".sublet", "worktrees")
-	if real, err := filepath.EvalSymlinks(repo); err != nil {
-		return c, err
-	} else if err := os.MkdirAll(folder, 0o700); err != nil {
-		return c, err
-	} else if at, err := filepath.EvalSymlinks(folder); err != nil || at != filepath.Join(real, ".sublet", "worktrees") {
-		return c, fmt.Errorf("%s leads out of the repository", folder)
-	}
-	if err := os.WriteFile(filepath.Join(folder, ".gitignore"), []byte("*\n"), 0o600); err != nil {
+	if err := prepare(repo); err != nil {
 		return c, err
 	}
-	c = Copy{Path: filepath.Join(folder, name), Repo: repo, Base: strings.TrimSpace(string(base))}
+	c = Copy{Path: filepath.Join(repo, copies, name), Repo: repo, Base: strings.TrimSpace(string(base))}
 	if _, err := runFor(ctx, copyBound, nil, repo, "worktree", "add", "--quiet", "--detach", c.Path, c.Base); err != nil {
 		return c, fmt.Errorf("make a working tree: %w", err)
 	}
@@ -58,6 +54,35 @@ func Add(ctx context.Context, repo, name string) (c Copy, err error) {
 	}
 	c.Git = strings.TrimSpace(string(own))
 	return c, nil
+}
+
+// prepare makes the folder of a repository's copies, and has git ignore it. It follows no link, and changes nothing that exists.
+func prepare(repo string) error {
+	root, err := os.OpenRoot(repo)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, dir := range []string{filepath.Dir(copies), copies} {
+		if err := root.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if info, err := root.Lstat(dir); err != nil || !info.IsDir() {
+			return errors.Join(err, fmt.Errorf("%s is not a folder", filepath.Join(repo, dir)))
+		}
+	}
+	ignore := filepath.Join(copies, ".gitignore")
+	file, err := root.OpenFile(ignore, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		if info, err := root.Lstat(ignore); err != nil || !info.Mode().IsRegular() {
+			return errors.Join(err, fmt.Errorf("%s is not a regular file", filepath.Join(repo, ignore)))
+		}
+		return nil
+	} else if err != nil {
+		return err
+	}
+	_, err = file.WriteString("*\n")
+	return errors.Join(err, file.Close())
 }
 
 // Diff returns what was changed in the tree since it was made, as a patch in git's format. The error is ErrUnchanged if that is

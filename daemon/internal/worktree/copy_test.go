@@ -107,11 +107,32 @@ func TestNoCopy(t *testing.T) {
 		t.Errorf("with filters: %v", err)
 	}
 	git(t, repo, "config", "--remove-section", "filter.x")
-	if err := os.Symlink(t.TempDir(), filepath.Join(repo, ".sublet")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Add(ctx, repo, "x"); err == nil || !strings.Contains(err.Error(), "leads out") {
-		t.Errorf("through a link: %v", err)
+}
+
+// Add follows no link of the repository, and changes nothing beyond one.
+func TestNoCopyThroughLinks(t *testing.T) {
+	for _, link := range []string{".sublet", ".sublet/worktrees", ".sublet/worktrees/.gitignore"} {
+		ctx, repo, elsewhere := t.Context(), repository(t), t.TempDir()
+		target := elsewhere
+		if filepath.Base(link) == ".gitignore" {
+			target = filepath.Join(elsewhere, "keys")
+			write(t, target, "mine\n")
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(repo, link)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, filepath.Join(repo, link)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Add(ctx, repo, "x"); err == nil || !strings.Contains(err.Error(), link+" is not a ") {
+			t.Errorf("%s: got %v", link, err)
+		}
+		if in, err := os.ReadDir(elsewhere); err != nil || target == elsewhere && len(in) > 0 {
+			t.Errorf("%s: there is %v, %v", link, in, err)
+		}
+		if text, err := os.ReadFile(target); target != elsewhere && (err != nil || string(text) != "mine\n") {
+			t.Errorf("%s: overwritten with %q, %v", link, text, err)
+		}
 	}
 }
 
