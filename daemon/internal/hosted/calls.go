@@ -118,7 +118,8 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 	u := p.ToolCall
 	c := r.update(change{u.ToolCallId, u.Title, u.Kind, nil, u.RawInput, u.RawOutput, u.Locations, u.Content, u.Meta})
 	r.mu.Lock()
-	allowed := c.own
+	own := c.own
+	allowed := own
 	name, arguments := c.describe()
 	q := r.question(c, name, arguments)
 	show := !allowed && !c.shown
@@ -139,7 +140,7 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 			r.refuse(c, name, d)
 		}
 	}
-	if allowed {
+	if allowed && !own {
 		r.grant(q.Action.Writes)
 	}
 	for _, kind := range kinds(allowed) {

@@ -10,14 +10,18 @@ import (
 	"testing"
 	"time"
 
+	"sublet/daemon/internal/agent"
 	"sublet/wire"
 )
 
 // What an agent sends becomes the events of an agent of our own; a call of our MCP server is left out, which has events of its own.
 func TestUpdatesBecomeEvents(t *testing.T) {
 	w := newWorld(t, Options{})
+	program := w.as(turnOf("tells", "", w.dir, w.emit), "opencode").Of.Role.Hosted.Command[0]
 	for _, prompt := range []string{"one", "two"} {
-		o := w.play(t.Context(), "tells", prompt)
+		turn := turnOf("tells", prompt, w.dir, w.emit)
+		turn.Of.Role.Hosted.Command[0] = program
+		o := w.Run(t.Context(), turn)
 		if o.Err != nil || o.Status != wire.StatusSuccess || o.Summary != "the end: "+prompt || strings.Join(o.ToolsExecuted, " ") != "todo edit" {
 			t.Errorf("%s: got %+v", prompt, o)
 		}
@@ -26,18 +30,43 @@ func TestUpdatesBecomeEvents(t *testing.T) {
 		"notice player 1.2, mode default \n", "reasoning hm", `tool_call todo{"todos":[{"text":"one","status":"done"}]} `,
 		"text first answer \n", `tool_call edit{"path":"/f"} `, `-old\n+new\n" ["/f"]`, "tool_result edit success\n", "text the end: two \n",
 	)
-	if got := w.text(); strings.Count(got, "notice") != 1 || strings.Contains(got, "mcp__") {
+	if got := w.text(); strings.Count(got, "notice") != 1 || strings.Contains(got, "sublet_") {
 		t.Errorf("got\n%s", got)
 	}
 }
 
-// The policy decides what the agent asks for, once each time; only a call of our own server is allowed at once.
+// The policy decides what the agent asks for, once each time.
 func TestPermissions(t *testing.T) {
 	w := newWorld(t, Options{})
 	o := w.play(t.Context(), "asks", "/p")
-	w.wants("1:no", "2:yes", "3:yes", "4:no")
-	if len(o.Refused) != 2 {
+	w.wants("1:no", "2:yes")
+	if len(o.Refused) != 1 {
 		t.Errorf("refused %v", o.Refused)
+	}
+}
+
+// A call of our own server is allowed at once, by what the agent's program sets and not its model; of an agent that is not known
+// everything is asked about.
+func TestOwnCalls(t *testing.T) {
+	for program, want := range map[string]string{
+		"my-agent": "", "claude-agent-acp": "claude", "codex-acp": "input", "gemini": "mcp_sublet_shell__id", "opencode": "title", "qwen": "qwen",
+	} {
+		t.Run(program, func(t *testing.T) {
+			w := newWorld(t, Options{Folder: t.TempDir()})
+			turn := w.as(turnOf("claims", "", w.dir, w.emit), program)
+			asked := 0
+			turn.Of.Approver = asker(func(agent.Question) agent.Decision { asked++; return agent.Decision{Reason: "no"} })
+			o := w.Run(t.Context(), turn)
+			allowed := ""
+			for word := range strings.FieldsSeq(w.text()) {
+				if id, ok := strings.CutSuffix(word, ":yes"); ok {
+					allowed += id
+				}
+			}
+			if n := 10 - min(len(want), 1); o.Err != nil || asked != n || allowed != want {
+				t.Errorf("%d were asked about, allowed at once %q, %v; want %d and %q", asked, allowed, o.Err, n, want)
+			}
+		})
 	}
 }
 

@@ -4,10 +4,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
 )
@@ -94,28 +92,30 @@ const Leftover = "hosted-"
 
 func (k known) meta() map[string]any { return k.options }
 
-// ourNames are the names that agents give a tool of sublet's MCP server.
-var ourNames = sync.OnceValue(func() *regexp.Regexp {
-	const tools = `(shell|job|shell_state|ask_user)`
-	return regexp.MustCompile(`^(?:(?:mcp__|mcp_|mcp\.)?` + serverName + `(?:__|_|/|\.|: )` + tools + `|(?i:Tool: )` + serverName + `/` + tools +
-		`|` + tools + ` \(` + serverName + ` MCP Server\)(?:: .*)?)$`)
-})
+// ourTools are the tools of sublet's MCP server.
+var ourTools = []string{"shell", "job", "shell_state", "ask_user"}
 
-// ours reports whether a call is one of a tool of our own MCP server, which shows and judges it. Only names are looked at that the
-// agent's program makes, not its model.
-func (c *call) ours() bool {
-	if m, ok := c.meta["claudeCode"].(map[string]any); ok {
-		return ourNames().MatchString(text(m, "toolName"))
+// ours reports whether a call is one of a tool of our own MCP server, which shows and judges it. Only what the agent's program
+// sets is looked at, not what its model does; an agent that is not known has none.
+func (k known) ours(c *call) bool {
+	is := func(name, prefix string) bool {
+		tool, ok := strings.CutPrefix(name, prefix)
+		return ok && slices.Contains(ourTools, tool)
 	}
-	// Gemini CLI begins the id of a call with the tool's name; the title is the call's arguments.
-	if name, _, ok := strings.Cut(strings.TrimPrefix(string(c.ref), "mcp_"), "__"); ok && ourNames().MatchString(name) {
-		return true
+	plain := c.kind == sdk.ToolKindOther || c.kind == sdk.ToolKindExecute
+	switch k.name {
+	case "claude":
+		m, _ := c.meta["claudeCode"].(map[string]any)
+		return is(text(m, "toolName"), "mcp__"+serverName+"__")
+	case "codex": // the input of such a call; the model's arguments are a field of it
+		return plain && text(c.input, "server") == serverName && is(text(c.input, "tool"), "")
+	case "gemini": // the id begins with the tool's name; the title is the call's arguments
+		name, _, ok := strings.Cut(string(c.ref), "__")
+		return ok && is(strings.TrimPrefix(name, "mcp_"), serverName+"_")
+	case "opencode": // the first title; the last one is the tool's own
+		return plain && is(c.first, serverName+"_")
+	case "qwen": // a workflow may be called anything
+		return c.meta["workflowApproval"] == nil && is(text(c.meta, "toolName"), "mcp__"+serverName+"__")
 	}
-	if c.kind == sdk.ToolKindExecute && c.input["server"] == nil {
-		return false // a command may be called anything
-	}
-	if ourNames().MatchString(text(c.meta, "toolName")) || text(c.input, "server") == serverName && text(c.input, "tool") != "" {
-		return true
-	}
-	return ourNames().MatchString(c.title)
+	return false
 }

@@ -141,23 +141,29 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 		p.say("answer")
 		p.update(sdk.StartToolCall("c", "Edit file", sdk.WithStartKind(sdk.ToolKindEdit)))
 		p.update(sdk.UpdateToolCall("c", sdk.WithUpdateStatus(sdk.ToolCallStatusCompleted), sdk.WithUpdateContent([]sdk.ToolCallContent{sdk.ToolDiffContent("/f", "new\n", "old\n")})))
-		p.update(sdk.StartToolCall("m", "mcp__sublet__shell", sdk.WithStartStatus(sdk.ToolCallStatusCompleted)))
+		p.update(sdk.StartToolCall("m", "sublet_shell", sdk.WithStartStatus(sdk.ToolCallStatusCompleted)))
 		p.say("the end: %s", text)
 	case "asks":
 		for _, call := range []sdk.ToolCallUpdate{
 			{ToolCallId: "1", Title: sdk.Ptr("`rm -rf x`"), Kind: sdk.Ptr(sdk.ToolKindExecute), RawInput: map[string]any{"command": "rm -rf x"}},
 			{ToolCallId: "2", Title: sdk.Ptr("Write f"), Kind: sdk.Ptr(sdk.ToolKindEdit), Locations: []sdk.ToolCallLocation{{Path: text + "/f"}}},
-			{ToolCallId: "3", Title: sdk.Ptr("sublet_shell"), Kind: sdk.Ptr(sdk.ToolKindOther)},
-			{ToolCallId: "4", Title: sdk.Ptr("sublet_shell"), Kind: sdk.Ptr(sdk.ToolKindExecute)},
 		} {
-			got, err := p.conn.RequestPermission(ctx, sdk.RequestPermissionRequest{SessionId: "s", ToolCall: call, Options: []sdk.PermissionOption{
-				{OptionId: "always", Kind: sdk.PermissionOptionKindAllowAlways, Name: "always"},
-				{OptionId: "yes", Kind: sdk.PermissionOptionKindAllowOnce, Name: "yes"},
-				{OptionId: "no", Kind: sdk.PermissionOptionKindRejectOnce, Name: "no"},
-			}})
-			if err == nil && got.Outcome.Selected != nil {
-				p.say("%s:%s ", call.ToolCallId, got.Outcome.Selected.OptionId)
-			}
+			p.ask(ctx, call)
+		}
+	case "claims":
+		for _, call := range []sdk.ToolCallUpdate{
+			{ToolCallId: "input", Kind: sdk.Ptr(sdk.ToolKindOther), RawInput: map[string]any{"server": "sublet", "tool": "shell"}},
+			{ToolCallId: "title", Kind: sdk.Ptr(sdk.ToolKindOther), Title: sdk.Ptr("sublet_shell")},
+			{ToolCallId: "edit", Kind: sdk.Ptr(sdk.ToolKindEdit), Title: sdk.Ptr("sublet_shell"), RawInput: map[string]any{"server": "sublet", "tool": "shell"}},
+			{ToolCallId: "path", Title: sdk.Ptr("sublet/shell")},
+			{ToolCallId: "text", Title: sdk.Ptr("shell (sublet MCP Server): x")},
+			{ToolCallId: "mcp_sublet_shell__id"},
+			{ToolCallId: "claude", Meta: map[string]any{"claudeCode": map[string]any{"toolName": "mcp__sublet__shell"}}},
+			{ToolCallId: "qwen", Meta: map[string]any{"toolName": "mcp__sublet__shell"}},
+			{ToolCallId: "workflow", Meta: map[string]any{"toolName": "mcp__sublet__shell", "workflowApproval": true}},
+			{ToolCallId: "tool", Meta: map[string]any{"toolName": "mcp__sublet__x"}, Title: sdk.Ptr("sublet_x"), RawInput: map[string]any{"server": "sublet", "tool": "x"}},
+		} {
+			p.ask(ctx, call)
 		}
 	case "loads", "loaded":
 		p.say("%s", p.mode)
@@ -194,6 +200,18 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 		<-p.stop
 	}
 	return end, nil
+}
+
+// ask asks for permission, and tells the answer.
+func (p *player) ask(ctx context.Context, call sdk.ToolCallUpdate) {
+	got, err := p.conn.RequestPermission(ctx, sdk.RequestPermissionRequest{SessionId: "s", ToolCall: call, Options: []sdk.PermissionOption{
+		{OptionId: "always", Kind: sdk.PermissionOptionKindAllowAlways, Name: "always"},
+		{OptionId: "yes", Kind: sdk.PermissionOptionKindAllowOnce, Name: "yes"},
+		{OptionId: "no", Kind: sdk.PermissionOptionKindRejectOnce, Name: "no"},
+	}})
+	if err == nil && got.Outcome.Selected != nil {
+		p.say("%s:%s ", call.ToolCallId, got.Outcome.Selected.OptionId)
+	}
 }
 
 // files reads and writes in the folder dir.
@@ -266,10 +284,18 @@ func turnOf(mode, prompt, dir string, emit func(wire.EventMessage)) Turn {
 type approver struct{}
 
 func (approver) Approve(_ context.Context, q agent.Question) (agent.Decision, error) {
-	if strings.Contains(q.Action.Command, "rm") || q.Action.Command == "sublet_shell" {
+	if strings.Contains(q.Action.Command, "rm") {
 		return agent.Decision{Reason: "no"}, nil
 	}
 	return agent.Decision{Allowed: true}, nil
+}
+
+// asker answers with do.
+type asker func(q agent.Question) agent.Decision
+
+// Approve implements agent.Approver.
+func (do asker) Approve(_ context.Context, q agent.Question) (agent.Decision, error) {
+	return do(q), nil
 }
 
 // shell is one that says what it is given.
@@ -284,6 +310,17 @@ func (shell) Run(ctx context.Context, c tool.Command, _ func([]byte)) (tool.Comm
 	}
 	zero := 0
 	return tool.CommandResult{Status: wire.StatusOK, ExitCode: &zero, Output: []byte(c.Text), Cwd: "/"}, nil
+}
+
+// as has the turn's agent be started as the program of that name.
+func (w *world) as(t Turn, program string) Turn {
+	w.t.Helper()
+	path := filepath.Join(w.t.TempDir(), program)
+	if err := os.Symlink(os.Args[0], path); err != nil {
+		w.t.Fatal(err)
+	}
+	t.Of.Role.Hosted.Command = []string{path}
+	return t
 }
 
 // world is a test's agents and what they send.

@@ -26,6 +26,7 @@ type call struct {
 	id        wire.ExecutionID
 	ref       sdk.ToolCallId
 	title     string
+	first     string // the first title
 	kind      sdk.ToolKind
 	input     map[string]any
 	meta      map[string]any
@@ -138,6 +139,7 @@ type change struct {
 func (c *call) take(n change) {
 	if n.title != nil && *n.title != "" {
 		c.title = shown(*n.title, maxTitle)
+		c.first = firstOf(c.first, *n.title)
 	}
 	if n.kind != nil && *n.kind != "" {
 		c.kind = *n.kind
@@ -157,7 +159,6 @@ func (c *call) take(n change) {
 	if n.content != nil {
 		c.content = n.content
 	}
-	c.own = c.own || c.ours()
 }
 
 // update takes over what is new of a call, and sends its events when it begins and ends.
@@ -171,6 +172,7 @@ func (r *run) update(n change) *call {
 		}
 	}
 	c.take(n)
+	c.own = c.own || r.host.known.ours(c)
 	var now sdk.ToolCallStatus
 	if n.status != nil {
 		now = *n.status
