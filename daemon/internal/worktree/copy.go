@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -38,22 +39,38 @@ func Add(ctx context.Context, repo, name string) (c Copy, err error) {
 	if err != nil {
 		return c, fmt.Errorf("%s has no commit yet", repo)
 	}
-	if _, err := run(ctx, repo, "config", "--get-regexp", `^filter\.`); err == nil {
-		return c, fmt.Errorf("the repository %s has filters (git config filter.…), which a working tree would run", repo)
+	if err := noFilters(ctx, repo); err != nil {
+		return c, err
 	}
 	if err := prepare(repo); err != nil {
 		return c, err
 	}
 	c = Copy{Path: filepath.Join(repo, copies, name), Repo: repo, Base: strings.TrimSpace(string(base))}
-	if _, err := runFor(ctx, copyBound, nil, repo, "worktree", "add", "--quiet", "--detach", c.Path, c.Base); err != nil {
+	if _, err := runFor(ctx, copyBound, nil, repo, "worktree", "add", "--quiet", "--detach", "--no-checkout", c.Path, c.Base); err != nil {
 		return c, fmt.Errorf("make a working tree: %w", err)
 	}
 	own, err := run(ctx, c.Path, "rev-parse", "--absolute-git-dir")
-	if err != nil {
-		return c, errors.Join(err, c.Remove())
+	if err == nil {
+		c.Git = strings.TrimSpace(string(own))
+		if err = noFilters(ctx, repo, c.at()...); err == nil { // settings may depend on c.Git
+			_, err = c.git(ctx, nil, "reset", "--hard", "--quiet", "--no-recurse-submodules")
+		}
 	}
-	c.Git = strings.TrimSpace(string(own))
+	if err != nil {
+		return c, errors.Join(fmt.Errorf("make a working tree: %w", err), c.Remove())
+	}
 	return c, nil
+}
+
+// noFilters returns an error if git has filters in repo, or if that is not known. at selects the repository, as for git.
+func noFilters(ctx context.Context, repo string, at ...string) error {
+	_, err := run(ctx, repo, append(at, "config", "--get-regexp", `^filter\.`)...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 { // git-config(1): there is none
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("look for filters: %w", err)
+	}
+	return fmt.Errorf("the repository %s has filters (git config filter.…), which a working tree would run", repo)
 }
 
 // prepare makes the folder of a repository's copies, and has git ignore it. It follows no link, and changes nothing that exists.
@@ -88,6 +105,9 @@ func prepare(repo string) error {
 // Diff returns what was changed in the tree since it was made, as a patch in git's format. The error is ErrUnchanged if that is
 // nothing. A repository inside of the tree is an error: git would run what that one's settings name, and a patch cannot hold it.
 func (c Copy) Diff(ctx context.Context) ([]byte, error) {
+	if err := noFilters(ctx, c.Repo, c.at()...); err != nil {
+		return nil, err
+	}
 	added, err := c.added(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look at the working tree: %w", err)
@@ -135,13 +155,18 @@ func (c Copy) added(ctx context.Context) ([]byte, error) {
 
 // git runs git for the tree, whatever repository a file .git in it names.
 func (c Copy) git(ctx context.Context, input []byte, args ...string) ([]byte, error) {
-	return runFor(ctx, copyBound, input, c.Path, append([]string{"--git-dir=" + c.Git, "--work-tree=" + c.Path}, args...)...)
+	return runFor(ctx, copyBound, input, c.Path, append(c.at(), args...)...)
 }
+
+func (c Copy) at() []string { return []string{"--git-dir=" + c.Git, "--work-tree=" + c.Path} }
 
 // Merge applies the changes to the user's working tree: all, or none and an error. It commits nothing.
 func (c Copy) Merge(ctx context.Context) error {
 	diff, err := c.Diff(ctx)
 	if err != nil {
+		return err
+	}
+	if err := noFilters(ctx, c.Repo); err != nil { // its settings may be others than those for the tree
 		return err
 	}
 	if _, err := runFor(ctx, copyBound, diff, c.Repo, "apply", "--whitespace=nowarn", "-"); err != nil {

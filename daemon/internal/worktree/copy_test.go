@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -134,6 +135,48 @@ func TestNoCopyThroughLinks(t *testing.T) {
 			t.Errorf("%s: overwritten with %q, %v", link, text, err)
 		}
 	}
+}
+
+// Filters are found wherever git would take them from, and whenever it would run them.
+func TestFiltersOfCopy(t *testing.T) {
+	ctx, repo, ran := t.Context(), repository(t), filepath.Join(t.TempDir(), "ran")
+	write(t, filepath.Join(repo, ".gitattributes"), "* filter=x\n")
+	git(t, repo, "add", ".gitattributes")
+	git(t, repo, "commit", "-qm", "attributes")
+	more := filepath.Join(t.TempDir(), "more")
+	write(t, more, "[filter \"x\"]\n\tsmudge = touch "+ran+"\n\tclean = touch "+ran+"\n")
+	refused := func(when string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "filters") {
+			t.Errorf("%s: got %v", when, err)
+		}
+		if _, err := os.Stat(ran); err == nil {
+			t.Errorf("%s: a filter ran", when)
+		}
+	}
+	only := "includeIf.gitdir:**/worktrees/**"
+	git(t, repo, "config", only+".path", more)
+	c, err := Add(ctx, repo, "x")
+	refused("for working trees only", err)
+	if out := asked(t, repo, "worktree", "list"); strings.Contains(out, c.Path) {
+		t.Errorf("the refused one is left: %s", out)
+	}
+	git(t, repo, "config", "--remove-section", only)
+	late, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := noFilters(late, repo); !errors.Is(err, context.Canceled) {
+		t.Errorf("git was not asked: got %v", err)
+	}
+	if c, err = Add(ctx, repo, "x"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(c.Path, "main.go"), "package other\n")
+	git(t, repo, "config", only+".path", more)
+	_, err = c.Diff(ctx)
+	refused("later", err)
+	git(t, repo, "config", "--remove-section", only)
+	git(t, repo, "config", "includeIf.gitdir:"+repo+"/.git.path", more)
+	refused("for the user's tree only", c.Merge(ctx))
 }
 
 func asked(t *testing.T, dir string, args ...string) string {
