@@ -136,7 +136,7 @@ func Start(s Spec) (_ *Process, err error) {
 	p.guardInput, p.Stdin, p.Stdout = leashW, inW, outR
 	keep(leashW, inW, outR, errR)
 	p.reader.Go(func() { p.listen(errR) }) // ends with the pipe, which End closes
-	p.reader.Go(func() { p.watch(errR) })  // ends with the process; End waits for both
+	p.reader.Go(func() { p.watch(errR) })  // ends with the process; End waits for both while it can
 	return p, nil
 }
 
@@ -248,8 +248,10 @@ func (p *Process) watch(errR *os.File) {
 	close(p.exited)
 }
 
-// signalLocked sends a signal to the whole group. The guard is reaped only afterwards, so the id is still the group's.
+// signalLocked sends a signal to the whole group, and to the program, which may have left it. The guard is reaped only afterwards,
+// so the id is still the group's.
 func (p *Process) signalLocked(s syscall.Signal) {
+	_ = p.cmd.Process.Signal(s) // an error: it has ended, or is another user's
 	if !p.over {
 		_ = syscall.Kill(-p.guard.Process.Pid, s) // ESRCH: it has ended
 	}
@@ -261,7 +263,8 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // HangUp closes the program's input, which asks it to end and fails pending writes.
 func (p *Process) HangUp() { p.Stdin.Close() }
 
-// End ends the program and its group: first by closing its input, then SIGTERM, then SIGKILL. It waits, and is idempotent.
+// End ends the program and its group: first by closing its input, then SIGTERM, then SIGKILL. It waits for the
+// end, or for three times endGrace if the program cannot be killed. It is idempotent.
 func (p *Process) End() {
 	p.once.Do(func() {
 		p.HangUp()
@@ -279,9 +282,17 @@ func (p *Process) End() {
 			p.mu.Unlock()
 			timer.Reset(endGrace)
 		}
+		select {
+		case <-p.exited:
+		case <-timer.C: // another user's (sudo), or within the kernel
+			p.log.Error("a program cannot be ended", "program", p.name, "pid", p.PID())
+		}
 	})
-	<-p.exited
-	p.reader.Wait()
+	select {
+	case <-p.exited:
+		p.reader.Wait()
+	default: // the goroutines end with the program
+	}
 	p.Stdout.Close()
 }
 
