@@ -210,9 +210,10 @@ func (r *run) question(c *call, name string, arguments map[string]any) agent.Que
 		}
 		paths = append(paths, real(p))
 	}
+	command, told := c.command()
 	switch {
-	case c.kind == sdk.ToolKindExecute:
-		q.Action.Command, q.Action.Reach = c.command(), string(risk.ReachFree)
+	case c.kind == sdk.ToolKindExecute && told:
+		q.Action.Command, q.Action.Cwd, q.Action.Reach = command, c.folder(cwd), string(risk.ReachFree)
 		q.Action.ReachWhy = r.name + " runs it in a shell of its own, which nothing holds"
 	case len(paths) > 0 && (c.kind == sdk.ToolKindRead || c.kind == sdk.ToolKindSearch):
 		q.Action.Reads = paths

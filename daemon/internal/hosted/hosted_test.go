@@ -3,9 +3,11 @@ package hosted
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +69,27 @@ func TestOwnCalls(t *testing.T) {
 				t.Errorf("%d were asked about, allowed at once %q, %v; want %d and %q", asked, allowed, o.Err, n, want)
 			}
 		})
+	}
+}
+
+// A command is judged as its call's input has it, word by word and in its folder; what the input does not say is a call with unknown
+// effects.
+func TestCommandsAreTheInputs(t *testing.T) {
+	w := newWorld(t, Options{})
+	turn := turnOf("commands", "", w.dir, w.emit)
+	var got []string
+	turn.Of.Approver = asker(func(q agent.Question) agent.Decision {
+		got = append(got, fmt.Sprintf("%s:%s:%s in %s", q.Tool, q.Action.Server, q.Action.Command, q.Action.Cwd))
+		return agent.Decision{Reason: "no"}
+	})
+	o := w.Run(t.Context(), turn)
+	unknown := "tool:commands: in " + w.dir
+	want := []string{
+		unknown, "bash::ls\nrm -rf src in " + w.dir, "bash::bash -lc 'rm -rf src' in " + w.dir, "bash::bash -lc 'rm -rf src' in /other",
+		unknown, unknown, "bash::ls in " + w.dir + "/below",
+	}
+	if o.Err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v, want %q", got, o.Err, want)
 	}
 }
 

@@ -150,6 +150,18 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 		} {
 			p.ask(ctx, call)
 		}
+	case "commands":
+		for _, input := range []map[string]any{
+			nil,
+			{"command": "ls\nrm -rf src"},
+			{"command": []string{"bash", "-lc", "rm -rf src"}},
+			{"command": "bash", "args": []string{"-lc", "rm -rf src"}, "workdir": "/other"},
+			{"command": []any{"ls", 1}},
+			{"cmd": "ls", "command": "rm"},
+			{"cmd": "ls", "cwd": "below"},
+		} {
+			p.ask(ctx, sdk.ToolCallUpdate{ToolCallId: sdk.ToolCallId(fmt.Sprint(input)), Kind: sdk.Ptr(sdk.ToolKindExecute), Title: sdk.Ptr("ls"), RawInput: input})
+		}
 	case "claims":
 		for _, call := range []sdk.ToolCallUpdate{
 			{ToolCallId: "input", Kind: sdk.Ptr(sdk.ToolKindOther), RawInput: map[string]any{"server": "sublet", "tool": "shell"}},

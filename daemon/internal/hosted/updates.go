@@ -3,12 +3,13 @@ package hosted
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
+	"mvdan.cc/sh/v3/syntax"
 
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -239,7 +240,8 @@ func (r *run) result(c *call, name, status, text string, files []string) {
 		FilesModified: []wire.OSString{}, StartedAtMS: c.begun.UnixMilli(), DurationMS: time.Since(c.begun).Milliseconds(),
 	}
 	if name == "bash" {
-		m.Command = wire.OSString(c.command())
+		command, _ := c.command() // such a call has one
+		m.Command = wire.OSString(command)
 	}
 	for _, f := range files {
 		m.FilesModified = append(m.FilesModified, wire.OSString(f))
@@ -269,7 +271,9 @@ func plain(v any) string {
 func (c *call) describe() (name string, arguments map[string]any) {
 	switch c.kind {
 	case sdk.ToolKindExecute:
-		return "bash", map[string]any{"command": c.command()}
+		if command, ok := c.command(); ok {
+			return "bash", map[string]any{"command": command}
+		}
 	case sdk.ToolKindRead, sdk.ToolKindEdit, sdk.ToolKindDelete, sdk.ToolKindMove:
 		if p := c.paths(); len(p) > 0 {
 			return string(c.kind), map[string]any{"path": strings.Join(p, ", ")}
@@ -287,17 +291,53 @@ func (c *call) describe() (name string, arguments map[string]any) {
 	return "tool", arguments
 }
 
-// command is what a call of the agent's own shell runs.
-func (c *call) command() string {
-	for _, key := range []string{"command", "cmd"} {
+// command is what a call of the agent's own shell runs, as its input has it; false where that does not say it for certain.
+func (c *call) command() (text string, ok bool) {
+	var words []any
+	for _, key := range []string{"command", "cmd", "args"} {
 		switch v := c.input[key].(type) {
+		case nil:
 		case string:
-			return v
+			if text != "" || words != nil || key == "args" {
+				return "", false
+			}
+			text = v
 		case []any:
-			return strings.TrimSpace(fmt.Sprintln(v...))
+			if text != "" {
+				v = append([]any{text}, v...)
+			}
+			if words != nil {
+				return "", false
+			}
+			words, text = v, ""
+		default:
+			return "", false
 		}
 	}
-	return strings.Trim(c.title, "`")
+	for i, w := range words {
+		word, ok := w.(string)
+		quoted, err := syntax.Quote(word, syntax.LangBash)
+		if !ok || err != nil {
+			return "", false
+		}
+		if i > 0 {
+			text += " "
+		}
+		text += quoted
+	}
+	return text, strings.TrimSpace(text) != ""
+}
+
+// folder is where a call of the agent's own shell runs, by its input; cwd where that names none.
+func (c *call) folder(cwd string) string {
+	for _, key := range []string{"cwd", "workdir", "working_directory", "dir_path", "directory"} {
+		if dir := text(c.input, key); filepath.IsAbs(dir) {
+			return filepath.Clean(dir)
+		} else if dir != "" {
+			return filepath.Join(cwd, dir)
+		}
+	}
+	return cwd
 }
 
 // paths are the files that a call concerns, each once.
