@@ -54,6 +54,7 @@ type entry struct {
 	Agent
 	waiting int           // callers of wait
 	ended   chan struct{} // closed while it does not work
+	felling bool          // its working tree is being merged or dropped
 }
 
 // Manager keeps all agents. It is safe for concurrent use.
@@ -87,8 +88,8 @@ func Open(ctx context.Context, s *store.Store, log *slog.Logger) (*Manager, erro
 	return m, nil
 }
 
-// begin records that an agent works, which is new or is asked further.
-func (m *Manager) begin(a Agent) error {
+// begin records that an agent works, which is new or is asked further. planted says that its working tree is new.
+func (m *Manager) begin(a Agent, planted bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.agents[key{a.Session, a.Name}]
@@ -97,6 +98,8 @@ func (m *Manager) begin(a Agent) error {
 		e = &entry{Agent: a}
 	case e.State == wire.AgentRunning:
 		return errWorks(a.Name)
+	case e.felling, e.Tree != a.Tree && !planted:
+		return errFelling(a.Name)
 	}
 	before := e.Agent
 	e.Tree, e.Worktree = a.Tree, a.Worktree
@@ -112,6 +115,10 @@ func (m *Manager) begin(a Agent) error {
 }
 
 func errWorks(name string) error { return fmt.Errorf("%s works; wait for its report first", name) }
+
+func errFelling(name string) error {
+	return fmt.Errorf("the working tree of %s is being merged or dropped; try again", name)
+}
 
 // end records how an agent's turn ended. Its report is due where nobody waits for it.
 func (m *Manager) end(session wire.SessionID, name, status, report, failure string) {

@@ -84,7 +84,7 @@ func (c of) Start(o agent.Order) error {
 			return err
 		}
 	}
-	if err := m.begin(a); err != nil {
+	if err := m.begin(a, planted); err != nil {
 		if planted {
 			err = errors.Join(err, a.Tree.Remove())
 		}
@@ -143,7 +143,7 @@ func (m *Manager) Serve(ctx context.Context, h Host, beside *agent.Agents, r *wi
 		report, _, _ := strings.Cut(a.Report, "\n\n[from its working tree")
 		reply.Text = report + a.changes(wire.MaxFrame/4)
 	case r.Op == "merge", r.Op == "drop":
-		if err := m.fell(ctx, a, r.Op == "merge"); err != nil {
+		if err := m.fell(ctx, a.Session, a.Name, r.Op == "merge"); err != nil {
 			return nil, err
 		}
 	default:

@@ -60,22 +60,40 @@ func (a Agent) changes(most int) string {
 	return "\n\n[from its working tree; it is not in the project until the user merges it: /agents merge " + a.Name + ", or drop]\n" + text + more
 }
 
-// fell merges or drops what an agent has changed in its working tree, which then is gone.
-func (m *Manager) fell(ctx context.Context, a Agent, merge bool) error {
+// fell merges or drops what an agent has changed in its working tree, which then is gone. Meanwhile the agent begins no turn.
+func (m *Manager) fell(ctx context.Context, session wire.SessionID, name string, merge bool) (err error) {
+	m.mu.Lock()
+	e := m.agents[key{session, name}]
 	switch {
-	case a.Tree == nil:
-		return fmt.Errorf("%s has no working tree of its own", a.Name)
-	case a.State == wire.AgentRunning:
-		return errWorks(a.Name)
-	case merge:
-		if err := a.Tree.Merge(ctx); err != nil {
-			return err
-		}
+	case e == nil:
+		err = &UnknownError{name}
+	case e.felling:
+		err = errFelling(name)
+	case e.Tree == nil:
+		err = fmt.Errorf("%s has no working tree of its own", name)
+	case e.State == wire.AgentRunning:
+		err = errWorks(name)
 	}
-	err := a.Tree.Remove()
+	if err != nil {
+		m.mu.Unlock()
+		return err
+	}
+	e.felling = true
+	tree := *e.Tree
+	m.mu.Unlock()
+	if merge {
+		err = tree.Merge(ctx)
+	}
+	gone := err == nil
+	if gone {
+		err = tree.Remove()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.agents[key{a.Session, a.Name}]
+	e.felling = false
+	if !gone {
+		return err
+	}
 	e.Tree, e.Worktree = nil, ""
 	return errors.Join(err, m.saveLocked(e))
 }
