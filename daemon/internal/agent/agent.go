@@ -109,6 +109,7 @@ type Question struct {
 	Arguments   json.RawMessage // a JSON object
 	Action      tool.Action
 	Mode        string // the role's: the stricter of this and the turn's counts; "" = the turn's
+	Fixed       bool   // the call cannot be changed, since another program makes it: an edited command is refused
 	GoOn        string // not a call but the question whether the agent may go on; this is what it has done
 }
 

@@ -136,7 +136,7 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 		if err != nil {
 			d = agent.Decision{Reason: "nobody could be asked: " + err.Error()}
 		}
-		if allowed = d.Allowed; !allowed {
+		if allowed = d.Allowed && d.EditedCommand == nil; !allowed { // it would run its own command
 			r.refuse(c, name, d)
 		}
 	}
@@ -200,7 +200,7 @@ func (r *run) spend(path string) bool {
 func (r *run) question(c *call, name string, arguments map[string]any) agent.Question {
 	cwd := r.t.Of.Env.Cwd
 	q := agent.Question{
-		Agent: r.name, Role: r.t.Of.Role.Name, Mode: r.t.Of.Role.Mode, Tool: name, ExecutionID: c.id, Action: tool.Action{Cwd: cwd},
+		Agent: r.name, Role: r.t.Of.Role.Name, Mode: r.t.Of.Role.Mode, Tool: name, ExecutionID: c.id, Action: tool.Action{Cwd: cwd}, Fixed: true,
 	}
 	q.Arguments, _ = json.Marshal(arguments) // made of what was decoded
 	var paths []string

@@ -93,6 +93,26 @@ func TestCommandsAreTheInputs(t *testing.T) {
 	}
 }
 
+// An agent's own shell would run the command that was asked about: one that the user changed is refused.
+func TestEditedCommand(t *testing.T) {
+	w := newWorld(t, Options{})
+	turn := turnOf("asks", "/p", w.dir, w.emit)
+	turn.Of.Approver = asker(func(q agent.Question) agent.Decision {
+		if !q.Fixed {
+			t.Errorf("can be changed: %+v", q)
+		}
+		if edited := "rm -rf x/tmp"; q.Action.Command != "" {
+			return agent.Decision{Allowed: true, EditedCommand: &edited}
+		}
+		return agent.Decision{Allowed: true}
+	})
+	o := w.Run(t.Context(), turn)
+	w.wants("1:no", "2:yes")
+	if len(o.Refused) != 1 {
+		t.Errorf("refused %v", o.Refused)
+	}
+}
+
 // Files are read and written inside of the folder, and not over what changed meanwhile.
 func TestFiles(t *testing.T) {
 	w := newWorld(t, Options{})

@@ -74,6 +74,9 @@ func (a *approver) approve(ctx context.Context, q agent.Question) (agent.Decisio
 			answer.EditedCommand, answer.Reach = own, d.Held()
 			return a.decided(q, v, d, answer), nil
 		}
+		if q.Fixed {
+			return a.decided(q, v, d, agent.Decision{By: answer.By, Reason: q.Agent + " runs a command of its own only as it is; the user wants instead: " + *answer.EditedCommand}), nil
+		}
 		// A command of the user's own: what rules forbid stays forbidden, and what is riskier than they were shown is
 		// shown once more, as it would run.
 		own = answer.EditedCommand
