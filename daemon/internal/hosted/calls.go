@@ -72,7 +72,7 @@ func (r *run) shellFor(cwd string, private bool) (tool.Shell, error) {
 // own runs one of our own tools in the turn. What it does is judged, shown and stored as in a turn of an agent of ours.
 func (r *run) own(ctx context.Context, name string, args json.RawMessage, sh tool.Shell) (*wire.CommandResult, error) {
 	at := r.t.Of
-	at.Name, at.Role = r.name, agent.Role{Name: r.name, Mode: r.t.Of.Role.Mode}
+	at.Name, at.Role = r.name, agent.Role{Name: r.name, Mode: r.t.Of.Role.Mode, ReadOnly: r.readOnly()}
 	at.Roles, at.NewPrivateShell, at.Environ = nil, nil, nil
 	at.Env.Shell, at.Env.Agent = sh, r.name
 	if name == "bash" { // the working folder comes from the shell alone
@@ -98,6 +98,11 @@ func (r *run) own(ctx context.Context, name string, args json.RawMessage, sh too
 		return nil, fmt.Errorf("%s: %s", name, out.Summary)
 	}
 	return result, nil
+}
+
+// readOnly reports whether the agent may only read, as its process.
+func (r *run) readOnly() bool {
+	return r.t.Of.Role.ReadOnly || r.t.Of.Role.Hosted.Reach == string(risk.ReachRead)
 }
 
 // RequestPermission implements the SDK's client: the policy decides, or the user. A call of our own MCP server is allowed at once,
@@ -200,7 +205,7 @@ func (r *run) spend(path string) bool {
 func (r *run) question(c *call, name string, arguments map[string]any) agent.Question {
 	cwd := r.t.Of.Env.Cwd
 	q := agent.Question{
-		Agent: r.name, Role: r.t.Of.Role.Name, Mode: r.t.Of.Role.Mode, Tool: name, ExecutionID: c.id, Action: tool.Action{Cwd: cwd}, Fixed: true,
+		Agent: r.name, Role: r.t.Of.Role.Name, Mode: r.t.Of.Role.Mode, ReadOnly: r.readOnly(), Tool: name, ExecutionID: c.id, Action: tool.Action{Cwd: cwd}, Fixed: true,
 	}
 	q.Arguments, _ = json.Marshal(arguments) // made of what was decoded
 	var paths []string
@@ -282,7 +287,7 @@ func refused(format string, args ...any) error {
 func (r *run) approve(ctx context.Context, name, path string, act tool.Action) error {
 	args, _ := json.Marshal(map[string]string{"path": path}) // made of strings
 	d, err := r.t.Of.Approver.Approve(ctx, agent.Question{
-		Agent: r.name, Role: r.t.Of.Role.Name, Mode: r.t.Of.Role.Mode, Tool: name, ExecutionID: wire.ExecutionID(wire.NewID()), Arguments: args, Action: act,
+		Agent: r.name, Role: r.t.Of.Role.Name, Mode: r.t.Of.Role.Mode, ReadOnly: r.readOnly(), Tool: name, ExecutionID: wire.ExecutionID(wire.NewID()), Arguments: args, Action: act,
 	})
 	switch {
 	case err != nil:

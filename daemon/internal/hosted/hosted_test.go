@@ -113,6 +113,25 @@ func TestEditedCommand(t *testing.T) {
 	}
 }
 
+// An agent that may only read is asked about as a role that does: for its own calls, its files and its commands.
+func TestReachRead(t *testing.T) {
+	w := newWorld(t, Options{})
+	for _, mode := range []string{"asks", "files", "terminal"} {
+		turn := turnOf(mode, w.dir, w.dir, w.emit)
+		turn.Of.Role.Hosted.Reach = "read"
+		asked := 0
+		turn.Of.Approver = asker(func(q agent.Question) agent.Decision {
+			if asked++; !q.ReadOnly {
+				t.Errorf("%s: got %+v", mode, q)
+			}
+			return agent.Decision{Reason: "no"}
+		})
+		if o := w.Run(t.Context(), turn); o.Err != nil || asked == 0 {
+			t.Errorf("%s: %d were asked about, %v", mode, asked, o.Err)
+		}
+	}
+}
+
 // Files are read and written inside of the folder, and not over what changed meanwhile.
 func TestFiles(t *testing.T) {
 	w := newWorld(t, Options{})
