@@ -333,6 +333,10 @@ func TestKnown(t *testing.T) {
 		{"codex-acp", "-c features.shell_tool=false -c features.unified_exec=false", "", ""},
 		{"npx @google/gemini-cli --acp", "@google/gemini-cli --acp --policy " + dir + "/hosted-gemini.toml", "", "run_shell_command"},
 		{"/opt/bin/opencode acp", "acp", `OPENCODE_PERMISSION={"bash":"deny"}`, ""},
+		{"npx -y @google/gemini-cli@0.61.0 --acp", "-y @google/gemini-cli@0.61.0 --acp --policy " + dir + "/hosted-gemini.toml", "", "run_shell_command"},
+		{"opencode acp --model google/gemini-2.5-pro", "acp --model google/gemini-2.5-pro", `OPENCODE_PERMISSION={"bash":"deny"}`, ""},
+		{"my-agent --model gemini", "--model gemini", "", ""},
+		{"sh -c gemini", "-c gemini", "", ""},
 		{"my-agent", "", "", ""},
 	} {
 		command := strings.Fields(c.command)

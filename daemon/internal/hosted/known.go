@@ -15,6 +15,7 @@ import (
 type known struct {
 	name    string // of the settings that are suggested for it
 	program string // that is looked for on PATH, and in commands
+	npm     string // its package
 	start   []string
 	tried   string            // the version that was tried
 	args    []string          // $FILE is the path of a file that holds text
@@ -30,28 +31,47 @@ const hour = "3600000" // in milliseconds
 // table is the agents that are known.
 var table = []known{
 	{
-		name: "claude", program: "claude-agent-acp", tried: "0.101",
+		name: "claude", program: "claude-agent-acp", npm: "@agentclientprotocol/claude-agent-acp", tried: "0.101",
 		env:     map[string]string{"MCP_TOOL_TIMEOUT": hour},
 		options: map[string]any{"claudeCode": map[string]any{"options": map[string]any{"disallowedTools": []string{"Bash", "BashOutput", "KillShell"}}}},
 	},
-	{name: "codex", program: "codex-acp", tried: "0.16", args: []string{"-c", "features.shell_tool=false", "-c", "features.unified_exec=false"}},
+	{name: "codex", program: "codex-acp", npm: "@zed-industries/codex-acp", tried: "0.16", args: []string{"-c", "features.shell_tool=false", "-c", "features.unified_exec=false"}},
 	{
-		name: "gemini", program: "gemini", start: []string{"--acp"}, tried: "0.61", args: []string{"--policy", "$FILE.toml"},
+		name: "gemini", program: "gemini", npm: "@google/gemini-cli", start: []string{"--acp"}, tried: "0.61", args: []string{"--policy", "$FILE.toml"},
 		text: "[[rule]]\ntoolName = \"run_shell_command\"\ndecision = \"deny\"\npriority = 999\n",
 	},
-	{name: "opencode", program: "opencode", start: []string{"acp"}, tried: "1.18", env: map[string]string{"OPENCODE_PERMISSION": `{"bash":"deny"}`}},
+	{name: "opencode", program: "opencode", npm: "opencode-ai", start: []string{"acp"}, tried: "1.18", env: map[string]string{"OPENCODE_PERMISSION": `{"bash":"deny"}`}},
 	{
-		name: "qwen", program: "qwen", start: []string{"--acp"}, tried: "0.24", args: []string{"--exclude-tools", "run_shell_command"},
+		name: "qwen", program: "qwen", npm: "@qwen-code/qwen-code", start: []string{"--acp"}, tried: "0.24", args: []string{"--exclude-tools", "run_shell_command"},
 		env:  map[string]string{"QWEN_CODE_SYSTEM_SETTINGS_PATH": "$FILE.json", "QWEN_CODE_MCP_TOOL_IDLE_TIMEOUT_MS": hour},
 		text: `{"tools":{"toolSearch":{"enabled":false}}}`, unless: "/etc/qwen-code/settings.json",
 		drops: true,
 	},
 }
 
-// knownOf returns what is known of the agent that a command starts, the zero value for nothing.
+// runners are programs that start the first word after them which is no option.
+var runners = []string{"npx", "bunx", "node"}
+
+// knownOf returns what is known of the agent that a command starts, by the exact name of its program or package, the zero value
+// for nothing.
 func knownOf(command []string) known {
+	if len(command) == 0 {
+		return known{}
+	}
+	name := filepath.Base(command[0])
+	if slices.Contains(runners, name) {
+		if i := slices.IndexFunc(command[1:], func(word string) bool { return !strings.HasPrefix(word, "-") }); i >= 0 {
+			name = command[1:][i]
+			if at := strings.LastIndex(name, "@"); at > 0 { // a version
+				name = name[:at]
+			}
+			if !strings.HasPrefix(name, "@") {
+				name = strings.TrimSuffix(filepath.Base(name), ".js")
+			}
+		}
+	}
 	for _, k := range table {
-		if slices.ContainsFunc(command, func(word string) bool { return strings.Contains(filepath.Base(word), k.program) }) {
+		if name == k.program || name == k.npm {
 			return k
 		}
 	}
