@@ -174,7 +174,9 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 	}
 	at.Images, at.Steering = store.TurnImages{Store: h.opts.Store, Session: t.s.id, Turn: t.id}, t.steered
 	at.Mode = string((&approver{t: t}).policy(ctx, agent.Question{Mode: role.Mode, Action: tool.Action{Cwd: string(r.Context.Cwd)}}).Mode)
-	at.Propose = t.propose(role, string(r.Context.Cwd))
+	if t.parent == nil { // else plan mode is that of another session, which a sub-agent cannot end
+		at.Propose = t.propose(role, string(r.Context.Cwd))
+	}
 	at.Options.Thinking = cmp.Or(r.Options.Thinking, h.opts.Config().Thinking)
 	if name := h.opts.Config().Compactor; name != "" {
 		if at.Compactor, err = h.opts.OpenModel(ctx, name, t.creds); err != nil {

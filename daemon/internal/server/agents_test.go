@@ -158,6 +158,29 @@ func TestAgentInTheBackgroundAsks(t *testing.T) {
 	}
 }
 
+// An agent in the background cannot end plan mode, which is the mode of the session that started it.
+func TestAgentInTheBackgroundPlans(t *testing.T) {
+	r := newRig(t,
+		scripted.Script{Match: "^go", Steps: []scripted.Step{task("planner", "make it", true), {Text: "meanwhile"}}},
+		scripted.Script{Match: "^make", Steps: []scripted.Step{proposal("write it"), {Text: "no way"}}},
+		scripted.Script{Match: "has ended", Steps: []scripted.Step{{Text: "thanks"}}},
+	)
+	r.set(func(c *config.Config) {
+		c.Agents = map[string]config.Agent{"planner": {Description: "plans", Prompt: "Plan."}}
+	})
+	p := r.dial(withoutShell, r.there)
+	p.policy(&wire.PolicyRequest{Op: "set_mode", Mode: "plan"})
+	p.ended(p.ask("go"))
+	m := await(p, func(m wire.Message) bool {
+		_, asked := m.(*wire.ConfirmationRequest)
+		news, ok := m.(*wire.TurnStarted)
+		return asked || ok && strings.Contains(news.Prompt, "planner-1 (dig) has ended: success")
+	})
+	if q, ok := m.(*wire.ConfirmationRequest); ok {
+		t.Errorf("the user is asked: %+v", q)
+	}
+}
+
 // An agent whose turn waited for it is asked further in a later turn.
 func TestAgentAskedFurther(t *testing.T) {
 	r := newRig(t,
