@@ -19,6 +19,8 @@ import (
 
 	"github.com/sourcegraph/go-lsp"
 	"github.com/sourcegraph/jsonrpc2"
+
+	"sublet/wire/visible"
 )
 
 // A fake is a server in memory. It reports each word of a text that begins with bad.
@@ -30,6 +32,7 @@ type fake struct {
 	begin    error                          // of its start
 	raw      func(c net.Conn)               // what it does instead of speaking the protocol
 	pull     bool                           // it is asked for reports
+	refuse   string                         // its answer to initialize is this error
 	mute     bool                           // it leaves questions without an answer
 	answer   func(c *jsonrpc2.Conn, at any) // instead of its reports
 	watched  []lsp.FileEvent
@@ -86,6 +89,10 @@ func (f *fake) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Request
 	}
 	switch r.Method {
 	case "initialize":
+		if f.refuse != "" {
+			_ = c.ReplyWithError(ctx, r.ID, &jsonrpc2.Error{Code: 1, Message: f.refuse})
+			return
+		}
 		capabilities := map[string]any{}
 		if f.pull {
 			capabilities["diagnosticProvider"] = map[string]any{"interFileDependencies": true}
@@ -246,6 +253,7 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 		"floods":             {&fake{raw: flood}, 1, "gopls is not used any more: it sent more than 16 MiB that nobody asked for"},
 		"never reads":        {&fake{raw: func(net.Conn) {}}, 20, "gopls is not used any more: it has not answered for 1m0s"},
 		"hangs at its start": {&fake{raw: func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }}, 20, "gopls is not used any more: it has not answered for 1m0s"},
+		"refuses":            {&fake{refuse: "no\n\x1b[31m" + strings.Repeat("x", 5000)}, 1, "gopls is not used any more: " + visible.Clip("jsonrpc2: code 1 message: no␤␛[31m"+strings.Repeat("x", 5000), maxLine)},
 		"never reports":      {&fake{mute: true}, 20, "gopls is not used any more: it has not answered for 1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {

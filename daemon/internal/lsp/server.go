@@ -118,7 +118,7 @@ func (v *server) ended(p Program, err error) error {
 	if why := p.Why(); why != "" {
 		return fault("%s", why)
 	}
-	return fault("%w", err)
+	return fault("%s", visible.Clip(visible.Line(err.Error()), maxLine)) // it may be the server's text
 }
 
 func (v *server) initialize() error {
