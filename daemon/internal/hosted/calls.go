@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -105,6 +107,17 @@ func (r *run) readOnly() bool {
 	return r.t.Of.Role.ReadOnly || r.t.Of.Role.Hosted.Reach == string(risk.ReachRead)
 }
 
+// guard keeps a fault of ours within the turn: it ends the agent, and is in the log. It is deferred.
+func (h *host) guard() {
+	if v := recover(); v != nil {
+		h.of.log.Error("hosted agent", "agent", h.key.agent, "panic", v, "stack", string(debug.Stack()))
+		h.mu.Lock()
+		h.cause = cmp.Or(h.cause, fmt.Errorf("a fault in sublet ended it (the log has more): %s", shown(fmt.Sprint(v), 200)))
+		h.mu.Unlock()
+		h.of.work.Go(h.end) // the caller may be what that waits for
+	}
+}
+
 // RequestPermission implements the SDK's client: the policy decides, or the user. A call of our own MCP server is allowed at once,
 // since its command is judged when it comes.
 func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
@@ -113,6 +126,7 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 	if r == nil {
 		return cancelled, nil
 	}
+	defer h.guard()
 	done, err := r.begin()
 	if err != nil {
 		return cancelled, nil
@@ -122,14 +136,8 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 	defer cancel()
 	u := p.ToolCall
 	c := r.update(change{u.ToolCallId, u.Title, u.Kind, nil, u.RawInput, u.RawOutput, u.Locations, u.Content, u.Meta})
-	r.mu.Lock()
-	own := c.own
-	allowed := own
-	name, arguments := c.describe()
-	q := r.question(c, name, arguments)
-	show := !allowed && !c.shown
-	c.shown = c.shown || show
-	r.mu.Unlock()
+	allowed, show, name, arguments, q := r.permission(c)
+	own := allowed
 	if show {
 		r.show(c, name, arguments)
 	}
@@ -159,6 +167,16 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 		r.notice(r.name + " does not offer to allow this once: it is refused")
 	}
 	return cancelled, nil
+}
+
+// permission is what of a call is asked about, allowed at once, and shown.
+func (r *run) permission(c *call) (own, show bool, name string, arguments map[string]any, q agent.Question) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name, arguments = c.describe()
+	show = !c.own && !c.shown
+	c.shown = c.shown || show
+	return c.own, show, name, arguments, r.question(c, name, arguments)
 }
 
 // kinds are the options that say yes, or no. A yes for good is never given: the next call is to be asked about as well.
@@ -305,6 +323,7 @@ func serve[T any](h *host, ctx context.Context, do func(ctx context.Context, r *
 	if r == nil {
 		return none, refused("%v", errOver)
 	}
+	defer h.guard()
 	done, err := r.begin()
 	if err != nil {
 		return none, refused("%v", err)

@@ -191,6 +191,29 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// A fault of ours in what an agent asks for ends that agent's turn, and nothing else.
+func TestOurFault(t *testing.T) {
+	w := newWorld(t, Options{})
+	for _, mode := range []string{"asks", "files", "tells"} {
+		turn := turnOf(mode, w.dir, w.dir, w.emit)
+		turn.Of.Approver = asker(func(agent.Question) agent.Decision { panic("a fault\nin lines") })
+		if mode == "tells" {
+			turn.Of.Emit = func(m wire.EventMessage) {
+				if _, ok := m.(*wire.CommandResult); ok {
+					panic("a fault\nin lines")
+				}
+			}
+		}
+		o := w.Run(t.Context(), turn)
+		if want := mode + ": a fault in sublet ended it (the log has more): a fault in lines"; o.Err == nil || o.Err.Error() != want {
+			t.Errorf("%s: got %v, want %q", mode, o.Err, want)
+		}
+	}
+	if o := w.play(t.Context(), "loads", "x"); o.Err != nil {
+		t.Error(o.Err)
+	}
+}
+
 // An agent that fails is ended, and the turn says in one line what happened.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {

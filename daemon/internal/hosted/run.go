@@ -107,7 +107,10 @@ func (h *host) prompt(r *run) agent.Outcome {
 	for {
 		select {
 		case a := <-answered:
-			if a.error != nil && h.lost() {
+			h.mu.Lock()
+			gone := h.cause // a fault, of which the agent need not know
+			h.mu.Unlock()
+			if gone != nil || a.error != nil && h.lost() {
 				h.end()
 			}
 			r.settle()
@@ -117,8 +120,8 @@ func (h *host) prompt(r *run) agent.Outcome {
 				}
 				return r.ended(cause)
 			}
-			if a.error != nil {
-				return r.outcome(wire.StatusError, h.fault(r.ctx, r.name, a.error))
+			if err := cmp.Or(a.error, gone); err != nil {
+				return r.outcome(wire.StatusError, h.fault(r.ctx, r.name, err))
 			}
 			return r.stopped(a.PromptResponse)
 		case <-done:
@@ -276,7 +279,10 @@ func (r *run) say(kind, text string) {
 		r.summary += text
 	}
 	if r.flush == nil {
-		r.flush = time.AfterFunc(mergeFor, r.settle)
+		r.flush = time.AfterFunc(mergeFor, func() {
+			defer r.host.guard()
+			r.settle()
+		})
 	}
 }
 

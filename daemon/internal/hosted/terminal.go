@@ -86,6 +86,8 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 			defer done()
 			defer cancel()
 			defer close(t.over)
+			defer h.guard()
+			t.result = &wire.CommandResult{Status: wire.StatusError} // after a fault
 			res, err := r.own(ctx, "bash", args, sh)
 			if err != nil {
 				res = &wire.CommandResult{Status: wire.StatusError, Output: []byte(err.Error())}

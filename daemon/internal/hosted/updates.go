@@ -44,6 +44,7 @@ type call struct {
 // SessionUpdate implements the SDK's client. It does not wait: updates are handled in order, and a connection on which they pile
 // up ends.
 func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error {
+	defer h.guard()
 	u := n.Update
 	r := h.running()
 	if m := u.CurrentModeUpdate; m != nil {
@@ -164,8 +165,21 @@ func (c *call) take(n change) {
 
 // update takes over what is new of a call, and sends its events when it begins and ends.
 func (r *run) update(n change) *call {
+	c, name, arguments, show, finish := r.taken(n)
+	if show {
+		r.show(c, name, arguments)
+	}
+	if finish {
+		r.finish(c, name, *n.status == sdk.ToolCallStatusCompleted)
+	}
+	return c
+}
+
+// taken takes over what is new of a call, and says which of its events are to be sent.
+func (r *run) taken(n change) (c *call, name string, arguments map[string]any, show, finish bool) {
 	r.mu.Lock()
-	c := r.calls[n.id]
+	defer r.mu.Unlock()
+	c = r.calls[n.id]
 	if c == nil {
 		c = &call{id: wire.ExecutionID(wire.NewID()), ref: n.id, begun: time.Now(), kind: sdk.ToolKindOther}
 		if len(r.calls) < maxCalls {
@@ -180,18 +194,11 @@ func (r *run) update(n change) *call {
 	}
 	ended := now == sdk.ToolCallStatusCompleted || now == sdk.ToolCallStatusFailed
 	hidden := c.done || c.own || len(r.calls) >= maxCalls
-	show := !hidden && !c.shown && (ended || now == sdk.ToolCallStatusInProgress && c.input != nil)
+	show = !hidden && !c.shown && (ended || now == sdk.ToolCallStatusInProgress && c.input != nil)
 	c.shown = c.shown || show
 	c.done = c.done || ended
-	name, arguments := c.describe()
-	r.mu.Unlock()
-	if show {
-		r.show(c, name, arguments)
-	}
-	if ended && !hidden {
-		r.finish(c, name, now == sdk.ToolCallStatusCompleted)
-	}
-	return c
+	name, arguments = c.describe()
+	return c, name, arguments, show, ended && !hidden
 }
 
 // show sends the event of a call that begins.
