@@ -103,8 +103,8 @@ func (a *Agents) Stop(name string, why error) bool {
 
 // Crew keeps the agents that have a session of their own and outlive the turn that started them. The hub implements it.
 type Crew interface {
-	// Start starts an agent, or asks the one of that name further, in the background.
-	Start(o Order) error
+	// Start starts an agent, or asks the one of that name further, in the background. ctx bounds the start only.
+	Start(ctx context.Context, o Order) error
 	// Wait waits for the end of an agent's work and returns its report. After it the agent that started it is not woken.
 	Wait(ctx context.Context, name string) (tool.Report, error)
 	// Find describes an agent of the session; false if there is none of that name.
@@ -139,7 +139,7 @@ var errStoppedByAgent = errors.New("cancelled by the agent that started it")
 // crewed runs an assignment by the crew.
 func (m *team) crewed(ctx context.Context, role Role, name string, a tool.Assignment) (tool.Report, error) {
 	crew := m.parent.t.Crew
-	err := crew.Start(Order{
+	err := crew.Start(ctx, Order{
 		Role: role, Name: name, Title: firstOf(a.Title, a.Prompt), Prompt: a.Prompt, Cwd: m.parent.environment().Cwd,
 		Limits: m.parent.standing(), Options: m.options(),
 	})

@@ -52,7 +52,7 @@ func TestAfterAKill(t *testing.T) {
 	}
 	h := &host{}
 	order := agent.Order{Role: agent.Role{Name: "engineer"}, Name: "engineer-1", Title: "build", Prompt: "x", Cwd: "/"}
-	if err := open().For(h).Start(order); err != nil {
+	if err := open().For(h).Start(ctx, order); err != nil {
 		t.Fatal(err)
 	}
 	m := open() // as if the first had been killed
@@ -61,10 +61,10 @@ func TestAfterAKill(t *testing.T) {
 	if len(h.woken) != 1 || !strings.HasPrefix(h.woken[0], "agent engineer-1 (build) has ended: error, the daemon was restarted while it worked.") {
 		t.Errorf("told %q", h.woken)
 	}
-	if err := m.For(h).Start(order); err != nil {
+	if err := m.For(h).Start(ctx, order); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.For(h).Start(order); err == nil {
+	if err := m.For(h).Start(ctx, order); err == nil {
 		t.Error("it was asked while it works")
 	}
 	h.ended(agent.Outcome{Status: wire.StatusSuccess, Summary: "built"})

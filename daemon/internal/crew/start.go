@@ -62,7 +62,7 @@ func (c of) Stop(name string) {
 	}
 }
 
-func (c of) Start(o agent.Order) error {
+func (c of) Start(ctx context.Context, o agent.Order) error {
 	m, h := c.m, c.h
 	a, err := m.Find(h.ID(), o.Name)
 	if err == nil { // it is asked further
@@ -80,7 +80,7 @@ func (c of) Start(o agent.Order) error {
 	}
 	planted := o.Role.Worktree && a.Tree == nil
 	if planted {
-		if err := a.plant(); err != nil {
+		if err := a.plant(ctx); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,9 @@ func (c of) Start(o agent.Order) error {
 		if out.Err != nil {
 			failure = out.Err.Error()
 		}
-		m.end(h.ID(), a.Name, cmp.Or(out.Status, wire.StatusCancelled), out.Summary+a.changes(diffMost), failure)
+		ctx, cancel := context.WithTimeout(context.Background(), changesBound) // the daemon may be stopping
+		defer cancel()
+		m.end(h.ID(), a.Name, cmp.Or(out.Status, wire.StatusCancelled), out.Summary+a.changes(ctx, diffMost), failure)
 		m.Report(h)
 	})
 	if err != nil {
@@ -141,7 +143,7 @@ func (m *Manager) Serve(ctx context.Context, h Host, beside *agent.Agents, r *wi
 		return nil, err
 	case r.Op == "show":
 		report, _, _ := strings.Cut(a.Report, "\n\n[from its working tree")
-		reply.Text = report + a.changes(wire.MaxFrame/4)
+		reply.Text = report + a.changes(ctx, wire.MaxFrame/4)
 	case r.Op == "merge", r.Op == "drop":
 		if err := m.fell(ctx, a.Session, a.Name, r.Op == "merge"); err != nil {
 			return nil, err

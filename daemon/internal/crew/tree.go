@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
@@ -14,13 +15,17 @@ import (
 	"sublet/wire/visible"
 )
 
-// diffMost bounds the changes in a report, in bytes. All of them can be shown.
-const diffMost = 48 << 10
+const (
+	// diffMost bounds the changes in a report, in bytes. All of them can be shown.
+	diffMost = 48 << 10
+	// changesBound is how long git may look for them before the report goes without. The daemon's stop waits for it.
+	changesBound = 10 * time.Second
+)
 
 // plant gives an agent a working tree of its own.
-func (a *Agent) plant() error {
+func (a *Agent) plant(ctx context.Context) error {
 	own := string(a.SessionID)
-	tree, err := worktree.Add(context.Background(), project.Root(a.Cwd), a.Name+"-"+own[max(0, len(own)-8):])
+	tree, err := worktree.Add(ctx, project.Root(a.Cwd), a.Name+"-"+own[max(0, len(own)-8):])
 	if err != nil {
 		return fmt.Errorf("the role %s works in a working tree of its own: %w", a.Role, err)
 	}
@@ -45,11 +50,11 @@ func (a Agent) place() (cwd, told string, rules []wire.Rule) {
 }
 
 // changes is the part of a report about the agent's working tree.
-func (a Agent) changes(most int) string {
+func (a Agent) changes(ctx context.Context, most int) string {
 	if a.Tree == nil {
 		return ""
 	}
-	diff, err := a.Tree.Diff(context.Background())
+	diff, err := a.Tree.Diff(ctx)
 	if err != nil {
 		return "\n\n[its working tree: " + err.Error() + "]"
 	}

@@ -1,6 +1,7 @@
 package crew
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -16,44 +17,12 @@ import (
 // While an agent's working tree is merged the agent begins no turn, and nobody else merges or drops the tree. What was known of
 // the agent before is out of date then.
 func TestNoTurnWhileMerging(t *testing.T) {
-	ctx, repo, fifos := t.Context(), t.TempDir(), t.TempDir()
-	real, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{{"init", "-q"}, {"commit", "-q", "--allow-empty", "-m", "first"}} {
-		if out, err := exec.Command(real, append([]string{"-C", repo, "-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
-	// This git waits before it applies a patch.
-	up, release := filepath.Join(fifos, "up"), filepath.Join(fifos, "release")
-	for _, fifo := range []string{up, release} {
-		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	script := "#!/bin/sh\ncase \" $* \" in *' apply '*) : >" + up + "; : <" + release + ";; esac\nexec " + real + " \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(fifos, "git"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", fifos+":"+os.Getenv("PATH"))
-
-	s, err := store.Open(ctx, filepath.Join(t.TempDir(), "db"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if err := s.CreateSession(ctx, wire.SessionInfo{ID: "s"}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := Open(ctx, s, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, repo := t.Context(), t.TempDir()
+	up, release := slowGit(t, repo, "apply")
+	m := newManager(t)
 	h := &host{}
 	order := agent.Order{Role: agent.Role{Name: "engineer", Worktree: true}, Name: "engineer-1", Title: "build", Prompt: "x", Cwd: repo}
-	if err := m.For(h).Start(order); err != nil {
+	if err := m.For(h).Start(ctx, order); err != nil {
 		t.Fatal(err)
 	}
 	before, err := m.Find("s", "engineer-1")
@@ -74,7 +43,7 @@ func TestNoTurnWhileMerging(t *testing.T) {
 	if _, err := os.ReadFile(up); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.For(h).Start(order); err == nil {
+	if err := m.For(h).Start(ctx, order); err == nil {
 		t.Error("a turn began while its tree was merged")
 	}
 	if err := request("drop"); err == nil {
@@ -89,4 +58,66 @@ func TestNoTurnWhileMerging(t *testing.T) {
 	if err := m.begin(before, false); err == nil {
 		t.Error("a turn began in a tree that is gone")
 	}
+}
+
+// A start that is cancelled while git makes the working tree does not wait for git.
+func TestCancelledWhilePlanting(t *testing.T) {
+	repo := t.TempDir()
+	up, _ := slowGit(t, repo, "worktree")
+	ctx, cancel := context.WithCancel(t.Context())
+	started := make(chan error, 1)
+	order := agent.Order{Role: agent.Role{Name: "engineer", Worktree: true}, Name: "engineer-1", Title: "build", Prompt: "x", Cwd: repo}
+	m := newManager(t)
+	go func() { started <- m.For(&host{}).Start(ctx, order) }()
+	if _, err := os.ReadFile(up); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-started; err == nil {
+		t.Error("the agent was started")
+	}
+}
+
+func newManager(t *testing.T) *Manager {
+	t.Helper()
+	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	if err := s.CreateSession(t.Context(), wire.SessionInfo{ID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Open(t.Context(), s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// slowGit makes a repository, and has the subcommand of git open up and wait for release, which are FIFOs.
+func slowGit(t *testing.T, repo, subcommand string) (up, release string) {
+	t.Helper()
+	dir := t.TempDir()
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"init", "-q"}, {"commit", "-q", "--allow-empty", "-m", "first"}} {
+		if out, err := exec.Command(real, append([]string{"-C", repo, "-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	up, release = filepath.Join(dir, "up"), filepath.Join(dir, "release")
+	for _, fifo := range []string{up, release} {
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := "#!/bin/sh\ncase \" $* \" in *' " + subcommand + " '*) : >" + up + "; : <" + release + ";; esac\nexec " + real + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return up, release
 }

@@ -210,6 +210,7 @@ func runFor(ctx context.Context, bound time.Duration, input []byte, root string,
 		"GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_CEILING_DIRECTORIES=" + filepath.Dir(root),
 	}
 	var said bytes.Buffer
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // git then removes its locks, and a tree that it makes
 	cmd.WaitDelay, cmd.Stdin, cmd.Stderr = time.Second, bytes.NewReader(input), &said
 	out, err := cmd.StdoutPipe()
 	if err != nil {
