@@ -349,6 +349,32 @@ func TestFirstPromptWaitsForTheServer(t *testing.T) {
 	}
 }
 
+// A turn that is cancelled while it waits for the server is not begun.
+func TestNoPromptAfterACancel(t *testing.T) {
+	w := newWorld(t, Options{Server: []string{"/nowhere/sublet"}, Connect: time.Hour})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the user said so")
+	listed := make(chan struct{})
+	go func() {
+		defer close(listed)
+		for {
+			w.Agents.mu.Lock()
+			h := w.hosts[key{"s", "tells"}]
+			w.Agents.mu.Unlock()
+			if h != nil && h.running() != nil {
+				cancel(why)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	o := w.Run(ctx, turnOf("tells", "x", w.dir, w.emit))
+	<-listed
+	if o.Status != wire.StatusCancelled || !errors.Is(o.Err, why) || w.text() != "" {
+		t.Errorf("got %+v and\n%s", o, w.text())
+	}
+}
+
 // The agents that are known have no shell of their own, and the user's files are not touched.
 func TestKnown(t *testing.T) {
 	dir := t.TempDir()

@@ -89,6 +89,9 @@ func (h *host) prompt(r *run) agent.Outcome {
 	if !h.awaitServer(r) {
 		r.notice(fmt.Sprintf("%s has not connected sublet's tools within %v: if it runs commands, it does so in a shell of its own", r.name, h.of.o.Connect))
 	}
+	if cause := context.Cause(r.ctx); cause != nil {
+		return r.ended(cause)
+	}
 	h.introduce(r)
 	type answer struct {
 		sdk.PromptResponse
