@@ -136,6 +136,9 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 	defer cancel()
 	u := p.ToolCall
 	c := r.update(change{u.ToolCallId, u.Title, u.Kind, nil, u.RawInput, u.RawOutput, u.Locations, u.Content, u.Meta})
+	if c == nil {
+		return cancelled, nil
+	}
 	allowed, show, name, arguments, q := r.permission(c)
 	own := allowed
 	if show {

@@ -33,6 +33,8 @@ const (
 	// not handled as fast as they come, so handling one must not wait.
 	linesPerSecond = 1000
 	linesAtOnce    = 10_000
+	// maxBytes bounds what an agent sends in one turn: calls are kept until they end.
+	maxBytes = 128 << 20
 	// maxBad bounds the lines of one process that are not the protocol: some programs greet on standard output.
 	maxBad = 100
 	// signInBound is how long a sign-in may take.
@@ -71,6 +73,7 @@ type host struct {
 	told  bool // the user was told which agent it is
 	mode  string
 	idle  *time.Timer
+	got   int   // bytes, in this turn or since its start
 	cause error // why it was given up; nil: it was not
 }
 
@@ -154,21 +157,30 @@ func (h *host) launch(r *run) error {
 	}
 	h.meter = child.NewMeter(h.proc.Stdout, maxMessage, rate.NewLimiter(linesPerSecond, linesAtOnce))
 	ready := make(chan struct{})
-	h.conn = sdk.NewClientSideConnection(h, h.meter.Input(h.proc.Stdin), &gated{Reader: h.meter, ready: ready})
+	h.conn = sdk.NewClientSideConnection(h, h.meter.Input(h.proc.Stdin), &gated{Reader: h.meter, ready: ready, host: h})
 	h.conn.SetLogger(slog.New(h.bad))
 	close(ready)
 	return nil
 }
 
-// gated is a reader that waits: the connection reads as soon as it is made, and its logger must be set before.
+// gated is a reader that waits: the connection reads as soon as it is made, and its logger must be set before. It ends when more
+// than maxBytes came in one turn.
 type gated struct {
 	io.Reader
 	ready <-chan struct{}
+	host  *host
 }
 
 func (g *gated) Read(p []byte) (int, error) {
 	<-g.ready
-	return g.Reader.Read(p)
+	n, err := g.Reader.Read(p)
+	g.host.mu.Lock()
+	defer g.host.mu.Unlock()
+	if g.host.got += n; g.host.got > maxBytes {
+		g.host.cause = fmt.Errorf("it has sent more than %d MiB in one turn, and was ended", maxBytes>>20)
+		return 0, g.host.cause
+	}
+	return n, err
 }
 
 // resume takes up the session that the agent had before, where it can. What it sends of the conversation is in ours already.
@@ -340,7 +352,7 @@ func (h *host) take(r *run) error {
 	if h.idle != nil {
 		h.idle.Stop()
 	}
-	h.run, r.host = r, h
+	h.run, r.host, h.got = r, h, 0
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -132,6 +133,36 @@ func TestReachRead(t *testing.T) {
 	}
 }
 
+// What an agent asks and reports is bounded: open questions, calls, and bytes of plans.
+func TestBounds(t *testing.T) {
+	for mode, most := range map[string]int{"crowds": maxActive, "calls": maxCalls, "plans": 10} {
+		w := newWorld(t, Options{})
+		turn := turnOf(mode, "", w.dir, w.emit)
+		var mu sync.Mutex
+		asked, full := 0, make(chan struct{})
+		turn.Of.Approver = asker(func(agent.Question) agent.Decision {
+			mu.Lock()
+			asked++
+			mu.Unlock()
+			if mode == "crowds" {
+				<-full
+			}
+			return agent.Decision{Allowed: true}
+		})
+		turn.Of.Emit = func(m wire.EventMessage) {
+			w.emit(m)
+			if c, ok := m.(*wire.AgentStreamChunk); ok && c.Chunk.Text == "full" {
+				close(full)
+			}
+		}
+		o := w.Run(t.Context(), turn)
+		plans := strings.Count(w.text(), "\nresult todo")
+		if o.Err != nil || asked != most || plans > maxTurn/50_000 {
+			t.Errorf("%s: %d were asked, %d plans, %v", mode, asked, plans, o.Err)
+		}
+	}
+}
+
 // Files are read and written inside of the folder, and not over what changed meanwhile.
 func TestFiles(t *testing.T) {
 	w := newWorld(t, Options{})
@@ -228,6 +259,7 @@ func TestFaults(t *testing.T) {
 		{"dies", Options{}, "dies: it ended: exit status 4"},
 		{"silent", Options{Silence: 300 * time.Millisecond}, "silent: it has sent nothing for 300ms, and was ended"},
 		{"floods", Options{}, "floods: it sends without end"},
+		{"hoards", Options{}, "hoards: it has sent more than 128 MiB in one turn, and was ended"},
 		{"spews", Options{}, "spews: it sent a message of more than 8 MiB"},
 		{"babbles", Options{Silence: 2 * time.Second}, "lines that it sent are not the protocol, and it was ended; the first: this is no message"},
 		{"unsigned", Options{}, "unsigned: you are not signed in there"},

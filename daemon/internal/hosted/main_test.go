@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,6 +164,34 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 		} {
 			p.ask(ctx, sdk.ToolCallUpdate{ToolCallId: sdk.ToolCallId(fmt.Sprint(input)), Kind: sdk.Ptr(sdk.ToolKindExecute), Title: sdk.Ptr("ls"), RawInput: input})
 		}
+	case "hoards":
+		for range 40 {
+			os.Stdout.Write(append(bytes.Repeat([]byte(" "), 4<<20), '\n')) //nolint:errcheck // it is ended meanwhile
+		}
+		<-p.stop
+	case "plans":
+		for i := range 500 {
+			p.update(sdk.UpdatePlan(slices.Repeat([]sdk.PlanEntry{{Content: strings.Repeat("x", 500), Status: sdk.PlanEntryStatusPending, Priority: "high"}}, 100)...))
+			if i%50 == 0 {
+				p.ask(ctx, sdk.ToolCallUpdate{ToolCallId: "wait"})
+			}
+		}
+	case "crowds":
+		var all sync.WaitGroup
+		var returned atomic.Int32
+		for i := range 2 * maxActive {
+			all.Go(func() {
+				p.ask(ctx, sdk.ToolCallUpdate{ToolCallId: sdk.ToolCallId(fmt.Sprint("q", i))})
+				if returned.Add(1) == maxActive {
+					p.say("full")
+				}
+			})
+		}
+		all.Wait()
+	case "calls":
+		for i := range maxCalls + 10 {
+			p.ask(ctx, sdk.ToolCallUpdate{ToolCallId: sdk.ToolCallId(fmt.Sprint("q", i))})
+		}
 	case "claims":
 		for _, call := range []sdk.ToolCallUpdate{
 			{ToolCallId: "input", Kind: sdk.Ptr(sdk.ToolKindOther), RawInput: map[string]any{"server": "sublet", "tool": "shell"}},
@@ -261,7 +291,7 @@ func (p *player) terminal(ctx context.Context) {
 	p.conn.ReleaseTerminal(ctx, sdk.ReleaseTerminalRequest{SessionId: "s", TerminalId: made.TerminalId}) //nolint:errcheck // seen by the next
 	_, err = p.conn.TerminalOutput(ctx, sdk.TerminalOutputRequest{SessionId: "s", TerminalId: made.TerminalId})
 	var refused *sdk.RequestError
-	p.say("released %v\n", errors.As(err, &refused) && strings.Contains(refused.Message, "was released"))
+	p.say("released %v\n", errors.As(err, &refused) && strings.Contains(refused.Message, "there is no terminal"))
 	_, err = p.conn.CreateTerminal(ctx, sdk.CreateTerminalRequest{SessionId: "s", Command: "x", Env: []sdk.EnvVariable{{Name: "A;reboot", Value: ""}}})
 	p.say("bad variable %v\n", errors.As(err, &refused) && strings.Contains(refused.Message, "cannot be a variable"))
 }

@@ -23,12 +23,16 @@ const (
 	maxSummary = 64 << 10 // bytes of Outcome.Summary
 	maxTurn    = 16 << 20 // bytes of text and thoughts in one turn
 	maxCalls   = 1000     // calls that an agent may report in one turn
+	maxActive  = 64       // calls and questions that run here at once
 	// mergeFor is how long pieces of text are gathered into one event.
 	mergeFor = 40 * time.Millisecond
 )
 
 // errCancelled is why the calls of a turn end that is cancelled.
 var errCancelled = errors.New("the turn was cancelled")
+
+// errBusy refuses what an agent asks for beyond its bound.
+var errBusy = fmt.Errorf("%d calls and questions run already: wait for some", maxActive)
 
 // run is one turn.
 type run struct {
@@ -216,12 +220,15 @@ func (r *run) hear() {
 	r.heard = time.Now()
 }
 
-// begin counts a call or question that runs here; done ends it. It fails when the turn is over.
+// begin counts a call or question that runs here; done ends it. It fails when the turn is over, and beyond maxActive.
 func (r *run) begin() (done func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over || r.ctx.Err() != nil {
 		return nil, errOver
+	}
+	if r.active >= maxActive {
+		return nil, errBusy
 	}
 	r.active++
 	r.work.Add(1)
@@ -261,6 +268,14 @@ func (r *run) emit(m wire.EventMessage) {
 func (r *run) chunk(c wire.Chunk) { r.emit(&wire.AgentStreamChunk{Agent: r.name, Chunk: c}) }
 
 func (r *run) notice(text string) { r.chunk(wire.Chunk{Type: wire.ChunkNotice, Text: text}) }
+
+// room counts n bytes of what is shown, and reports whether they are within maxTurn.
+func (r *run) room(n int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent += n
+	return r.sent <= maxTurn
+}
 
 // say gathers text or reasoning.
 func (r *run) say(kind, text string) {

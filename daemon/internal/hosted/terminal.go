@@ -22,11 +22,10 @@ var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // terminal is a command that the agent asked for by terminal/create: a lease.
 type terminal struct {
-	cancel   context.CancelFunc
-	over     chan struct{} // closed when result is set
-	result   *wire.CommandResult
-	most     int // bytes of output
-	released bool
+	cancel context.CancelFunc
+	over   chan struct{} // closed when result is set
+	result *wire.CommandResult
+	most   int // bytes of output
 }
 
 // CreateTerminal implements the SDK's client: the command runs in the turn's shell as one of our tool bash. Its output is there
@@ -67,12 +66,7 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 		t.cancel = cancel
 		id := wire.NewID()
 		r.mu.Lock()
-		held := 0
-		for _, other := range r.terminals {
-			if !other.released {
-				held++
-			}
-		}
+		held := len(r.terminals)
 		if held < maxTerminals {
 			r.terminals[id] = t
 		}
@@ -107,11 +101,8 @@ func (r *run) terminal(id string) (*terminal, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := r.terminals[id]
-	switch {
-	case t == nil:
+	if t == nil {
 		return nil, refused("there is no terminal %s", shown(id, 60))
-	case t.released:
-		return nil, refused("the terminal %s was released", shown(id, 60))
 	}
 	return t, nil
 }
@@ -184,7 +175,7 @@ func (h *host) ReleaseTerminal(ctx context.Context, p sdk.ReleaseTerminalRequest
 		if err == nil {
 			t.cancel()
 			r.mu.Lock()
-			t.released = true
+			delete(r.terminals, p.TerminalId)
 			r.mu.Unlock()
 		}
 		return out, err

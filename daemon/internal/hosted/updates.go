@@ -52,7 +52,7 @@ func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 		switched := h.mode != string(m.CurrentModeId)
 		h.mode = string(m.CurrentModeId)
 		h.mu.Unlock()
-		if switched && r != nil {
+		if switched && r != nil && r.room(1000) { // with what an event takes
 			r.notice(r.name + " is in its mode " + visible.Exact(shown(string(m.CurrentModeId), 60)) + " now")
 		}
 	}
@@ -114,6 +114,13 @@ func (r *run) plan(entries []sdk.PlanEntry) {
 		}
 		items = append(items, tool.TodoItem{Text: visible.Clip(visible.Clean(e.Content), 500), Status: status})
 	}
+	size := 1000 // with what an event takes
+	for _, i := range items {
+		size += len(i.Text)
+	}
+	if !r.room(size) {
+		return
+	}
 	list := &tool.TodoList{}
 	list.Set(items)
 	if r.t.Of.Env.Todo != nil {
@@ -163,14 +170,22 @@ func (c *call) take(n change) {
 	}
 }
 
-// update takes over what is new of a call, and sends its events when it begins and ends.
+// update takes over what is new of a call, and sends its events when it begins and ends. It returns nil for one beyond maxCalls.
 func (r *run) update(n change) *call {
 	c, name, arguments, show, finish := r.taken(n)
+	if c == nil {
+		return nil
+	}
 	if show {
 		r.show(c, name, arguments)
 	}
 	if finish {
 		r.finish(c, name, *n.status == sdk.ToolCallStatusCompleted)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.done { // nothing looks at it again
+		c.input, c.output, c.content, c.locations = nil, nil, nil, nil
 	}
 	return c
 }
@@ -182,9 +197,10 @@ func (r *run) taken(n change) (c *call, name string, arguments map[string]any, s
 	c = r.calls[n.id]
 	if c == nil {
 		c = &call{id: wire.ExecutionID(wire.NewID()), ref: n.id, begun: time.Now(), kind: sdk.ToolKindOther}
-		if len(r.calls) < maxCalls {
-			r.calls[n.id] = c
+		if len(r.calls) >= maxCalls {
+			return nil, "", nil, false, false
 		}
+		r.calls[n.id] = c
 	}
 	c.take(n)
 	c.own = c.own || r.host.known.ours(c)
@@ -193,7 +209,7 @@ func (r *run) taken(n change) (c *call, name string, arguments map[string]any, s
 		now = *n.status
 	}
 	ended := now == sdk.ToolCallStatusCompleted || now == sdk.ToolCallStatusFailed
-	hidden := c.done || c.own || len(r.calls) >= maxCalls
+	hidden := c.done || c.own
 	show = !hidden && !c.shown && (ended || now == sdk.ToolCallStatusInProgress && c.input != nil)
 	c.shown = c.shown || show
 	c.done = c.done || ended
