@@ -113,7 +113,7 @@ const Leftover = "hosted-"
 func (k known) meta() map[string]any { return k.options }
 
 // ourTools are the tools of sublet's MCP server.
-var ourTools = []string{"shell", "job", "shell_state", "ask_user"}
+var ourTools = []string{"shell", "job", "ask_user"}
 
 // ours reports whether a call is one of a tool of our own MCP server, which shows and judges it. Only what the agent's program
 // sets is looked at, not what its model does; an agent that is not known has none.

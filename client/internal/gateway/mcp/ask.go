@@ -25,12 +25,12 @@ func (s *server) addAsk(m *sdk.Server) {
 const answerField = "answer"
 
 // ask is a call of the tool. Where no window is open, a client that can ask its own user does so (elicitation): the call is
-// answered with the form, and comes again with what was filled in.
+// answered with the form, and comes again with what was filled in. For a hosted agent the daemon asks the user of its turn.
 func (s *server) ask(ctx context.Context, req *sdk.CallToolRequest, in wire.UserQuestion) (*sdk.CallToolResult, askOut, error) {
 	if r, ok := req.Params.InputResponses[answerField].(*sdk.ElicitResult); ok {
 		return nil, elicited(r), nil
 	}
-	if c := req.ClientCapabilities(); c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil) {
+	if c := req.ClientCapabilities(); s.o.Hosted == "" && c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil) {
 		if err := in.Check(); err != nil {
 			return nil, askOut{}, err
 		}

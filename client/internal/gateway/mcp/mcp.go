@@ -111,10 +111,11 @@ func (s *server) sdkServer() *sdk.Server {
 	m := sdk.NewServer(&sdk.Implementation{Name: "sublet", Title: "sublet", Version: s.o.Daemon.Version}, o)
 	s.addShell(m)
 	s.addJob(m)
-	s.addState(m)
 	s.addAsk(m)
 	if s.o.Hosted != "" {
 		m.AddReceivingMiddleware(s.listed)
+	} else { // a hosted agent's shell is its turn's, and may be another than that of the window last typed in
+		s.addState(m)
 	}
 	return m
 }

@@ -461,6 +461,37 @@ func TestAskUser(t *testing.T) {
 	}
 }
 
+// A hosted agent is not told of the window last typed in, which may be of another session.
+func TestHostedSeesNoOtherWindow(t *testing.T) {
+	w := gatewaytest.New(t, runDaemon, nil)
+	openWindow(t, w)
+	s := newServer(t.Context(), Options{Daemon: w.Daemon(), Hosted: "guess"})
+	defer s.close()
+	here, there := sdk.NewInMemoryTransports()
+	session, err := s.sdkServer().Connect(t.Context(), there, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	a, err := sdk.NewClient(&sdk.Implementation{Name: "codex", Version: "1"}, nil).Connect(t.Context(), here, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	list, err := a.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range list.Tools {
+		if tool.Name == "shell_state" {
+			t.Error("shell_state is offered")
+		}
+	}
+	if _, err := a.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "sublet://last-command"}); err == nil {
+		t.Error("sublet://last-command is read")
+	}
+}
+
 // Where no window is open, a client that can ask its own user does so, by the newest revision of the protocol and by an older one.
 // What is asked is checked first, and no answer is one. Where a window is open, that asks.
 func TestAskUserInTheClient(t *testing.T) {
