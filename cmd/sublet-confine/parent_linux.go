@@ -261,6 +261,11 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 			switch r.kind {
 			case started:
 				pid = int(r.value)
+				for len(caught) > 0 { // sent before the command began, but select took the report first
+					sig := <-caught
+					cancelled = cancelled || sig != unix.SIGTSTP
+					earlySignals = append(earlySignals, sig)
+				}
 				for _, sig := range earlySignals {
 					_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
 				}
