@@ -261,12 +261,8 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 			switch r.kind {
 			case started:
 				pid = int(r.value)
-				for len(caught) > 0 { // sent before the command began, but select took the report first
-					sig := <-caught
+				for _, sig := range append(earlySignals, pending(caught)...) { // select may have taken the report first
 					cancelled = cancelled || sig != unix.SIGTSTP
-					earlySignals = append(earlySignals, sig)
-				}
-				for _, sig := range earlySignals {
 					_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
 				}
 			case stopped:
@@ -293,6 +289,14 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 			}
 		}
 	}
+}
+
+// pending takes the signals that wait in a channel.
+func pending(caught <-chan os.Signal) (list []os.Signal) {
+	for len(caught) > 0 {
+		list = append(list, <-caught)
+	}
+	return list
 }
 
 func isStopped(pid int) bool {
