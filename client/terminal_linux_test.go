@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/lease/procstat"
-	"sublet/lease/shell"
+	"sublet/lease/shell/dialect/dialecttest"
 )
 
 // terminal is a client on a terminal of its own.
@@ -252,13 +252,7 @@ func TestKilledClient(t *testing.T) {
 func TestEachShell(t *testing.T) {
 	for _, name := range []string{"bash", "zsh", "fish"} {
 		t.Run(name, func(t *testing.T) {
-			path, err := exec.LookPath(name)
-			if err == nil {
-				_, _, err = shell.Identify(path)
-			}
-			if err != nil {
-				t.Skip(err)
-			}
+			path := dialecttest.Find(t, name)
 			w := newWorld(t)
 			for file, text := range map[string]string{
 				".bashrc": "PS1='PROMPT> '", ".zshrc": "PS1='PROMPT> '", "fish/config.fish": "function fish_prompt; echo -n 'PROMPT> '; end; set -g fish_greeting",

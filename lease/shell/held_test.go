@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"sublet/lease/confine"
 	"sublet/lease/confine/confinetest"
 	"sublet/lease/procstat"
+	"sublet/lease/shell/dialect/dialecttest"
 )
 
 // outsideTmp returns a folder that a held command does not take for a temporary one.
@@ -34,12 +34,7 @@ func TestHeld(t *testing.T) {
 	program := confinetest.Need(t)
 	for _, name := range []string{"bash", "zsh", "fish"} {
 		t.Run(name, func(t *testing.T) {
-			path, err := exec.LookPath(name)
-			if err != nil && os.Getenv("CI") == "" {
-				t.Skip(err)
-			} else if err != nil {
-				t.Fatal(err)
-			}
+			path := dialecttest.Find(t, name)
 			project := outsideTmp(t)
 			s, scr := start2(t, func(o *Options) {
 				o.Path, o.Dir = path, project
@@ -91,7 +86,7 @@ func TestHeld(t *testing.T) {
 			if !strings.Contains(out, "begun\n") || strings.Count(out, "sleep 1000") != 1 || !strings.Contains(out, "ended what the command left running") {
 				t.Errorf("left running: %q", out)
 			}
-			r, err = s.Run(ctx, Command{
+			r, err := s.Run(ctx, Command{
 				Text: "sh -c 'trap \"\" HUP; sleep 1000 & echo begun; exec sleep 1000'; echo behind", Launcher: program,
 				Confine: &confine.Spec{Reach: confine.Read}, Output: func([]byte) { cancel() },
 			})

@@ -3,7 +3,6 @@ package shell
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"sublet/lease/confine"
 	"sublet/lease/confine/confinetest"
+	"sublet/lease/shell/dialect/dialecttest"
 	"sublet/lease/shell/procs"
 )
 
@@ -60,12 +60,7 @@ func TestJob(t *testing.T) {
 	for _, name := range []string{"bash", "zsh"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path, err := exec.LookPath(name)
-			if err != nil && os.Getenv("CI") == "" {
-				t.Skip(err)
-			} else if err != nil {
-				t.Fatal(err)
-			}
+			path := dialecttest.Find(t, name)
 			s, scr := start2(t, func(o *Options) { o.Path = path })
 			scr.prompts(t, 1)
 			do(t, s, "greet() { echo hello $1; }; mine=7")
@@ -116,12 +111,7 @@ func TestCancelledStartOfAJob(t *testing.T) {
 	for _, name := range []string{"bash", "zsh"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path, err := exec.LookPath(name)
-			if err != nil && os.Getenv("CI") == "" {
-				t.Skip(err)
-			} else if err != nil {
-				t.Fatal(err)
-			}
+			path := dialecttest.Find(t, name)
 			s, scr := start2(t, func(o *Options) { o.Path = path })
 			scr.prompts(t, 1)
 			for range 30 {
@@ -192,10 +182,7 @@ func TestHeldJob(t *testing.T) {
 
 // Fish cannot, and says so.
 func TestJobRefused(t *testing.T) {
-	path, err := exec.LookPath("fish")
-	if err != nil {
-		t.Skip(err)
-	}
+	path := dialecttest.Find(t, "fish")
 	s, scr := start2(t, func(o *Options) { o.Path = path })
 	scr.prompts(t, 1)
 	if _, err := s.Run(t.Context(), Command{Text: "sleep 100", Job: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "fish runs only programs in the background") {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sublet/lease/shell/dialect/dialecttest"
 )
 
 var (
@@ -29,13 +30,7 @@ func TestModel(t *testing.T) {
 	for _, d := range dialects {
 		t.Run(d.Name(), func(t *testing.T) {
 			t.Parallel()
-			path, err := exec.LookPath(d.Name())
-			if err != nil {
-				if os.Getenv("CI") != "" {
-					t.Fatal(err)
-				}
-				t.Skip(d.Name() + " is not installed")
-			}
+			path := dialecttest.Find(t, d.Name())
 			seed := *modelSeed
 			if seed == 0 {
 				seed = uint64(time.Now().UnixNano())

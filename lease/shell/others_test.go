@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -12,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/charmbracelet/x/vt"
+
+	"sublet/lease/shell/dialect/dialecttest"
 )
 
 // others are the shells beside bash, with a prompt of two rows and one on the right.
@@ -28,12 +29,7 @@ func TestOthers(t *testing.T) {
 	}
 	for name, startup := range others {
 		t.Run(name, func(t *testing.T) {
-			path, err := exec.LookPath(name)
-			if err != nil && os.Getenv("CI") == "" {
-				t.Skip(err)
-			} else if err != nil {
-				t.Fatal(err)
-			}
+			path := dialecttest.Find(t, name)
 			s, scr := start2(t, func(o *Options) {
 				home := t.TempDir()
 				for file, text := range map[string]string{startup[0]: startup[1], ".local/share/fish/generated_completions/none.fish": ""} {
@@ -140,10 +136,7 @@ func TestLostAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path, err := exec.LookPath(name)
-			if err != nil {
-				t.Skip(err) // TestOthers fails in CI
-			}
+			path := dialecttest.Find(t, name)
 			s, scr := start2(t, func(o *Options) { o.Path = path })
 			scr.prompts(t, 1)
 			keys(t, s, line+"\r")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/lease/shell/dialect/dialecttest"
 	"sublet/lease/shell/procs"
 )
 
@@ -284,10 +284,7 @@ func TestReplacedHooks(t *testing.T) {
 	for name, replace := range map[string]string{"bash": "PROMPT_COMMAND='echo mine'", "zsh": "precmd_functions=()"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path, err := exec.LookPath(name)
-			if err != nil && os.Getenv("CI") == "" {
-				t.Skip(err)
-			}
+			path := dialecttest.Find(t, name)
 			s, scr := start2(t, func(o *Options) { o.Path = path })
 			scr.prompts(t, 1)
 			keys(t, s, replace+"\r")

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sublet/lease/shell/dialect/dialecttest"
 )
 
 // patience bounds every wait for something that another process does. It is long because these machines are slow under
@@ -85,12 +87,7 @@ func newWorld(t *testing.T, bashrc string, s script, settings ...string) *world 
 // login makes zsh or fish the user's shell, with a start-up file that ends with rc, or adds rc to bash's.
 func (w *world) login(shell, rc string) {
 	w.t.Helper()
-	path, err := exec.LookPath(shell)
-	if err != nil && os.Getenv("CI") != "" {
-		w.t.Fatal(err)
-	} else if err != nil {
-		w.t.Skip(err)
-	}
+	path := dialecttest.Find(w.t, shell)
 	file := map[string][2]string{
 		"bash": {".bashrc", "PS1='\\W$ '\n"}, "zsh": {".zshrc", "PS1='%1~$ '\n"},
 		"fish": {".config/fish/config.fish", "function fish_prompt; echo -n (basename $PWD)'$ '; end\nset -g fish_greeting\n"},
