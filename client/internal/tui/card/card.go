@@ -202,15 +202,7 @@ func (c *Card) verdict(th *style.Theme) (mark string, parts []string) {
 	case Interrupted:
 		mark, ink, words = "■", th.Warn, "no result"
 	case wire.StatusTimeout:
-		mark, words = "✗", "timed out"
-		if c.Took > 0 {
-			words += " after " + style.Elapsed(c.Took)
-		}
-		parts = append(parts, th.Bad.Render(words)) // how it was ended then is of no use
-		if c.Reach != "" {
-			parts = append(parts, th.Dim.Render(visible.Line(c.Reach)))
-		}
-		return th.Bad.Render(mark), parts
+		mark, ink, words = "✗", th.Bad, "timed out"
 	case wire.StatusError, wire.StatusRefused, wire.StatusShellExited:
 		mark, ink = "✗", th.Bad
 		if c.Exit == nil {
@@ -223,13 +215,12 @@ func (c *Card) verdict(th *style.Theme) (mark string, parts []string) {
 	if c.Status == wire.StatusDenied && c.Why != "" {
 		parts = append(parts, visible.Line(c.Why))
 	}
-	if c.Exit != nil && *c.Exit != 0 {
+	cut := c.Status == wire.StatusCancelled || c.Status == wire.StatusTimeout // exit and signal are sublet's own doing then
+	if c.Exit != nil && *c.Exit != 0 && !cut {
 		parts = append(parts, th.Bad.Render("exit "+strconv.Itoa(*c.Exit)))
-		if c.Status != wire.StatusCancelled {
-			mark, ink = "✗", th.Bad
-		}
+		mark, ink = "✗", th.Bad
 	}
-	if c.Signal != "" {
+	if c.Signal != "" && !cut {
 		parts = append(parts, th.Bad.Render(c.Signal))
 	}
 	dim := func(words string, when bool) {
@@ -237,7 +228,7 @@ func (c *Card) verdict(th *style.Theme) (mark string, parts []string) {
 			parts = append(parts, th.Dim.Render(words))
 		}
 	}
-	dim("exit 0", c.Exit != nil && *c.Exit == 0)
+	dim("exit 0", c.Exit != nil && *c.Exit == 0 && !cut)
 	// A command that was started as a background job goes on behind the end of its call.
 	job := c.Tool == "bash" && c.Status == wire.StatusSuccess && c.Exit == nil && c.arguments().Background
 	dim("goes on in the background: sublet job ls", job)

@@ -57,8 +57,8 @@ func TestCardTellsTheEndOnce(t *testing.T) {
 		status, signal, output, want string
 		exit                         *int
 	}{
-		{wire.StatusCancelled, "SIGINT", "\n[ended: it was cut off]\n[exit code 130]\n[cancelled]", "■ bash  x · cancelled · exit 130 · SIGINT", new(130)},
-		{wire.StatusTimeout, "SIGINT", "[ended: it ran longer than 2m0s]\n[exit code 130]", "✗ bash  x · timed out after 2m01s · project", new(130)},
+		{wire.StatusCancelled, "SIGINT", "\n[ended: it was cut off]\n[exit code 130]\n[cancelled]", "■ bash  x · cancelled", new(130)},
+		{wire.StatusTimeout, "SIGINT", "[ended: it ran longer than 2m0s]\n[exit code 130]", "✗ bash  x · timed out · project · 2m01s", new(130)},
 		{wire.StatusError, "SIGKILL", "[ended by SIGKILL]", "✗ bash  x · failed · SIGKILL", nil},
 		{wire.StatusSuccess, "", "[ended: well]\n[cancelled]", "✓ bash  x\n  │ [ended: well]\n  │ [cancelled]\n  └ exit 0", new(0)}, // its own words
 	} {
