@@ -84,7 +84,7 @@ func (a *app) runDoctor([]string) error {
 		{name: "model", warn: true, run: func() (string, error) { return checkModel(conn, paths) }},
 		{name: "terminal", warn: true, run: func() (string, error) {
 			if !isTerminal(a.stdin) || !isTerminal(os.Stdout) {
-				return "", hinted{"standard input or output is none", "run it in the terminal where you use sublet"}
+				return "", hinted{"standard input or output is no terminal", "run it in the terminal where you use sublet"}
 			}
 			if t := a.env("TERM"); t == "" || t == "dumb" {
 				return "", hinted{"TERM is " + t, "use a terminal that can move its cursor"}
