@@ -39,15 +39,11 @@ func parent(spec string, argv []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	made, err := os.MkdirTemp("", "sublet-held-")
+	temp, err := tempDir("sublet-held-")
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(made)
-	temp, err := filepath.EvalSymlinks(made)
-	if err != nil {
-		return 0, err
-	}
+	defer os.RemoveAll(temp)
 	cmd := exec.Command(sandboxExec, append([]string{"-p", seatbeltOf(s, temp).profile(), "--"}, argv...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
@@ -84,11 +80,20 @@ func parent(spec string, argv []string) (int, error) {
 		return cmd.ProcessState.ExitCode(), nil
 	}
 	if sig := ws.Signal(); slices.Contains([]syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGKILL}, sig) { // Go dumps stacks for the others
-		os.RemoveAll(made)
+		os.RemoveAll(temp)
 		signal.Reset(sig)
 		_ = syscall.Kill(os.Getpid(), sig) // cannot fail for this process
 	}
 	return 128 + int(ws.Signal()), nil
+}
+
+// tempDir makes a temporary folder and returns its path without symbolic links, as profiles need it.
+func tempDir(pattern string) (string, error) {
+	dir, err := os.MkdirTemp("", pattern)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
 }
 
 // closeInherited keeps descriptors that the shell left open from the command: they would reach files despite the profile.
@@ -120,15 +125,11 @@ func probe() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	made, err := os.MkdirTemp("", "sublet-probe")
+	dir, err := tempDir("sublet-probe")
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(made)
-	dir, err := filepath.EvalSymlinks(made)
-	if err != nil {
-		return 0, err
-	}
+	defer os.RemoveAll(dir)
 	project, secret, spec := filepath.Join(dir, "project"), filepath.Join(dir, "secret"), filepath.Join(dir, "spec")
 	if err := errors.Join(os.MkdirAll(filepath.Join(project, ".git/hooks"), 0o700), os.WriteFile(secret, nil, 0o600)); err != nil {
 		return 0, err

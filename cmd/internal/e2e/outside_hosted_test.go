@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +12,8 @@ import (
 	"sublet/lease/procstat"
 )
 
-// hostedCommands are the commands that speak the Agent Client Protocol, by the names of the outsiders, and what of their
-// environment is a secret, which the settings pass on.
+// hostedCommands are the commands that speak the Agent Client Protocol, by the names of the outsiders. env has the secrets that
+// they need, which the daemon does not pass on unless the settings name them.
 var hostedCommands = map[string]struct {
 	command []string
 	env     string
@@ -36,9 +35,7 @@ func TestOutsideHosted(t *testing.T) {
 
 // host is one hosted agent's day: state that stays, a question, a cancel, and an end by kill -9.
 func host(t *testing.T, o outsider) {
-	w := newWorld(t, "alias hi='echo hello from an alias'\nmine() { echo \"mine $1\"; }\n", nil)
-	w.write(filepath.Join(w.project, "sub", "old", "file"), "x")
-	old := func() bool { _, err := os.Stat(filepath.Join(w.project, "sub", "old")); return err == nil }
+	w := lendingWorld(t)
 	running := func(command string) bool { return strings.Contains(w.processes(), command) }
 	free := func() bool { return idle(w.status()) }
 	model := newStandIn(t)
@@ -68,29 +65,11 @@ func host(t *testing.T, o outsider) {
 	if slices.Contains(a.q.tools, toolName{name: o.own}) {
 		t.Errorf("it has a shell tool of its own still: %v", a.q.tools)
 	}
-	a.shell("cd sub", "sub")
-	a.shell("export COLOUR=green", "")
-	a.shell(`hi; mine own; echo "$COLOUR in ${PWD##*/}"`, "hello from an alias")
-	a.shell(`hi; mine own; echo "$COLOUR in ${PWD##*/}"`, "green in sub")
-	for _, c := range []struct {
-		key  string
-		want string
-		left bool
-	}{{"n", "denied by the user", true}, {"y", "", false}} {
-		a.begin("shell", map[string]any{"command": "rm -r old"})
-		term.see(`\[n\] no`)
-		if !old() {
-			t.Fatal("it ran before it was allowed")
-		}
-		term.answer(c.key, func() bool { return !term.sees(`\[n\] no`) })
-		if got := a.result(); !strings.Contains(got, c.want) || old() != c.left {
-			t.Errorf("answered %s: the model is told %q, and the folder is there: %v", c.key, got, old())
-		}
-	}
+	a.works(term)
 	a.q.answer <- answer{text: "that is all"}
 	term.see("that is all")
 
-	// A cancel ends the command, and the agent goes on with the next prompt.
+	// A cancel ends the command. The agent then answers the next prompt.
 	a = prompt()
 	a.begin("shell", map[string]any{"command": "sleep 7000"})
 	w.await("the command to run", func() bool { return running("sleep 7000") })
@@ -108,7 +87,7 @@ func host(t *testing.T, o outsider) {
 	term.see(`it ended: signal: killed`)
 }
 
-// hosted finds the process of an agent: a child of the daemon.
+// hosted returns the process id of an agent: the child of the daemon whose command line contains program.
 func (w *world) hosted(program string) int {
 	w.t.Helper()
 	for line := range strings.Lines(w.processes()) {
@@ -129,7 +108,7 @@ func (w *world) hosted(program string) int {
 	return 0
 }
 
-// quoted is a list of strings for the settings.
+// quoted returns a list of strings as the elements of a TOML array.
 func quoted(list []string) string {
 	var words []string
 	for _, s := range list {

@@ -291,11 +291,43 @@ func needOutside(t *testing.T) {
 	}
 }
 
-// lendTo is one agent's day: state that stays, a question, a password, a cancel, a turn taken, and an end by kill -9.
-func lendTo(t *testing.T, o outsider, http bool) {
+// lendingWorld is a world whose shell has an alias, a function and a folder, which works uses.
+func lendingWorld(t *testing.T) *world {
 	w := newWorld(t, "alias hi='echo hello from an alias'\nmine() { echo \"mine $1\"; }\n", nil)
 	w.write(filepath.Join(w.project, "sub", "old", "file"), "x")
-	old := func() bool { _, err := os.Stat(filepath.Join(w.project, "sub", "old")); return err == nil }
+	return w
+}
+
+// works runs commands in the shell of a lendingWorld: its state lasts from one to the next, and a risky one runs only when the
+// user has allowed it.
+func (a *outside) works(term *terminal) {
+	t := a.w.t
+	t.Helper()
+	a.shell("cd sub", "sub")
+	a.shell("export COLOUR=green", "")
+	a.shell(`hi; mine own; echo "$COLOUR in ${PWD##*/}"`, "hello from an alias")
+	a.shell(`hi; mine own; echo "$COLOUR in ${PWD##*/}"`, "green in sub")
+	old := func() bool { _, err := os.Stat(filepath.Join(a.w.project, "sub", "old")); return err == nil }
+	for _, c := range []struct {
+		key  string
+		want string
+		left bool
+	}{{"n", "denied by the user", true}, {"y", "", false}} {
+		a.begin("shell", map[string]any{"command": "rm -r old"})
+		term.see(`\[n\] no`)
+		if !old() {
+			t.Fatal("it ran before it was allowed")
+		}
+		term.answer(c.key, func() bool { return !term.sees(`\[n\] no`) })
+		if got := a.result(); !strings.Contains(got, c.want) || old() != c.left {
+			t.Errorf("answered %s: the model gets %q, and the folder exists: %v", c.key, got, old())
+		}
+	}
+}
+
+// lendTo is one agent's day: state that stays, a question, a password, a cancel, a turn taken, and an end by kill -9.
+func lendTo(t *testing.T, o outsider, http bool) {
+	w := lendingWorld(t)
 	running := func(command string) bool { return strings.Contains(w.processes(), command) }
 	free := func() bool { return idle(w.status()) }
 	term := w.openShell()
@@ -312,28 +344,8 @@ func lendTo(t *testing.T, o outsider, http bool) {
 	if !http && slices.Contains(a.q.tools, toolName{name: o.own}) {
 		t.Errorf("it has a shell tool of its own still: %v", a.q.tools)
 	}
-	a.shell("cd sub", "sub")
-	a.shell("export COLOUR=green", "")
-	a.shell(`hi; mine own; echo "$COLOUR in ${PWD##*/}"`, "hello from an alias")
-	a.shell(`hi; mine own; echo "$COLOUR in ${PWD##*/}"`, "green in sub")
+	a.works(term)
 	term.run(`echo "$COLOUR in ${PWD##*/}"`, `^green in sub$`)
-
-	for _, c := range []struct {
-		key  string
-		want string
-		left bool
-	}{{"n", "denied by the user", true}, {"y", "", false}} {
-		a.begin("shell", map[string]any{"command": "rm -r old"})
-		term.see(o.name + ` wants to run this`)
-		term.see(`\[n\] no`)
-		if !old() {
-			t.Fatal("it ran before it was allowed")
-		}
-		term.answer(c.key, func() bool { return !term.sees(`\[n\] no`) })
-		if got := a.result(); !strings.Contains(got, c.want) || old() != c.left {
-			t.Errorf("answered %s: the model is told %q, and the folder is there: %v", c.key, got, old())
-		}
-	}
 
 	a.begin("shell", map[string]any{"command": `read -rsp 'Password: ' p; echo; echo "got ${#p} letters"; unset p`})
 	term.allow("the keyboard to be handed over", func() bool { return strings.Contains(term.bytes(), "⌨ ") })

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
 
@@ -198,6 +199,7 @@ func TestCancel(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		called := make(chan error, 1)
 		turn := turnOf(mode, "", w.dir, w.emit)
+		turn.Shell = func(string) tool.Shell { return shell{began: func() { cancel(why) }} }
 		turn.Of.Emit = func(m wire.EventMessage) {
 			w.emit(m)
 			if c, ok := m.(*wire.AgentStreamChunk); ok && c.Chunk.Text == "waiting" {
@@ -205,7 +207,6 @@ func TestCancel(t *testing.T) {
 				token := w.hosts[key{"s", mode}].token
 				w.Agents.mu.Unlock()
 				go func() {
-					time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
 					_, err := w.Call(context.Background(), &wire.ToolRequest{Hosted: token, Tool: "bash", Arguments: `{"command":"sleep 1000"}`})
 					called <- err
 				}()
@@ -336,8 +337,10 @@ func TestNothingIsLeft(t *testing.T) {
 	_ = cmd.Wait() // killed
 	for end := time.Now().Add(10 * time.Second); ; {
 		left, err := exec.Command("pgrep", "-f", "sleep 3001").Output()
-		if err != nil && len(left) == 0 {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 { // it found none
 			return
+		} else if err != nil {
+			t.Fatal(err)
 		}
 		if time.Now().After(end) {
 			for pid := range strings.FieldsSeq(string(left)) {

@@ -244,7 +244,7 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 	return end, nil
 }
 
-// ask asks for permission, and tells the answer.
+// ask asks for permission and sends the answer as text.
 func (p *player) ask(ctx context.Context, call sdk.ToolCallUpdate) {
 	got, err := p.conn.RequestPermission(ctx, sdk.RequestPermissionRequest{SessionId: "s", ToolCall: call, Options: []sdk.PermissionOption{
 		{OptionId: "always", Kind: sdk.PermissionOptionKindAllowAlways, Name: "always"},
@@ -296,7 +296,7 @@ func (p *player) terminal(ctx context.Context) {
 	p.say("bad variable %v\n", errors.As(err, &refused) && strings.Contains(refused.Message, "cannot be a variable"))
 }
 
-// own hosts an agent that leaves a child, says so, and waits to be killed.
+// own hosts an agent that leaves a child, prints a line then, and waits to be killed.
 func own() {
 	os.Unsetenv("HOSTED_TEST_MODE")
 	a := New(Options{})
@@ -340,13 +340,16 @@ func (do asker) Approve(_ context.Context, q agent.Question) (agent.Decision, er
 	return do(q), nil
 }
 
-// shell is one that says what it is given.
-type shell struct{}
+// shell is a shell whose output is the command's text. A sleep runs until its context ends.
+type shell struct {
+	began func() // called when a sleep begins
+}
 
 func (shell) Where(context.Context) (tool.ShellPlace, error) { return tool.ShellPlace{Cwd: "/"}, nil }
 
-func (shell) Run(ctx context.Context, c tool.Command, _ func([]byte)) (tool.CommandResult, error) {
+func (s shell) Run(ctx context.Context, c tool.Command, _ func([]byte)) (tool.CommandResult, error) {
 	if strings.Contains(c.Text, "sleep") {
+		s.began()
 		<-ctx.Done()
 		return tool.CommandResult{}, context.Cause(ctx)
 	}

@@ -166,7 +166,10 @@ func TestSpoolWriteFails(t *testing.T) {
 			s.Write(make([]byte, spoolAfter))
 		}
 		path, err := s.finish(true)
-		files, _ := os.ReadDir(s.folder)
+		files, readErr := os.ReadDir(s.folder)
+		if readErr != nil {
+			t.Fatal(readErr)
+		}
 		if path != "" || !errors.Is(err, syscall.EFBIG) || len(files) > 0 {
 			t.Errorf("%d writes: got %q, %v, %d files; want an error", writes, path, err, len(files))
 		}
