@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"flag"
 	"maps"
 	"math/rand/v2"
@@ -23,28 +22,21 @@ var (
 	chaosSeed = flag.Uint64("chaos.seed", 0, "seed of TestChaos; 0 = a new one")
 )
 
-// Four clients with an agent each ask, steer, cancel, fork, compact, start and end jobs, and lose their connection, at random.
-// Whatever happens, each turn has one end, the events of each session are numbered without a gap, each request is answered, and
-// once all is over no process and no goroutine is left.
+// Four clients with a session each ask, steer, cancel, fork, compact, start and end jobs, and lose their connection, at random.
+// Whatever happens, each turn has one end, the events of each session are numbered without a gap, and each request is answered.
+// When all have ended, no process is left, nor, by TestMain, a goroutine.
 func TestChaos(t *testing.T) {
 	seed := *chaosSeed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
 	t.Logf("-chaos.seed=%d", seed)
-	call := func(tool string, arguments map[string]any) scripted.Step {
-		text, err := json.Marshal(arguments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return scripted.Step{ToolCalls: []scripted.Call{{Name: tool, Arguments: text}}}
-	}
 	r := newRig(t,
 		bash("^quick", "echo one", "cd /; pwd"),
 		bash("^long", "sleep 1000"),
-		scripted.Script{Match: "^job", Steps: []scripted.Step{call("bash", map[string]any{"command": "echo begun; sleep 0.05", "background": true, "wake": true}), {Text: "begun"}}},
-		scripted.Script{Match: "^endless job", Steps: []scripted.Step{call("bash", map[string]any{"command": "sleep 1000", "background": true}), {Text: "begun"}}},
-		scripted.Script{Match: "^delegate", Steps: []scripted.Step{call("task", map[string]any{"agent": "engineer", "prompt": "quick part"}), {Text: "reported"}}},
+		scripted.Script{Match: "^job", Steps: []scripted.Step{step("bash", map[string]any{"command": "echo begun; sleep 0.05", "background": true, "wake": true}), {Text: "begun"}}},
+		scripted.Script{Match: "^endless job", Steps: []scripted.Step{step("bash", map[string]any{"command": "sleep 1000", "background": true}), {Text: "begun"}}},
+		scripted.Script{Match: "^delegate", Steps: []scripted.Step{task("engineer", "quick part", false), {Text: "reported"}}},
 		scripted.Script{Match: ".", Steps: []scripted.Step{{Text: "a few words more", ChunkBytes: 3}}},
 	)
 	r.set(func(c *config.Config) { c.Limits.RequestsPerSecond = 10_000 })
@@ -125,7 +117,7 @@ func (c *chaos) step() {
 	}
 }
 
-// open are the requests of this connection without an answer.
+// open returns the requests of this connection that have no answer yet.
 func (c *chaos) open() []wire.RequestID {
 	over := map[wire.RequestID]bool{}
 	for _, m := range c.all() {
@@ -158,7 +150,7 @@ func (c *chaos) settle() {
 	}
 }
 
-// fork copies the session as it is, looks at the copy and deletes it.
+// fork copies the session as it is, checks the turns of the copy and deletes it.
 func (c *chaos) fork() {
 	r := &wire.SessionRequest{RequestID: requestID(), Op: "fork", SessionID: &c.session}
 	c.send(r)
@@ -181,9 +173,9 @@ func (c *chaos) fork() {
 	c.sessions(&wire.SessionRequest{Op: "delete", SessionID: &copied})
 }
 
-// reconnect closes the connection, in whatever runs, and takes the session up where it was.
+// reconnect closes the connection, whatever is running, and resumes the session on a new one.
 func (c *chaos) reconnect() {
-	if c.rand.IntN(4) > 0 { // else what it asked for stays in the session's line
+	if c.rand.IntN(4) > 0 { // else its requests stay in the session's queue
 		c.cancel(len(c.asked))
 		c.reached()
 	}
@@ -204,12 +196,12 @@ func (c *chaos) reconnect() {
 	c.peer = c.rig.dial(append(slices.Clone(c.options), inSession(c.session, c.after))...)
 }
 
-// finish ends all that runs, in turns of earlier connections and of jobs too, and looks at what is stored.
+// finish cancels the requests and turns that run, those of earlier connections included, kills the jobs, and checks what is stored.
 func (c *chaos) finish() {
 	end, last := time.Time{}, int64(-1)
 	for ; ; time.Sleep(time.Millisecond) {
 		info := c.sessions(&wire.SessionRequest{Op: "get", SessionID: &c.session}).Session
-		if info.LastSeq > last { // many may wait
+		if info.LastSeq > last { // many requests may be queued
 			end, last = time.Now().Add(4*patience), info.LastSeq
 		}
 		jobs := 0
@@ -235,7 +227,7 @@ func (c *chaos) finish() {
 	checkNumbers(c.t, c.peer, c.after)
 }
 
-// whole reads a session: no number is missing, and each turn has at most one end. It returns the turns without one.
+// whole reads a stored session and returns its turns without an end. It checks that no number is missing and that no turn ends twice.
 func (c *chaos) whole(id wire.SessionID) []wire.TurnID {
 	open, last := map[wire.TurnID]bool{}, int64(0)
 	for more := true; more; {
