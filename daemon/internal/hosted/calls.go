@@ -139,10 +139,10 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 	if c == nil {
 		return cancelled, nil
 	}
-	allowed, show, name, arguments, q := r.permission(c)
-	own := allowed
+	now, show, q := r.permission(c)
+	allowed := now.own
 	if show {
-		r.show(c, name, arguments)
+		r.show(now)
 	}
 	if !allowed {
 		d, err := r.t.Of.Approver.Approve(ctx, q)
@@ -153,10 +153,10 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 			d = agent.Decision{Reason: "nobody could be asked: " + err.Error()}
 		}
 		if allowed = d.Allowed && d.EditedCommand == nil; !allowed { // it would run its own command
-			r.refuse(c, name, d)
+			r.refuse(c, q.Tool, d)
 		}
 	}
-	if allowed && !own {
+	if allowed && !now.own {
 		r.grant(q.Action.Writes)
 	}
 	for _, kind := range kinds(allowed) {
@@ -172,14 +172,13 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 	return cancelled, nil
 }
 
-// permission is what of a call is asked about, allowed at once, and shown.
-func (r *run) permission(c *call) (own, show bool, name string, arguments map[string]any, q agent.Question) {
+// permission returns a copy of a call as it is now, whether the event of its begin is to be sent, and what the policy is asked.
+func (r *run) permission(c *call) (now call, show bool, q agent.Question) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	name, arguments = c.describe()
 	show = !c.own && !c.shown
 	c.shown = c.shown || show
-	return c.own, show, name, arguments, r.question(c, name, arguments)
+	return *c, show, r.question(c)
 }
 
 // kinds are the options that say yes, or no. A yes for good is never given: the next call is to be asked about as well.
@@ -223,7 +222,8 @@ func (r *run) spend(path string) bool {
 
 // question is what the policy is asked about a call. What the agent's own shell does is not held by anything, and what has unknown
 // effects is asked about as a call of an MCP server is.
-func (r *run) question(c *call, name string, arguments map[string]any) agent.Question {
+func (r *run) question(c *call) agent.Question {
+	name, arguments := c.describe()
 	cwd := r.t.Of.Env.Cwd
 	q := agent.Question{
 		Agent: r.name, Role: r.t.Of.Role.Name, Mode: r.t.Of.Role.Mode, ReadOnly: r.readOnly(), Tool: name, ExecutionID: c.id, Action: tool.Action{Cwd: cwd}, Fixed: true,

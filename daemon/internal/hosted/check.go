@@ -38,7 +38,7 @@ func Check(ctx context.Context, o Options, name string, conf config.Agent, env [
 		Env: env, Home: home,
 	})
 	defer r.close()
-	h, err := a.host(r)
+	h, err := a.start(r, key{agent: name}) // the host has no turn: what the agent asks for is refused
 	if err != nil {
 		about.Err = err
 		return about
@@ -46,6 +46,8 @@ func Check(ctx context.Context, o Options, name string, conf config.Agent, env [
 	if i := h.about.AgentInfo; i != nil {
 		about.Version = shown(firstOf(deref(i.Title), i.Name)+" "+i.Version, 100)
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	about.Protocol, about.Mode, about.Model = int(h.about.ProtocolVersion), shown(h.mode, 60), shown(h.model, 60)
 	about.Resumes, about.Images = h.about.AgentCapabilities.LoadSession, h.about.AgentCapabilities.PromptCapabilities.Image
 	return about

@@ -62,7 +62,7 @@ type host struct {
 	ended chan struct{} // closed when the process has ended
 
 	about sdk.InitializeResponse
-	id    sdk.SessionId
+	id    sdk.SessionId // set under mu by the start, and not changed after it
 	cwd   string
 	modes []choice
 	model string // the name of the one in use, "" = not known
@@ -194,8 +194,7 @@ func (h *host) resume(ctx context.Context, r *run, last earlier) bool {
 		r.notice(fmt.Sprintf("%s does not take up its earlier session, and begins a new one: %s", r.name, visible.Exact(shown(message(err), 200))))
 		return false
 	}
-	h.id = last.id
-	h.read(sdk.NewSessionResponse{Modes: loaded.Modes, Models: loaded.Models, ConfigOptions: loaded.ConfigOptions})
+	h.read(last.id, sdk.NewSessionResponse{Modes: loaded.Modes, Models: loaded.Models, ConfigOptions: loaded.ConfigOptions})
 	return true
 }
 
@@ -213,8 +212,7 @@ func (h *host) open(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	h.id = made.SessionId
-	h.read(made)
+	h.read(made.SessionId, made)
 	return nil
 }
 
@@ -232,7 +230,10 @@ func (h *host) session() sdk.NewSessionRequest {
 }
 
 // read takes over what the agent says of its session.
-func (h *host) read(made sdk.NewSessionResponse) {
+func (h *host) read(id sdk.SessionId, made sdk.NewSessionResponse) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.id = id
 	if m := made.Modes; m != nil {
 		h.mode = string(m.CurrentModeId)
 		for _, one := range m.AvailableModes {
@@ -259,11 +260,14 @@ var asking = []string{"default", "ask", "manual", "read-only"}
 
 // ask puts the session into the mode in which the agent asks, so that the policy decides.
 func (h *host) ask(ctx context.Context) error {
+	h.mu.Lock()
+	mode := h.mode
+	h.mu.Unlock()
 	for _, id := range asking {
-		if id == h.mode || !slices.ContainsFunc(h.modes, func(c choice) bool { return c.id == id }) {
-			if id == h.mode {
-				return nil
-			}
+		if id == mode {
+			return nil
+		}
+		if !slices.ContainsFunc(h.modes, func(c choice) bool { return c.id == id }) {
 			continue
 		}
 		if _, err := h.conn.SetSessionMode(ctx, sdk.SetSessionModeRequest{SessionId: h.id, ModeId: sdk.SessionModeId(id)}); err != nil {

@@ -164,6 +164,15 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// An agent may say more of a call while it is asked about.
+func TestCallIsUpdatedWhileItIsAskedAbout(t *testing.T) {
+	w := newWorld(t, Options{})
+	if o := w.play(t.Context(), "races", ""); o.Err != nil {
+		t.Error(o.Err)
+	}
+	w.wants("c0:yes", "c49:yes", "tool_result edit success")
+}
+
 // Files are read and written inside of the folder, and not over what changed meanwhile.
 func TestFiles(t *testing.T) {
 	w := newWorld(t, Options{})

@@ -164,6 +164,17 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 		} {
 			p.ask(ctx, sdk.ToolCallUpdate{ToolCallId: sdk.ToolCallId(fmt.Sprint(input)), Kind: sdk.Ptr(sdk.ToolKindExecute), Title: sdk.Ptr("ls"), RawInput: input})
 		}
+	case "races": // says more of a call while it is asked about
+		for i := range 50 {
+			id := sdk.ToolCallId(fmt.Sprint("c", i))
+			diff := []sdk.ToolCallContent{sdk.ToolDiffContent("/f", "new\n", "old\n")}
+			var all sync.WaitGroup
+			all.Go(func() {
+				p.ask(ctx, sdk.ToolCallUpdate{ToolCallId: id, Kind: sdk.Ptr(sdk.ToolKindEdit), Title: sdk.Ptr("f"), Content: diff, RawInput: map[string]any{"path": "/f"}})
+			})
+			p.update(sdk.StartToolCall(id, "Edit file", sdk.WithStartKind(sdk.ToolKindEdit), sdk.WithStartContent(diff), sdk.WithStartStatus(sdk.ToolCallStatusCompleted)))
+			all.Wait()
+		}
 	case "hoards":
 		for range 40 {
 			os.Stdout.Write(append(bytes.Repeat([]byte(" "), 4<<20), '\n')) //nolint:errcheck // it is ended meanwhile

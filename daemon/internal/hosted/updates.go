@@ -46,7 +46,12 @@ type call struct {
 func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error {
 	defer h.guard()
 	u := n.Update
-	r := h.running()
+	h.mu.Lock()
+	r, mine := h.run, n.SessionId == h.id
+	h.mu.Unlock()
+	if !mine {
+		return nil
+	}
 	if m := u.CurrentModeUpdate; m != nil {
 		h.mu.Lock()
 		switched := h.mode != string(m.CurrentModeId)
@@ -56,7 +61,7 @@ func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 			r.notice(r.name + " is in its mode " + visible.Exact(shown(string(m.CurrentModeId), 60)) + " now")
 		}
 	}
-	if r == nil || n.SessionId != h.id {
+	if r == nil {
 		return nil
 	}
 	r.hear()
@@ -126,8 +131,8 @@ func (r *run) plan(entries []sdk.PlanEntry) {
 	if r.t.Of.Env.Todo != nil {
 		r.t.Of.Env.Todo.Set(items)
 	}
-	c := &call{id: wire.ExecutionID(wire.NewID()), begun: time.Now()}
-	r.show(c, "todo", map[string]any{"todos": items})
+	c := call{id: wire.ExecutionID(wire.NewID()), begun: time.Now()}
+	r.begins(c, "todo", map[string]any{"todos": items})
 	r.result(c, "todo", wire.StatusSuccess, list.String(), nil)
 }
 
@@ -172,15 +177,15 @@ func (c *call) take(n change) {
 
 // update takes over what is new of a call, and sends its events when it begins and ends. It returns nil for one beyond maxCalls.
 func (r *run) update(n change) *call {
-	c, name, arguments, show, finish := r.taken(n)
+	c, now, show, finish := r.taken(n)
 	if c == nil {
 		return nil
 	}
 	if show {
-		r.show(c, name, arguments)
+		r.show(now)
 	}
 	if finish {
-		r.finish(c, name, *n.status == sdk.ToolCallStatusCompleted)
+		r.finish(now, *n.status == sdk.ToolCallStatusCompleted)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,35 +195,40 @@ func (r *run) update(n change) *call {
 	return c
 }
 
-// taken takes over what is new of a call, and says which of its events are to be sent.
-func (r *run) taken(n change) (c *call, name string, arguments map[string]any, show, finish bool) {
+// taken takes over what is new of a call, and returns a copy of it as it is now and which of its events are to be sent.
+func (r *run) taken(n change) (c *call, now call, show, finish bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c = r.calls[n.id]
 	if c == nil {
 		c = &call{id: wire.ExecutionID(wire.NewID()), ref: n.id, begun: time.Now(), kind: sdk.ToolKindOther}
 		if len(r.calls) >= maxCalls {
-			return nil, "", nil, false, false
+			return nil, now, false, false
 		}
 		r.calls[n.id] = c
 	}
 	c.take(n)
 	c.own = c.own || r.host.known.ours(c)
-	var now sdk.ToolCallStatus
+	var status sdk.ToolCallStatus
 	if n.status != nil {
-		now = *n.status
+		status = *n.status
 	}
-	ended := now == sdk.ToolCallStatusCompleted || now == sdk.ToolCallStatusFailed
+	ended := status == sdk.ToolCallStatusCompleted || status == sdk.ToolCallStatusFailed
 	hidden := c.done || c.own
-	show = !hidden && !c.shown && (ended || now == sdk.ToolCallStatusInProgress && c.input != nil)
+	show = !hidden && !c.shown && (ended || status == sdk.ToolCallStatusInProgress && c.input != nil)
 	c.shown = c.shown || show
 	c.done = c.done || ended
-	name, arguments = c.describe()
-	return c, name, arguments, show, ended && !hidden
+	return c, *c, show, ended && !hidden
 }
 
 // show sends the event of a call that begins.
-func (r *run) show(c *call, name string, arguments map[string]any) {
+func (r *run) show(c call) {
+	name, arguments := c.describe()
+	r.begins(c, name, arguments)
+}
+
+// begins sends the event of a call of a tool with these arguments.
+func (r *run) begins(c call, name string, arguments map[string]any) {
 	r.mu.Lock()
 	r.summary = ""
 	r.mu.Unlock()
@@ -230,7 +240,7 @@ func (r *run) show(c *call, name string, arguments map[string]any) {
 }
 
 // finish sends the events of a call that has ended.
-func (r *run) finish(c *call, name string, ok bool) {
+func (r *run) finish(c call, ok bool) {
 	var parts, files []string
 	for _, part := range c.content {
 		switch {
@@ -253,11 +263,12 @@ func (r *run) finish(c *call, name string, ok bool) {
 	case !ok:
 		status, files = wire.StatusError, nil
 	}
+	name, _ := c.describe()
 	r.result(c, name, status, text, files)
 }
 
 // result sends the events of a call's result.
-func (r *run) result(c *call, name, status, text string, files []string) {
+func (r *run) result(c call, name, status, text string, files []string) {
 	m := &wire.CommandResult{
 		Agent: r.name, ExecutionID: c.id, Tool: name, Status: status, Output: []byte(visible.Clip(visible.Clean(text), maxOutput)),
 		FilesModified: []wire.OSString{}, StartedAtMS: c.begun.UnixMilli(), DurationMS: time.Since(c.begun).Milliseconds(),
