@@ -59,7 +59,6 @@ type host struct {
 	token string        // what its MCP server presents
 	lists chan struct{} // closed when that server's tools were listed
 	once  sync.Once
-	ended chan struct{} // closed when the process has ended
 
 	about sdk.InitializeResponse
 	id    sdk.SessionId // set under mu by the start, and not changed after it
@@ -69,30 +68,30 @@ type host struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	run   *run // nil: no turn runs
-	told  bool // the user was told which agent it is
-	mode  string
-	idle  *time.Timer
-	got   int   // bytes, in this turn or since its start
-	cause error // why it was given up; nil: it was not
+	run    *run // nil: no turn runs
+	told   bool // the user was told which agent it is
+	mode   string
+	idle   *time.Timer
+	rested time.Time // when its last turn ended
+	ending bool      // it takes no other turn
+	got    int       // bytes, in this turn or since its start
+	cause  error     // why it was given up; nil: it was not
 }
 
 // choice is a mode or a model on offer.
 type choice struct{ id, name string }
 
-// start starts the agent and its session, within Options.Start.
+// start starts the agent and its session. Each step but a sign-in may take Options.Start.
 func (a *Agents) start(r *run, k key) (_ *host, err error) {
 	conf := *r.t.Of.Role.Hosted
 	h := &host{
-		of: a, key: k, conf: conf, known: knownOf(conf.Command), token: rand.Text(), lists: make(chan struct{}), ended: make(chan struct{}),
+		of: a, key: k, conf: conf, known: knownOf(conf.Command), token: rand.Text(), lists: make(chan struct{}),
 		cwd: r.t.Of.Env.Cwd, bad: &badLines{},
 	}
 	last := a.remembered(k, conf)
 	if info, err := os.Stat(last.cwd); err == nil && info.IsDir() {
 		h.cwd = last.cwd
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, a.o.Start)
-	defer cancel()
 	if err := h.launch(r); err != nil {
 		return nil, &FaultError{r.name, "it cannot be started: " + err.Error(), "look at `command` below [agents." + r.name + "] in the settings"}
 	}
@@ -101,32 +100,59 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 		<-h.conn.Done()
 		h.end()
 	})
-	defer func() {
-		if err != nil {
-			h.end()
-			err = h.fault(ctx, r.name, err)
+	signedIn := true
+	err = h.within(r, a.o.Start, func(ctx context.Context) error {
+		if err := h.initialize(ctx); err != nil || h.resume(ctx, r, last) {
+			return err
 		}
-	}()
+		err := h.open(ctx)
+		if refused, ok := errors.AsType[*sdk.RequestError](err); ok && refused.Code == authRequired {
+			signedIn = false
+			return nil
+		}
+		return err
+	})
+	if err == nil && !signedIn {
+		err = h.within(r, signInBound, func(ctx context.Context) error { // the user is waited for, and their browser
+			if err := h.signIn(ctx, r); err != nil {
+				return err
+			}
+			return h.open(ctx)
+		})
+	}
+	if err == nil {
+		a.remember(h)
+		err = h.within(r, a.o.Start, h.ask)
+	}
+	return h, err
+}
+
+// within runs a step of the start, for at most d. The end of its context closes the agent's input: a write to an agent that does not
+// read it waits for nothing else. If the step fails, the process is ended.
+func (h *host) within(r *run, d time.Duration, step func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(r.ctx, d)
+	defer cancel()
+	defer context.AfterFunc(ctx, h.proc.HangUp)()
+	err := step(ctx)
+	if err != nil {
+		h.end()
+		err = h.fault(ctx, r.name, err)
+	}
+	return err
+}
+
+func (h *host) initialize(ctx context.Context) (err error) {
 	h.about, err = h.conn.Initialize(ctx, sdk.InitializeRequest{
 		ProtocolVersion: sdk.ProtocolVersionNumber,
-		ClientInfo:      &sdk.Implementation{Name: "sublet", Version: a.o.Version},
+		ClientInfo:      &sdk.Implementation{Name: "sublet", Version: h.of.o.Version},
 		ClientCapabilities: sdk.ClientCapabilities{
 			Fs: sdk.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true,
 		},
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case h.about.ProtocolVersion != sdk.ProtocolVersionNumber:
-		return nil, fmt.Errorf("it speaks version %d of the protocol, and sublet version %d", h.about.ProtocolVersion, sdk.ProtocolVersionNumber)
+	if err == nil && h.about.ProtocolVersion != sdk.ProtocolVersionNumber {
+		err = fmt.Errorf("it speaks version %d of the protocol, and sublet version %d", h.about.ProtocolVersion, sdk.ProtocolVersionNumber)
 	}
-	if !h.resume(ctx, r, last) {
-		if err := h.open(ctx, r); err != nil {
-			return nil, err
-		}
-	}
-	a.remember(h)
-	return h, h.ask(ctx)
+	return err
 }
 
 // launch starts the process.
@@ -199,16 +225,8 @@ func (h *host) resume(ctx context.Context, r *run, last earlier) bool {
 }
 
 // open opens the session.
-func (h *host) open(ctx context.Context, r *run) error {
+func (h *host) open(ctx context.Context) error {
 	made, err := h.conn.NewSession(ctx, h.session())
-	if refused, ok := errors.AsType[*sdk.RequestError](err); ok && refused.Code == authRequired {
-		// The user is waited for, and their browser.
-		signing, cancel := context.WithTimeout(r.ctx, signInBound)
-		defer cancel()
-		if err = h.signIn(signing, r); err == nil {
-			made, err = h.conn.NewSession(signing, h.session())
-		}
-	}
 	if err != nil {
 		return err
 	}
@@ -336,22 +354,18 @@ func (r *run) choose(ctx context.Context, question string, notes []string, ways 
 	return way, errors.New("no way to sign in was chosen")
 }
 
-// usable reports whether the process can have the next turn.
-func (h *host) usable(r *run) bool {
-	select {
-	case <-h.ended:
-		return false
-	default:
-		return reflect.DeepEqual(h.conf, *r.t.Of.Role.Hosted)
-	}
-}
+// errUnusable reports a process that ends, or that was started with other settings.
+var errUnusable = errors.New("the agent's process ends")
 
-// take gives the host to a turn.
+// take gives the host to a turn, or returns errUnusable.
 func (h *host) take(r *run) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.run != nil {
 		return errors.New("another turn of this agent runs")
+	}
+	if h.ending || !reflect.DeepEqual(h.conf, *r.t.Of.Role.Hosted) {
+		return errUnusable
 	}
 	if h.idle != nil {
 		h.idle.Stop()
@@ -364,15 +378,32 @@ func (h *host) take(r *run) error {
 func (h *host) rest() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.run = nil
-	h.idle = time.AfterFunc(h.of.o.Idle, func() {
-		h.mu.Lock()
-		idle := h.run == nil
-		h.mu.Unlock()
-		if idle {
-			h.end()
-		}
-	})
+	h.run, h.rested = nil, time.Now()
+	if !h.ending {
+		h.idle = time.AfterFunc(h.of.o.Idle, func() {
+			if h.retire() {
+				h.end()
+			}
+		})
+	}
+}
+
+// idleSince returns when the last turn ended; false while a turn runs, before the first one, and when the process ends.
+func (h *host) idleSince() (at time.Time, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.rested, h.run == nil && !h.rested.IsZero() && !h.ending
+}
+
+// retire has an idle host take no other turn, and reports whether it was idle. The caller then ends it.
+func (h *host) retire() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.run != nil || h.ending {
+		return false
+	}
+	h.ending = true
+	return true
 }
 
 // running returns the turn that runs, nil for none.
@@ -396,18 +427,14 @@ func (h *host) giveUp(why error) {
 
 // end ends the process and its group, and waits for that. It is idempotent.
 func (h *host) end() {
-	h.of.remove(h.key, h)
-	h.proc.End()
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.ending = true
 	if h.idle != nil {
 		h.idle.Stop()
 	}
-	select {
-	case <-h.ended:
-	default:
-		close(h.ended)
-	}
+	h.mu.Unlock()
+	h.of.remove(h.key, h)
+	h.proc.End()
 }
 
 // fault is err for people: why the agent was given up, how it ended, or what it answered.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -27,8 +28,10 @@ import (
 	"sublet/wire/visible"
 )
 
-// maxRemembered bounds the sessions that are remembered for later processes.
-const maxRemembered = 1000
+const (
+	maxRemembered = 1000 // sessions that are remembered for later processes
+	maxIdle       = 4    // processes that are kept for a later turn
+)
 
 // Options for New. Zero durations mean the defaults.
 type Options struct {
@@ -124,6 +127,7 @@ func (a *Agents) Run(ctx context.Context, t Turn) agent.Outcome {
 	if err != nil {
 		return r.outcome(wire.StatusError, err)
 	}
+	defer a.trim()
 	defer h.rest()
 	return h.prompt(r)
 }
@@ -134,20 +138,52 @@ func (a *Agents) host(r *run) (*host, error) {
 	a.mu.Lock()
 	h := a.hosts[k]
 	a.mu.Unlock()
-	if h != nil && !h.usable(r) {
-		h.end()
-		h = nil
-	}
-	if h == nil {
-		var err error
-		if h, err = a.start(r, k); err != nil {
-			return nil, err
+	if h != nil {
+		if err := h.take(r); !errors.Is(err, errUnusable) {
+			return h, err
 		}
+		h.end()
 	}
-	if err := h.take(r); err != nil {
+	h, err := a.start(r, k)
+	if err != nil {
 		return nil, err
 	}
-	return h, nil
+	return h, h.take(r)
+}
+
+// EndSession ends the agents of a session that is deleted.
+func (a *Agents) EndSession(session string) {
+	a.mu.Lock()
+	var list []*host
+	for k, h := range a.hosts {
+		if k.session == session {
+			list = append(list, h)
+		}
+	}
+	maps.DeleteFunc(a.before, func(k key, _ earlier) bool { return k.session == session })
+	a.mu.Unlock()
+	for _, h := range list {
+		a.work.Go(h.end)
+	}
+}
+
+// trim ends the idle processes beyond maxIdle, the longest idle first.
+func (a *Agents) trim() {
+	a.mu.Lock()
+	list := slices.Collect(maps.Values(a.hosts))
+	a.mu.Unlock()
+	since := map[*host]time.Time{}
+	list = slices.DeleteFunc(list, func(h *host) bool {
+		at, idle := h.idleSince()
+		since[h] = at
+		return !idle
+	})
+	slices.SortFunc(list, func(h, other *host) int { return since[h].Compare(since[other]) })
+	for _, h := range list[:max(0, len(list)-maxIdle)] {
+		if h.retire() {
+			a.work.Go(h.end)
+		}
+	}
 }
 
 func (a *Agents) add(k key, h *host) {

@@ -265,6 +265,7 @@ func TestFaults(t *testing.T) {
 		{"crash", Options{}, "crash: it ended: exit status 3; its last words: cannot start: password=[masked"},
 		{"greets", Options{}, "what it sent is not the protocol: Welcome! This is no protocol."},
 		{"mute", Options{Start: 300 * time.Millisecond}, "mute: it did not begin its session within 300ms"},
+		{"deaf", Options{Start: 2 * time.Second}, "deaf: it did not begin its session within 2s"},
 		{"old", Options{}, "old: it speaks version 7 of the protocol, and sublet version 1"},
 		{"dies", Options{}, "dies: it ended: exit status 4"},
 		{"silent", Options{Silence: 300 * time.Millisecond}, "silent: it has sent nothing for 300ms, and was ended"},
@@ -358,6 +359,71 @@ func TestNothingIsLeft(t *testing.T) {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// A sign-in may take longer than the other steps of the start.
+func TestSlowSignIn(t *testing.T) {
+	w := newWorld(t, Options{Start: 2 * time.Second})
+	turn := turnOf("unsigned", "x", w.dir, w.emit)
+	turn.Ask = func(ctx context.Context, _ string) (*wire.CommandResult, error) {
+		at, ok := ctx.Deadline()
+		if left := time.Until(at); !ok || left < signInBound/2 {
+			t.Errorf("the user has %v", left)
+		}
+		time.Sleep(2 * time.Second)
+		return &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte("Sign in on the web")}, nil
+	}
+	if o := w.Run(t.Context(), turn); o.Err != nil {
+		t.Errorf("got %v", o.Err)
+	}
+}
+
+// Of many agents that wait for another turn the newest few are kept, and none of a session that is deleted.
+func TestIdleProcessesAreBounded(t *testing.T) {
+	w := newWorld(t, Options{})
+	kept := func() (names []string) {
+		w.Agents.mu.Lock()
+		defer w.Agents.mu.Unlock()
+		for k, h := range w.hosts {
+			if _, idle := h.idleSince(); idle {
+				names = append(names, k.agent)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	for i := range maxIdle + 2 {
+		turn := turnOf("tells", "x", w.dir, w.emit)
+		turn.Of.Name = fmt.Sprint("a-", i)
+		if o := w.Run(t.Context(), turn); o.Err != nil {
+			t.Fatal(o.Err)
+		}
+	}
+	if got := strings.Join(kept(), " "); got != "a-2 a-3 a-4 a-5" {
+		t.Errorf("kept: %s", got)
+	}
+	w.EndSession("another")
+	w.EndSession("s")
+	w.work.Wait()
+	if got := kept(); len(got) > 0 {
+		t.Errorf("kept of a session that is gone: %s", got)
+	}
+}
+
+// A process that ends because it was idle takes no turn: the next one has a new process.
+func TestNoTurnForAProcessThatEnds(t *testing.T) {
+	w := newWorld(t, Options{})
+	for range 2 {
+		if o := w.play(t.Context(), "loads", "x"); o.Err != nil {
+			t.Error(o.Err)
+		}
+		w.Agents.mu.Lock()
+		h := w.hosts[key{"s", "loads"}]
+		w.Agents.mu.Unlock()
+		if !h.retire() || h.retire() {
+			t.Error("an idle process is retired once")
+		}
 	}
 }
 

@@ -59,6 +59,14 @@ func play(mode string) {
 	case "mute":
 		io.Copy(io.Discard, os.Stdin) //nolint:errcheck // it never answers
 		time.Sleep(time.Hour)
+	case "deaf": // reads no answers to what it asks for
+		in := bufio.NewReader(os.Stdin)
+		in.ReadString('\n') //nolint:errcheck // the test finds out
+		fmt.Println(`{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{},"authMethods":[]}}`)
+		for i := range 5000 {
+			fmt.Printf(`{"jsonrpc":"2.0","id":%d,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/x"}}`+"\n", i)
+		}
+		time.Sleep(time.Hour)
 	}
 	p := &player{mode: mode, stop: make(chan struct{})}
 	in, w := io.Pipe() // nothing is read before conn is set
