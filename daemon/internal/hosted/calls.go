@@ -157,7 +157,7 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 		}
 	}
 	if allowed && !now.own {
-		r.grant(q.Action.Writes)
+		r.grant(now)
 	}
 	for _, kind := range kinds(allowed) {
 		for _, o := range p.Options {
@@ -200,24 +200,37 @@ func (r *run) refuse(c *call, name string, d agent.Decision) {
 	r.sum.Refused = append(r.sum.Refused, wire.RefusedTool{Tool: name, Reason: why})
 }
 
-// grant allows one write of each path without another question.
-func (r *run) grant(paths []string) {
+// grant allows an edit that was approved to be written once without another question: each file with the content that was shown.
+func (r *run) grant(c call) {
+	if c.kind != sdk.ToolKindEdit {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range paths {
-		r.granted[p]++
+	for _, part := range c.content {
+		if d := part.Diff; d != nil {
+			r.granted[write{r.absolute(d.Path), tool.Digest([]byte(d.NewText))}]++
+		}
 	}
 }
 
 // spend uses up a grant.
-func (r *run) spend(path string) bool {
+func (r *run) spend(w write) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.granted[path] == 0 {
+	if r.granted[w] == 0 {
 		return false
 	}
-	r.granted[path]--
+	r.granted[w]--
 	return true
+}
+
+// absolute returns a path of a call with its links resolved.
+func (r *run) absolute(path string) string {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.t.Of.Env.Cwd, path)
+	}
+	return real(path)
 }
 
 // question is what the policy is asked about a call. What the agent's own shell does is not held by anything, and what has unknown
@@ -231,10 +244,7 @@ func (r *run) question(c *call) agent.Question {
 	q.Arguments, _ = json.Marshal(arguments) // made of what was decoded
 	var paths []string
 	for _, p := range c.paths() {
-		if !filepath.IsAbs(p) {
-			p = filepath.Join(cwd, p)
-		}
-		paths = append(paths, real(p))
+		paths = append(paths, r.absolute(p))
 	}
 	command, told := c.command()
 	switch {
@@ -385,7 +395,7 @@ func (h *host) WriteTextFile(ctx context.Context, p sdk.WriteTextFileRequest) (s
 		if known, ok := env.Files.Known(path); ok && known != act.FileDigest {
 			return out, refused("%s was changed since it was read: read it again", path)
 		}
-		if !r.spend(path) {
+		if !r.spend(write{path, tool.Digest([]byte(p.Content))}) {
 			if err := r.approve(ctx, "write", path, act); err != nil {
 				return out, err
 			}

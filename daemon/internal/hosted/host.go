@@ -73,6 +73,8 @@ type host struct {
 	mode   string
 	idle   *time.Timer
 	rested time.Time // when its last turn ended
+	cost   float64   // of the session, in US dollars, as it reports it
+	before float64   // the same when the turn began
 	ending bool      // it takes no other turn
 	got    int       // bytes, in this turn or since its start
 	cause  error     // why it was given up; nil: it was not
@@ -220,6 +222,7 @@ func (h *host) resume(ctx context.Context, r *run, last earlier) bool {
 		r.notice(fmt.Sprintf("%s does not take up its earlier session, and begins a new one: %s", r.name, visible.Exact(shown(message(err), 200))))
 		return false
 	}
+	h.cost = last.cost // no turn runs yet
 	h.read(last.id, sdk.NewSessionResponse{Modes: loaded.Modes, Models: loaded.Models, ConfigOptions: loaded.ConfigOptions})
 	return true
 }
@@ -370,7 +373,7 @@ func (h *host) take(r *run) error {
 	if h.idle != nil {
 		h.idle.Stop()
 	}
-	h.run, r.host, h.got = r, h, 0
+	h.run, r.host, h.got, h.before = r, h, 0, h.cost
 	return nil
 }
 

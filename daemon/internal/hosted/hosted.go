@@ -83,6 +83,7 @@ type earlier struct {
 	conf config.Agent
 	id   sdk.SessionId
 	cwd  string
+	cost float64
 }
 
 // key names a conversation with one agent.
@@ -128,8 +129,15 @@ func (a *Agents) Run(ctx context.Context, t Turn) agent.Outcome {
 		return r.outcome(wire.StatusError, err)
 	}
 	defer a.trim()
+	defer a.remember(h) // with the session's cost
 	defer h.rest()
-	return h.prompt(r)
+	o := h.prompt(r)
+	if c := o.Usage.CostUSD; c != nil && t.Of.Budget.Spend != nil {
+		if _, err := t.Of.Budget.Spend(*c); err != nil {
+			a.log.Warn("a turn's cost is not recorded", "agent", r.name, "err", err)
+		}
+	}
+	return o
 }
 
 // host returns the process of the turn's agent: the one that its session has, or a new one.
@@ -194,12 +202,15 @@ func (a *Agents) add(k key, h *host) {
 
 // remember keeps a session, so that a later process of the agent can take it up.
 func (a *Agents) remember(h *host) {
+	h.mu.Lock()
+	cost := h.cost
+	h.mu.Unlock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.before) >= maxRemembered {
 		clear(a.before) // those agents begin anew
 	}
-	a.before[h.key] = earlier{h.conf, h.id, h.cwd}
+	a.before[h.key] = earlier{h.conf, h.id, h.cwd, cost}
 }
 
 // remembered returns the session that the agent had before, the zero value for none.

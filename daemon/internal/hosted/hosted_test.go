@@ -173,6 +173,38 @@ func TestCallIsUpdatedWhileItIsAskedAbout(t *testing.T) {
 	w.wants("c0:yes", "c49:yes", "tool_result edit success")
 }
 
+// A yes for an edit is one for the content that was shown, and for one write of it.
+func TestGrants(t *testing.T) {
+	w := newWorld(t, Options{})
+	turn := turnOf("grants", w.dir, w.dir, w.emit)
+	var asked []string
+	turn.Of.Approver = asker(func(q agent.Question) agent.Decision {
+		asked = append(asked, q.Tool)
+		return agent.Decision{Allowed: true}
+	})
+	o := w.Run(t.Context(), turn)
+	if got := strings.Join(asked, " "); o.Err != nil || got != "edit delete write edit write" {
+		t.Errorf("asked about %s, %v", got, o.Err)
+	}
+}
+
+// An agent reports the cost of its session; that of a turn is what it adds.
+func TestCostIsTheTurns(t *testing.T) {
+	w := newWorld(t, Options{})
+	spent := 0.0
+	for range 2 {
+		turn := turnOf("costs", "", w.dir, w.emit)
+		turn.Of.Budget.Spend = func(usd float64) (float64, error) { spent += usd; return spent, nil }
+		o := w.Run(t.Context(), turn)
+		if c := o.Usage.CostUSD; o.Err != nil || c == nil || *c != 0.25 {
+			t.Errorf("got %v, %v", c, o.Err)
+		}
+	}
+	if spent != 0.5 || w.before[key{"s", "costs"}].cost != 0.5 {
+		t.Errorf("counted %v, kept %v", spent, w.before)
+	}
+}
+
 // Files are read and written inside of the folder, and not over what changed meanwhile.
 func TestFiles(t *testing.T) {
 	w := newWorld(t, Options{})
@@ -197,7 +229,7 @@ func TestFiles(t *testing.T) {
 func TestTerminals(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.play(t.Context(), "terminal", "")
-	w.wants("create <nil>\n", "exit true <nil>\n", `output A='b c' 'echo' 'it'\''s' 'here'`, "released true\n", "bad variable true\n", "tool_call bash")
+	w.wants("create <nil>\n", "exit true <nil>\n", `output A='b c' 'echo' 'it'\''s' 'here'`, "released true\n", `line A='b' 'sh' '-c' 'cd x && make'`, "bad variable true\n", "tool_call bash")
 }
 
 // A cancel ends what runs for the agent, and then its turn.

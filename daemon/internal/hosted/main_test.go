@@ -45,6 +45,7 @@ type player struct {
 	conn      *sdk.AgentSideConnection
 	stop      chan struct{} // closed by session/cancel
 	once      sync.Once
+	costs     float64
 }
 
 // play is one agent on standard input and output.
@@ -226,6 +227,20 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 		} {
 			p.ask(ctx, call)
 		}
+	case "costs":
+		p.costs += 0.25
+		p.update(sdk.SessionUpdate{UsageUpdate: &sdk.SessionUsageUpdate{Cost: &sdk.Cost{Amount: p.costs, Currency: "USD"}, Size: 10, Used: 1}})
+	case "grants": // each approved, then written
+		file := filepath.Join(text, "g")
+		for _, c := range []sdk.ToolCallUpdate{
+			{ToolCallId: "edit", Kind: sdk.Ptr(sdk.ToolKindEdit), Content: []sdk.ToolCallContent{sdk.ToolDiffContent(file, "new\n")}},
+			{ToolCallId: "delete", Kind: sdk.Ptr(sdk.ToolKindDelete), Locations: []sdk.ToolCallLocation{{Path: file}}},
+			{ToolCallId: "other", Kind: sdk.Ptr(sdk.ToolKindEdit), Content: []sdk.ToolCallContent{sdk.ToolDiffContent(file, "other\n")}},
+		} {
+			p.ask(ctx, c)
+			_, err := p.conn.WriteTextFile(ctx, sdk.WriteTextFileRequest{SessionId: "s", Path: file, Content: "new\n"})
+			p.say("%v ", err)
+		}
 	case "loads", "loaded":
 		p.say("%s", p.mode)
 	case "files":
@@ -311,6 +326,10 @@ func (p *player) terminal(ctx context.Context) {
 	_, err = p.conn.TerminalOutput(ctx, sdk.TerminalOutputRequest{SessionId: "s", TerminalId: made.TerminalId})
 	var refused *sdk.RequestError
 	p.say("released %v\n", errors.As(err, &refused) && strings.Contains(refused.Message, "there is no terminal"))
+	made, _ = p.conn.CreateTerminal(ctx, sdk.CreateTerminalRequest{SessionId: "s", Command: "cd x && make", Env: []sdk.EnvVariable{{Name: "A", Value: "b"}}})
+	p.conn.WaitForTerminalExit(ctx, sdk.WaitForTerminalExitRequest{SessionId: "s", TerminalId: made.TerminalId}) //nolint:errcheck // seen by the next
+	out, err = p.conn.TerminalOutput(ctx, sdk.TerminalOutputRequest{SessionId: "s", TerminalId: made.TerminalId})
+	p.say("line %s %v\n", out.Output, err)
 	_, err = p.conn.CreateTerminal(ctx, sdk.CreateTerminalRequest{SessionId: "s", Command: "x", Env: []sdk.EnvVariable{{Name: "A;reboot", Value: ""}}})
 	p.say("bad variable %v\n", errors.As(err, &refused) && strings.Contains(refused.Message, "cannot be a variable"))
 }

@@ -57,16 +57,19 @@ type run struct {
 	sent      int    // bytes of text and thoughts
 	summary   string // the text since the newest call
 	calls     map[sdk.ToolCallId]*call
-	granted   map[string]int // how often a path may be written without another question
+	granted   map[write]int // how often it may be done without another question
 	terminals map[string]*terminal
 	active    int           // calls and questions that run here
 	heard     time.Time     // when the agent last sent something
 	sum       agent.Outcome // ToolsExecuted, Refused, Usage and Context
 }
 
+// write is a file's path, without links, with the digest of its new content.
+type write struct{ path, digest string }
+
 func newRun(ctx context.Context, t Turn) *run {
 	r := &run{
-		t: t, name: cmp.Or(t.Of.Name, t.Of.Role.Name), begun: time.Now(), heard: time.Now(), calls: map[sdk.ToolCallId]*call{}, granted: map[string]int{},
+		t: t, name: cmp.Or(t.Of.Name, t.Of.Role.Name), begun: time.Now(), heard: time.Now(), calls: map[sdk.ToolCallId]*call{}, granted: map[write]int{},
 		terminals: map[string]*terminal{},
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)

@@ -37,6 +37,9 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 			return out, refused("%v", err)
 		}
 		command := p.Command
+		if len(p.Args) == 0 && len(p.Env) > 0 { // the variables are for all of the line
+			p.Command, p.Args = "sh", []string{"-c", p.Command}
+		}
 		if len(p.Args) > 0 { // else the command is a line for a shell
 			words := []string{quote(p.Command)}
 			for _, a := range p.Args {

@@ -82,11 +82,19 @@ func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 		r.mu.Lock()
 		r.sum.Context = wire.ContextUse{Used: int64(u.UsageUpdate.Used), Window: int64(u.UsageUpdate.Size)}
 		if c := u.UsageUpdate.Cost; c != nil && c.Currency == "USD" {
-			r.sum.Usage.CostUSD = &c.Amount
+			r.sum.Usage.CostUSD = new(h.spend(c.Amount))
 		}
 		r.mu.Unlock()
 	}
 	return nil
+}
+
+// spend records what the session has cost and returns what of it the turn has.
+func (h *host) spend(sum float64) float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cost = sum
+	return max(0, sum-h.before)
 }
 
 // HandleExtensionMethod implements the SDK's client: no extension is known.
