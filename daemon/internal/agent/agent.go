@@ -21,42 +21,59 @@ import (
 // Turn is the input of one turn. Role, Model, Env, Approver and Emit must be set; the zero values of the others are described
 // below.
 type Turn struct {
-	Role         Role
-	Name         string // on screen and in events; "" = Role.Name
-	Model        provider.Model
-	History      Conversation               // History of the session's events before this turn's TurnStarted
-	StartSeq     int64                      // number of this turn's TurnStarted, for compactions inside the turn; 0 = unknown
-	Prompt       string                     // of the user
-	Attachments  []wire.Attachment          // texts and images go with the prompt; of others only the name
-	Images       Images                     // stores the images that the model saw; nil: they are lost after this turn
-	Context      wire.RequestContext        // what the user saw when asking
-	Options      wire.RequestOptions        // Tools is the allow-list; Model, Mode, RequireApproval and TimeoutMS are the hub's
-	Tools        []tool.Tool                // all tools; role and Options.Tools select from them
-	Env          tool.Env                   // Delegate is set by Run; Todo and Files are created if nil; Private comes from NewPrivateShell
-	Shell        string                     // the user's own that Env.Shell runs, such as "zsh 5.9"; "" = a bash
-	Project      string                     // root for instruction files and .sublet/agents; "" = found from Env.Cwd upwards (git top level)
-	Mode         string                     // the policy's, part of the situation; in plan no tool that writes is offered; "" = left out
-	Jobs         func() string              // describes the running background jobs for the situation; nil = left out
-	Trees        *worktree.Trees            // reads the state of the project's git tree for the situation; nil = left out
-	Environ      func() map[string]string   // of the shell that Env.Shell runs; nil = not known
-	Instructions string                     // the user's own instruction file; "" = none
-	Trusted      func(dir string) bool      // reports whether the user trusts the folder of dir, so that its instruction files are followed; nil = no
-	Roles        map[string]Role            // the roles that task may start; nil = none
-	Approver     Approver                   //
-	Emit         func(wire.EventMessage)    // see below
-	Steering     func() []*wire.TurnSteered // returns the stored prompts that were added to the turn since the last call; nil = none
-	Threshold    float64                    // share of the context window at which to compact; 0 = 0.8
-	MaxSteps     int                        // model calls; 0 = DefaultMaxSteps
-	MaxAgents    int                        // sub-agents at once; 0 = DefaultMaxAgents
-	Log          *slog.Logger               // nil = discard
-	ShowSecrets  func() bool                // reports whether the user lets the model see text that looks like a secret; nil = no
-	Budget       Budget                     // cost limits; the zero value is no limit
-	Compactor    provider.Model             // writes summaries; nil = Model
-	Agents       *Agents                    // the session's sub-agents that ended with their turns; nil: only this turn's
-	Crew         Crew                       // its agents in the background; nil: there are none
-	Reports      bool                       // Outcome.Summary gets the record of the calls: it goes to another agent
-	Propose      tool.Propose               // asks the user about the plan that ends plan mode; nil: it cannot be ended so
+	Role        Role
+	Name        string // on screen and in events; "" = Role.Name
+	Model       provider.Model
+	History     Conversation               // History of the session's events before this turn's TurnStarted
+	StartSeq    int64                      // number of this turn's TurnStarted, for compactions inside the turn; 0 = unknown
+	Prompt      string                     // of the user
+	Attachments []wire.Attachment          // texts and images go with the prompt; of others only the name
+	Images      Images                     // stores the images that the model saw; nil: they are lost after this turn
+	Context     wire.RequestContext        // what the user saw when asking
+	Options     wire.RequestOptions        // Tools is the allow-list; Model, Mode, RequireApproval and TimeoutMS are the hub's
+	Tools       []tool.Tool                // all tools; role and Options.Tools select from them
+	Env         tool.Env                   // Delegate is set by Run; Todo and Files are created if nil; Private comes from NewPrivateShell
+	Emit        func(wire.EventMessage)    // see below
+	Approver    Approver                   //
+	Steering    func() []*wire.TurnSteered // returns the stored prompts that were added to the turn since the last call; nil = none
+	Log         *slog.Logger               // nil = discard
+	ShowSecrets func() bool                // reports whether the user lets the model see text that looks like a secret; nil = no
 
+	Place
+	Bounds
+	Team
+
+	delegation
+}
+
+// Place is where a turn works, as far as its model is given that.
+type Place struct {
+	Shell        string                   // the user's own that Env.Shell runs, such as "zsh 5.9"; "" = a bash
+	Project      string                   // root for instruction files and .sublet/agents; "" = found from Env.Cwd upwards (git top level)
+	Mode         string                   // the policy's; in plan no tool that writes is offered; "" = left out
+	Propose      tool.Propose             // asks the user about the plan that ends plan mode; nil: it cannot be ended so
+	Jobs         func() string            // describes the running background jobs; nil = left out
+	Trees        *worktree.Trees          // reads the state of the project's git tree; nil = left out
+	Environ      func() map[string]string // of the shell that Env.Shell runs; nil = not known
+	Instructions string                   // the user's own instruction file; "" = none
+	Trusted      func(dir string) bool    // reports whether the user trusts the folder of dir, so that its instruction files are followed; nil = no
+}
+
+// Bounds are the limits of a turn, and what compacts its conversation.
+type Bounds struct {
+	MaxSteps  int            // model calls; 0 = DefaultMaxSteps
+	MaxAgents int            // sub-agents at once; 0 = DefaultMaxAgents
+	Budget    Budget         // cost limits; the zero value is no limit
+	Threshold float64        // share of the context window at which to compact; 0 = 0.8
+	Compactor provider.Model // writes summaries; nil = Model
+}
+
+// Team is what a turn's sub-agents need.
+type Team struct {
+	Roles   map[string]Role // the roles that task may start; nil = none
+	Agents  *Agents         // the session's sub-agents that ended with their turns; nil: only this turn's
+	Crew    Crew            // its agents in the background; nil: there are none
+	Reports bool            // Outcome.Summary gets the record of the calls: it goes to another agent
 	// Host plays the turn of a role that is Hosted. nil: such roles cannot be used.
 	Host func(ctx context.Context, t Turn) Outcome
 	// NewPrivateShell starts a private shell for the named agent when its first command needs one. closeShell ends what runs
@@ -64,7 +81,10 @@ type Turn struct {
 	NewPrivateShell func(ctx context.Context, agent string) (shell tool.Shell, closeShell func(), err error)
 	// OpenModel returns the model "provider/model" of a role. nil: all roles use Model.
 	OpenModel func(name string) (provider.Model, error)
+}
 
+// delegation is what a sub-agent has from the agent that started it.
+type delegation struct {
 	subAgent bool      // runs for another agent, not for the user
 	spending *spending // shared by a turn and its sub-agents
 	limits   []string  // of a sub-agent: the user's standing limits

@@ -47,7 +47,7 @@ func TestCostIsAskedBefore(t *testing.T) {
 			}
 			model := newModel(append(steps, step{text: "done"})...)
 			o := (&recorder{}).play(t.Context(), Turn{
-				Model: model, Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Budget: tt.budget,
+				Model: model, Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Bounds: Bounds{Budget: tt.budget},
 				Approver: approverFunc(func(_ context.Context, q Question) (Decision, error) {
 					if q.GoOn == "" {
 						return Decision{Allowed: true}, nil
@@ -74,7 +74,7 @@ func TestCostIsNotKnown(t *testing.T) {
 	one, two := call1("sh", `{"command":"a"}`), step{text: "ok"}
 	one.usage, two.usage = provider.Usage{Input: 1}, provider.Usage{Input: 1}
 	rec := &recorder{}
-	rec.play(t.Context(), Turn{Model: newModel(one, two), Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Budget: Budget{Turn: 1, Spend: func(float64) (float64, error) { return 0, nil }}})
+	rec.play(t.Context(), Turn{Model: newModel(one, two), Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Bounds: Bounds{Budget: Budget{Turn: 1, Spend: func(float64) (float64, error) { return 0, nil }}}})
 	notices := slices.DeleteFunc(rec.chunks(wire.ChunkNotice, ""), func(c wire.Chunk) bool { return !strings.Contains(c.Text, "price of stub/one is not known") })
 	if len(notices) != 1 {
 		t.Errorf("told %d times", len(notices))
@@ -93,7 +93,7 @@ func TestCostOfADayThatCannotBeRead(t *testing.T) {
 		t.Errorf("asked again at once: %s", got)
 	}
 	cost := 1.5
-	r := &runner{t: Turn{spending: s, Model: newModel()}}
+	r := &runner{t: Turn{delegation: delegation{spending: s}, Model: newModel()}}
 	r.spend(provider.Usage{Input: 1, CostUSD: &cost})
 	if s.over() == "" {
 		t.Error("what was spent since is not counted")

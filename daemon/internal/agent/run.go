@@ -26,30 +26,35 @@ const (
 	maxCut     = 3        // how often in a row an answer that was cut off at the output limit is continued
 )
 
-// runner is the state of a running turn of one agent.
-type runner struct {
-	t         Turn
-	log       *slog.Logger
-	begun     time.Time
-	name      string
-	allowed   map[string]tool.Tool
-	order     []string // names of allowed tools, in the order of the request
-	exists    map[string]bool
-	system    string
-	private   *lazyShell // bash's private shell; nil: none
-	tally     *tally
-	entries   []entry
+// measure is what is known of how large the next request is, and what was used.
+type measure struct {
 	scale     float64 // the provider's token count divided by our estimate
 	used      int64   // tokens of the newest request and answer, as counted or estimated
 	cost      float64 // US dollars of this agent's own requests
 	fixedSize int     // see fixed; 0 = not computed yet
 	estimate  int     // of the next request in tokens, before scaling; fit sets it
 	futile    int     // tokens below which another compaction would gain nothing
-	noImages  bool    // the model refused images
-	tooLong   int     // how often in a row the provider reported a conversation that is too long
-	partial   string  // text of the newest answer, also of one that was not completed
-	cutText   string  // text of the answer that the newest one continues
-	nudge     string  // appended to the next request, but not part of the conversation
+}
+
+// runner is the state of a running turn of one agent.
+type runner struct {
+	t       Turn
+	log     *slog.Logger
+	begun   time.Time
+	name    string
+	allowed map[string]tool.Tool
+	order   []string // names of allowed tools, in the order of the request
+	exists  map[string]bool
+	system  string
+	private *lazyShell // bash's private shell; nil: none
+	tally   *tally
+	entries []entry
+	measure
+	noImages bool   // the model refused images
+	tooLong  int    // how often in a row the provider reported a conversation that is too long
+	partial  string // text of the newest answer, also of one that was not completed
+	cutText  string // text of the answer that the newest one continues
+	nudge    string // appended to the next request, but not part of the conversation
 
 	stepFirst int64 // number of the newest answer's first event
 	voidFrom  int64 // text from this event on does not belong to a completed answer yet
@@ -72,7 +77,7 @@ type tally struct {
 }
 
 func newRunner(_ context.Context, t Turn) *runner {
-	r := &runner{t: t, log: t.Log, begun: time.Now(), name: t.Name, env: t.Env, scale: 1, tally: &tally{}}
+	r := &runner{t: t, log: t.Log, begun: time.Now(), name: t.Name, env: t.Env, measure: measure{scale: 1}, tally: &tally{}}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}

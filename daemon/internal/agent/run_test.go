@@ -433,7 +433,7 @@ func TestStepLimit(t *testing.T) {
 	sh := &stubTool{name: "sh"}
 	model := newModel(call1("sh", `{}`), call1("sh", `{}`), call1("sh", `{}`), call1("sh", `{}`))
 	rec := &recorder{}
-	o := rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{sh}, MaxSteps: 3})
+	o := rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{sh}, Bounds: Bounds{MaxSteps: 3}})
 	if o.Status != wire.StatusError || o.StopReason != "tool_use" || !errors.Is(o.Err, ErrStepLimit) || len(sh.ran()) != 3 {
 		t.Errorf("got %+v after %d runs", o, len(sh.ran()))
 	}

@@ -68,9 +68,12 @@ func TestRequestsRepeatTheirPrefix(t *testing.T) {
 	)
 	rec := &recorder{}
 	turn := Turn{
-		Model: model, Prompt: "one", Tools: []tool.Tool{sh}, Env: tool.Env{Cwd: dir}, Trusted: func(string) bool { return true }, Trees: &worktree.Trees{Patience: time.Minute},
-		Attachments: []wire.Attachment{{Path: "note.txt"}, {Path: "pic.png"}}, Mode: "auto",
-		Environ: func() map[string]string { return map[string]string{"VIRTUAL_ENV": "/v"} },
+		Model: model, Prompt: "one", Tools: []tool.Tool{sh}, Env: tool.Env{Cwd: dir},
+		Attachments: []wire.Attachment{{Path: "note.txt"}, {Path: "pic.png"}},
+		Place: Place{
+			Trusted: func(string) bool { return true }, Trees: &worktree.Trees{Patience: time.Minute}, Mode: "auto",
+			Environ: func() map[string]string { return map[string]string{"VIRTUAL_ENV": "/v"} },
+		},
 	}
 	rec.play(t.Context(), turn)
 	put("AGENTS.md", "Use spaces.")
@@ -210,7 +213,7 @@ func texts(req provider.Request) string {
 // In plan mode nothing is offered that writes.
 func TestPlanModeOffersNothingThatWrites(t *testing.T) {
 	model := newModel(step{text: "ok"})
-	turn := Turn{Model: model, Prompt: "x", Mode: "plan", Env: tool.Env{Cwd: "/w"}, Tools: Tools(config.Default(), nil)}
+	turn := Turn{Model: model, Prompt: "x", Place: Place{Mode: "plan"}, Env: tool.Env{Cwd: "/w"}, Tools: Tools(config.Default(), nil)}
 	(&recorder{}).play(t.Context(), turn)
 	for _, s := range model.requests()[0].Tools {
 		if s.Name == "write" || s.Name == "edit" {
@@ -229,8 +232,8 @@ func TestFirstRequest(t *testing.T) {
 	roles, _ := Roles(config.Default(), "")
 	got, size := "", 0
 	for _, p := range Preview(t.Context(), Turn{
-		Role: roles[Orchestrator], Roles: roles, Model: newModel(), Prompt: "hello", Mode: "auto", Env: tool.Env{Cwd: "/home/user/project"},
-		Shell: "bash 5.2", Tools: Tools(config.Default(), roles), Approver: approverFunc(allowAll),
+		Role: roles[Orchestrator], Team: Team{Roles: roles}, Model: newModel(), Prompt: "hello", Place: Place{Mode: "auto", Shell: "bash 5.2"}, Env: tool.Env{Cwd: "/home/user/project"},
+		Tools: Tools(config.Default(), roles), Approver: approverFunc(allowAll),
 	}) {
 		got += "── " + p.Name + "\n" + p.Text + "\n"
 		size += len(p.Name) + len(p.Text)

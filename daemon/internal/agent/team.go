@@ -121,10 +121,13 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 	p := m.parent
 	t := Turn{
 		Role: role, Name: name, Model: p.t.Model, Prompt: a.Prompt, Tools: p.t.Tools,
-		Project: p.t.Project, Trusted: p.t.Trusted, Approver: p.t.Approver, Emit: p.t.Emit, Threshold: p.t.Threshold, MaxSteps: MaxSubSteps, Log: p.log,
-		NewPrivateShell: p.t.NewPrivateShell, Host: p.t.Host, subAgent: true, limits: p.standing(),
-		ShowSecrets: p.t.ShowSecrets, Budget: p.t.Budget, spending: p.t.spending, Compactor: p.t.Compactor, Mode: p.t.Mode, Trees: p.t.Trees, Instructions: p.t.Instructions,
+		Approver: p.t.Approver, Emit: p.t.Emit, Log: p.log, ShowSecrets: p.t.ShowSecrets,
+		Team:       Team{NewPrivateShell: p.t.NewPrivateShell, Host: p.t.Host},
+		Place:      Place{Project: p.t.Project, Mode: p.t.Mode, Trees: p.t.Trees, Instructions: p.t.Instructions, Trusted: p.t.Trusted},
+		Bounds:     p.t.Bounds,
+		delegation: delegation{subAgent: true, limits: p.standing(), spending: p.t.spending},
 	}
+	t.MaxSteps = MaxSubSteps
 	t.Options = m.options()
 	env := p.environment()
 	t.Env = tool.Env{Cwd: env.Cwd, Spool: env.Spool, Held: env.Held, Languages: env.Languages, Secrets: env.Secrets, Files: env.Files, Jobs: p.t.Env.Jobs, Session: env.Session, Agent: name}

@@ -62,8 +62,8 @@ func teamTurn(model provider.Model, sh *shells) Turn {
 	cfg := config.Default()
 	roles, _ := Roles(cfg, "")
 	return Turn{
-		Role: roles[Orchestrator], Model: model, Prompt: "top", Tools: Tools(cfg, roles), Roles: roles,
-		Env: tool.Env{Cwd: "/w", Shell: stubShell{"user"}}, NewPrivateShell: sh.start,
+		Role: roles[Orchestrator], Model: model, Prompt: "top", Tools: Tools(cfg, roles), Team: Team{Roles: roles, NewPrivateShell: sh.start},
+		Env: tool.Env{Cwd: "/w", Shell: stubShell{"user"}},
 	}
 }
 

@@ -351,7 +351,7 @@ func turnOf(mode, prompt, dir string, emit func(wire.EventMessage)) Turn {
 	conf := &config.Agent{Command: []string{os.Args[0]}, Env: map[string]string{"HOSTED_TEST_MODE": mode}}
 	return Turn{
 		Of: agent.Turn{
-			Role: agent.Role{Name: mode, Model: "acp/" + mode, Hosted: conf}, Prompt: prompt, Project: dir, Emit: emit,
+			Role: agent.Role{Name: mode, Model: "acp/" + mode, Hosted: conf}, Prompt: prompt, Place: agent.Place{Project: dir}, Emit: emit,
 			Env: tool.Env{Cwd: dir, Files: &tool.FileLog{}, Todo: &tool.TodoList{}, Session: "s"}, Tools: []tool.Tool{tool.Bash(time.Minute, time.Hour)},
 			Approver: approver{},
 		},

@@ -115,12 +115,11 @@ func (b *bench) ask(prompt string, recent ...wire.RecentCommand) string {
 		Role: roles[agent.Orchestrator], Model: b.model, Prompt: prompt, Tools: agent.Tools(cfg, roles),
 		Context:  wire.RequestContext{RecentCommands: recent},
 		Env:      tool.Env{Cwd: b.sh.Dir(), Shell: b},
-		Roles:    roles,
 		Approver: b,
-		NewPrivateShell: func(context.Context, string) (tool.Shell, func(), error) {
+		Team: agent.Team{Roles: roles, NewPrivateShell: func(context.Context, string) (tool.Shell, func(), error) {
 			own, err := benchIn(b.t, b.sh.Dir())
 			return own, func() {}, err
-		},
+		}},
 		Emit: func(m wire.EventMessage) {
 			mu.Lock()
 			defer mu.Unlock()
