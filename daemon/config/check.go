@@ -186,6 +186,9 @@ func (a Agent) Check(key string) error {
 
 var agentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`) })
 
+// taskName matches the names of agents that others started, such as claude-1.
+var taskName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`-[0-9]+$`) })
+
 // checkHosted checks what concerns a program that is hosted.
 func (a Agent) checkHosted(key string) error {
 	if len(a.Command) == 0 {
@@ -205,6 +208,8 @@ func (a Agent) checkHosted(key string) error {
 		return fmt.Errorf("%s: the name of an agent with a command is 1 to 32 small letters, digits, - and _, a letter first", key)
 	case slices.Contains([]string{"orchestrator", "engineer", "reviewer", "explorer", "user", "you"}, name):
 		return fmt.Errorf("%s.command: %s is a name of sublet's own; give the agent another one", key, name)
+	case taskName().MatchString(name):
+		return fmt.Errorf("%s.command: a name that ends in - and a number is that of an agent's task; give the agent another one", key)
 	case a.Command[0] == "":
 		return fmt.Errorf("%s.command: has no program", key)
 	case strings.ContainsRune(strings.Join(a.Command, ""), 0):

@@ -116,6 +116,7 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[agents.codex]\ncommand = [\"x\"]\nprompt = \"p\"", ":3:1:", "agents.codex.prompt: an agent with a command has its own"},
 		{"[agents.codex]\nenv = {A = \"b\"}", ":2:1:", "agents.codex.env: is for a command"},
 		{"[agents.codex]\ncommand = [\"x\"]\nenv = {\"A=\" = \"b\"}", ":3:1:", "agents.codex.env: \"A=\" cannot be a variable"},
+		{"[agents.gpt-5]\ncommand = [\"x\"]", ":2:1:", "a name that ends in - and a number"},
 		{"[agents.engineer]\ncommand = [\"x\"]", ":2:1:", "engineer is a name of sublet's own"},
 		{"[agents.Codex]\ncommand = [\"x\"]", "", "agents.Codex: the name of an agent with a command is"},
 		{"[agents.codex]\n[agent.codex]\n", "", "agent.codex: there is agents.codex already"},
