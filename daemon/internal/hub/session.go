@@ -32,8 +32,9 @@ type session struct {
 
 	deleted atomic.Bool
 	// guarded by Hub.mu
-	holds   int           // clients attached, turns, requests that look at it
-	private *lend.Private // for clients that lend none; it goes with the last hold
+	holds    int           // clients attached, turns, requests that look at it
+	private  *lend.Private // for clients that lend none; it goes with the last hold
+	starting sync.Mutex    // held while private is started
 
 	mu sync.Mutex
 	// below: guarded by mu

@@ -51,12 +51,13 @@ func (t *turn) Lent() (*lend.Lender, error) {
 // by now: its next command is meant for where it is.
 func (t *turn) Private(ctx context.Context) (*lend.Private, error) {
 	s := t.s
+	s.starting.Lock() // a hosted agent runs commands side by side
+	defer s.starting.Unlock()
 	p := s.ownShell()
 	env, cwd := t.origin.environ()
 	if p != nil && !p.Gone() && (t.origin.lender != nil || p.StartedIn(env, cwd)) {
 		return p, nil
 	}
-	// Turns of a session run one after the other, so nobody else starts one meanwhile.
 	fresh, err := t.startShell(ctx, false)
 	if err != nil {
 		return nil, err

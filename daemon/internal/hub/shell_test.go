@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"sync"
 	"testing"
 	"time"
 
@@ -139,3 +140,28 @@ func (deaf) Send(wire.Message) error     { return nil }
 func (deaf) Flush(context.Context) error { return nil }
 func (deaf) End(wire.Message)            {}
 func (deaf) PID() int                    { return 0 }
+
+// Commands that a hosted agent runs side by side share the session's private shell.
+func TestOnePrivateShell(t *testing.T) {
+	h := newHub(t)
+	s := h.newSession("/")
+	u := &turn{hub: h, s: s, origin: &Client{hub: h, env: map[string]wire.OSString{"SHELL": "/bin/sh", "PATH": "/bin:/usr/bin"}, cwd: "/"}}
+	defer s.closePrivate()
+	var shells [4]*lend.Private
+	var all sync.WaitGroup
+	for i := range shells {
+		all.Go(func() {
+			p, err := u.Private(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			shells[i] = p
+		})
+	}
+	all.Wait()
+	for _, p := range shells {
+		if p != shells[0] {
+			t.Errorf("several shells: %v", shells)
+		}
+	}
+}
