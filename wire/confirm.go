@@ -20,6 +20,7 @@ type ConfirmationRequest struct {
 	ExpiresAtMS    *int64         `msgpack:"expires_at_ms"`
 	Fingerprint    string         `msgpack:"fingerprint"` // see Fingerprint
 	Borrower       Borrower       `msgpack:"borrower"`    // whose command it is; without a name, an agent of the daemon
+	Fixed          bool           `msgpack:"fixed"`       // the command cannot be changed, since another program makes the call: with an EditedCommand it is refused
 	Parent         SessionID      `msgpack:"parent"`      // of an agent in the background: the session that started it, whose clients are asked, too; "" = none
 }
 

@@ -44,7 +44,7 @@ func (s *session) ask(ctx context.Context, t *turn, q agent.Question, v risk.Ver
 		ConfirmationID: wire.ConfirmationID(wire.NewID()), ExecutionID: q.ExecutionID, Agent: q.Agent, Tool: q.Tool,
 		Command: wire.OSString(q.Action.Command), Arguments: string(q.Arguments), Cwd: wire.OSString(q.Action.Cwd),
 		Verdict: judge.Verdict(v), Preview: wire.Preview{Type: q.Action.Preview.Type, Content: q.Action.Preview.Content},
-		Grants: []wire.Grant{}, Reach: string(d.Reach), ReachWhy: visible.Exact(q.Action.ReachWhy),
+		Grants: []wire.Grant{}, Reach: string(d.Reach), ReachWhy: visible.Exact(q.Action.ReachWhy), Fixed: q.Fixed,
 	}
 	if req.Preview.Type == "" {
 		req.Preview.Type = "none"

@@ -133,7 +133,7 @@ func (q *Question) options() []option {
 	}
 	if q.Local == nil {
 		o = append(o, option{keyComment, k.comment})
-		if q.Command != "" || q.Tool == wire.ToolPlan {
+		if q.Command != "" && !q.Fixed || q.Tool == wire.ToolPlan {
 			o = append(o, option{keyEdit, "edit"})
 		}
 	}

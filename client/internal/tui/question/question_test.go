@@ -1,6 +1,7 @@
 package question
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,17 @@ func TestConfirmGolden(t *testing.T) {
 	}}
 	lines, _, _ := diff.Render(th, 80, 23, 1, true)
 	screentest.Golden(t, "confirm-diff-80x24", lines, 80, 23)
+}
+
+// A command that cannot be changed is not offered to be.
+func TestFixedIsNotEdited(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		q := &Question{ConfirmationRequest: &wire.ConfirmationRequest{Tool: "bash", Command: "ls", Fixed: fixed}}
+		offered := slices.ContainsFunc(q.options(), func(o option) bool { return o.key == keyEdit })
+		if offered == fixed {
+			t.Errorf("fixed %v: editing is offered: %v", fixed, offered)
+		}
+	}
 }
 
 // The parts that the reasons speak of are marked as `sublet explain` marks them, every row of a text of several lines is
