@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"sublet/compaction"
-	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
@@ -65,15 +62,6 @@ type runner struct {
 	// guarded by mu
 	env tool.Env // Cwd moves with the shell
 	seq int64    // of the newest event
-}
-
-// tally is the sums over a turn and its sub-agents.
-type tally struct {
-	mu sync.Mutex
-	// guarded by mu
-	usage    wire.Usage
-	executed []string
-	refused  []wire.RefusedTool
 }
 
 func newRunner(_ context.Context, t Turn) *runner {
@@ -327,207 +315,6 @@ const (
 	nudgeCut   = "[Your answer was cut off at the output limit. Go on exactly where it ended, in the middle of a word if need be, without repeating anything.]"
 )
 
-// isEmpty reports whether a message has no text and no calls.
-func isEmpty(m provider.Message) bool {
-	return strings.TrimSpace(messageText(m)) == "" && !slices.ContainsFunc(m.Parts, func(p provider.Part) bool { return p.ToolCall != nil })
-}
-
-// void withdraws the text of the current answer.
-func (r *runner) void(why string) {
-	if r.stepFirst != 0 {
-		r.chunk(wire.Chunk{Type: wire.ChunkVoid, Text: clean(why), FromSeq: r.voidFrom})
-	}
-	r.stepFirst, r.voidFrom = 0, r.lastSeq()+1
-}
-
-// ask sends the conversation to the model and streams the answer. ids maps the provider's call ids to the execution ids
-// that were announced for them.
-func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.ExecutionID, error) {
-	req := r.request()
-	ids := map[string]wire.ExecutionID{}
-	generating := false
-	var said strings.Builder
-	r.stepFirst, r.voidFrom = 0, r.lastSeq()+1
-	emit := func(c wire.Chunk) {
-		if seq := r.chunk(c); r.stepFirst == 0 {
-			r.stepFirst = seq
-		}
-	}
-	// A secret may be split over pieces: text that may begin one is held back until the next piece.
-	streams := map[string]*mask.Stream{wire.ChunkText: {}, wire.ChunkReasoning: {}}
-	flush := func(but string) {
-		for _, kind := range []string{wire.ChunkReasoning, wire.ChunkText} {
-			if kind == but {
-				continue
-			}
-			if text := streams[kind].Flush(); text != "" {
-				emit(wire.Chunk{Type: kind, Text: text})
-			}
-		}
-	}
-	pass := func(kind, text string) {
-		flush(kind)
-		if text = streams[kind].Add(clean(text)); text != "" {
-			emit(wire.Chunk{Type: kind, Text: text})
-		}
-	}
-	resp, err := r.t.Model.Stream(ctx, req, func(d provider.Delta) {
-		switch d.Type {
-		case provider.DeltaWait:
-			r.waiting(clean(d.Text))
-			return
-		case provider.DeltaNotice:
-			r.notice(clean(d.Text))
-			return
-		case provider.DeltaVoid:
-			flush("")
-			r.void(d.Text)
-			said.Reset()
-			clear(ids)
-			generating = false
-			return
-		}
-		if d.Text == "" {
-			return
-		}
-		if !generating && d.Type != provider.DeltaReasoning {
-			generating = true
-			r.thinking(wire.PhaseGenerating, "")
-		}
-		switch d.Type {
-		case provider.DeltaText:
-			said.WriteString(d.Text)
-			pass(wire.ChunkText, d.Text)
-		case provider.DeltaReasoning:
-			pass(wire.ChunkReasoning, d.Text)
-		case provider.DeltaToolCall:
-			if d.CallID == "" {
-				return // cannot be told from another
-			}
-			if _, ok := ids[d.CallID]; !ok {
-				ids[d.CallID] = wire.ExecutionID(wire.NewID())
-			}
-			flush("")
-			emit(wire.Chunk{Type: wire.ChunkToolCallDelta, ExecutionID: ids[d.CallID], Tool: d.Tool, Text: clean(d.Text)})
-		}
-	})
-	flush("")
-	if r.partial = r.cutText + said.String(); err != nil {
-		return resp, ids, err
-	}
-	r.count(resp)
-	return resp, ids, nil
-}
-
-func (r *runner) request() provider.Request {
-	entries := r.current()
-	if r.nudge != "" {
-		entries = append(slices.Clip(entries), entry{kind: compaction.Results, msg: provider.Message{Parts: []provider.Part{{Text: r.nudge}}}})
-	}
-	req := provider.Request{
-		System: r.system, Messages: r.shownImages(render(entries)),
-		MaxTokens: r.t.Options.MaxTokens, Temperature: r.t.Options.Temperature, Thinking: r.t.Options.Thinking,
-		Facts: provider.Facts{Cwd: r.environment().Cwd},
-	}
-	for _, name := range r.order {
-		s := r.allowed[name].Spec()
-		req.Tools = append(req.Tools, provider.ToolSpec{Name: s.Name, Description: s.Description, Schema: s.Schema})
-	}
-	for _, c := range r.t.Context.RecentCommands {
-		req.Facts.RecentCommands = append(req.Facts.RecentCommands, provider.RecentCommand{
-			Command: mask.String(string(c.Command)), ExitCode: c.ExitCode, OutputTail: mask.String(clean(string(c.OutputTail))),
-		})
-	}
-	return req
-}
-
-// count adds up usage and updates the ratio of the provider's token count to our estimate.
-func (r *runner) count(resp provider.Response) {
-	u := resp.Usage
-	r.tally.add(u)
-	r.spend(u)
-	estimated := r.estimate
-	in := u.Input + u.CacheRead + u.CacheWrite
-	if in > 0 && estimated > 0 {
-		r.scale = min(max(float64(in)/float64(estimated), 0.5), 3)
-		r.used = in + u.Output
-		return
-	}
-	r.used = int64(float64(estimated)*r.scale) + int64(compaction.EstimateTokens(messageText(resp.Message)))
-}
-
-// call is one tool call of an answer with the id of its execution.
-type call struct {
-	id   wire.ExecutionID
-	name string
-	args json.RawMessage // as the model wrote it
-}
-
-// answer adds the model's message to the conversation and announces its calls. Calls get ids of ours, because some servers
-// repeat theirs or send none.
-func (r *runner) answer(resp provider.Response, ids map[string]wire.ExecutionID) []call {
-	var calls []call
-	msg := provider.Message{Role: provider.Assistant}
-	emit := func(c wire.Chunk) {
-		if seq := r.chunk(c); r.stepFirst == 0 {
-			r.stepFirst = seq
-		}
-	}
-	for _, p := range resp.Message.Parts {
-		switch {
-		case p.ToolCall != nil:
-			id, ok := ids[p.ToolCall.ID]
-			if !ok {
-				id = wire.ExecutionID(wire.NewID())
-			}
-			delete(ids, p.ToolCall.ID)
-			calls = append(calls, call{id: id, name: p.ToolCall.Name, args: p.ToolCall.Arguments})
-			msg.Parts = append(msg.Parts, provider.Part{ToolCall: &provider.ToolCall{
-				ID: string(id), Name: p.ToolCall.Name, Arguments: objectOr(string(p.ToolCall.Arguments)),
-			}})
-			emit(wire.Chunk{
-				Type: wire.ChunkToolCall, ExecutionID: id, Tool: strings.ToValidUTF8(p.ToolCall.Name, "\uFFFD"),
-				Arguments: strings.ToValidUTF8(string(p.ToolCall.Arguments), "\uFFFD"),
-			})
-		case p.Reasoning != nil:
-			msg.Parts = append(msg.Parts, p)
-			if p.Reasoning.Signature != "" {
-				emit(wire.Chunk{Type: wire.ChunkReasoning, Signature: p.Reasoning.Signature})
-			}
-		case p.Text != "":
-			msg.Parts = append(msg.Parts, p)
-		}
-	}
-	r.partial = r.cutText + messageText(resp.Message)
-	r.addAnswer(msg)
-	return calls
-}
-
-// addAnswer adds a message to the conversation. The continuation of an answer that was cut off is appended to that answer.
-func (r *runner) addAnswer(msg provider.Message) {
-	n := len(r.entries)
-	if r.entries[n-1].kind != compaction.Answer {
-		r.entries = append(r.entries, entry{kind: compaction.Answer, msg: msg, first: r.stepFirst, last: r.lastSeq()})
-		return
-	}
-	e := &r.entries[n-1]
-	parts, more := slices.Clone(e.msg.Parts), msg.Parts
-	if k := len(parts); k > 0 && len(more) > 0 && parts[k-1].Text != "" && more[0].Text != "" {
-		parts[k-1].Text += more[0].Text
-		more = more[1:]
-	}
-	e.msg.Parts, e.last = append(parts, more...), r.lastSeq()
-}
-
-// messageText returns the text of a message.
-func messageText(m provider.Message) string {
-	var b strings.Builder
-	for _, p := range m.Parts {
-		b.WriteString(p.Text)
-	}
-	return b.String()
-}
-
 // ended returns the outcome of a turn whose ctx has ended.
 func (r *runner) ended(ctx context.Context) Outcome {
 	cause := context.Cause(ctx)
@@ -560,56 +347,6 @@ func (r *runner) outcome(status, stop string, err error) Outcome {
 		o.Context = wire.ContextUse{Used: r.used, Window: int64(window(i))}
 	}
 	return o
-}
-
-func (t *tally) add(u provider.Usage) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.addLocked(wire.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, CostUSD: u.CostUSD})
-}
-
-func (t *tally) addLocked(u wire.Usage) {
-	t.usage.Input += u.Input
-	t.usage.Output += u.Output
-	t.usage.CacheRead += u.CacheRead
-	t.usage.CacheWrite += u.CacheWrite
-	t.usage.Total = t.usage.Input + t.usage.Output + t.usage.CacheRead + t.usage.CacheWrite
-	if u.CostUSD != nil {
-		sum := *u.CostUSD
-		if t.usage.CostUSD != nil {
-			sum += *t.usage.CostUSD
-		}
-		t.usage.CostUSD = &sum
-	}
-}
-
-// merge adds a sub-agent's outcome.
-func (t *tally) merge(o Outcome) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.addLocked(o.Usage)
-	for _, name := range o.ToolsExecuted {
-		t.executedLocked(name)
-	}
-	t.refused = append(t.refused, o.Refused...)
-}
-
-func (t *tally) ran(name string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.executedLocked(name)
-}
-
-func (t *tally) executedLocked(name string) {
-	if !slices.Contains(t.executed, name) {
-		t.executed = append(t.executed, name)
-	}
-}
-
-func (t *tally) refuse(name, reason string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.refused = append(t.refused, wire.RefusedTool{Tool: name, Reason: reason})
 }
 
 func (r *runner) environment() tool.Env {

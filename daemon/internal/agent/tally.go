@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"slices"
+	"sync"
+
+	"sublet/daemon/internal/provider"
+	"sublet/wire"
+)
+
+// tally is the sums over a turn and its sub-agents.
+type tally struct {
+	mu sync.Mutex
+	// guarded by mu
+	usage    wire.Usage
+	executed []string
+	refused  []wire.RefusedTool
+}
+
+func (t *tally) add(u provider.Usage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.addLocked(wire.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, CostUSD: u.CostUSD})
+}
+
+func (t *tally) addLocked(u wire.Usage) {
+	t.usage.Input += u.Input
+	t.usage.Output += u.Output
+	t.usage.CacheRead += u.CacheRead
+	t.usage.CacheWrite += u.CacheWrite
+	t.usage.Total = t.usage.Input + t.usage.Output + t.usage.CacheRead + t.usage.CacheWrite
+	if u.CostUSD != nil {
+		sum := *u.CostUSD
+		if t.usage.CostUSD != nil {
+			sum += *t.usage.CostUSD
+		}
+		t.usage.CostUSD = &sum
+	}
+}
+
+// merge adds a sub-agent's outcome.
+func (t *tally) merge(o Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.addLocked(o.Usage)
+	for _, name := range o.ToolsExecuted {
+		t.executedLocked(name)
+	}
+	t.refused = append(t.refused, o.Refused...)
+}
+
+func (t *tally) ran(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.executedLocked(name)
+}
+
+func (t *tally) executedLocked(name string) {
+	if !slices.Contains(t.executed, name) {
+		t.executed = append(t.executed, name)
+	}
+}
+
+func (t *tally) refuse(name, reason string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refused = append(t.refused, wire.RefusedTool{Tool: name, Reason: reason})
+}

@@ -1,0 +1,301 @@
+package risk
+
+import (
+	"slices"
+	"strings"
+
+	"sublet/daemon/internal/risk/bashread"
+	"sublet/daemon/internal/risk/programs"
+)
+
+// effects notes what the effects of a line mean for the rest of the text.
+func (a *analysis) effects(c *call) {
+	s := c.spec
+	if a.cmd >= 0 {
+		cmd := &a.v.Commands[a.cmd]
+		for _, e := range s.Effects[1:] {
+			if !slices.Contains(cmd.Effects, e) {
+				cmd.Effects = append(cmd.Effects, e)
+			}
+		}
+	}
+	if s.Has(Network) {
+		a.connects()
+		if c.st.Stdin.Flow&flowSecret != 0 {
+			a.note(Critical, Secret, c.span, "sends secrets over the network")
+		}
+		for i := range c.operands[:min(4, len(c.operands))] {
+			if o := &c.operands[i]; o.Known && deletes(o.S) {
+				a.note(Critical, Delete, o.Span, "deletes what is elsewhere, with "+show(o.S))
+			}
+		}
+	}
+	if s.Has(Secret) {
+		a.Seen |= flowSecret
+		a.secret = true
+	}
+	if s.Has(Network) || s.Has(RunCode) || s.Has(Secret) {
+		a.namesSecrets(c)
+	}
+	if s.Has(RunCode) || s.Has(Privilege) {
+		for i := range c.operands {
+			if o := &c.operands[i]; (o.Flow|a.flowOf(bashread.Key(o, c.st)))&flowNet != 0 {
+				a.note(Critical, RunCode, o.Span, "installs or runs what was just fetched from the network")
+			}
+		}
+	}
+}
+
+// deletes reports whether a word of a program that works elsewhere says that something is deleted: delete, apps:destroy.
+func deletes(s string) bool {
+	verb, what, _ := strings.Cut(s[strings.LastIndexByte(s, ':')+1:], "-")
+	return slices.Contains([]string{"delete", "destroy", "drop", "purge", "terminate", "flushall", "undefine", "wipe", "del"}, verb) && what != "tags"
+}
+
+// matches judges the words of a command by the expressions of its line.
+func (a *analysis) matches(c *call) {
+	for s := c.spec; s != nil; s = s.Up {
+		for _, m := range s.Match {
+			if m.Whole {
+				f := bashread.Join(c.fields[1:], c.span)
+				if a.Spend(len(f.S) / bashread.BytesMatched); m.Re.MatchString(f.S) {
+					a.matched(m, &f, c.st)
+				}
+				continue
+			}
+			for i := range c.fields[1:] {
+				f := &c.fields[i+1]
+				if a.Spend(1 + len(f.S)/bashread.BytesParsed); m.Re.MatchString(f.S) {
+					a.matched(m, f, c.st)
+				}
+			}
+		}
+	}
+}
+
+// matched judges a word that an expression of the table matches.
+func (a *analysis) matched(m programs.Match, f *field, st *state) {
+	a.note(m.Raise, m.Effect, f.Span, m.Says)
+	switch m.Effect {
+	case RunCode:
+		a.runs()
+		a.commandsIn(f.S, f.Span, st)
+		_, val, _ := strings.Cut(f.S, "=")
+		a.maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(val), f.Span, st)
+	case Secret:
+		a.Seen |= flowSecret
+		a.secret = true
+	}
+}
+
+// switchedOff reports whether an option was given to say no: --dry-run=none.
+func switchedOff(val *field) bool {
+	return val != nil && (!val.Known || slices.Contains([]string{"none", "false", "no", "0", "off"}, val.S))
+}
+
+// roles judges operands and values of options by what they mean.
+func (a *analysis) roles(c *call) {
+	a.optionRoles(c)
+	ops, role := c.operands, c.spec.Args
+	switch role {
+	case programs.Copy, programs.Move:
+		a.copies(c, role == programs.Move)
+		return
+	case programs.Run:
+		a.runTail(c, c.st)
+		return
+	case programs.Join:
+		fs, sp := c.rest()
+		f := bashread.Join(fs, sp)
+		f.S = strings.NewReplacer(" Enter", "\n", " C-m", "\n", " C-j", "\n").Replace(f.S) // keys that tmux sends
+		a.shellText(f, c.st)
+		return
+	case programs.Pattern:
+		if len(ops) > 0 && !c.has("-e", "--regexp", "-f", "--file") {
+			ops = ops[1:]
+		}
+		role = programs.Reads
+	case programs.Mode:
+		ops, role = ops[min(1, len(ops)):], programs.Writes
+	}
+	if role == programs.Begins && len(ops) == 1 && !c.has("-f", "--prefix") {
+		ops = append(slices.Clip(ops), field{S: "x", Known: true, Span: c.span})
+	}
+	for i := range ops {
+		one := operandRole(role, i)
+		if one == programs.Writes && c.lowered() {
+			one = programs.Reads
+		}
+		if a.role(c, one, &ops[i]); c.spec.Lose || c.has("-m") && role == programs.Archive && i > 0 {
+			a.touch(Delete, &ops[i], c.st, touching{tree: true})
+		}
+		if role == programs.Script {
+			break
+		}
+	}
+	if !slices.Contains(c.spec.Effects, ShellState) && role != programs.Text {
+		a.namesSecrets(c)
+	}
+}
+
+// operandRole returns what the i-th operand means.
+func operandRole(role string, i int) string {
+	switch {
+	case role == programs.Archive && i == 0, role == programs.Filter && i > 0:
+		return programs.Writes
+	case role == programs.Archive, role == programs.Filter, role == programs.Begins && i == 0:
+		return programs.Reads
+	}
+	return role
+}
+
+func (a *analysis) optionRoles(c *call) {
+	for i := range c.opts {
+		if o := &c.opts[i]; o.val != nil && o.spec != nil {
+			a.role(c, o.spec.Role, o.val)
+		}
+	}
+}
+
+// namesSecrets judges each word that names keys or passwords as one that is read: which words are files depends on options.
+func (a *analysis) namesSecrets(c *call) {
+	for i := range c.fields[1:] {
+		f := &c.fields[i+1]
+		if strings.HasPrefix(f.S, "-") || c.spec != nil && c.spec.Args == programs.Pattern && len(c.operands) > 0 && f.Span == c.operands[0].Span {
+			continue
+		}
+		if _, file, ok := strings.Cut(f.S, ":"); ok && c.name == "git" {
+			f = f.With(file) // HEAD:.env
+		}
+		if a.secretWord(f, c.st) {
+			a.touch(Read, f, c.st, touching{})
+		}
+	}
+}
+
+// role judges one word.
+func (a *analysis) role(c *call, role string, f *field) {
+	tree := c.has("-r", "-R", "-a", "--recursive", "--archive") || c.name == "rg" || c.name == "ag"
+	switch role {
+	case programs.Reads:
+		a.touch(Read, f, c.st, touching{tree: tree})
+	case programs.Sends:
+		a.sends(f, c.st)
+	case programs.Writes:
+		a.touch(Write, f, c.st, touching{})
+		a.Wrote(bashread.Key(f, c.st), bashread.Written{Flow: a.Seen & flowNet})
+	case programs.Deletes:
+		a.touch(Delete, f, c.st, touching{tree: tree, safe: c.name == "rmdir"})
+	case programs.Script:
+		a.runFile(c, f)
+	case programs.Shell:
+		a.shellText(*f, c.st)
+	case programs.Tool:
+		if first, _, _ := strings.Cut(f.S, " "); !slices.Contains([]string{"", "ssh", "gzip", "bzip2", "xz", "zstd", "lz4", "pigz", "unzstd"}, first) {
+			a.note(High, RunCode, f.Span, show(c.name)+" runs a program that is named here")
+			a.shellText(*f, c.st)
+		} else if first == "ssh" {
+			a.maybe(f.S+" _", f.Span, c.st)
+		}
+	case programs.Code:
+		a.runs()
+		a.note(High, RunCode, f.Span, "runs code that is given to "+show(c.name))
+		a.commandsIn(f.S, f.Span, c.st)
+	case programs.Make:
+		a.maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(f.S), f.Span, c.st)
+	case programs.Begins:
+		g := f.With(f.S + "*")
+		g.Glob = true
+		a.touch(Write, g, c.st, touching{})
+	case programs.URL, programs.Host:
+		a.host(f)
+	}
+}
+
+// sends judges a file whose text is sent, which stands behind an @ where there is one: @file, name=@file, name@file.
+func (a *analysis) sends(f *field, st *state) {
+	i := strings.IndexByte(f.S, '@')
+	if form := strings.Index(f.S, "=<"); i < 0 && form >= 0 {
+		i = form + 1
+	}
+	if i >= 0 {
+		name, _, _ := strings.Cut(f.S[i+1:], ";")
+		a.touch(Read, f.With(name), st, touching{verb: "sends"})
+	}
+}
+
+// runTail judges the command that a wrapper runs, and returns of how many words it is.
+func (a *analysis) runTail(c *call, st *state) int {
+	a.runs()
+	fs, sp := c.rest()
+	st = st.Clone()
+	for len(fs) > 0 { // sudo A=1 cmd
+		name, val, ok := strings.Cut(fs[0].S, "=")
+		if !ok || !bashread.NameLike(name) {
+			break
+		}
+		a.Assign(name, fs[0].With(val), st, bashread.Prefix, fs[0].Span)
+		st.Set(name, bashread.Value{Words: []string{val}, Flow: fs[0].Flow, Handed: true}) // a shell below sees it
+		fs = fs[1:]
+	}
+	a.Command(fs, st, sp)
+	return len(fs)
+}
+
+// shellText judges a word that a command gives to a shell.
+func (a *analysis) shellText(f field, st *state) {
+	a.runs()
+	switch {
+	case a.runsFlow(f.Flow, f.Span):
+	case f.Opaque():
+		a.opaque()
+		a.note(High, RunCode, f.Span, "runs text that is not known here")
+	}
+	if strings.TrimSpace(strings.Trim(f.S, "\x00\x01")) != "" {
+		a.Inline(f.S, f.Span, st.Clone())
+	}
+}
+
+// runsFlow notes that code runs which nobody could read before, by where it came from, and reports whether that is so.
+func (a *analysis) runsFlow(fl bashread.Flow, sp Span) bool {
+	switch {
+	case fl&flowNet != 0:
+		a.note(Critical, RunCode, sp, "runs what was just fetched from the network")
+	case fl&bashread.Decoded != 0:
+		a.note(Critical, RunCode, sp, "runs what was decoded here, so that it cannot be read")
+	}
+	return fl&(flowNet|bashread.Decoded) != 0
+}
+
+// fromStdin judges a program that runs what it reads.
+func (a *analysis) fromStdin(c *call) {
+	in := c.st.Stdin
+	a.runs()
+	switch {
+	case a.runsFlow(in.Flow, c.span):
+	case in.Any:
+		a.opaque()
+		a.note(High, RunCode, c.span, show(c.name)+" runs what it is given, and that is not known here")
+	default:
+		a.note(High, RunCode, c.span, show(c.name)+" runs what is typed into it")
+	}
+}
+
+// usesSecret notes secrets that are handed to a program by its words.
+func (a *analysis) usesSecret(c *call) {
+	if c.name == "test" || c.name == "[" || c.name == "unset" {
+		return
+	}
+	for i := range c.fields {
+		if f := &c.fields[i]; f.Flow&flowSecret != 0 {
+			if c.spec != nil && c.spec.Handler == "sql" {
+				a.note(Medium, Secret, f.Span, "logs in to a database with a secret")
+				return
+			}
+			a.Seen |= flowSecret
+			a.secret = true
+			a.note(High, Secret, f.Span, "uses a secret: what runs gets it, and may show it")
+			return
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package risk
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"sublet/daemon/internal/risk/programs"
+)
+
+// helpOnly reports whether a known program is only asked for its help or version.
+func helpOnly(c *call) bool {
+	n := len(c.fields)
+	last := &c.fields[n-1]
+	switch {
+	case n < 2 || !last.Known || programs.Builtin(c.name):
+		return false
+	case n == 2 && (last.S == "--help" || last.S == "--version"):
+		return true
+	case c.spec.Args == programs.Run || c.spec.Args == programs.Join || c.spec.Args == programs.Shell || c.spec.Handler == "shell":
+		return n == 2 && last.S == "-V" && c.spec.Handler == "remote"
+	case last.S == "--help":
+		return n <= c.verb+1
+	}
+	return n == 2 && (c.spec.Subs != nil || c.spec.Handler == "code") && slices.Contains([]string{"-V", "-v", "-VV", "-h", "-version", "help", "version"}, last.S)
+}
+
+// options splits argv into sub-command, options and operands by what the table knows of them.
+func (a *analysis) options(c *call) {
+	args := c.fields[1:]
+	c.verb = 1
+	straight := true // no options so far
+	runs := func() bool { return c.spec.Args == programs.Run || c.spec.Args == programs.Join }
+	for i := 0; i < len(args) && c.tail == 0; i++ {
+		f := &args[i]
+		switch {
+		case f.S == "--" && f.Known:
+			if runs() {
+				if at := i + 2 + max(0, c.spec.Skip-len(c.operands)); at < len(c.fields) {
+					c.tail = at
+				}
+			}
+			c.operands = append(c.operands, args[i+1:]...)
+			i = len(args)
+		case len(f.S) > 1 && (f.S[0] == '-' || f.S[0] == '+' && c.spec.Opts[f.S] != nil):
+			straight = false
+			i = c.option(args, i)
+		case len(c.operands) == 0 && f.Known && c.spec.Subs[f.S] != nil:
+			c.spec = c.spec.Subs[f.S]
+			if c.subs = append(c.subs, f.S); straight {
+				c.verb++
+			}
+		case runs() && len(c.operands) >= c.spec.Skip:
+			c.tail = i + 1
+		default:
+			c.operands = append(c.operands, *f)
+		}
+	}
+	for i := range c.opts {
+		if o := c.spec.Option(c.opts[i].name); o != nil { // given before the sub-command that knows it: npm -g install x
+			c.opts[i].spec = o
+		}
+	}
+	if !straight && len(c.subs) > 0 && c.verb <= len(c.subs) {
+		// Options stood before the sub-command: rules that forbid see the command without them, too.
+		c.plain = append([]string{c.fields[0].S}, c.subs...)
+		for i := range c.operands {
+			c.plain = append(c.plain, c.operands[i].S)
+		}
+		for i := range c.opts {
+			c.plain = append(c.plain, c.opts[i].name)
+		}
+		c.verb = 0
+	}
+}
+
+// option reads the option at args[i] and returns the index of its last word.
+func (c *call) option(args []field, i int) int {
+	f := &args[i]
+	s := f.S
+	add := func(name string, o *programs.Option, val *field) {
+		c.opts = append(c.opts, option{name: name, val: val, spec: o, span: f.Span})
+	}
+	next := func(o *programs.Option) *field {
+		if o == nil || o.Role == "" || i+1 >= len(args) {
+			return nil
+		}
+		i++
+		return &args[i]
+	}
+	name, val, joined := strings.Cut(s, "=")
+	o := c.spec.Option(name)
+	long := strings.HasPrefix(s, "--")
+	switch {
+	case (long || c.spec.LongNames()) && joined:
+		add(name, o, f.With(val))
+		return i
+	case long || c.spec.LongNames() && (o != nil || len(s) == 2), o != nil && len(s) > 2 && !joined:
+		add(name, o, next(o))
+		return i
+	}
+	// A cluster, -rf, or a value in the same word, -ofile.
+	for k := 1; k < len(s); k++ {
+		name := s[:1] + s[k:k+1]
+		o := c.spec.Option(name)
+		if o != nil && o.Role != "" {
+			if k+1 < len(s) {
+				add(name, o, f.With(strings.TrimPrefix(s[k+1:], "=")))
+			} else {
+				add(name, o, next(o))
+			}
+			return i
+		}
+		if add(name, o, nil); c.spec.LongNames() {
+			add(s, nil, nil)
+			break
+		}
+	}
+	return i
+}
+
+// usual judges a command by its line alone.
+func (a *analysis) usual(c *call) {
+	a.base(c)
+	a.roles(c)
+}
+
+// base notes the level of the line, as options and expressions change it.
+func (a *analysis) base(c *call) {
+	s := c.spec
+	level, says := s.Level, s.Says
+	switch {
+	case c.lowered(), s.Bare && len(c.operands)+len(c.opts) == 0, s.Look && len(c.operands) == 0:
+		level, says = Low, says+" (only shows it)"
+	case s.Sub && len(c.operands) == 0:
+		level = min(level, Medium) // alone it shows its help, or does what everybody does with it
+	case s.Sub && s.Subs != nil && level < High:
+		level, says = High, "a sub-command of "+show(c.name)+" that is not known here"
+	}
+	f := a.note(level, s.Effects[0], c.span, says)
+	f.hard = f.hard || s.Hard && level > Low
+	f.undo = s.Undo
+	if s.Runs {
+		a.runs()
+	}
+	if level > Low {
+		a.effects(c)
+	} else if i := slices.IndexFunc(c.opts, func(o option) bool { return o.spec == nil }); i >= 0 && !s.Plain && !programs.Builtin(c.name) {
+		a.note(Medium, Unknown, c.opts[i].span, "with "+show(c.opts[i].name)+", which is not known here")
+	}
+	a.raises(c)
+	a.matches(c)
+	if s.Has(RunCode) {
+		a.dropsData(c)
+	}
+}
+
+// raises notes what options make of a command.
+func (a *analysis) raises(c *call) {
+	for i := range c.opts {
+		o := &c.opts[i]
+		if o.spec != nil && o.spec.Raise > 0 && !(c.dry() && o.spec.Effect != RunCode) {
+			a.note(o.spec.Raise, o.spec.Effect, o.span, cmp.Or(o.spec.Says, "with "+o.name))
+			if o.spec.Effect == RunCode {
+				a.runs()
+			}
+		}
+	}
+}
+
+// lowered reports whether an option was given that makes the command low.
+func (c *call) lowered() bool {
+	return slices.ContainsFunc(c.opts, func(o option) bool { return o.spec != nil && o.spec.Lower && !switchedOff(o.val) })
+}
+
+// dry reports whether a command only shows what it would do.
+func (c *call) dry() bool {
+	o := c.spec.Option("--dry-run")
+	return o != nil && o.Lower && c.lowered() && c.has("--dry-run", "-n", "--dryrun")
+}
