@@ -103,6 +103,38 @@ func (m *Manager) fell(ctx context.Context, session wire.SessionID, name string,
 	return errors.Join(err, m.saveLocked(e))
 }
 
+// Working reports whether an agent of a session works, or its working tree is being merged or dropped.
+func (m *Manager) Working(session wire.SessionID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k, e := range m.agents {
+		if k.session == session && (e.State == wire.AgentRunning || e.felling) {
+			return true
+		}
+	}
+	return false
+}
+
+// Forget removes the agents of a session that was deleted, with their working trees.
+func (m *Manager) Forget(session wire.SessionID) {
+	var trees []*worktree.Copy
+	m.mu.Lock()
+	for k, e := range m.agents {
+		if k.session == session {
+			delete(m.agents, k)
+			if e.Tree != nil {
+				trees = append(trees, e.Tree)
+			}
+		}
+	}
+	m.mu.Unlock()
+	for _, t := range trees {
+		if err := t.Remove(); err != nil {
+			m.log.Warn("a working tree is left", "path", t.Path, "err", err)
+		}
+	}
+}
+
 // both joins two paragraphs, of which one may be empty.
 func both(a, b string) string {
 	if a == "" || b == "" {

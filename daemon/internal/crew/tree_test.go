@@ -2,6 +2,7 @@ package crew
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -78,6 +79,34 @@ func TestCancelledWhilePlanting(t *testing.T) {
 	}
 }
 
+// The agents of a session that is deleted go with their working trees; the session is kept while one works.
+func TestForget(t *testing.T) {
+	repo := t.TempDir()
+	newRepo(t, repo)
+	m, h := newManager(t), &host{}
+	order := agent.Order{Role: agent.Role{Name: "engineer", Worktree: true}, Name: "engineer-1", Title: "build", Prompt: "x", Cwd: repo}
+	if err := m.For(h).Start(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+	a, err := m.Find("s", "engineer-1")
+	if err != nil || !m.Working("s") || m.Working("other") {
+		t.Errorf("works: %v, another session: %v, %v", m.Working("s"), m.Working("other"), err)
+	}
+	h.ended(agent.Outcome{Status: wire.StatusSuccess})
+	if m.Working("s") {
+		t.Error("works after its end")
+	}
+	m.Forget("s")
+	for _, dir := range []string{a.Tree.Path, a.Tree.Git} {
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	if list := m.List("s"); len(list) > 0 {
+		t.Errorf("left: %+v", list)
+	}
+}
+
 func newManager(t *testing.T) *Manager {
 	t.Helper()
 	s, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "db"), slog.New(slog.DiscardHandler))
@@ -95,19 +124,25 @@ func newManager(t *testing.T) *Manager {
 	return m
 }
 
-// slowGit makes a repository, and has the subcommand of git open up and wait for release, which are FIFOs.
-func slowGit(t *testing.T, repo, subcommand string) (up, release string) {
+// newRepo makes a repository with one commit and returns the path of git.
+func newRepo(t *testing.T, repo string) (git string) {
 	t.Helper()
-	dir := t.TempDir()
-	real, err := exec.LookPath("git")
+	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"init", "-q"}, {"commit", "-q", "--allow-empty", "-m", "first"}} {
-		if out, err := exec.Command(real, append([]string{"-C", repo, "-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command(git, append([]string{"-C", repo, "-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
+	return git
+}
+
+// slowGit makes a repository, and has the subcommand of git open up and wait for release, which are FIFOs.
+func slowGit(t *testing.T, repo, subcommand string) (up, release string) {
+	t.Helper()
+	dir, real := t.TempDir(), newRepo(t, repo)
 	up, release = filepath.Join(dir, "up"), filepath.Join(dir, "release")
 	for _, fifo := range []string{up, release} {
 		if err := syscall.Mkfifo(fifo, 0o600); err != nil {

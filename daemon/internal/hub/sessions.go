@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"sublet/daemon/internal/archive"
 	"sublet/daemon/internal/store"
@@ -116,7 +117,10 @@ func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, li
 		}
 		err = s.rename(ctx, visible.Exact(r.Name))
 	case "delete":
-		err = s.remove(ctx)
+		if err = s.remove(ctx); err == nil {
+			c.hub.crew.Forget(s.id)
+			c.hub.opts.Hosted.EndSession(string(s.id))
+		}
 	case "clear":
 		err = s.clear(ctx)
 	case "export":
@@ -192,8 +196,11 @@ func (s *session) rename(ctx context.Context, name string) error {
 func (s *session) remove(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.turns) > 0 {
+	switch {
+	case len(s.turns) > 0:
 		return ErrSessionBusy
+	case s.hub.crew.Working(s.id):
+		return fmt.Errorf("%w: one of its agents works in the background", ErrSessionBusy)
 	}
 	if s.stored {
 		if err := s.hub.opts.Store.Delete(ctx, s.id); err != nil {
