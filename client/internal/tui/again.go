@@ -2,16 +2,16 @@ package tui
 
 import "time"
 
-// again is what the next press of the same key, or the same command, does for good.
+// again is an action that a key or a command carries out only if it is repeated before until.
 type again struct {
 	what  string
 	until time.Time
 }
 
-// armed reports whether what was asked for within its time, and not done since.
+// armed reports whether a repetition of what at the time now would carry it out.
 func (a *again) armed(what string, now time.Time) bool { return a.what == what && now.Before(a.until) }
 
-// second reports whether this is the second time within a while, and remembers the first.
+// second reports whether what was asked for twice within the given time. The first time arms it.
 func (a *again) second(what string, now time.Time, within time.Duration) bool {
 	if a.armed(what, now) {
 		*a = again{}
@@ -21,7 +21,7 @@ func (a *again) second(what string, now time.Time, within time.Duration) bool {
 	return false
 }
 
-// other forgets what another key than this one would do.
+// other disarms the action of another key than this one. /clear stays armed.
 func (a *again) other(key string) {
 	if a.what != key && a.what != "/clear" {
 		*a = again{}

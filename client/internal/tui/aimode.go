@@ -12,19 +12,19 @@ import (
 	"sublet/wire/visible"
 )
 
-// asked is a question on its way: not begun yet.
+// asked is a question whose turn has not begun yet.
 type asked struct {
 	*wire.AgentRequest
-	said   bool // printed already
-	cancel bool // to be cancelled as soon as it begins
-	unsent bool // there is no daemon yet
+	said   bool // its text was printed
+	cancel bool // its turn is to be cancelled when it begins
+	unsent bool // it waits for a connection to the daemon
 }
 
-// askWait bounds how long a question waits for the daemon to come.
+// askWait bounds how long a question waits for a connection to the daemon.
 const askWait = 20 * time.Second
 
-// ask sends a question with what the user had in front of them, at once or as soon as the daemon is there. steer gives it to
-// the turn that runs; else it waits for that one's end.
+// ask sends a question with the user's directory, latest commands and their output, when the daemon is connected. With steer the
+// running turn takes it in; otherwise it is answered after that turn.
 func (m *model) ask(prompt string, steer bool) {
 	a := &asked{AgentRequest: &wire.AgentRequest{
 		RequestID: wire.RequestID(wire.NewID()), Agent: m.chosenAgent, Prompt: prompt,
@@ -58,7 +58,7 @@ func (m *model) sendAsk(a *asked, first bool) {
 		func(err error) { m.giveBack(a, "not asked: "+err.Error(), "") })
 }
 
-// send has f make a request beside the event loop, and the loop deal with its error.
+// send runs f, which makes a request, outside the event loop. If f fails, the loop calls failed.
 func (m *model) send(f func(ctx context.Context) error, failed func(err error)) {
 	m.task(func(ctx context.Context) then {
 		if err := f(ctx); err != nil {
@@ -77,7 +77,8 @@ func (m *model) sendWaiting() {
 	}
 }
 
-// giveBack takes a question that was not sent out of the line, says why, and puts it where it can be sent again.
+// giveBack removes a question that was not sent from the waiting ones, prints why, and puts its text back into the line
+// unless the user has written something else there.
 func (m *model) giveBack(a *asked, why, hint string) {
 	if m.begun(a.RequestID) == nil {
 		return
@@ -90,7 +91,7 @@ func (m *model) giveBack(a *asked, why, hint string) {
 	}
 }
 
-// cancelTurn ends the running turn and its command, or, where none runs yet, the question on its way.
+// cancelTurn cancels the running turn and its command or, if none runs yet, the questions that wait.
 func (m *model) cancelTurn(reason string) {
 	for _, a := range m.waiting {
 		if a.unsent {
@@ -111,7 +112,7 @@ func (m *model) cancelTurn(reason string) {
 		func(err error) { m.fail("could not stop it: "+err.Error(), "") })
 }
 
-// working is what the agents do now, one line for each, for the live part.
+// working returns a line for each agent that works, for the live part of the screen.
 func (m *model) working() []string {
 	now := m.now()
 	spin := m.th.Spin(now) + " "
@@ -138,7 +139,7 @@ func (m *model) working() []string {
 	if t.cancel {
 		stop = m.th.Warn.Render(" · stopping…")
 	}
-	// How long it takes, and how it is stopped, stand there whatever else there is to say.
+	// The duration and the key that stops the turn are always shown; who and what are cut to the rest of the line.
 	line := func(who, what string, since time.Time) {
 		end := m.th.Dim.Render(" · "+style.Ticking(now.Sub(since))) + stop
 		stop = ""
@@ -166,7 +167,7 @@ func (m *model) working() []string {
 	return out
 }
 
-// phase says what an agent does, in words.
+// phase describes what an agent is doing.
 func (m *model) phase(s *speaker) string {
 	word := map[string]string{
 		wire.PhaseAnalyzing: "reading", wire.PhasePlanning: "planning", wire.PhaseExecuting: "working",
@@ -178,7 +179,7 @@ func (m *model) phase(s *speaker) string {
 	switch {
 	case s.phase == wire.PhaseWaiting:
 		word = visible.FirstLine(s.message)
-	case running: // its card says what
+	case running: // its card shows the command
 	case s.reasoning != "":
 		lines := strings.Split(strings.TrimSpace(s.reasoning), "\n")
 		word += ": " + strings.TrimSpace(lines[len(lines)-1])

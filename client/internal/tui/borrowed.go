@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	// offerLife is how long Enter again takes the shell back.
+	// offerLife is how long a second Enter takes the shell back.
 	offerLife = 10 * time.Second
-	// maxTyped bounds what is shown of what the user types ahead.
+	// maxTyped bounds how much of the user's type-ahead is shown.
 	maxTyped = 200
 )
 
-// lease is who has the shell, and what the user does about it.
+// lease is the state of the lease on the user's shell as the screen shows it.
 type lease struct {
 	lender.Lending
-	queue  wire.ShellQueueChanged // who waits behind whom Lending names, as the daemon last said
+	queue  wire.ShellQueueChanged // the waiters, as the daemon reported them last
 	back   bool                   // the user took the shell back from the command that runs
-	ahead  line.Line              // what the user typed for the shell while a borrowed command has it
-	broken string                 // why it cannot be lent, as last printed
+	ahead  line.Line              // what the user has typed for the shell during a borrowed command
+	broken string                 // why the shell cannot be lent, as printed last
 	hand   *handover
-	drawn  []chan struct{} // to be closed when what was printed so far is on the screen
+	drawn  []chan struct{} // closed when everything printed so far is on the screen
 }
 
 // lent reports whether a borrower's command runs.
 func lent(l lender.Lending) bool { return l.Command != "" && l.Holder != "" && l.Holder != "user" }
 
-// shellKey is a key in command mode while the screen is the program's: the shell gets it when it has the editor again. While a
-// borrowed command runs, Enter offers to take the shell back as well, and then does so.
+// shellKey handles a key in command mode while this program has the screen. The shell gets the key when it has its editor
+// again. During a borrowed command, the first Enter also offers to take the shell back, and the second does so.
 func (m *model) shellKey(k, text string) (pass bool) {
 	if !m.own.leased {
 		m.own.typed = true
@@ -66,7 +66,7 @@ func (m *model) shellKey(k, text string) (pass bool) {
 	return true
 }
 
-// typedAhead keeps what the user typed for the shell, to be seen.
+// typedAhead adds text to the shown type-ahead for the shell.
 func (m *model) typedAhead(text string) {
 	m.ahead.Insert(text)
 	if t := m.ahead.Text; len(t) > maxTyped {
@@ -76,7 +76,7 @@ func (m *model) typedAhead(text string) {
 
 func (m *model) offering() bool { return m.again.armed("enter", m.now()) }
 
-// offer says that Enter again takes the shell back. In command mode what was typed runs in any case once the shell is free.
+// offer shows that a second Enter takes the shell back. In command mode the type-ahead runs in any case when the shell is free.
 func (m *model) offer() {
 	m.again = again{"enter", m.now().Add(offerLife)}
 	waits := "your line runs when it has ended · "
@@ -86,8 +86,8 @@ func (m *model) offer() {
 	m.hintLines(m.th.Dim.Render(waits + "enter again takes your shell back"))
 }
 
-// leaseBar is the one line that stands there whenever somebody has or wants the shell: who, what for, since when, who
-// waits, and how to take it back; "" where nobody does. What there is no room for goes: first the purposes, then names.
+// leaseBar returns the line that is shown while somebody holds or waits for the shell: the holder, its command, the time, the
+// waiters, and how to take the shell back; "" if nobody does. Without room it leaves out the purposes, then the names.
 func (m *model) leaseBar() string {
 	l := m.Lending
 	name, who := "", "your shell"
@@ -117,7 +117,7 @@ func (m *model) leaseBar() string {
 	}
 	queue := m.queueWords(room)
 	room -= cells.Width(queue)
-	const least = 8 // of a purpose, to be worth its place
+	const least = 8 // columns: a shorter piece of a purpose is left out
 	if what = cells.Fit(what, min(40, room-2)); cells.Width(what) >= min(least, cells.Width(visible.FirstLine(l.Command))) && what != "" {
 		who += ": " + what
 	}
@@ -129,7 +129,7 @@ func (m *model) leaseBar() string {
 	return cells.Fit(line, m.w)
 }
 
-// queueWords says who waits, as much of it as there is room for: what for, names, a number.
+// queueWords describes the waiters in at most room columns: with their purposes, by name, or only their number.
 func (m *model) queueWords(room int) string {
 	const purposeWidth = 24
 	names := slices.Clone(m.Lending.Waiting)

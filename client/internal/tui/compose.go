@@ -11,8 +11,8 @@ import (
 	"sublet/wire/visible"
 )
 
-// compose makes the picture of the live part. From the top: what agents say and do now and who has the shell, then the
-// question being written or the one that must be answered first, then what belongs to that.
+// compose draws the live part. From the top: what agents say and do, who has the shell, and the line being written or the
+// question that must be answered first.
 func (m *model) compose() {
 	if !m.own.has || m.held() || m.w < 1 || m.h < 1 {
 		return
@@ -27,7 +27,7 @@ func (m *model) picture() paint.Frame {
 	return paint.Frame{Lines: lines, Row: row + len(above), Col: col}
 }
 
-// below is the lower part: a question of an agent's, a list to choose from, or the line with what hangs on it.
+// below returns the lower part: an agent's question, a list to choose from, or the line with its hints.
 func (m *model) below(room int) (lines []string, row, col int) {
 	if q := m.question(); q != nil {
 		armed := m.ready(q)
@@ -47,7 +47,7 @@ func (m *model) below(room int) (lines []string, row, col int) {
 	case m.own.insert != "":
 		text, prompt = &line.Line{Text: m.own.insert, Pos: len(m.own.insert)}, m.th.Dim.Render("$ ")
 		after = cells.Wrap(m.th.Dim.Render("ending that command: your line runs when it has ended"), m.w)
-	case !m.own.ai: // what the shell gets when it is free
+	case !m.own.ai: // the type-ahead for the shell
 		if m.ahead.Empty() && len(m.hint) == 0 {
 			return []string{""}, 0, 0
 		}
@@ -76,7 +76,7 @@ func (m *model) below(room int) (lines []string, row, col int) {
 	return lines[:min(len(lines), max(room, row+1))], row, col
 }
 
-// footer says in one quiet line what an answer will come from.
+// footer returns one dim line with the mode, the model, how full its context is, and the session's name.
 func (m *model) footer() string {
 	mode := m.policy
 	if mode != "" {
@@ -93,7 +93,7 @@ func (m *model) footer() string {
 	return m.th.Dim.Render(cells.Fit("  "+strings.Join(parts, " · "), m.w))
 }
 
-// above is the upper part, in at most room lines.
+// above returns the upper part, in at most room lines.
 func (m *model) above(room int) []string {
 	if room < 1 {
 		return nil
@@ -118,7 +118,7 @@ func (m *model) above(room int) []string {
 	return append(out, work...)
 }
 
-// workLines say what goes on and who has the shell, in at most room lines; q is the open question.
+// workLines returns what agents do and who has the shell, in at most room lines. q is the open question.
 func (m *model) workLines(q *question.Question, room int) []string {
 	var work []string
 	if q == nil && (m.own.ai || !m.own.leased) {
@@ -134,7 +134,7 @@ func (m *model) workLines(q *question.Question, room int) []string {
 	return work
 }
 
-// unprinted is what agents say and do and is not printed yet, in at most room lines, and what the last of it is.
+// unprinted returns what agents say and do that is not printed yet, in at most room lines, and the kind of its last entry.
 func (m *model) unprinted(q *question.Question, room int) (out []string, last entryKind) {
 	last = m.lastKind
 	add := func(kind entryKind, lines []string) {
@@ -152,7 +152,7 @@ func (m *model) unprinted(q *question.Question, room int) (out []string, last en
 			break
 		}
 		if q != nil && q.ExecutionID == c.id {
-			continue // it does not run: the question stands for it
+			continue // it does not run, and the question shows it
 		}
 		c.Waits = m.waits(i)
 		lines := c.Running(&m.th, m.w, max(1, min(left, (m.h-4)/max(1, len(m.live)-i))), m.now())
@@ -175,7 +175,7 @@ func (m *model) waits(i int) bool {
 	return slices.ContainsFunc(m.questions, func(q *question.Question) bool { return q.Agent == c.Agent && q.ExecutionID != c.id })
 }
 
-// liveText is what agents have said and done and is not printed yet.
+// liveText returns the text and cards that are not printed yet.
 func (m *model) liveText(height int) []string {
 	var out []string
 	waiting := m.out[max(0, len(m.out)-height):] // not printed yet, or waiting behind that; at least a line each

@@ -18,16 +18,16 @@ import (
 	"sublet/wire/visible"
 )
 
-// turn is what is being answered.
+// turn is the turn that is being shown.
 type turn struct {
 	id      wire.TurnID
 	started time.Time
 	agents  []*speaker
 	spoke   bool // an agent's words were printed
 	calls   int  // tools that were called
-	failed  bool // an Error event came
-	cancel  bool // the user asked for its end
-	bare    bool // nothing was asked: a tool run for the user, as /undo is; its card says it all
+	failed  bool // an Error event was received
+	cancel  bool // the user has cancelled it
+	bare    bool // the run of one tool for the user, such as /undo: only its card is printed
 }
 
 // speaker is one agent in a turn.
@@ -40,7 +40,7 @@ type speaker struct {
 	reasoning string
 }
 
-// maxReasoning bounds what is kept of an agent's reasoning: its end is shown while it goes on.
+// maxReasoning bounds the kept end of an agent's reasoning, in bytes. It is shown while the agent reasons.
 const maxReasoning = 2 << 10
 
 func (t *turn) speaker(name string, now time.Time) *speaker {
@@ -54,7 +54,7 @@ func (t *turn) speaker(name string, now time.Time) *speaker {
 	return s
 }
 
-// onWire deals with a message of the daemon's.
+// onWire handles a message from the daemon.
 func (m *model) onWire(msg wire.Message) {
 	if e, ok := msg.(wire.EventMessage); ok {
 		meta := e.Meta()
@@ -106,19 +106,19 @@ func (m *model) onWire(msg wire.Message) {
 	}
 }
 
-// conversation is the session that the window shows, and what its questions are asked with.
+// conversation is the session that the window shows, and the options of its next question.
 type conversation struct {
 	wire.SessionInfo
-	policy                string // the mode that holds
+	policy                string // the policy mode in force
 	models                []wire.ModelInfo
-	answers               string // the model that does
+	answers               string // the model that answers
 	chosenAgent           string // by /agent; "" = the orchestrator
 	chosenModel, thinking string // by /model and /thinking; "" = the settings'
 	greeted               bool
 	use                   wire.ContextUse
 }
 
-// answering is the model that the next question gets, as far as the daemon has named any.
+// answering returns the model that will answer the next question; "" if the daemon has named none.
 func (c *conversation) answering() string {
 	if c.chosenModel != "" || len(c.models) == 0 {
 		return c.chosenModel
@@ -128,7 +128,7 @@ func (c *conversation) answering() string {
 
 func (m *model) onReady(r *wire.Ready) {
 	if m.SessionInfo.ID != r.Session.ID {
-		waiting := m.waiting // a question may be what started the daemon anew
+		waiting := m.waiting // the question that started the daemon again must stay
 		m.forget()
 		m.waiting = waiting
 	}
@@ -146,7 +146,7 @@ func (m *model) onReady(r *wire.Ready) {
 	}
 }
 
-// quietly prints a note in AI mode, now or when it begins: it is not worth the user's prompt.
+// quietly prints a note when AI mode is on, because it does not justify taking the screen from the shell.
 func (m *model) quietly(text string) {
 	if m.own.ai {
 		m.note(text)
@@ -155,7 +155,7 @@ func (m *model) quietly(text string) {
 	}
 }
 
-// turnOf is the turn an event belongs to, begun now if its start was not seen (attached in the middle of it).
+// turnOf returns the turn of an event. It begins one if the window was attached after the turn's start.
 func (m *model) turnOf(meta *wire.Event) *turn {
 	if m.turn != nil && (meta.TurnID == "" || m.turn.id == meta.TurnID) {
 		return m.turn
@@ -167,7 +167,7 @@ func (m *model) turnOf(meta *wire.Event) *turn {
 	return m.turn
 }
 
-// at is the event's time, but never in the future.
+// at returns the event's time, at most now.
 func (m *model) at(meta *wire.Event) time.Time {
 	now := m.now()
 	if meta.AtMS <= 0 {
@@ -179,7 +179,7 @@ func (m *model) at(meta *wire.Event) time.Time {
 	return now
 }
 
-// begun takes the question of a request out of those that wait, and returns it; nil = it was asked elsewhere.
+// begun removes the question of a request from the waiting ones and returns it; nil if another client asked it.
 func (m *model) begun(id wire.RequestID) *asked {
 	i := slices.IndexFunc(m.waiting, func(a *asked) bool { return a.RequestID == id && id != "" })
 	if i < 0 {
@@ -190,7 +190,7 @@ func (m *model) begun(id wire.RequestID) *asked {
 	return a
 }
 
-// onSteered shows what the user said to a turn where the turn took it in.
+// onSteered shows a message of the user's at the point at which the running turn took it in.
 func (m *model) onSteered(e *wire.TurnSteered) {
 	if a := m.begun(e.RequestID); a == nil || !a.said {
 		m.flushText("")
@@ -268,7 +268,7 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 		text := visible.Text(c.Text)
 		if s.name != "" && s.name != "orchestrator" {
 			text = visible.Line(s.name) + " " + text
-			if strings.HasPrefix(c.Text, "ended") { // an assignment's last word
+			if strings.HasPrefix(c.Text, "ended") { // the last chunk of a sub-agent's task
 				s.phase = ""
 			}
 		}
@@ -277,13 +277,13 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 		m.flushText(e.Agent)
 		m.block(s, c.Block)
 	case wire.ChunkVoid:
-		s.text.Finish() // what is not printed yet never is
+		s.text.Finish() // discards what is not printed yet
 		s.reasoning = ""
 		m.fail("the answer above is void: "+visible.Text(c.Text), "")
 	}
 }
 
-// block prints a piece with a structure of its own.
+// block prints a structured block.
 func (m *model) block(s *speaker, b *wire.Block) {
 	switch {
 	case b == nil || b.Content == "":
@@ -308,7 +308,7 @@ func (m *model) say(s *speaker, block string) {
 	m.emitMarkdown(s.name, block)
 }
 
-// flushText prints what agents have said so far, complete or not, because something else comes now; agent "" is all.
+// flushText prints the text of an agent ("" = of all agents) so far, complete or not, because something else is printed next.
 func (m *model) flushText(agent string) {
 	if m.turn == nil {
 		return
@@ -357,8 +357,8 @@ func (m *model) onResult(e *wire.CommandResult) {
 	delete(m.cards, e.ExecutionID)
 }
 
-// onUserCommand shows what the user ran in another window of the session, or before it was resumed. What ran here is on the
-// screen.
+// onUserCommand shows a command that the user ran in another window of the session, or before it was resumed. A command of this
+// window is on the screen already.
 func (m *model) onUserCommand(e *wire.CommandResult) {
 	if m.reported[e.ExecutionID] {
 		delete(m.reported, e.ExecutionID)
@@ -371,15 +371,15 @@ func (m *model) onUserCommand(e *wire.CommandResult) {
 	m.emit(kindShell, cells.Fit(line, m.w))
 }
 
-// endTurn prints what a turn still has to say and forgets it.
+// endTurn prints the rest of the turn's text and removes the turn.
 func (m *model) endTurn() {
 	m.flushText("")
 	for _, k := range slices.Clone(m.live) {
 		if k.Leased && k.turn != m.turn.id {
-			continue // it goes on: of a script that borrowed the shell, or of another conversation
+			continue // it still runs, for a script that borrowed the shell or for another session
 		}
 		if k.Leased && !k.shellSaid {
-			m.reserve(k) // the shell says how it ends
+			m.reserve(k) // the shell's report of its end follows
 			continue
 		}
 		if k.Status == "" {
@@ -394,7 +394,7 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 	m.begun(e.RequestID)
 	t := m.turn
 	if t == nil || t.id != e.TurnID {
-		if t != nil { // another turn's end: nothing here belongs to it
+		if t != nil { // the end of another turn
 			return
 		}
 		t = m.turnOf(e.Meta())
@@ -416,7 +416,7 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 	m.tryHand()
 }
 
-// endLine is the last line of a turn: how it ended, how long it took, what it used; "" where that was said already.
+// endLine returns the last line of a turn: its status, duration and usage; "" if that was printed already.
 func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 	parts := m.spent(e)
 	mark, word, style := "✗ ", "failed", m.th.Bad
@@ -435,7 +435,7 @@ func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 		word = "out of time"
 	default:
 		if t.failed && len(parts) == 0 {
-			return "" // nothing but `failed`, below the line that says why: a turn that died with its daemon
+			return "" // the turn ended with its daemon: the line above says so, and there is no usage
 		}
 	}
 	if e.Status == wire.StatusSuccess {
@@ -457,7 +457,7 @@ func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 	return strings.TrimRight(mark+strings.Join(said, m.th.Dim.Render(" · ")), " ")
 }
 
-// spent says how long a turn took and what it used.
+// spent returns the duration and the usage of a turn, for people.
 func (m *model) spent(e *wire.AgentComplete) (parts []string) {
 	add := func(s string) { parts = append(parts, s) }
 	if e.DurationMS > 0 {
@@ -486,7 +486,7 @@ func (m *model) spent(e *wire.AgentComplete) (parts []string) {
 	return parts
 }
 
-// percent says how full the model's context is; "" where that is not known.
+// percent returns how full the model's context is; "" if that is not known.
 func percent(c wire.ContextUse) string {
 	if c.Window <= 0 || c.Used <= 0 {
 		return ""

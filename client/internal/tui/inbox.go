@@ -8,18 +8,18 @@ import (
 	"sublet/client/internal/lender"
 )
 
-// frameEvery is the least time between two batches, and so between two pictures that nobody typed for.
+// frameEvery is the least time between two batches, and so between two frames, unless a key is waited for.
 const frameEvery = 16 * time.Millisecond
 
 // maxMerged bounds output that waits to be shown, in bytes for each command. Beyond it the middle is left out of the
-// live picture; the command's result is not touched.
+// live part; the command's result stays complete.
 const maxMerged = 512 << 10
 
 // batch is what arrived since the last one, in order.
 type batch []any
 
 // inbox gathers what comes from the daemon and the shell and hands it to the event loop at most once in frameEvery, or when
-// somebody waits for it, so that a burst of output or of small chunks costs one round of drawing. Adjacent pieces of one
+// somebody waits for it, so that a burst of output or of small chunks is drawn once. Adjacent pieces of one
 // output become one. push never waits.
 type inbox struct {
 	wake chan struct{}
@@ -27,7 +27,7 @@ type inbox struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	queue  []any
-	urgent bool // somebody waits for what is queued
+	urgent bool // somebody waits until it is delivered
 }
 
 func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
@@ -77,7 +77,7 @@ func (b *inbox) run(ctx context.Context, deliver func(batch)) {
 	}
 }
 
-// hurried reports whether somebody waits for what is queued.
+// hurried reports whether somebody waits until the queue is delivered.
 func (b *inbox) hurried() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -102,7 +102,7 @@ func merge(last *any, msg any) bool {
 	return false
 }
 
-// appendBounded appends and, beyond maxMerged, forgets the older half.
+// appendBounded appends p and, beyond maxMerged, drops the older half.
 func appendBounded(dst, p []byte) []byte {
 	dst = append(dst, p...)
 	if len(dst) > maxMerged {

@@ -13,7 +13,7 @@ import (
 	"sublet/client/internal/tui/style"
 )
 
-// writing is what is being written, and what the keys mean meanwhile.
+// writing is the state of the line that is being written, and of keys that depend on an earlier one.
 type writing struct {
 	ed      line.Line
 	asks    line.History
@@ -23,7 +23,7 @@ type writing struct {
 	lastKey time.Time
 }
 
-// onInput deals with a key or a paste while the screen is the program's.
+// onInput handles a key or a paste while this program has the screen.
 func (m *model) onInput(e *keyEvent) {
 	switch msg := e.msg.(type) {
 	case then:
@@ -44,7 +44,7 @@ func (m *model) onInput(e *keyEvent) {
 	m.lastKey = m.now()
 }
 
-// onPaste puts a paste into what is being written, and reports whether it is for the shell instead.
+// onPaste inserts a paste into the line being written, or reports that it is for the shell.
 func (m *model) onPaste(text string) (pass bool) {
 	q := m.question()
 	switch {
@@ -54,14 +54,14 @@ func (m *model) onPaste(text string) (pass bool) {
 	case m.own.has && !m.own.ai:
 		m.typedAhead(text)
 		return true
-	default: // also of one that began in AI mode, wherever that is now
+	default: // also the rest of a paste that began in AI mode, if that was left meanwhile
 		m.hint = nil
 		m.ed.Insert(text)
 	}
 	return false
 }
 
-// onKey deals with one key: k is its name, text what it writes. pass: the shell is to have it.
+// onKey handles one key: k is its name, text what it writes. pass reports that the shell gets the key.
 func (m *model) onKey(k, text string) (pass bool) {
 	switch q := m.question(); {
 	case k != "ctrl+c" && m.rest.Takes(k, m.now(), m.lastKey):
@@ -77,7 +77,7 @@ func (m *model) onKey(k, text string) (pass bool) {
 	return false
 }
 
-// askKey is a key in AI mode.
+// askKey handles a key in AI mode.
 func (m *model) askKey(k, text string) {
 	hadHint := m.hint != nil
 	m.hint = nil
@@ -98,7 +98,7 @@ func (m *model) askKey(k, text string) {
 		case m.ed.Empty() && text == "":
 			m.leaveAI()
 			return
-		case m.ed.Empty(): // the beginning of a paste without brackets, whose lines the shell would run
+		case m.ed.Empty(): // it may begin an unbracketed paste; in command mode the shell would run the paste's lines
 			m.ed.Insert(text)
 		case strings.HasPrefix(m.ed.Text, "/"):
 			m.completeSlash()
@@ -122,10 +122,10 @@ func (m *model) askKey(k, text string) {
 	}
 }
 
-// editKey is a key of the line editor; some mean something else on an empty line.
+// editKey handles a key of the line editor. Some have another meaning on an empty line.
 func (m *model) editKey(k, text string) {
 	switch {
-	case (k == "backspace" || k == "ctrl+h") && m.unasked(): // deletes the ? that led here
+	case (k == "backspace" || k == "ctrl+h") && m.unasked(): // it deletes the ? that began AI mode
 		m.leaveAI()
 	case k == "ctrl+b" && m.ed.Empty() && m.turn != nil:
 		m.toBackground()
@@ -136,7 +136,8 @@ func (m *model) editKey(k, text string) {
 	}
 }
 
-// interrupt is ^C: the nearest thing that can be given up, and never the program.
+// interrupt handles ^C: it gives up the innermost thing that can be, such as the line or the running turn, and never ends the
+// program.
 func (m *model) interrupt() {
 	m.again.other("ctrl+c")
 	q := m.question()
@@ -150,7 +151,7 @@ func (m *model) interrupt() {
 		m.hint = nil
 	case m.turn != nil || len(m.waiting) > 0:
 		m.cancelTurn("interrupted by the user")
-	case lent(m.Lending): // a script's, or that of a turn which is shown elsewhere
+	case lent(m.Lending): // the borrower is a script, or a turn that another window shows
 		m.takeBack()
 	case m.unasked():
 		m.leaveAI()
@@ -162,14 +163,14 @@ func (m *model) interrupt() {
 	}
 }
 
-// unasked reports whether the line is for one question and still empty.
+// unasked reports whether AI mode is for one question, which has not been written yet.
 func (m *model) unasked() bool { return m.own.once && !m.own.asked && m.ed.Empty() }
 
 func (m *model) hintWaysOut() {
 	m.hintLines(m.th.Dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves"))
 }
 
-// endOfInput is ^D on an empty line: leave, as a shell does.
+// endOfInput handles ^D on an empty line: like a shell, the program ends.
 func (m *model) endOfInput() {
 	held := lent(m.Shell.Lending())
 	works := m.turn != nil || len(m.waiting) > 0
@@ -178,7 +179,7 @@ func (m *model) endOfInput() {
 		return
 	}
 	what := "ctrl+d again leaves"
-	if held { // the bar says by whom
+	if held { // the lease bar names the borrower
 		what = "ctrl+d again ends that command and leaves"
 	}
 	if works {
@@ -187,7 +188,7 @@ func (m *model) endOfInput() {
 	m.hintLines(m.th.Dim.Render(what))
 }
 
-// vertical is Up or Down: within the text, else in the history.
+// vertical handles Up and Down: they move within the text, at its first or last line in the history.
 func (m *model) vertical(up bool) {
 	if m.ed.Vertical(!up) {
 		return
@@ -197,19 +198,20 @@ func (m *model) vertical(up bool) {
 	}
 }
 
-// submit uses the line of AI mode: a question, `!command`, or a `/` command. steer gives a question to the turn that runs.
+// submit carries out the line of AI mode: a question, `!command`, or a `/` command. With steer the running turn takes the
+// question in.
 func (m *model) submit(text string, steer bool) {
 	switch {
 	case text == "":
 		return
-	case text == "exit" || text == "quit" || text == ":q": // nothing to ask a model
+	case text == "exit" || text == "quit" || text == ":q": // the user wants to leave
 		m.hintWaysOut()
 	case strings.HasPrefix(text, "!"):
 		line := strings.TrimSpace(text[1:])
 		if line == "" {
 			return
 		}
-		held := lent(m.Shell.Lending()) // what was said last may be old
+		held := lent(m.Shell.Lending()) // m.Lending may be out of date
 		if held && !m.offering() {
 			m.offer()
 			return
@@ -217,7 +219,7 @@ func (m *model) submit(text string, steer bool) {
 		m.insert(line, held)
 	case strings.HasPrefix(text, "/"):
 		if !m.slash(text) {
-			return // a hint says why; the line stays
+			return // the line stays, and a hint gives the reason
 		}
 		m.own.once = false
 	default:
@@ -228,7 +230,7 @@ func (m *model) submit(text string, steer bool) {
 	m.ed.Set("")
 }
 
-// insert has the shell run a line of the user's, once a borrowed command has ended, and AI mode come back afterwards.
+// insert has the shell run a line of the user's when no borrowed command runs. AI mode returns afterwards.
 func (m *model) insert(line string, takeBack bool) {
 	m.own.insert = line
 	m.again = again{}
@@ -242,7 +244,7 @@ func (m *model) takeBack() {
 	m.task(func(context.Context) then { m.Shell.TakeBack(); return nil })
 }
 
-// openCard is ^O: the whole output of the newest card that is not open yet.
+// openCard handles ^O: it prints the whole output of the newest card that has not been opened.
 func (m *model) openCard() {
 	if c := m.open(); c != nil {
 		m.emit(kindCard, c.Whole(&m.th))
@@ -251,7 +253,7 @@ func (m *model) openCard() {
 	m.hintLines(m.th.Dim.Render("nothing to open: no agent ran a tool yet"))
 }
 
-// completeSlash completes the name of a `/` command as far as it is clear.
+// completeSlash completes the name of a `/` command as far as it is unambiguous.
 func (m *model) completeSlash() {
 	names := slashNames(m.ed.Text)
 	if len(names) == 0 {
@@ -269,7 +271,7 @@ func (m *model) completeSlash() {
 	m.ed.Set(shared)
 }
 
-// slashList is what may be meant by the name of a `/` command that is being written.
+// slashList returns the `/` commands that begin with what is written, in at most room lines.
 func (m *model) slashList(room int) (lines []string) {
 	names := slashNames(m.ed.Text)
 	if len(names) == 1 && names[0].name == m.ed.Text {
@@ -285,7 +287,7 @@ func (m *model) slashList(room int) (lines []string) {
 	return lines
 }
 
-// slashNames are the commands whose name begins with text.
+// slashNames returns the `/` commands whose name begins with text.
 func slashNames(text string) []slashCommand {
 	if !strings.HasPrefix(text, "/") || strings.ContainsAny(text, " \n") {
 		return nil

@@ -14,27 +14,27 @@ import (
 	"sublet/wire/visible"
 )
 
-// execution is a call of a tool as the screen follows it.
+// execution is a call of a tool that the screen shows.
 type execution struct {
 	card.Card
 	id        wire.ExecutionID
 	turn      wire.TurnID
-	place     *entry // its place in the scrollback, while the shell's word is waited for
+	place     *entry // its place in the scrollback, while the shell's report is awaited
 	printed   bool
-	asked     bool // it asked for the keyboard at any time
+	asked     bool // it has asked for the keyboard
 	handed    int  // lines of its output when it last gave the keyboard back
-	shellSaid bool // LeasedEnded came
+	shellSaid bool // LeasedEnded was received
 }
 
-// executions are the calls of tools that the screen follows.
+// executions are the calls of tools that the screen shows.
 type executions struct {
 	cards  map[wire.ExecutionID]*execution
 	live   []*execution // running, in order
 	kept   []*execution // finished, newest last, for ^O
-	openAt int          // how many of kept are open already, from the end
+	openAt int          // how many of kept, from the end, ^O has printed in full
 }
 
-// card returns the execution of an ID, and makes it where there is none.
+// card returns the execution of an ID. It makes one if there is none.
 func (x *executions) card(id wire.ExecutionID, agent, tool string) *execution {
 	if x.cards == nil {
 		x.cards = map[wire.ExecutionID]*execution{}
@@ -48,7 +48,7 @@ func (x *executions) card(id wire.ExecutionID, agent, tool string) *execution {
 	return c
 }
 
-// show puts a card among the running ones, and hide takes it away.
+// show adds a card to the running ones; hide removes it.
 func (x *executions) show(c *execution) {
 	if !c.printed && !slices.Contains(x.live, c) {
 		x.live = append(x.live, c)
@@ -59,9 +59,9 @@ func (x *executions) hide(c *execution) {
 	x.live = slices.DeleteFunc(x.live, func(o *execution) bool { return o == c })
 }
 
-// keep notes that a card is printed.
+// keep records that a card was printed.
 func (x *executions) keep(c *execution) {
-	if len(x.cards) > 200 { // those whose other half never came
+	if len(x.cards) > 200 { // printed ones of which one of the two reports of the end never came
 		maps.DeleteFunc(x.cards, func(_ wire.ExecutionID, o *execution) bool { return o.printed && o != c })
 	}
 	x.kept = append(x.kept, c)
@@ -69,7 +69,7 @@ func (x *executions) keep(c *execution) {
 	x.openAt = 0
 }
 
-// open returns the newest card that is not open yet, or again the newest; nil = there is none.
+// open returns the newest card that has not been opened, then the newest again; nil if there is none.
 func (x *executions) open() *execution {
 	n := len(x.kept)
 	if n == 0 {
@@ -79,12 +79,12 @@ func (x *executions) open() *execution {
 	return x.kept[n-x.openAt]
 }
 
-// onLeased deals with an agent's command in the user's shell.
+// onLeased handles an event of an agent's command in the user's shell.
 func (m *model) onLeased(event any) {
 	switch e := event.(type) {
 	case lender.LeasedStarted:
 		m.own.leased, m.back, m.ahead = true, false, line.Line{}
-		m.flushText("") // what was said before comes first
+		m.flushText("") // the text before the command is printed above it
 		c := m.card(e.ExecutionID, e.Agent, "bash")
 		c.Command, c.Leased, c.Shell, c.Started, c.turn, c.Reach = e.Command, true, m.Name, m.now(), e.TurnID, e.Reach
 		m.show(c)
@@ -101,12 +101,12 @@ func (m *model) onLeased(event any) {
 	}
 }
 
-// leasedEnded is how a command ended, as the shell reports it; the daemon's CommandResult may come before or after.
+// leasedEnded handles the shell's report of a command's end. The daemon's CommandResult may come before or after it.
 func (m *model) leasedEnded(e lender.LeasedEnded) {
 	c := m.card(e.ExecutionID, "", "bash")
 	forced := e.Result.Signal != "" || e.Result.Status != wire.StatusOK
 	if secret := m.held() && (m.hand.why == "password" || m.hand.why == "secret"); secret || forced && c.asked {
-		m.keys.Mute(handMute) // the rest of a secret is nobody's
+		m.keys.Mute(handMute) // the rest of a secret must not reach the shell or the line
 	}
 	m.endHand(e.ExecutionID)
 	if !m.own.ai || m.again.what == "enter" {
@@ -115,7 +115,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 	m.ahead, m.again = line.Line{}, again{}
 	c.shellSaid, c.Taken = true, m.back
 	c.Exit, c.Signal, c.Took = e.Result.ExitCode, e.Result.Signal, e.Result.Duration
-	c.Output, c.Cut, c.Spool = e.Result.Output, e.Result.Truncated, e.Result.SpoolPath // the daemon's has notes for the model
+	c.Output, c.Cut, c.Spool = e.Result.Output, e.Result.Truncated, e.Result.SpoolPath // the daemon's result also has notes for the model
 	if c.Status == "" {
 		c.Status = cmp.Or(e.Status, e.Result.Status)
 	}
@@ -139,7 +139,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 	}
 }
 
-// finish prints a card that ended.
+// finish prints the card of a call that has ended.
 func (m *model) finish(c *execution) {
 	m.hide(c)
 	if c.printed {

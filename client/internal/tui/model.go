@@ -34,7 +34,7 @@ type model struct {
 	own      owner
 	writing
 	lease
-	outbox
+	reports
 	link
 	conversation
 	executions

@@ -79,22 +79,22 @@ func (m *model) onError(e *wire.Error) {
 	m.fail(text, hint)
 }
 
-// goneWait is how long the daemon may be away before that is worth a line: one that crashed is started anew within
-// moments, and its turn's last line says what became of it.
+// goneWait is how long the connection may be down before a line says so: a daemon that crashed is started again within
+// moments, and the last line of its turn reports the crash.
 const goneWait = 3 * time.Second
 
 // link is the connection to the daemon.
 type link struct {
 	up       bool
-	linkWord string   // one line on how it is; "" = none
-	loss     *loss    // it was up, and is not
-	linkNote string   // what became of it, for AI mode
-	later    []string // other notes that wait for AI mode
+	linkWord string   // describes its state in one line; "" = nothing to say
+	loss     *loss    // set while it is down after it was up
+	linkNote string   // what to print about it when AI mode begins
+	later    []string // other notes to print when AI mode begins
 }
 
 type loss struct{ said bool }
 
-// onLink deals with a daemon that was lost or is back.
+// onLink handles a connection that went down or is up again.
 func (m *model) onLink(l LinkChanged) {
 	was, lost := m.up, m.loss
 	m.up, m.linkWord = l.Connected, l.Detail
@@ -125,7 +125,7 @@ func (m *model) onLink(l LinkChanged) {
 		m.sendWaiting()
 		return
 	}
-	// What it asked cannot be answered now; it asks again, or says how it ended.
+	// The daemon's questions cannot be answered now. It sends those that are still open again.
 	m.questions, m.queue = nil, wire.ShellQueueChanged{}
 	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
 		if !a.unsent {
@@ -145,7 +145,7 @@ func (m *model) linkLine(text string) {
 	}
 }
 
-// sayLost prints that the daemon is gone, unless that was said or is over.
+// sayLost prints that the connection is down, unless that was printed or it is up again.
 func (m *model) sayLost(l *loss) {
 	if m.loss == l && !l.said {
 		l.said = true

@@ -20,26 +20,26 @@ import (
 // time, and one such step is under way at most.
 type owner struct {
 	ai     bool // AI mode
-	once   bool // it ends with the answer
-	asked  bool // of that: the question was asked
-	taken  bool // the shell has given the screen away
+	once   bool // AI mode is for one question and ends with the answer
+	asked  bool // with once: the question was asked
+	taken  bool // the shell has given the screen up
 	leased bool // a borrowed command runs, or its end is not drawn yet
 	has    bool // the painter draws
 	// moving is true while a task takes or gives the screen; cancel ends a take.
 	moving  bool
 	cancel  context.CancelFunc
-	waiters []chan struct{} // closed when it has ended
-	yields  bool            // the keyboard is asking the shell for the screen: no other take begins
-	failed  bool            // the last take failed: the next one waits for the next prompt
-	typed   bool            // the user types for the shell: they want it back
-	// insert is a line that the shell gets when the screen is given back; returns: AI mode comes back when it has run.
+	waiters []chan struct{} // closed when the step has ended
+	yields  bool            // the keyboard asks the shell for the screen; no other take may begin
+	failed  bool            // the last take failed; the next one waits for the next prompt
+	typed   bool            // the user types for the shell, so it gets the screen back
+	// insert is a line that the shell runs when it gets the screen back. With returns AI mode begins again when it has run.
 	insert  string
 	returns bool
 }
 
-// mayEnter answers the keyboard, which waits, whether a key may switch to AI mode: not where it is ours, a key like any other;
-// where wait is not nil, once that is closed; else if the shell agrees. A step that is under way must have ended first, and a
-// take that waits for the user is given up for it.
+// mayEnter reports whether a key may switch to AI mode; the keyboard waits for it. With ours it may not: this program has the
+// screen, and the key is handled as any other. Otherwise the keyboard asks the shell for the screen, after wait is closed if
+// wait is not nil: a step under way must end first. A take that waits for the user is cancelled.
 func (m *model) mayEnter() (ours bool, wait <-chan struct{}) {
 	o := &m.own
 	if o.ai || o.leased || m.question() != nil {
@@ -50,7 +50,7 @@ func (m *model) mayEnter() (ours bool, wait <-chan struct{}) {
 		o.cancel()
 	}
 	if o.moving || o.taken {
-		o.typed = true // has the screen given back
+		o.typed = true // so that the screen is given back
 		done := make(chan struct{})
 		o.waiters = append(o.waiters, done)
 		wait = done
@@ -58,12 +58,12 @@ func (m *model) mayEnter() (ours bool, wait <-chan struct{}) {
 	return false, wait
 }
 
-// switched begins AI mode, once for one question only: the keyboard took the screen for the user.
+// switched begins AI mode, for which the keyboard has taken the screen; with once it ends after one question.
 func (m *model) switched(once bool) {
 	o := &m.own
 	o.taken, o.has, o.typed, o.yields = true, true, false, false
 	m.lastKey = m.now()
-	m.paint.TakeLater() // where a borrowed command gave it back meanwhile
+	m.paint.TakeLater() // the end of a borrowed command may have given it back meanwhile
 	m.enterAI(once)
 }
 
@@ -81,19 +81,19 @@ func (m *model) enterAI(once bool) {
 	}
 }
 
-// leaveAI goes back to command mode; what is written stays in the question line.
+// leaveAI returns to command mode. What is written stays in the question line.
 func (m *model) leaveAI() {
 	m.own.ai, m.own.once = false, false
 	m.picker, m.hint = nil, nil
 }
 
-// wantsScreen reports whether there is a reason to have the screen, besides a borrowed command.
+// wantsScreen reports whether this program needs the screen for anything but a borrowed command.
 func (m *model) wantsScreen() bool {
 	o := &m.own
 	return o.insert == "" && (o.ai || len(m.questions) > 0 || len(m.out) > 0 && (o.taken || !o.leased) || o.taken && (!o.typed && m.streaming() || m.rest.Expected(m.now(), m.lastKey))) && !(o.yields && !o.ai)
 }
 
-// streaming reports whether an agent is in the middle of a block of its words.
+// streaming reports whether an agent is in the middle of a block of text.
 func (m *model) streaming() bool {
 	if m.turn != nil {
 		for _, s := range m.turn.agents {
@@ -105,7 +105,8 @@ func (m *model) streaming() bool {
 	return false
 }
 
-// settleOwner does the next step towards who ought to have the screen, and sends keys to them.
+// settleOwner takes or gives the screen, one step at a time, so that it comes to whoever should have it, and routes the keyboard
+// to the one who has it.
 func (m *model) settleOwner() {
 	o := &m.own
 	if o.once && o.asked && m.turn == nil && len(m.waiting) == 0 && m.ed.Empty() && m.picker == nil && len(m.questions) == 0 {
@@ -141,7 +142,7 @@ func (m *model) settleOwner() {
 	}
 }
 
-// allDrawn is called when the end of a borrowed command is printed: it is not waited for any more.
+// allDrawn is called when the end of a borrowed command is on the screen.
 func (m *model) allDrawn() {
 	m.own.leased = false
 	m.settleOwner()
@@ -161,7 +162,7 @@ func (m *model) takeScreen() {
 		defer context.AfterFunc(ctx, cancel)()
 		err := m.Shell.TakeScreen(take)
 		if err != nil {
-			_ = m.Shell.GiveScreen(ctx) // what was taken half; the error that matters is the first
+			_ = m.Shell.GiveScreen(ctx) // the take may have done half of its work; its error is the one reported
 		} else {
 			m.paint.Take()
 		}
@@ -169,7 +170,7 @@ func (m *model) takeScreen() {
 	})
 }
 
-// giveScreen has the shell go on, with a line that it is to run, if there is one.
+// giveScreen gives the screen back to the shell, which runs the line in insert, if there is one.
 func (m *model) giveScreen() {
 	o := &m.own
 	m.flushOut()
@@ -197,7 +198,7 @@ func (m *model) giveScreen() {
 	})
 }
 
-// onMoved ends a step.
+// onMoved handles the end of a step.
 func (m *model) onMoved(taken bool, err error) {
 	o := &m.own
 	o.moving, o.cancel = false, nil
@@ -228,7 +229,7 @@ func (m *model) onMoved(taken bool, err error) {
 	}
 }
 
-// cannotLend prints, once, why the shell's editor cannot be had.
+// cannotLend prints why the shell cannot be lent, once for each reason.
 func (m *model) cannotLend(why, hint string) {
 	if m.broken != why {
 		m.broken = why
@@ -236,7 +237,7 @@ func (m *model) cannotLend(why, hint string) {
 	}
 }
 
-// printBeside prints what waits below whatever the shell shows, because its editor does not answer.
+// printBeside prints what waits to be printed below the shell's output, because the shell's editor does not answer.
 func (m *model) printBeside() {
 	var lines []string
 	for _, e := range m.out {

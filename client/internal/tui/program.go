@@ -80,12 +80,12 @@ type Program struct {
 	ready chan struct{} // closed when the terminal is taken
 	over  chan struct{} // closed at the end of Run
 
-	ctx context.Context // of what start runs
+	ctx context.Context // the context of what start runs
 
 	mu sync.Mutex
 	// Guarded by mu.
 	crash  *crash // the first panic
-	closed bool   // start runs nothing any more
+	closed bool   // start runs nothing more
 	tasks  sync.WaitGroup
 }
 
@@ -160,7 +160,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	if err != nil {
 		return 1, fmt.Errorf("read the terminal's settings: %w", err)
 	}
-	signals := make(chan os.Signal, 8) // before the size is read: no later one is missed
+	signals := make(chan os.Signal, 8) // before the size is read, so that no change is missed
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGCONT)
 	defer signal.Stop(signals)
 	size, ok := o.size()
@@ -177,7 +177,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 		return 1, fmt.Errorf("open a pipe: %w", err)
 	}
 	p.keys.Now, p.keys.Deliver, p.keys.Enter, p.keys.Switch, p.keys.Bracketed = o.now, p.deliver, p.enter, o.SwitchKey, p.paint.Brackets
-	p.keys.Shell = func(b []byte) { _ = o.Shell.Keys(b) } // a shell that is gone needs no keys
+	p.keys.Shell = func(b []byte) { _ = o.Shell.Keys(b) } // an error: the shell has exited
 	p.keys.Answer = func(b []byte) { _ = o.Shell.Answer(b) }
 	p.model = p.newModel(th, size)
 	p.tea = tea.NewProgram(eventLoop{p}, tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(io.Discard),
@@ -211,7 +211,7 @@ func (p *Program) loop(ctx context.Context, signals <-chan os.Signal) (code int,
 		var closing sync.WaitGroup
 		closing.Go(func() { painting.Wait(); p.paint.Close() })
 		if !waited(&closing, stopBound) {
-			p.log.Warn("the terminal takes no more output") // it is stuck: nothing can be put in order there
+			p.log.Warn("the terminal takes no more output") // its modes cannot be restored
 		}
 	}()
 
@@ -247,13 +247,13 @@ func (p *Program) loop(ctx context.Context, signals <-chan os.Signal) (code int,
 		p.log.Warn("some work did not end in time")
 	}
 	p.keys.End()
-	if !waited(&reading, stopBound) { // it is writing to a program that does not read
+	if !waited(&reading, stopBound) { // it may block in a write to a program that does not read
 		p.log.Warn("the keyboard's reader did not end in time")
 	}
 	return code, err
 }
 
-// start runs f beside the event loop, until the program ends. A panic ends the program in order.
+// start runs f outside the event loop, until the program ends. A panic ends the program in order.
 func (p *Program) start(f func(ctx context.Context)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -265,7 +265,7 @@ func (p *Program) start(f func(ctx context.Context)) {
 	}
 }
 
-// waited waits for wg, with a bound, and reports whether that was enough.
+// waited waits for wg, for at most bound, and reports whether wg ended in time.
 func waited(wg *sync.WaitGroup, bound time.Duration) bool {
 	done := make(chan struct{})
 	go func() {
@@ -296,7 +296,7 @@ func (p *Program) newModel(th style.Theme, size shell.Size) *model {
 	}
 }
 
-// deliver delivers one message to the event loop and returns when it was dealt with.
+// deliver sends one message to the event loop and returns when the loop has handled it.
 func (p *Program) deliver(msg any) (pass, ok bool) {
 	e := &keyEvent{msg: msg, done: make(chan struct{})}
 	p.tea.Send(e)
@@ -308,8 +308,8 @@ func (p *Program) deliver(msg any) (pass, ok bool) {
 	}
 }
 
-// enter asks the shell for the screen, because of a key that switches to AI mode. The keyboard waits for that, so that what
-// is typed next goes to whoever has the screen then.
+// enter asks the shell for the screen, because of a key that switches to AI mode. The keyboard waits for it, so that the
+// next keys go to whoever has the screen then.
 func (p *Program) enter(chunk []byte) bool {
 	do := func(f then) (ok bool) {
 		_, ok = p.deliver(f)
@@ -346,7 +346,7 @@ func (p *Program) enter(chunk []byte) bool {
 	return true
 }
 
-// watch turns signals and the shell's end into messages.
+// watch sends messages for signals and for the shell's end.
 func (p *Program) watch(ctx context.Context, signals <-chan os.Signal) {
 	exited := p.opt.Shell.Exited()
 	for {
@@ -362,7 +362,7 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal) {
 				if size, ok := p.opt.size(); ok {
 					p.tea.Send(sizeChanged{size.Cols, size.Rows})
 				}
-			case syscall.SIGCONT: // it was stopped: somebody else may have had the terminal meanwhile
+			case syscall.SIGCONT: // after a stop, during which another program may have used the terminal
 				p.retake()
 			default:
 				p.tea.Send(stopAsked{128 + int(s.(syscall.Signal))})
@@ -373,7 +373,7 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal) {
 
 // retake switches the terminal to raw mode again and has the screen drawn anew.
 func (p *Program) retake() {
-	_, _ = term.MakeRaw(p.opt.Stdin.Fd()) // a terminal that is gone ends the keyboard
+	_, _ = term.MakeRaw(p.opt.Stdin.Fd()) // an error: the terminal is gone, which ends Keyboard.Run
 	if size, ok := p.opt.size(); ok {
 		p.tea.Send(sizeChanged{size.Cols, size.Rows})
 	}
@@ -387,7 +387,7 @@ func (p *Program) guard() {
 	}
 }
 
-// failed notes the first panic and ends the program.
+// failed records the first panic and ends the program.
 func (p *Program) failed(v any) {
 	p.mu.Lock()
 	if p.crash == nil {

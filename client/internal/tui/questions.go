@@ -9,7 +9,7 @@ import (
 	"sublet/wire"
 )
 
-// question is the one on the screen, or nil: several wait in line, one at a time is asked.
+// question returns the question on the screen, or nil. Several may wait; they are asked one at a time.
 func (m *model) question() *question.Question {
 	if len(m.questions) == 0 || m.held() || !m.own.has {
 		return nil
@@ -17,7 +17,7 @@ func (m *model) question() *question.Question {
 	return m.questions[0]
 }
 
-// dropQuestions takes questions away.
+// dropQuestions removes the questions for which which returns true.
 func (m *model) dropQuestions(which func(q *question.Question) bool) {
 	m.questions = slices.DeleteFunc(m.questions, which)
 }
@@ -34,7 +34,7 @@ func (m *model) onQuestion(r *wire.ConfirmationRequest) {
 	m.picker = nil
 }
 
-// onForeign deals with an event of another session: a question about a command of an agent of another program is asked here,
+// onForeign handles an event of another session: a question about a command of an agent of another program is asked here,
 // because it would run in this window's shell, and one of an agent that this session has in the background. All else is of a
 // session that was left.
 func (m *model) onForeign(msg wire.Message) {
@@ -48,8 +48,8 @@ func (m *model) onForeign(msg wire.Message) {
 	}
 }
 
-// questionKey is a key while a question is on the screen. What is typed towards something else goes into the line (pass: of the
-// shell).
+// questionKey handles a key while a question is on the screen. A key that was not meant for the question goes into the line; pass
+// reports that this is the shell's.
 func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 	answer, typing := q.Key(k, text, m.now(), m.lastKey)
 	switch {
@@ -84,12 +84,12 @@ func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 	return false
 }
 
-// dropLocal takes the window's own question about an execution away.
+// dropLocal removes the window's own question about an execution.
 func (m *model) dropLocal(id wire.ExecutionID) {
 	m.dropQuestions(func(q *question.Question) bool { return q.Local != nil && q.ExecutionID == id })
 }
 
-// awaitRest has the screen, which is kept for the rest of an answer, given back once none is expected any more.
+// awaitRest gives the screen back when the rest of an answer (question.Rest) is no longer expected.
 func (m *model) awaitRest() {
 	m.after(question.ArmDelay, func() {
 		if m.rest.Expected(m.now(), m.lastKey) {
@@ -109,7 +109,7 @@ func (m *model) onResolved(r *wire.ConfirmationResolved) {
 		if k := m.cards[q.ExecutionID]; k != nil && k.Why == "" {
 			k.Why = r.Comment
 		}
-		if q.Tool == wire.ToolPlan && r.Decision == wire.DecisionAllow { // plan mode is over
+		if q.Tool == wire.ToolPlan && r.Decision == wire.DecisionAllow { // plan mode has ended
 			request(m, "plan", m.Daemon.Policy, &wire.PolicyRequest{Op: "get"}, func(p *wire.PolicyReply) { m.policy = p.Mode })
 		}
 		return true
@@ -117,7 +117,7 @@ func (m *model) onResolved(r *wire.ConfirmationResolved) {
 	m.tryHand()
 }
 
-// unshow has the questions armed anew: somebody else had the screen, and what was typed was for them.
+// unshow disarms the questions, because the shell or a program had the screen, and the keys were for it.
 func (m *model) unshow() {
 	m.lastKey = m.keys.Last()
 	for _, q := range m.questions {
@@ -125,7 +125,7 @@ func (m *model) unshow() {
 	}
 }
 
-// ready reports whether the question on the screen takes an answer now, and has the screen drawn again when it does.
+// ready reports whether a key can answer the question on the screen now. If not, the screen is drawn again when one can.
 func (m *model) ready(q *question.Question) bool {
 	ready, wait := q.Ready(m.now(), m.lastKey)
 	if !ready {

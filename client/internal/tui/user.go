@@ -12,20 +12,21 @@ import (
 	"sublet/wire/visible"
 )
 
-// maxRecent commands of the user's go along with a question.
+// maxRecent bounds the user's commands that are sent with a question.
 const maxRecent = 10
 
-// outbox is what the daemon is told of the user's shell, one after the other.
-type outbox struct {
+// reports holds what this client reports about the user's shell: the latest commands, for the next question, and the reports
+// to the daemon, which are sent one at a time.
+type reports struct {
 	recent    []wire.RecentCommand
-	reported  map[wire.ExecutionID]bool   // commands whose events come back
-	unsent    []func(ctx context.Context) // in their order
+	reported  map[wire.ExecutionID]bool   // commands whose events the daemon has yet to send back
+	unsent    []func(ctx context.Context) // send one report each, oldest first
 	sending   bool
-	envUnsent bool // one of them is the environment
+	envUnsent bool // unsent has a report of the environment
 }
 
-// tell has f run beside the event loop, after what was to be told before.
-func (m *model) tell(f func(ctx context.Context)) {
+// enqueue runs f, which sends a report, outside the event loop and after the reports before it.
+func (m *model) enqueue(f func(ctx context.Context)) {
 	m.unsent = append(m.unsent, f)
 	m.sendNext()
 }
@@ -50,7 +51,7 @@ func (m *model) onUserEnded(e shell.UserEnded) {
 		m.enterAI(false)
 	}
 	if e.Text == "" {
-		return // nothing is known of it
+		return // the shell did not report its text
 	}
 	rc := wire.RecentCommand{Command: wire.OSString(e.Text), ExitCode: &e.ExitCode, StartedAtMS: e.Started.UnixMilli(), OutputTail: e.Output}
 	m.recent = append(m.recent, rc)
@@ -59,12 +60,12 @@ func (m *model) onUserEnded(e shell.UserEnded) {
 		ExecutionID: wire.ExecutionID(wire.NewID()), Command: rc.Command, Status: wire.StatusOK, OutputTail: e.Output, ExitCode: &e.ExitCode,
 		Cwd: wire.OSString(e.Dir), StartedAtMS: rc.StartedAtMS, DurationMS: e.Duration.Milliseconds(),
 	}
-	if m.Daemon.Connected() { // without a daemon nobody needs it; questions carry the commands again
+	if m.Daemon.Connected() { // if not, the next question has the command
 		if m.reported == nil {
 			m.reported = map[wire.ExecutionID]bool{}
 		}
 		m.reported[report.ExecutionID] = true
-		m.tell(func(ctx context.Context) { _ = m.Daemon.UserCommand(ctx, report) }) // the link went down meanwhile
+		m.enqueue(func(ctx context.Context) { _ = m.Daemon.UserCommand(ctx, report) }) // an error: the link is down
 	}
 	m.envChanged()
 }
@@ -82,12 +83,12 @@ func (m *model) envChanged() {
 		return
 	}
 	m.envUnsent = true
-	m.tell(func(ctx context.Context) {
+	m.enqueue(func(ctx context.Context) {
 		if s, ok := m.size(); ok {
-			_ = m.Shell.Resize(s) // a shell that is gone needs no size
+			_ = m.Shell.Resize(s) // an error: the shell has exited
 		}
 		if m.Daemon.Connected() {
-			_ = m.Daemon.EnvChanged(ctx) // the next handshake says it again
+			_ = m.Daemon.EnvChanged(ctx) // an error: the link is down, and the next handshake sends the environment
 		}
 	})
 }

@@ -1,4 +1,4 @@
-// Package card draws what an agent does with a tool: a header, what it prints while it runs, and one line for its end.
+// Package card draws a call of a tool: a header, the output while it runs, and a line for its end.
 package card
 
 import (
@@ -19,40 +19,40 @@ import (
 const (
 	liveTail  = 5  // lines under a running command
 	doneTail  = 6  // lines under a finished one
-	diffShown = 24 // lines of a change
+	diffShown = 24 // lines of a diff
 )
 
-// Interrupted is the status of a call whose result never came.
+// Interrupted is the status of a call whose result was never received.
 const Interrupted = "interrupted"
 
 // Card is one call of a tool.
 type Card struct {
 	Agent    string
 	Tool     string
-	Args     string // JSON, as far as it came
+	Args     string // JSON, as far as it was received
 	Command  string // shell text, for bash
-	Leased   bool   // runs in the user's shell
+	Leased   bool   // it runs in the user's shell
 	Shell    string // that shell's name; "" = not known
-	Reach    string // what the kernel holds it to; "" = nothing
+	Reach    string // the reach to which the kernel confines it; "" = not confined
 	Started  time.Time
-	Waits    bool   // has not begun
+	Waits    bool   // it has not begun
 	Keyboard string // why the program wants the keyboard; "" = it does not
 	Out      Tail
 
-	// The end.
+	// Set at the end.
 	Status string
 	Exit   *int
 	Signal string
-	Output []byte // what was kept of the output, rendered
-	Cut    int64  // bytes left out of it
+	Output []byte // the kept part of the output, rendered
+	Cut    int64  // bytes that are not in Output
 	Spool  string
 	Took   time.Duration
 	Notes  []string
 	Why    string // why it was refused
-	Taken  bool   // the user took the shell back from it
+	Taken  bool   // the user took the shell back during it
 }
 
-// arguments are those of the tools that a card shows something of.
+// arguments are the tools' arguments that a card shows.
 type arguments struct {
 	Command, Pattern, Path, File, URL, Name string
 
@@ -63,11 +63,11 @@ type arguments struct {
 }
 
 func (c *Card) arguments() (a arguments) {
-	_ = json.Unmarshal([]byte(c.Args), &a) // what is not whole yet, or of another type, is not shown
+	_ = json.Unmarshal([]byte(c.Args), &a) // incomplete JSON, or a value of another type, is not shown
 	return a
 }
 
-// Subject is what the header has behind the tool's name.
+// Subject returns what the header shows after the tool's name.
 func (c *Card) Subject() string {
 	if c.Command != "" {
 		return c.Command
@@ -84,12 +84,12 @@ func (c *Card) Subject() string {
 	return cmp.Or(strings.Join(lines, "\n"), a.Command, strings.TrimSpace(a.Pattern+" "+at))
 }
 
-// subject is Subject in lines that are safe to display.
+// subject returns Subject in lines that are safe to display.
 func (c *Card) subject() []string {
 	return strings.Split(strings.TrimRight(visible.Text(c.Subject()), "\n"), "\n")
 }
 
-// Header is the first line, without the mark before it; further lines of the command follow, at most lines of them.
+// Header returns the first line, without the mark before it, and at most lines further lines of the command.
 func (c *Card) Header(th *style.Theme, width, lines int) []string {
 	name := th.Bold.Render(visible.Line(cmp.Or(c.Shell, c.Tool)))
 	if c.Agent != "" && c.Agent != "orchestrator" && c.Agent != "you" {
@@ -112,7 +112,7 @@ func (c *Card) Header(th *style.Theme, width, lines int) []string {
 // Running draws a card that has not ended, in at most height lines.
 func (c *Card) Running(th *style.Theme, width, height int, now time.Time) []string {
 	suffix, mark := "", th.Spin(now)
-	if c.Waits { // nothing that looks like work
+	if c.Waits { // no spinner
 		suffix, mark = " · waits", th.Dim.Render("○")
 	} else if !c.Started.IsZero() {
 		suffix = " · " + style.Ticking(now.Sub(c.Started))
@@ -135,7 +135,7 @@ func (c *Card) Running(th *style.Theme, width, height int, now time.Time) []stri
 	return lines[:min(len(lines), height)]
 }
 
-// Finished draws the card for the scrollback.
+// Finished draws the card of an ended call for the scrollback.
 func (c *Card) Finished(th *style.Theme, width int) string {
 	mark, parts := c.verdict(th)
 	lines := c.Header(th, width-2, 12)
@@ -166,7 +166,7 @@ func (c *Card) Finished(th *style.Theme, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-// Whole is everything that was kept, for the scrollback.
+// Whole draws the card with all output that was kept, for the scrollback.
 func (c *Card) Whole(th *style.Theme) string {
 	mark, parts := c.verdict(th)
 	head := c.subject()
@@ -187,7 +187,7 @@ func (c *Card) Whole(th *style.Theme) string {
 	return strings.Join(append(lines, th.Dim.Render("  └ ")+strings.Join(parts, th.Dim.Render(" · "))), "\n")
 }
 
-// verdict is the mark before a finished card, and how it ended.
+// verdict returns the mark before a finished card, and in parts how it ended.
 func (c *Card) verdict(th *style.Theme) (mark string, parts []string) {
 	ink, words := th.Good, ""
 	mark = "✓"
@@ -215,7 +215,7 @@ func (c *Card) verdict(th *style.Theme) (mark string, parts []string) {
 	if c.Status == wire.StatusDenied && c.Why != "" {
 		parts = append(parts, visible.Line(c.Why))
 	}
-	cut := c.Status == wire.StatusCancelled || c.Status == wire.StatusTimeout // exit and signal are sublet's own doing then
+	cut := c.Status == wire.StatusCancelled || c.Status == wire.StatusTimeout // sublet itself caused the exit status and signal
 	if c.Exit != nil && *c.Exit != 0 && !cut {
 		parts = append(parts, th.Bad.Render("exit "+strconv.Itoa(*c.Exit)))
 		mark, ink = "✗", th.Bad
@@ -229,7 +229,7 @@ func (c *Card) verdict(th *style.Theme) (mark string, parts []string) {
 		}
 	}
 	dim("exit 0", c.Exit != nil && *c.Exit == 0 && !cut)
-	// A command that was started as a background job goes on behind the end of its call.
+	// A command that was started as a background job continues after the end of its call.
 	job := c.Tool == "bash" && c.Status == wire.StatusSuccess && c.Exit == nil && c.arguments().Background
 	dim("goes on in the background: sublet job ls", job)
 	dim(visible.Line(c.Reach), c.Reach != "")
@@ -237,8 +237,7 @@ func (c *Card) verdict(th *style.Theme) (mark string, parts []string) {
 	return ink.Render(mark), parts
 }
 
-// text is the output without what a shell's result says to the model at its end ("[exit code 1]") and the last line says
-// to the user.
+// text returns the output without the note for the model at its end ("[exit code 1]"), since the card's last line has that.
 func (c *Card) text() string {
 	text := strings.TrimRight(string(c.Output), "\n ")
 	for c.Tool == "bash" && strings.HasSuffix(text, "]") {
@@ -255,7 +254,7 @@ func (c *Card) text() string {
 	return text
 }
 
-// body is what a finished card shows of the output, and a word on what it does not show.
+// body returns what a finished card shows of the output, and in more how much it leaves out.
 func (c *Card) body(th *style.Theme, width int) (lines []string, more string) {
 	text := c.text()
 	if c.Tool == "todo" {
@@ -284,18 +283,18 @@ func (c *Card) body(th *style.Theme, width int) (lines []string, more string) {
 		case "read", "grep", "glob", "fetch":
 			last := text[strings.LastIndexByte(text, '\n')+1:]
 			if size, _, _ := strings.Cut(last, ";"); c.Tool == "read" && strings.HasPrefix(last, "[") && last != text {
-				return nil, visible.Line(strings.Trim(size, "[]")) // the tool's own count
+				return nil, visible.Line(strings.Trim(size, "[]")) // the tool has counted what it found
 			}
 			return nil, english.Plural(strings.Count(text, "\n")+1, "line", "")
 		}
 	}
 	all := strings.Split(visible.Text(text), "\n")
 	shown := cells.Last(all, doneTail)
-	if len(all) == doneTail+1 { // one line hidden costs the line that says so
+	if len(all) == doneTail+1 { // the note about one hidden line would take its place
 		shown = all
 	}
 	for _, l := range shown {
-		if c.Tool != "bash" { // a tool's own words, most often why it failed
+		if c.Tool != "bash" { // text of the tool, most often why it failed
 			lines = append(lines, cells.Wrap(l, width)...)
 			continue
 		}
@@ -304,7 +303,7 @@ func (c *Card) body(th *style.Theme, width int) (lines []string, more string) {
 	return lines, hidden(len(all) - len(shown))
 }
 
-// todos is the list that the todo tool was given.
+// todos returns the list that the tool todo was called with.
 func (c *Card) todos(th *style.Theme, width int) (lines []string) {
 	for _, one := range c.arguments().Todos {
 		mark, text := th.Dim.Render("○ "), cells.Fit(visible.Line(one.Text), width-2)

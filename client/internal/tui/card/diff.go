@@ -17,7 +17,7 @@ func looksLikeDiff(text string) bool {
 		(strings.Contains(text, "\n--- ") && strings.Contains(text, "\n+++ ") && strings.Contains(text, "\n@@ "))
 }
 
-// Diff colours a unified diff, at most height lines of it (0: all), each cut to width (0: not cut).
+// Diff colours a unified diff: at most height lines (0 = all), each cut to width columns (0 = not cut).
 func Diff(th *style.Theme, text string, width, height int) []string {
 	lines := strings.Split(strings.TrimRight(visible.Text(text), "\n"), "\n")
 	left := 0

@@ -11,17 +11,16 @@ import (
 
 const (
 	rawKept  = 64 << 10 // bytes kept of a running command's output
-	liveRaw  = 8 << 10  // of them are looked at for the live picture
+	liveRaw  = 8 << 10  // of these, the bytes that are drawn while it runs
 	tailCols = 1000     // wider than any window: lines are cut when they are drawn
 )
 
-// Tail is the end of what a borrowed command printed. Its lines stand under the running command; the result is rendered by
-// the shell.
+// Tail is the end of a running command's output, for the lines below its header. The shell renders the result.
 type Tail struct {
 	raw   []byte
 	Total int // line feeds seen
 	lines []string
-	stale bool // lines are of older output
+	stale bool // lines must be made again
 }
 
 // Write adds output.
@@ -39,7 +38,7 @@ func (t *Tail) Last(n int) []string {
 	if t.stale {
 		t.stale = false
 		raw := t.raw
-		if cut := len(raw) - liveRaw; cut > 0 { // from the beginning of a line, where there is one
+		if cut := len(raw) - liveRaw; cut > 0 { // begin at a line, if one begins there
 			raw = raw[cut+bytes.IndexByte(raw[cut:], '\n')+1:]
 		}
 		t.lines = readable(raw)
@@ -52,7 +51,7 @@ func (t *Tail) Since(n int) []string {
 	return cells.Last(readable(t.raw[:bytes.LastIndexByte(t.raw, '\n')+1]), t.Total-n)
 }
 
-// readable is raw output in lines, as a person would have read it.
+// readable returns raw output as the lines that a person would have read.
 func readable(raw []byte) []string {
 	text := strings.TrimSuffix(string(shell.Render(raw, tailCols)), "\n")
 	if text == "" {
@@ -65,10 +64,10 @@ func readable(raw []byte) []string {
 	return lines
 }
 
-// Unfinished is the raw output since the last line feed: the question that a program waits with.
+// Unfinished returns the raw output after the last line feed, such as a program's prompt.
 func (t *Tail) Unfinished() []byte { return t.raw[bytes.LastIndexByte(t.raw, '\n')+1:] }
 
-// FromAltScreen is the raw output since the program took the alternate screen, as far as it is kept.
+// FromAltScreen returns the raw output since the program switched to the alternate screen, as far as it is kept.
 func (t *Tail) FromAltScreen() []byte {
 	at := -1
 	for _, seq := range []string{"\x1b[?1049h", "\x1b[?1047h", "\x1b[?47h"} {

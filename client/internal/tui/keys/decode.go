@@ -13,7 +13,7 @@ import (
 const (
 	// escWait is how long an escape byte may stay alone before it is the Escape key.
 	escWait = 40 * time.Millisecond
-	// MaxPaste bounds a paste, in bytes. Of a longer one nothing is taken: half of a question is another question.
+	// MaxPaste bounds a paste, in bytes. A longer one is dropped as a whole, because half of a question is another question.
 	MaxPaste = 4 << 20
 	// pasteRun is the number of printable characters read at once that can only be a paste, by a terminal without
 	// bracketed paste. They are delivered as one, and so can never answer a question.
@@ -40,10 +40,10 @@ type decoder struct {
 	events  uv.EventDecoder
 	pending []byte // an incomplete sequence
 	paste   []byte // nil: no bracketed paste is open
-	pasted  int    // its length so far, also of what is not kept
+	pasted  int    // its length so far, dropped bytes included
 }
 
-// forget drops what is not complete yet.
+// forget drops what is incomplete.
 func (k *decoder) forget() { k.pending, k.paste = nil, nil }
 
 var (
@@ -51,8 +51,8 @@ var (
 	pasteEnd   = []byte("\x1b[201~")
 )
 
-// next reads one message at the start of b: 0 when b may be the beginning of a longer sequence. The message is nil for
-// what nobody wants.
+// next decodes one message at the start of b and returns its length, or 0 if b may be the beginning of a longer sequence. The
+// message is nil for a sequence that is ignored.
 func (k *decoder) next(b []byte, expired bool) (int, any) {
 	if k.paste != nil {
 		end := bytes.Index(b, pasteEnd)
@@ -105,14 +105,14 @@ func (k *decoder) addPaste(b []byte) {
 	k.paste = append(k.paste, b...)
 }
 
-// Text is the paste with line feeds at its line ends; terminals send carriage returns.
+// Text returns the paste with line feeds at its line ends, where terminals send carriage returns.
 func (p Paste) Text() string {
 	s := strings.ToValidUTF8(string(p.raw), "\ufffd")
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	return strings.ReplaceAll(s, "\r", "\n")
 }
 
-// incomplete reports whether b begins with a part of a sequence or character whose rest may still come.
+// incomplete reports whether b is the beginning of a sequence or character whose rest may follow.
 func incomplete(b []byte) bool {
 	rest := bytes.TrimPrefix(b, []byte{0x1b})
 	switch {
@@ -125,7 +125,7 @@ func incomplete(b []byte) bool {
 	return state != ansi.NormalState && n == len(b) && n < 4096
 }
 
-// name is the key as tables of keys know it.
+// name returns the name that the key has in tables of keys.
 func name(k uv.KeyPressEvent) string {
 	switch name := k.String(); name {
 	case "ctrl+i", "\t":

@@ -1,4 +1,5 @@
-// Package keys reads what is typed and gives it to the shell, to a borrowed program, or as keys and pastes to the event loop.
+// Package keys reads the terminal's input and passes it to the shell, to a borrowed command, or as keys and pastes to the event
+// loop.
 package keys
 
 import (
@@ -13,7 +14,7 @@ import (
 )
 
 const (
-	// maxAhead bounds what is typed while nobody can have it, in bytes: a terminal's own input queue holds as much
+	// maxAhead bounds the input that waits for a program to ask again, in bytes. A terminal's input queue holds as much
 	// (N_TTY_BUF_SIZE).
 	maxAhead = 4 << 10
 	// Nobody types longChunk bytes at once, or the next key within longRest: what comes then is the rest of a paste.
@@ -21,18 +22,17 @@ const (
 	longRest  = 30 * time.Millisecond
 )
 
-// Keyboard is the one reader of standard input. In command mode every byte goes to the shell untouched, but for the keys that
-// switch to AI mode, which it is asked about first. While the screen is the program's, keys are decoded and delivered to the
-// event loop one by one, and the loop has dealt with each before the next byte is looked at: a key that gives the screen away
-// takes what was typed after it along, and a key that answers a question takes nothing along. The screen asks the terminal
-// nothing, so no answer of the terminal's can end up in a program; answers to a program's own questions are the program's.
+// Keyboard is the only reader of standard input. In command mode every byte goes to the shell unchanged; only for the keys that
+// switch to AI mode, Enter is called first. While this program has the screen, keys are decoded and delivered to the event loop
+// one by one. The loop handles each before the next is decoded, so that the keys after one that gives the screen away go to the
+// new owner. This program sends the terminal no queries, so any reply in the input belongs to the program that sent the query.
 type Keyboard struct {
-	// Deliver returns once the event loop dealt with a Key, Paste, TooLong or Switch, and whether the shell is to have its bytes.
-	// ok is false when the loop has ended.
+	// Deliver returns when the event loop has handled a Key, Paste, TooLong or Switch. pass reports that its bytes are for the
+	// shell. ok is false when the loop has ended.
 	Deliver func(msg any) (pass, ok bool)
 	Shell   func([]byte)
 	Answer  func([]byte) // to the borrowed command that has the terminal
-	// Enter asks the shell for the screen: true where it is the program's now.
+	// Enter asks the shell for the screen and reports whether this program has it now.
 	Enter     func(chunk []byte) bool
 	Switch    []byte // a key chosen by the user; nil = none
 	Bracketed func() bool
@@ -47,34 +47,34 @@ type Keyboard struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	to      Receiver
-	ahead   []byte // typed for a program that has not asked again
+	ahead   []byte // input for a program that has not asked again; see Pause
 	lastKey time.Time
-	muted   time.Time // what is typed before is dropped
+	muted   time.Time // input before this time is dropped
 }
 
-// New returns the keyboard of a terminal. Its functions are set before Run.
+// New returns the keyboard of a terminal. The caller sets its functions before Run.
 func New(in *os.File) (*Keyboard, error) {
 	wake, stop, err := os.Pipe()
 	return &Keyboard{in: in, wake: wake, stop: stop}, err
 }
 
-// Receiver is who gets what is typed.
+// Receiver is who gets the input.
 type Receiver int
 
 const (
 	ToShell   Receiver = iota // command mode
-	ToUs                      // the event loop; these two may have a key that switches
+	ToUs                      // the event loop; for this and the shell, a key may switch modes
 	ToProgram                 // the borrowed command that has the terminal
-	toAgain                   // that command, once it asks again: see pause
+	toAgain                   // that command, when it asks again: see Pause
 )
 
 // signalKeys are ^C, ^Z and ^\.
 const signalKeys = "\x03\x1a\x1c"
 
-// End has run return. It may be called once run no longer matters to anybody.
+// End makes Run return.
 func (k *Keyboard) End() { _, _ = k.stop.Write([]byte{0}) }
 
-// Route sends what is typed from now on to r. A program that asks has the user's attention: nothing is dropped any more.
+// Route sends the input from now on to r. ToProgram ends Mute, because the user types for a program that asks.
 func (k *Keyboard) Route(r Receiver) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,8 +90,8 @@ func (k *Keyboard) Routed() Receiver {
 	return k.to
 }
 
-// Pause keeps what is typed from now on until begin: the program asked for a secret, and may ask once more. Typed too early
-// the secret would be shown, and be output. What interrupts or stops the program goes to it at once.
+// Pause keeps the input for the program until Begin: it has read a secret and may ask once more, and what it receives before it
+// has switched echo off would be shown. ^C, ^Z and ^\ are passed on at once.
 func (k *Keyboard) Pause() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -100,42 +100,42 @@ func (k *Keyboard) Pause() {
 	}
 }
 
-// Begin gives the program what was typed ahead: it asks again.
+// Begin passes the kept input to the program, which asks again.
 func (k *Keyboard) Begin() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.to == toAgain {
 		k.to = ToProgram
 		if len(k.ahead) > 0 {
-			k.Answer(k.ahead) // at most maxAhead, which a terminal takes at once
+			k.Answer(k.ahead) // at most maxAhead, which a terminal accepts at once
 			k.ahead = nil
 		}
 	}
 }
 
-// Mute drops what is typed within d.
+// Mute drops the input of the next d.
 func (k *Keyboard) Mute(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.muted = k.Now().Add(d)
 }
 
-// Last is when a key was typed last.
+// Last returns when the last input came.
 func (k *Keyboard) Last() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.lastKey
 }
 
-// Run reads until the terminal is gone, wake is written to or closed, or key reports the loop's end. The error is nil
-// unless the terminal went away.
+// Run reads until the terminal is gone, End is called, or Deliver reports that the loop has ended. The error is nil unless the
+// terminal is gone.
 func (k *Keyboard) Run() error {
 	defer k.wake.Close()
 	defer k.stop.Close()
 	buf := make([]byte, 4096)
 	for {
 		wait := -1
-		if len(k.decoder.pending) > 0 && k.decoder.paste == nil { // a paste may be slow
+		if len(k.decoder.pending) > 0 && k.decoder.paste == nil { // the rest of a paste may take longer
 			wait = int(escWait / time.Millisecond)
 		}
 		fds := []unix.PollFd{
@@ -171,7 +171,7 @@ func (k *Keyboard) Run() error {
 	}
 }
 
-// Feed takes bytes as they were read.
+// Feed handles bytes as they were read.
 func (k *Keyboard) Feed(p []byte) bool {
 	k.mu.Lock()
 	now := k.Now()
@@ -190,7 +190,7 @@ func (k *Keyboard) Feed(p []byte) bool {
 		return true
 	}
 	if k.decoder.paste != nil && len(p) == 1 && p[0] == 0x03 && quiet > time.Second {
-		k.decoder.forget() // the end of the paste was lost: ^C by itself gives it up
+		k.decoder.forget() // ^C by itself ends a paste whose end was lost
 	}
 	k.decoder.pending = append(k.decoder.pending, p...)
 	return k.decode(false)
@@ -201,10 +201,10 @@ func (k *Keyboard) switches(p []byte, now time.Time) bool {
 	return now.Sub(k.longRead) > longRest && (len(p) == 1 && (p[0] == '\t' || p[0] == '?') || len(p) > 0 && bytes.Equal(p, k.Switch))
 }
 
-// decode delivers what pending holds. expired: nothing more is coming. A paste belongs to whoever its beginning did.
+// decode delivers what pending holds. expired means that nothing more follows. A paste goes to whoever got its beginning.
 func (k *Keyboard) decode(expired bool) bool {
 	for len(k.decoder.pending) > 0 {
-		if k.decoder.paste == nil && k.forOthers(k.decoder.pending) { // the key before this gave the screen away
+		if k.decoder.paste == nil && k.forOthers(k.decoder.pending) { // the previous key gave the screen away
 			break
 		}
 		n, msg := k.decoder.next(k.decoder.pending, expired)
@@ -220,7 +220,7 @@ func (k *Keyboard) decode(expired bool) bool {
 			msg = Switch{}
 		}
 		if len(k.decoder.pending) > 0 && len(raw) == 1 && raw[0] == '\t' {
-			msg = Key{"tab", "\t"} // not by itself: of a paste, perhaps
+			msg = Key{"tab", "\t"} // bytes follow it, so it may be part of a paste
 		}
 		pass, ok := k.Deliver(msg)
 		if !ok {
@@ -240,13 +240,14 @@ func (k *Keyboard) decode(expired bool) bool {
 	return true
 }
 
-// forOthers gives bytes to whoever they are for, or keeps them for the program; false: they are the event loop's.
+// forOthers passes bytes on to the shell or the program, or keeps them for the program. It returns false if they are for the
+// event loop.
 func (k *Keyboard) forOthers(p []byte) bool {
 	k.mu.Lock()
 	to := k.to
 	if to == toAgain {
 		if at := bytes.LastIndexAny(p, signalKeys); at >= 0 {
-			k.ahead = nil // as a terminal forgets it
+			k.ahead = nil // as a terminal discards its input queue
 			k.Answer(p[at : at+1])
 			p = p[at+1:]
 		}

@@ -5,11 +5,11 @@ import "strings"
 // maxHistory bounds the questions kept for Up.
 const maxHistory = 1000
 
-// History is what was asked before, oldest first, and where in it the user is.
+// History has the lines entered before, oldest first, and the user's place among them.
 type History struct {
 	lines []string
-	at    int    // len(lines): at the line being written
-	draft string // the line being written, while the user looks at older ones
+	at    int    // index in lines; len(lines) = at the line being written
+	draft string // the line being written, while an older one is shown
 }
 
 // Add appends a line that was entered, unless it repeats the last.
@@ -21,10 +21,10 @@ func (h *History) Add(line string) {
 	h.Reset()
 }
 
-// Reset goes to the line being written, which is empty.
+// Reset goes to a new, empty line.
 func (h *History) Reset() { h.at, h.draft = len(h.lines), "" }
 
-// Move goes one line back or forth; current is the text in the editor.
+// Move goes to the previous (back) or next line and returns it; current is the text in the editor.
 func (h *History) Move(back bool, current string) (string, bool) {
 	switch {
 	case back && h.at > 0:

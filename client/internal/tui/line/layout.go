@@ -10,11 +10,11 @@ import (
 	"sublet/wire/visible"
 )
 
-// layout is a prompt and the text behind it in cells.
+// layout is a prompt and the text after it, wrapped to a width.
 type layout struct {
 	key      layoutKey
 	lines    []string
-	row, col int // of the cursor
+	row, col int // the cursor's place
 }
 
 type layoutKey struct {
@@ -22,10 +22,10 @@ type layoutKey struct {
 	pos, width          int
 }
 
-const more = "  " // the prompt of the lines that follow the first
+const more = "  " // the prompt of all lines but the first
 
-// Render returns the prompt, one line which ends in the default style, the text and, behind it, ghost, in at most height lines
-// around the cursor (0: any number), and where the cursor stands.
+// Render returns the prompt (one line that ends in the default style), the text and ghost, in at most height lines around the
+// cursor (0 = any number), and the cursor's place.
 func (l *Line) Render(prompt, ghost string, width, height int) (lines []string, row, col int) {
 	if k := (layoutKey{prompt, l.Text, ghost, l.Pos, width}); k != l.laid.key || l.laid.lines == nil {
 		l.laid = layout{key: k}
@@ -70,7 +70,7 @@ func (v *layout) do(width int) {
 		shown := visible.Line(c)
 		w := cells.Width(shown)
 		if col+w > width {
-			moved := v.row == len(v.lines) && v.col == col // the cursor goes along with its character
+			moved := v.row == len(v.lines) && v.col == col // the cursor moves with its character
 			next()
 			if moved {
 				v.row, v.col = len(v.lines), 0

@@ -1,4 +1,4 @@
-// Package line has the line that a question is written in: its keys, how it is laid out, and what was asked before.
+// Package line is the editor for the line in which a question is written: its keys, its layout and its history.
 package line
 
 import (
@@ -10,35 +10,36 @@ import (
 	"sublet/client/internal/tui/cells"
 )
 
-// Line is the text of a question being written, with the commonest of readline's emacs keys. Positions are bytes and always stand between characters as a person counts them (grapheme clusters).
+// Line is a text being edited, with the commonest of readline's emacs keys. Positions are byte offsets, and always between
+// grapheme clusters.
 //
 // It is not the textarea of bubbles: that one counts code points (a Backspace takes half of é or of a flag), keeps nothing
-// that was cut for ^Y, and shows bidirectional and zero-width characters of a paste as they are.
+// that was cut for ^Y, and displays bidirectional and zero-width characters of a paste unchanged.
 type Line struct {
 	Text string
-	Pos  int // of the cursor
+	Pos  int // the cursor's position
 
 	killed  string // what ^Y inserts
-	killing bool   // the last key was a kill: the next one gathers
-	laid    layout // what was drawn last
+	killing bool   // the last key was a kill, so the next kill appends to killed
+	laid    layout // the layout that Render returned last
 }
 
 // Set replaces the text and puts the cursor at its end.
 func (l *Line) Set(text string) { l.Text, l.Pos, l.killing = text, len(text), false }
 
-// Empty reports whether nothing is written.
+// Empty reports whether there is no text.
 func (l *Line) Empty() bool { return l.Text == "" }
 
-// Insert writes s at the cursor.
+// Insert inserts s at the cursor.
 func (l *Line) Insert(s string) { l.splice(l.Pos, l.Pos, s) }
 
-// splice replaces text[from:to] and leaves the cursor behind what was put in.
+// splice replaces text[from:to] and puts the cursor after s.
 func (l *Line) splice(from, to int, s string) {
 	l.Text = l.Text[:from] + s + l.Text[to:]
 	l.Pos, l.killing = from+len(s), false
 }
 
-// next and prev are the positions of the neighbouring characters.
+// next and prev return the positions of the neighbouring grapheme clusters.
 func (l *Line) next(pos int) int {
 	if pos >= len(l.Text) {
 		return len(l.Text)
@@ -48,7 +49,7 @@ func (l *Line) next(pos int) int {
 }
 
 func (l *Line) prev(pos int) int {
-	// From the start of the line: a cluster cannot be found backwards.
+	// Clusters can only be found forwards, so begin at the start of the line.
 	at := l.lineStart(pos)
 	if at == pos {
 		return max(0, pos-1) // the line feed before it
@@ -77,25 +78,25 @@ func wordRune(r rune) bool {
 
 func otherRune(r rune) bool { return !wordRune(r) }
 
-// wordEnd is the end of the word at or after pos.
+// wordEnd returns the end of the word at or after pos.
 func (l *Line) wordEnd(pos int) int {
 	word := strings.TrimLeftFunc(l.Text[pos:], otherRune)
 	return len(l.Text) - len(strings.TrimLeftFunc(word, wordRune))
 }
 
-// wordStart is the start of the word at or before pos.
+// wordStart returns the start of the word at or before pos.
 func (l *Line) wordStart(pos int) int {
 	word := strings.TrimRightFunc(l.Text[:pos], otherRune)
 	return len(strings.TrimRightFunc(word, wordRune))
 }
 
-// fieldStart is the start of the run of non-spaces before pos (^W).
+// fieldStart returns the start of the run of non-spaces before pos (^W).
 func (l *Line) fieldStart(pos int) int {
 	field := strings.TrimRightFunc(l.Text[:pos], unicode.IsSpace)
 	return len(strings.TrimRightFunc(field, func(r rune) bool { return !unicode.IsSpace(r) }))
 }
 
-// kill removes text[from:to] and keeps it for ^Y; kills in a row gather.
+// kill removes text[from:to] and keeps it for ^Y; consecutive kills are joined.
 func (l *Line) kill(from, to int) {
 	if from >= to {
 		return
@@ -143,8 +144,8 @@ func (l *Line) Clear() {
 
 func (l *Line) move(pos int) { l.Pos, l.killing = pos, false }
 
-// Key does what readline does for a key and reports whether the editor knows it. Keys with a meaning of their own to the
-// screen (Enter, Tab, ^C, ^D on an empty line, history) are not for the editor.
+// Key carries out a key as readline does, and reports whether it is one of the editor's. The caller handles the others first:
+// Enter, Tab, ^C, ^D on an empty line, history.
 func (l *Line) Key(k string) bool {
 	switch k {
 	case "ctrl+a", "home":

@@ -7,7 +7,7 @@ import (
 	"sublet/client/internal/tui/cells"
 )
 
-// draw makes the screen show want, below what is to be printed.
+// draw prints the text that waits and, below it, draws want.
 func (p *Painter) draw() {
 	f, prints, fresh, w, h := p.want, p.prints, p.fresh, p.newW, p.newH
 	p.prints, p.fresh = nil, false
@@ -33,7 +33,7 @@ func (p *Painter) draw() {
 	for i, l := range f.Lines {
 		switch {
 		case i >= len(p.shown):
-			if i > 0 { // only a line feed makes room at the bottom of the screen
+			if i > 0 { // only a line feed scrolls at the bottom of the screen
 				b = append(p.moveTo(b, i-1, -1), "\r\n"...)
 			}
 			b = append(b, l...)
@@ -57,7 +57,7 @@ func (p *Painter) draw() {
 	p.write(b)
 }
 
-// changes returns how many lines of f are not shown, or are shown and not in f.
+// changes returns how many lines differ between f and what is shown.
 func (p *Painter) changes(f Frame) int {
 	n := max(0, len(p.shown)-len(f.Lines))
 	for i, l := range f.Lines {
@@ -68,15 +68,15 @@ func (p *Painter) changes(f Frame) int {
 	return n
 }
 
-// changeLine writes a line over the one that stands there. What follows the part that stays equal is written anew, where the
-// line begins with printable ASCII: no style and no wide character is cut then.
+// changeLine writes line over old. If both begin with the same printable ASCII, it writes only what follows that, so no style or
+// wide character is cut.
 func (p *Painter) changeLine(b []byte, row int, old, line string) []byte {
 	n := 0
 	for n < min(len(old), len(line), p.w-1) && old[n] == line[n] && line[n] >= 0x20 && line[n] < 0x7f {
 		n++
 	}
 	if n == len(line) || n == len(old) || old[n] >= 0x80 || line[n] >= 0x80 {
-		n = max(0, n-1) // what follows may join the character before it
+		n = max(0, n-1) // a combining character may follow
 	}
 	b = p.moveTo(b, row, n)
 	b = append(b, line[n:]...)
@@ -84,7 +84,7 @@ func (p *Painter) changeLine(b []byte, row int, old, line string) []byte {
 		b = append(b, "\x1b[K"...)
 	}
 	if p.col >= p.w {
-		p.col = -1 // the terminal is about to wrap: only an absolute column is sure
+		p.col = -1 // the terminal is about to wrap, so the column must be set absolutely
 	}
 	return b
 }
@@ -112,9 +112,9 @@ func (p *Painter) moveTo(b []byte, row, col int) []byte {
 	return b
 }
 
-// wipe goes to the first cell of the live part and erases it. The first line is erased by itself: from the screen's first
-// cell tmux takes "erase below" for a clear, and moves what stood there into its scrollback. The way back is a saved
-// cursor and not a move up: a window that became lower may have cut off the rows below, and then there is no way down.
+// wipe moves the cursor to the first cell of the live part and erases the part. The first line is erased by itself: in the
+// screen's first cell, tmux treats "erase below" as a clear and moves the erased text into its scrollback. The cursor returns by
+// save and restore, not by moving up: if the window became lower, the rows below may not exist.
 func (p *Painter) wipe(b []byte) []byte {
 	below := len(p.shown) > 1 || p.row > 0
 	b = append(p.moveTo(b, 0, -1), "\r\x1b[K"...)
@@ -125,8 +125,7 @@ func (p *Painter) wipe(b []byte) []byte {
 	return b
 }
 
-// reflow computes how many rows of a narrower terminal the live part above the cursor takes, as terminals that wrap long
-// lines anew do.
+// reflow computes how many rows the live part above the cursor takes in a narrower terminal that wraps long lines again.
 func (p *Painter) reflow(w int) {
 	if p.NoReflow || w >= p.w || w < 1 {
 		return
@@ -146,7 +145,7 @@ func csi(b []byte, n int, final byte) []byte {
 	return append(b, final)
 }
 
-// within cuts f to the size of the screen: the last lines stay.
+// within cuts f to the size of the screen. It keeps the last lines.
 func (f Frame) within(w, h int) Frame {
 	if h > 0 && len(f.Lines) > h {
 		cut := len(f.Lines) - h

@@ -31,17 +31,17 @@ func ResetSequences() string {
 		pasteOff + "\x1b[?1l\x1b>\x1b[?7h\x1b[=0;1u\x1b[>4;0m\x1b[?25h\x1b[m"
 }
 
-// A switch is something that a program's output has changed and that can be put back.
+// modeSwitch is a terminal mode that output has changed, and the sequences that change it back (off) and again (on).
 type modeSwitch struct {
-	name    string // what it is about: a later change replaces it
+	name    string // of the mode; a later change of the same mode replaces this one
 	off, on string
-	program bool // only a program leaves it on: it is put back at its end, and no line editor needs it again
+	program bool // reset when the program ends, and not set again for the line editor
 }
 
-// modeTracker follows what a program's output switches, so that what it leaves behind, killed or crashed, can be undone without
-// disturbing a terminal that it left in order. The zero value is a terminal in order.
+// modeTracker follows the modes that a program's output sets, so that those that it leaves set, such as when it is killed, can be
+// reset, and nothing else is written. The zero value is a terminal with default modes.
 type modeTracker struct {
-	odd    []modeSwitch // what is not as it should be, in the order in which it came
+	odd    []modeSwitch // modes that differ from the default, in the order in which they were set
 	kitty  int          // entries pushed on the kitty keyboard's stack
 	parser *ansi.Parser
 }
@@ -50,7 +50,7 @@ type modeTracker struct {
 func (t *modeTracker) scan(data []byte) {
 	if t.parser == nil {
 		t.parser = ansi.NewParser()
-		t.parser.SetDataSize(64) // no string matters
+		t.parser.SetDataSize(64) // strings are not used
 		t.parser.SetHandler(ansi.Handler{HandleEsc: t.escape, HandleCsi: t.csi})
 	}
 	for len(data) > 0 {
@@ -66,7 +66,7 @@ func (t *modeTracker) scan(data []byte) {
 	}
 }
 
-// set notes whether something is odd now.
+// set records whether s differs from the default.
 func (t *modeTracker) set(s modeSwitch, odd bool) {
 	t.odd = slices.DeleteFunc(t.odd, func(o modeSwitch) bool { return o.name == s.name })
 	if odd {
@@ -102,7 +102,7 @@ func (t *modeTracker) csi(cmd ansi.Cmd, params ansi.Params) {
 	}
 }
 
-// mode notes a mode that a prompt must not find on; it must not find 25 and 7 off.
+// mode records a DEC private mode that a prompt needs off, or on: 25 (cursor) and 7 (wrap).
 func (t *modeTracker) mode(n int, on bool) {
 	s := modeSwitch{name: strconv.Itoa(n), off: ansi.ResetMode(ansi.DECMode(n)), on: ansi.SetMode(ansi.DECMode(n))}
 	switch n {
@@ -121,7 +121,7 @@ func (t *modeTracker) has(name string) bool {
 	return slices.ContainsFunc(t.odd, func(o modeSwitch) bool { return o.name == name })
 }
 
-// reset appends what puts the terminal in order, and forgets.
+// reset appends the sequences that restore the default modes, and forgets the changes.
 func (t *modeTracker) reset(b []byte) []byte {
 	for _, s := range t.odd {
 		b = append(b, s.off...)
@@ -133,8 +133,8 @@ func (t *modeTracker) reset(b []byte) []byte {
 	return b
 }
 
-// suspend appends what switches off what a shell's line editor asked for (bracketed paste, focus reports, CSI-u keys), and
-// resume what switches it on again.
+// suspend appends the sequences that switch off the modes that a shell's line editor has set (bracketed paste, focus reports,
+// CSI-u keys); resume appends those that switch them on again.
 func (t *modeTracker) suspend(b []byte) []byte {
 	for _, s := range t.odd {
 		if !s.program {

@@ -1,5 +1,5 @@
-// Package paint owns what is written to the terminal: the live part at the bottom of the screen, drawn with the fewest bytes,
-// the finished text above it, and the bytes of whoever has the terminal instead.
+// Package paint writes to the terminal: the live part at the bottom of the screen, drawn with the fewest bytes, the finished
+// text above it, and, while the shell or a program has the terminal, their output.
 package paint
 
 import (
@@ -11,27 +11,26 @@ import (
 	"sublet/client/internal/tui/style"
 )
 
-// Frame is the live part of the screen: what stands below the scrollback and is drawn over. Each line is at most as
+// Frame is the live part of the screen: what is below the printed text and is redrawn. Each line is at most as
 // wide as the terminal, starts and ends in the default style, and holds no line feed.
 type Frame struct {
 	Lines    []string
-	Row, Col int // of the cursor
+	Row, Col int // the cursor's place
 }
 
-// screen is who has the terminal's screen.
+// screen is the owner of the terminal's screen.
 type screen int
 
 const (
-	shellScreen   screen = iota // the user's shell: its bytes pass
-	ourScreen                   // the live part and what is printed above it
-	programScreen               // a borrowed command that has the terminal: its bytes pass
-	noScreen                    // the program has ended
+	shellScreen   screen = iota // the user's shell: its output is passed on
+	ourScreen                   // this program
+	programScreen               // a borrowed command that has the terminal: its output is passed on
+	noScreen                    // nobody: Close was called
 )
 
-// Painter draws the live part with the fewest lines that change the old picture into the new one, and puts finished text above
-// it, where the terminal's own scrollback takes it. While the shell or a program has the screen it passes their bytes on and
-// keeps what is to be drawn. Requests take effect in their order and never wait for the terminal, but for ShellOutput and
-// Take, which write at once.
+// Painter draws the live part by rewriting only the lines that changed, and prints finished text above it, from where it scrolls
+// into the terminal's scrollback. While the shell or a program has the screen, it passes their output on and keeps what is to
+// be drawn. Requests take effect in order and do not wait for the terminal; only ShellOutput and Take write at once.
 type Painter struct {
 	// NoReflow is set where the terminal cuts long lines at a resize instead of wrapping them (xterm).
 	NoReflow bool
@@ -46,22 +45,22 @@ type Painter struct {
 	wmu sync.Mutex
 	// Guarded by wmu, held while writing.
 	want     Frame
-	fresh    bool // want was not drawn yet
+	fresh    bool // want has not been drawn
 	prints   []string
 	newW     int
 	newH     int
-	written  []chan struct{} // to be closed when what was asked for so far is written
+	written  []chan struct{} // closed when all requests so far are written
 	buf      []byte
 	shown    []string
 	row, col int
 	w, h     int
 	has      screen
-	shell    modeTracker // what the shell switched on
-	modes    modeTracker // what the program with the terminal did
-	lastByte byte        // of that program
+	shell    modeTracker // modes that the shell has set
+	modes    modeTracker // modes that the program with the terminal has set
+	lastByte byte        // that program's last byte of output
 }
 
-// New returns a painter of a terminal of w by h cells, which the shell has.
+// New returns a painter for a terminal of w by h cells, whose screen the shell has.
 func New(out io.Writer, w, h int, th *style.Theme) *Painter {
 	return &Painter{out: out, th: th, w: w, h: h, newW: w, newH: h, wake: make(chan struct{}, 1)}
 }
@@ -78,7 +77,7 @@ func (p *Painter) Run(ctx context.Context) {
 	}
 }
 
-// Flush does what was asked for since the last time.
+// Flush carries out the requests since the last Flush.
 func (p *Painter) Flush() {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
@@ -86,9 +85,10 @@ func (p *Painter) Flush() {
 	if p.has == ourScreen {
 		p.draw()
 	}
-	p.tell()
+	p.closeWritten()
 }
 
+// serve runs the queued requests. The caller has wmu.
 func (p *Painter) serve() {
 	p.mu.Lock()
 	requests := p.requests
@@ -99,7 +99,8 @@ func (p *Painter) serve() {
 	}
 }
 
-func (p *Painter) tell() {
+// closeWritten closes the channels of WhenWritten and Give. The caller has wmu.
+func (p *Painter) closeWritten() {
 	for _, done := range p.written {
 		close(done)
 	}
@@ -124,7 +125,7 @@ func (p *Painter) Set(f Frame) {
 	p.later(func() { p.want, p.fresh = f, true })
 }
 
-// Print puts text, one or more whole lines, above the live part for good. While a program has the terminal it waits.
+// Print prints text, one or more whole lines, above the live part. While a program has the terminal the text waits.
 func (p *Painter) Print(text string) {
 	p.later(func() { p.prints = append(p.prints, p.th.Spell(text)) })
 }
@@ -132,13 +133,13 @@ func (p *Painter) Print(text string) {
 // Resize sets the terminal's new size.
 func (p *Painter) Resize(w, h int) { p.later(func() { p.newW, p.newH, p.fresh = w, h, true }) }
 
-// WhenWritten closes done when all that was asked for so far is written.
+// WhenWritten closes done when all requests so far are written.
 func (p *Painter) WhenWritten(done chan struct{}) {
 	p.later(func() { p.written = append(p.written, done) })
 }
 
-// Give prints what is to be printed, takes the live part away and leaves the screen to the shell, with the cursor in the first
-// column of an empty row and the modes that the shell had. The channel closes when that is written.
+// Give prints the text that waits, erases the live part and leaves the screen to the shell, with the cursor in the first
+// column of an empty row and the modes that the shell had set. The channel is closed when that is written.
 func (p *Painter) Give() <-chan struct{} {
 	done := make(chan struct{})
 	p.later(func() {
@@ -152,7 +153,7 @@ func (p *Painter) Give() <-chan struct{} {
 	return done
 }
 
-// Hold takes the live part away, writes head in its place and leaves the terminal to a borrowed command.
+// Hold erases the live part, writes head in its place and leaves the terminal to a borrowed command.
 func (p *Painter) Hold(head string) {
 	p.later(func() {
 		if p.has == ourScreen {
@@ -163,7 +164,7 @@ func (p *Painter) Hold(head string) {
 	})
 }
 
-// Raw writes a program's output, in order with Hold and Release.
+// Raw writes a program's output. It keeps its order with Hold and Release.
 func (p *Painter) Raw(data []byte) {
 	p.later(func() {
 		if p.has == programScreen && len(data) > 0 {
@@ -195,7 +196,7 @@ func (p *Painter) Clear() {
 	})
 }
 
-// Notice writes lines below whatever the shell shows. It is for what cannot be shown otherwise.
+// Notice writes lines below the shell's output, for when the screen cannot be taken from the shell.
 func (p *Painter) Notice(text string) {
 	p.later(func() {
 		if p.has == shellScreen {
@@ -204,7 +205,8 @@ func (p *Painter) Notice(text string) {
 	})
 }
 
-// ShellOutput writes what the shell prints, untouched, and reports whether it has the screen. It waits for the terminal.
+// ShellOutput writes the shell's output unchanged if the shell has the screen, and reports whether it has. It waits for the
+// terminal.
 func (p *Painter) ShellOutput(data []byte) bool {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
@@ -212,18 +214,18 @@ func (p *Painter) ShellOutput(data []byte) bool {
 		return false
 	}
 	p.shell.scan(data)
-	_, _ = p.out.Write(data) // a terminal that went away ends the keyboard's reader
+	_, _ = p.out.Write(data) // an error: the terminal is gone, which ends Keyboard.Run
 	return true
 }
 
-// Take takes the screen from the shell, whose prompt is gone: the cursor is in the first column of an empty row.
+// Take takes the screen from the shell, whose prompt was erased: the cursor is in the first column of an empty row.
 func (p *Painter) Take() {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
 	p.take()
 }
 
-// TakeLater is Take in order with the other requests.
+// TakeLater requests a Take, which keeps its order with the other requests.
 func (p *Painter) TakeLater() { p.later(p.take) }
 
 func (p *Painter) take() {
@@ -235,15 +237,14 @@ func (p *Painter) take() {
 	p.write(append(p.shell.suspend(append(p.buf[:0], "\x1b[m"...)), pasteOn...))
 }
 
-// Brackets reports whether the shell asked for bracketed pastes.
+// Brackets reports whether the shell has set bracketed paste mode.
 func (p *Painter) Brackets() bool {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
 	return p.shell.has("2004")
 }
 
-// Close erases the live part, writes what is still to be printed, and leaves the terminal as a program found it. Run must
-// have ended.
+// Close erases the live part, prints the text that waits, and resets the terminal's modes. Run must have ended.
 func (p *Painter) Close() {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
@@ -257,10 +258,10 @@ func (p *Painter) Close() {
 	}
 	p.has = noScreen
 	p.write(append(p.shell.reset(b), "\x1b[m\x1b[?25h"...))
-	p.tell()
+	p.closeWritten()
 }
 
-// erase begins a write with what takes the live part away, which is not drawn again, and prints what waits.
+// erase returns the bytes that erase the live part and print the text that waits. The live part is empty then.
 func (p *Painter) erase() []byte {
 	b := appendPrints(p.wipe(p.buf[:0]), p.prints)
 	p.want, p.fresh, p.prints = Frame{}, false, nil
@@ -268,22 +269,23 @@ func (p *Painter) erase() []byte {
 	return b
 }
 
-// write writes b to the terminal and keeps its memory for the next time. A terminal that is gone ends the keyboard's reader.
+// write writes b to the terminal and keeps b's memory for the next write. An error needs no handling: if the terminal is gone,
+// Keyboard.Run ends.
 func (p *Painter) write(b []byte) {
 	if p.buf = b; len(b) > 0 {
 		_, _ = p.out.Write(b)
 	}
 }
 
-// tidy undoes the modes that a program left behind and goes to the start of an empty line. Where the cursor is, is not
-// known: a mark and a line's width of spaces wrap to the next line unless the cursor stood at column 0, in which case
-// the mark is erased again.
+// tidy resets the modes that a program has left set and moves the cursor to the start of an empty line. The cursor's column is
+// not known: a mark and a line's width of spaces wrap to the next line unless it was the first column, and then the mark is
+// erased again.
 func (p *Painter) tidy(b []byte) []byte {
 	b = p.modes.reset(append(b, quiet...))
 	p.w, p.h = p.newW, p.newH
 	if p.lastByte != '\n' {
-		// Where the cursor was in the first column the mark goes again. Its line first: what is left of the screen when all of
-		// it is cleared from its top, as after `clear`, goes to tmux's scrollback.
+		// If the cursor was in the first column, this erases the mark. The mark's line is erased by itself first: when tmux
+		// erases the whole screen from its top, as after `clear`, it moves what is left on it into its scrollback.
 		b = append(b, "\x1b[m"+p.th.Spell(p.th.Dim.Render("⏎"))+strings.Repeat(" ", max(0, p.w-1))+"\r\x1b[m\x1b[K"...)
 	}
 	return append(b, "\x1b[m\x1b[J"...)

@@ -13,7 +13,7 @@ import (
 	"sublet/wire/visible"
 )
 
-// markedFrom is the height from which there is room for marks below a command.
+// markedFrom is the least height at which marks are drawn below a command.
 const markedFrom = 14
 
 type bodyKey struct {
@@ -21,7 +21,7 @@ type bodyKey struct {
 	marked bool
 }
 
-// Render draws the question in at most height lines; row and col are the cursor's place. of is how many wait.
+// Render draws the question in at most height lines. row and col are the cursor's place; of is the number of questions that wait.
 func (q *Question) Render(th *style.Theme, width, height, of int, armed bool) (lines []string, row, col int) {
 	bar := th.Level1.Render("▌") + " "
 	if q.Verdict.Level == "critical" {
@@ -41,7 +41,7 @@ func (q *Question) Render(th *style.Theme, width, height, of int, armed bool) (l
 	return cells.Indent(append(lines, foot...), bar), row, fcol + 2
 }
 
-// title says how risky it is, first and so never cut off, and who asks for what.
+// title returns the risk, which is first so that it is never cut off, who asks, and for what.
 func (q *Question) title(th *style.Theme, width, of int) string {
 	k := q.kind()
 	s := th.Name(cmp.Or(q.Agent, "the agent")) + th.Bold.Render(" wants to "+k.wants)
@@ -54,7 +54,7 @@ func (q *Question) title(th *style.Theme, width, of int) string {
 	return cells.Fit(s, width)
 }
 
-// body is the question without its answers: what would run, where, why that is risky, what it would change.
+// body returns the question without its answers: what would run and where, why that is risky, and what it would change.
 func (q *Question) body(th *style.Theme, width int, marked bool) []string {
 	if q.lines != nil && q.key == (bodyKey{width, marked}) {
 		return q.lines
@@ -111,7 +111,7 @@ func (q *Question) body(th *style.Theme, width int, marked bool) []string {
 	return out
 }
 
-// reach is what a command could do, and what holds it to that; "" where it was not judged.
+// reach describes what a command could do and what confines it; "" if that was not judged.
 func (q *Question) reach() (line string) {
 	switch {
 	case q.Reach == "" || q.Command == "":
@@ -129,7 +129,7 @@ func (q *Question) reach() (line string) {
 	return line
 }
 
-// foot is the part with the answers, in at most height lines.
+// foot returns the answers, in at most height lines.
 func (q *Question) foot(th *style.Theme, width, height int, armed bool) (lines []string, row, col int) {
 	k := q.kind()
 	switch q.step {
@@ -172,8 +172,8 @@ func (q *Question) foot(th *style.Theme, width, height int, armed bool) (lines [
 	return lines, row, col
 }
 
-// grants lists what can be allowed from now on, each by what it covers: the chosen one in full, the others in a line, with
-// its rule below where there is room for that. Where there is not even room for all of them, those around it are shown.
+// grants lists the standing permissions on offer by what they cover: the chosen one in full, with its rule below if there is room,
+// the others in a line each. Without room for all, it lists those around the chosen one.
 func (q *Question) grants(th *style.Theme, width, height int) (lines []string, row, col int) {
 	offers, from, room := q.Grants, 0, height-2
 	label := func(g wire.Grant) string { return visible.Line(g.Scope) + ": " + visible.Line(g.Covers) }
@@ -209,8 +209,7 @@ func (q *Question) grants(th *style.Theme, width, height int) (lines []string, r
 	return append(lines, th.Dim.Render(cells.Fit("enter allows it · esc goes back", width))), row, 0
 }
 
-// Outcome is the line that stays in the scrollback once a question is settled; now: it happens just now, and
-// not in a replay.
+// Outcome returns the line that is printed when a question is settled. now is false in a replay.
 func (q *Question) Outcome(th *style.Theme, r *wire.ConfirmationResolved, width int, now bool) string {
 	k := q.kind()
 	ink, word := th.Warn, k.notAllowed

@@ -1,5 +1,5 @@
-// Package question asks the user what an agent may do: which keys answer, and what is drawn. The answer is no until the user
-// chooses otherwise, and what was typed towards something else is no answer.
+// Package question asks the user what an agent may do: it handles the keys and draws the question. The answer is no until the
+// user chooses otherwise. Keys that were typed for something else never answer.
 package question
 
 import (
@@ -14,25 +14,25 @@ import (
 	"sublet/wire/visible"
 )
 
-// ArmDelay is how long a question must have been on the screen, and no key been typed, before a key can answer it.
+// ArmDelay is how long a question must have been on the screen, without any key typed, before a key can answer it.
 const ArmDelay = 300 * time.Millisecond
 
-// Question is one question.
+// Question is one question to the user.
 type Question struct {
 	*wire.ConfirmationRequest
-	// Local takes the answer of a question of the window's own; nil = the daemon asks.
+	// Local receives the answer to a question of this window's own; nil = the question is the daemon's.
 	Local func(allow bool)
 
-	shown   time.Time // since when it has been on the screen; zero: not yet
+	shown   time.Time // when it was first on the screen; zero = not yet
 	step    step
-	choice  int  // of options(), or of the grants
-	scroll  int  // first line of the body that is shown
-	live    bool // a key was taken while armed: from then on the user is in it
+	choice  int  // index in options(), or in the grants
+	scroll  int  // the first shown line of the body
+	live    bool // armed without a delay: it has handled a key, so the user has read it
 	sent    bool
-	problem string    // why the last answer did not get through
-	edit    line.Line // of the command, or of the comment
+	problem string    // why the last answer could not be sent
+	edit    line.Line // the edited command, or the comment
 
-	key   bodyKey // what lines was rendered for
+	key   bodyKey // the arguments that lines was rendered with
 	lines []string
 }
 
@@ -45,7 +45,7 @@ const (
 	stepEdit
 )
 
-// Keys of answers; those of an agent's own question are 1 and up.
+// Keys of answers. The choices of an agent's own question have 1 and up.
 const (
 	keyAllow   = "y"
 	keyAlways  = "a"
@@ -54,15 +54,15 @@ const (
 	keyEdit    = "e"
 )
 
-// A kind is what differs between the questions about tools.
+// kind has the texts and properties in which the questions about tools differ.
 type kind struct {
 	wants               string // what the agent wants to do
 	no, yes, comment    string // labels of the answers
-	label, help         string // of the line for the comment
-	editLabel, editHelp string // of the line for the edited command
-	allowed, notAllowed string // what became of it
-	noRisk              bool   // an answer runs nothing
-	noSubject           bool   // what became of it says all
+	label, help         string // for the line of the comment
+	editLabel, editHelp string // for the line of the edited command
+	allowed, notAllowed string // outcomes
+	noRisk              bool   // no answer runs anything, so no risk is shown
+	noSubject           bool   // the outcome is shown without the subject
 }
 
 var (
@@ -117,7 +117,7 @@ type option struct {
 	key, label string
 }
 
-// options are the answers this question takes. No stands first and is chosen until the user moves.
+// options returns the possible answers. No is the first, and chosen until the user moves.
 func (q *Question) options() []option {
 	k := q.kind()
 	o := []option{{keyDeny, k.no}}
@@ -140,7 +140,7 @@ func (q *Question) options() []option {
 	return o
 }
 
-// userQuestion is what an agent of another program asks, with the answers on offer.
+// userQuestion returns the question of an agent of another program, with its choices.
 func (q *Question) userQuestion() wire.UserQuestion {
 	asked, err := wire.ParseUserQuestion(q.Arguments)
 	if err != nil {
@@ -149,7 +149,7 @@ func (q *Question) userQuestion() wire.UserQuestion {
 	return asked
 }
 
-// subject is what would run: the command, or what another tool is called with.
+// subject returns what would run: the command, or the arguments of another tool.
 func (q *Question) subject() string {
 	switch q.Tool {
 	case wire.ToolAskUser:
@@ -160,8 +160,8 @@ func (q *Question) subject() string {
 	return cmp.Or(string(q.Command), (&card.Card{Tool: q.Tool, Args: q.Arguments}).Subject(), q.Arguments)
 }
 
-// Ready reports whether a key typed now is an answer, the last one before it having been typed at lastKey, and how long it will
-// take at least until one is. The question is on the screen from the first call on.
+// Ready reports whether a key can answer now, given that the last one was typed at lastKey. If not, wait is the least time until
+// one can. The first call records that the question is on the screen.
 func (q *Question) Ready(now, lastKey time.Time) (ready bool, wait time.Duration) {
 	if q.shown.IsZero() {
 		q.shown = now
@@ -173,25 +173,25 @@ func (q *Question) armed(now, lastKey time.Time) bool {
 	return q.live || !q.shown.IsZero() && now.Sub(q.shown) >= ArmDelay && now.Sub(lastKey) >= ArmDelay
 }
 
-// Unshow has the question armed anew: somebody else had the screen, and what was typed was for them.
+// Unshow disarms the question, because the shell or a program had the screen, and the keys were for it.
 func (q *Question) Unshow() { q.shown, q.live = time.Time{}, false }
 
-// Renew takes the request that asks for the same once more.
+// Renew replaces the request by a repetition of it.
 func (q *Question) Renew(r *wire.ConfirmationRequest) {
 	q.ConfirmationRequest, q.lines, q.sent, q.problem = r, nil, false, ""
 }
 
-// Sent has the question wait for what becomes of its answer.
+// Sent records that the answer is being sent.
 func (q *Question) Sent() { q.sent, q.problem = true, "" }
 
-// Failed asks again what was answered: the answer did not get through.
+// Failed asks again, because the answer could not be sent.
 func (q *Question) Failed(err error) {
 	q.Unshow()
 	q.Back()
 	q.sent, q.problem = false, "the answer did not reach the daemon: "+visible.Line(err.Error())
 }
 
-// Back goes back to the choice of an answer, and reports whether it was elsewhere.
+// Back returns to the choice of an answer, and reports whether the question was at another step.
 func (q *Question) Back() bool {
 	was := q.step
 	q.step, q.choice = stepAsk, 0
@@ -200,7 +200,7 @@ func (q *Question) Back() bool {
 
 func (q *Question) writing() bool { return q.step == stepComment || q.step == stepEdit }
 
-// Paste takes a paste, and reports whether there is a line for it.
+// Paste inserts a paste into the line for a comment or a command, and reports whether there is such a line.
 func (q *Question) Paste(text string) bool {
 	if q.writing() {
 		q.edit.Insert(text)
@@ -208,25 +208,25 @@ func (q *Question) Paste(text string) bool {
 	return q.writing()
 }
 
-// Key takes a key and returns an answer, or nil. Until the question is armed, keys are what the user was typing before it came:
-// typing is true for them, and Enter, Tab and Esc are swallowed. A key that means nothing to the question is typing, too: it is
-// to be armed anew.
+// Key handles a key and returns an answer, or nil. Until the question is armed, keys belong to what the user was typing before:
+// typing is true for them, but Enter, Tab and Esc are dropped. typing is also true for a key that means nothing to the question,
+// which is then disarmed.
 func (q *Question) Key(k, text string, now, lastKey time.Time) (answer *wire.ConfirmationResponse, typing bool) {
 	if q.writing() || q.armed(now, lastKey) {
 		answer, meant := q.press(k, text)
-		q.live = k != keyAlways // what is for good is not a key away from that one
+		q.live = k != keyAlways // a standing permission needs another armed key
 		if meant {
 			return answer, false
 		}
 	}
 	switch k {
 	case "up", "down", "tab", "shift+tab", "esc":
-		if q.step == stepGrant { // no sentence has these in it
+		if q.step == stepGrant { // no typed text contains these keys
 			q.live = true
 			q.press(k, text)
 		}
 	case "enter", "ctrl+d":
-	default: // a sentence may have any of the answers in it
+	default: // typed text may contain the key of any answer
 		q.Back()
 		q.live = false
 		return nil, true
@@ -234,7 +234,7 @@ func (q *Question) Key(k, text string, now, lastKey time.Time) (answer *wire.Con
 	return nil, false
 }
 
-// press takes a key and returns an answer, or nil while there is none, and whether the key means anything to it.
+// press handles a key of an armed question and returns an answer, or nil. meant reports whether the key has a meaning.
 func (q *Question) press(k, text string) (answer *wire.ConfirmationResponse, meant bool) {
 	if q.sent {
 		return nil, false
@@ -303,7 +303,7 @@ func (q *Question) take(key string) *wire.ConfirmationResponse {
 	case keyEdit:
 		q.step = stepEdit
 		q.edit.Set(q.subject())
-	default: // a choice of an agent's question
+	default: // a choice of an agent's own question
 		if i, choices := int(key[0]-'1'), q.userQuestion().Choices; i >= 0 && i < len(choices) {
 			answer := q.answer(wire.DecisionAllow)
 			answer.Comment = choices[i]
@@ -313,7 +313,7 @@ func (q *Question) take(key string) *wire.ConfirmationResponse {
 	return nil
 }
 
-// write is a key while a comment or another command is written.
+// write handles a key while a comment or a command is edited.
 func (q *Question) write(k, text string) *wire.ConfirmationResponse {
 	switch k {
 	case "esc", "ctrl+g":

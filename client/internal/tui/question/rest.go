@@ -2,28 +2,27 @@ package question
 
 import "time"
 
-// answerTail bounds how long keys may belong to an answer.
+// answerTail is how long after an answer keys may still belong to it.
 const answerTail = 1500 * time.Millisecond
 
-// Rest is what may still be typed of an answer: the es and Enter of a typed yes, the o and Enter of a no. They must not end up in
-// the line, or be a command. Any other key, a pause, or answerTail ends it: what else is typed right after an answer is the
-// next question already, and nothing of it may be lost.
+// Rest recognises the rest of a typed answer: the es and Enter of yes, the o and Enter of no. These keys must neither get into the
+// line nor run a command. Any other key, a pause, or answerTail ends the rest, so that no key of the next question is lost.
 type Rest struct {
-	since time.Time // zero: none is expected
-	word  string    // what would complete the word that was begun
+	since time.Time // when the answer was given; zero = no rest is expected
+	word  string    // the letters that would complete the word
 }
 
-// Begin notes that a key answered.
+// Begin records that a key has answered.
 func (r *Rest) Begin(key string, now time.Time) {
 	*r = Rest{now, map[string]string{keyAllow: "es", keyDeny: "o"}[key]}
 }
 
-// Expected reports whether the rest may still come.
+// Expected reports whether a key of the rest may still be typed.
 func (r *Rest) Expected(now, lastKey time.Time) bool {
 	return !r.since.IsZero() && now.Sub(lastKey) < ArmDelay
 }
 
-// Takes reports whether a key belongs to the answer before it.
+// Takes reports whether a key belongs to the rest.
 func (r *Rest) Takes(key string, now, lastKey time.Time) bool {
 	if r.Expected(now, lastKey) && now.Sub(r.since) <= answerTail {
 		if r.word != "" && key == r.word[:1] {

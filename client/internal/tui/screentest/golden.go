@@ -15,13 +15,13 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Sizes are a large window, the classic one, and one in which little fits.
+// Sizes are a large window, the classic one, and a very small one.
 var Sizes = []struct {
 	Name string
 	W, H int
 }{{"120x40", 120, 40}, {"80x24", 80, 24}, {"34x10", 34, 10}}
 
-// Theme is that of a terminal with colours.
+// Theme returns the theme of a terminal with colours.
 func Theme() *style.Theme {
 	th := style.New([]string{"TERM=xterm-256color", "LANG=C.UTF-8"})
 	return &th

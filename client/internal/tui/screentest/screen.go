@@ -1,4 +1,4 @@
-// Package screentest has a terminal for tests of what is drawn.
+// Package screentest has a terminal emulator for tests of the screen.
 package screentest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
-// Screen is what a person sees, and the scrollback above it. Like tmux it takes "erase below" from the first cell for a clear,
-// and keeps in the scrollback what stood there. It is safe for concurrent use.
+// Screen is a terminal's screen and scrollback. Like tmux it treats "erase below" in the first cell as a clear, and moves the
+// erased text into the scrollback. It is safe for concurrent use.
 type Screen struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -40,7 +40,7 @@ func New(w, h int) *Screen {
 	return s
 }
 
-// Write is what a program prints.
+// Write prints a program's output.
 func (s *Screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,8 +48,8 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return s.emulator.Write(p)
 }
 
-// Resize makes the window w by h cells, with lines in it and the cursor behind the last one, as a terminal leaves it that wrapped
-// or cut what it showed.
+// Resize makes the window w by h cells and shows lines, with the cursor after the last one: what a terminal shows that has wrapped
+// or cut its lines.
 func (s *Screen) Resize(w, h int, lines ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,14 +80,14 @@ func (s *Screen) text() string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
 
-// Text returns what is on the screen, without empty lines at its end.
+// Text returns the text on the screen, without empty lines at its end.
 func (s *Screen) Text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text()
 }
 
-// All returns scrollback and screen.
+// All returns the text of the scrollback and the screen.
 func (s *Screen) All() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Screen) All() string {
 	return b.String() + s.text()
 }
 
-// Cursor returns where the cursor is.
+// Cursor returns the cursor's place.
 func (s *Screen) Cursor() (row, col int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Screen) Cursor() (row, col int) {
 	return at.Y, at.X
 }
 
-// Odd lists the modes that are not as a shell expects them.
+// Odd lists the modes that differ from what a shell expects.
 func (s *Screen) Odd() (odd []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

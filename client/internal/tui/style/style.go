@@ -1,4 +1,4 @@
-// Package style has the colours of the screen, and numbers and times in words.
+// Package style has the colours of the screen, and formats numbers and durations for people.
 package style
 
 import (
@@ -17,24 +17,24 @@ import (
 	"sublet/wire/visible"
 )
 
-// Theme is how things look. It uses the terminal's own sixteen colours, which suit light and dark alike, also
-// in highlighted code, so that the terminal need not be asked which it is.
+// Theme is the styles of the screen. It uses the terminal's own sixteen colours, which suit light and dark alike, also
+// in highlighted code, so that the terminal's background need not be queried.
 type Theme struct {
 	Profile colorprofile.Profile
 	Dark    bool
-	ASCII   bool // no glyph beyond ASCII: the locale or the terminal cannot show it
+	ASCII   bool // the locale or the terminal shows only ASCII
 
 	Dim, Bold, Accent, Good, Bad, Warn, Path, Level1, Level2, Chosen lipgloss.Style
 
 	names []lipgloss.Style
 }
 
-// New reads from env (as os.Environ) what the terminal can do: NO_COLOR, TERM, COLORTERM, COLORFGBG, the locale.
+// New returns the theme for a terminal as env (as os.Environ) describes it: NO_COLOR, TERM, COLORTERM, COLORFGBG, the locale.
 func New(env []string) Theme {
 	// Not colorprofile.Detect: it starts `tmux info` and waits for it.
 	t := Theme{Profile: colorprofile.Env(env), Dark: true}
 	look := uv.Environ(env).Getenv
-	if look("NO_COLOR") != "" { // whatever its value: no-color.org
+	if look("NO_COLOR") != "" { // with any value: no-color.org
 		t.Profile = min(t.Profile, colorprofile.ASCII)
 	}
 	// COLORFGBG is "foreground;background" or "foreground;default;background", colours 0 to 15; 7 and 9 up are light.
@@ -63,17 +63,17 @@ func (t *Theme) build() {
 	}
 	t.Dim, t.Bold, t.Chosen = style.Faint(true), style.Bold(true), style.Reverse(true)
 	t.Bad, t.Good, t.Warn, t.Path, t.Accent = color(1), color(2), color(3), color(4), color(6)
-	t.names = []lipgloss.Style{color(5), color(6), color(4), color(13), color(14), color(12)} // magenta, cyan and blue mean nothing else here
+	t.names = []lipgloss.Style{color(5), color(6), color(4), color(13), color(14), color(12)} // magenta, cyan and blue have no other meaning here
 	if !t.Dark && t.Profile >= colorprofile.ANSI256 {
-		t.Warn = style.Foreground(lipgloss.ANSIColor(130)) // yellow on white cannot be read
+		t.Warn = style.Foreground(lipgloss.ANSIColor(130)) // yellow on white is unreadable
 	}
 	t.Level1, t.Level2 = t.Warn.Bold(true), t.Bad.Bold(true)
 }
 
-// SpinnerEvery is how long each picture of the spinner stands.
+// SpinnerEvery is how long each frame of the spinner is shown.
 const SpinnerEvery = 120 * time.Millisecond
 
-// Spin returns the spinner's picture at a time.
+// Spin returns the spinner's frame at a time.
 func (t *Theme) Spin(now time.Time) string {
 	return t.Accent.Render(string([]rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[now.UnixMilli()/SpinnerEvery.Milliseconds()%10]))
 }
@@ -82,7 +82,7 @@ var signs = strings.NewReplacer("[✓]", "[x]", "✓", "+", "✗", "x", "⊘", "
 	"─", "-", "│", "|", "┼", "+", "└", "`", "▌", "|", "▸", ">", "▶", ">", "±", "*", "↶", "<", "→", ">", "↑↓", "up/down", "⌨", "*", "⏎", "%",
 	"⠋", "|", "⠙", "/", "⠹", "-", "⠸", "\\", "⠼", "|", "⠴", "/", "⠦", "-", "⠧", "\\", "⠇", "|", "⠏", "/")
 
-// Spell replaces the signs that are drawn here where the terminal has only ASCII.
+// Spell replaces the symbols of the screen by ASCII if the terminal shows only that.
 func (t *Theme) Spell(s string) string {
 	if !t.ASCII {
 		return s
@@ -103,7 +103,7 @@ func (t *Theme) Level(name string) string {
 	return t.Level2.Render(visible.Line(name))
 }
 
-// Name writes an agent's name, made safe, in a colour that is always the same for that name.
+// Name returns an agent's name, safe to display, in a colour that depends only on the name.
 func (t *Theme) Name(agent string) string {
 	if len(t.names) == 0 {
 		return visible.Line(agent)
@@ -113,7 +113,7 @@ func (t *Theme) Name(agent string) string {
 	return t.names[h.Sum32()%uint32(len(t.names))].Render(visible.Line(agent))
 }
 
-// Elapsed writes a duration as people say it: 0.4s, 12s, 3m05s, 1h02m.
+// Elapsed formats a duration for people: 0.4s, 12s, 3m05s, 1h02m.
 func Elapsed(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -128,7 +128,7 @@ func Elapsed(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// Ticking is elapsed in whole seconds, for what changes on the screen while it runs.
+// Ticking is Elapsed in whole seconds, for a duration that is shown while it grows.
 func Ticking(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
@@ -136,7 +136,7 @@ func Ticking(d time.Duration) string {
 	return Elapsed(d)
 }
 
-// Count writes a number of tokens or bytes: 840, 1.2k, 34k, 1.5M.
+// Count formats a number of tokens or bytes: 840, 1.2k, 34k, 1.5M.
 func Count(n int64) string {
 	switch {
 	case n < 1000:
