@@ -88,7 +88,7 @@ func Open(ctx context.Context, s *store.Store, log *slog.Logger) (*Manager, erro
 	return m, nil
 }
 
-// begin records that an agent works, which is new or is asked further. planted says that its working tree is new.
+// begin records that a new agent, or one that is asked further, works. planted means that its working tree is new.
 func (m *Manager) begin(a Agent, planted bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,8 +200,8 @@ func (m *Manager) wait(ctx context.Context, session wire.SessionID, name string)
 	return report, nil
 }
 
-// told records that the report that is due was given. It returns true to one caller for each report.
-func (m *Manager) told(session wire.SessionID, name string) bool {
+// reported marks the due report as delivered. It returns true to one caller for each report.
+func (m *Manager) reported(session wire.SessionID, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.agents[key{session, name}]
@@ -215,7 +215,7 @@ func (m *Manager) told(session wire.SessionID, name string) bool {
 	return true
 }
 
-// ended says in a line how an agent ended.
+// ended returns one line about the agent's end.
 func (a Agent) ended() string {
 	text := fmt.Sprintf("agent %s (%s) has ended: %s", a.Name, visible.Exact(visible.Cut(a.Title, 120)), a.Status)
 	if a.Failure != "" {
@@ -224,7 +224,7 @@ func (a Agent) ended() string {
 	return text
 }
 
-// news is the text of the prompt that gives an agent's report to the one that started it.
+// news returns the prompt with which the agent that started this one receives its report.
 func (a Agent) news() string {
 	report := strings.TrimSpace(a.Report)
 	text, more := visible.Cut(report, reportMost), ""

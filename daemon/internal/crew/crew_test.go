@@ -26,13 +26,13 @@ func (h *host) Play(_ Part, ended func(agent.Outcome)) error {
 	return nil
 }
 
-func (h *host) Wake(told func() bool, _, prompt string) {
-	if told() {
+func (h *host) Wake(claim func() bool, _, prompt string) {
+	if claim() {
 		h.woken = append(h.woken, prompt)
 	}
 }
 
-// An agent that worked when its daemon was killed has ended for the next one, which tells of it, once. It can be asked further.
+// The next daemon reports once that an agent ended with the daemon that was killed. The agent can be asked further.
 func TestAfterAKill(t *testing.T) {
 	ctx := t.Context()
 	s, err := store.Open(ctx, filepath.Join(t.TempDir(), "db"), slog.New(slog.DiscardHandler))
@@ -59,7 +59,7 @@ func TestAfterAKill(t *testing.T) {
 	m.Report(h)
 	m.Report(h)
 	if len(h.woken) != 1 || !strings.HasPrefix(h.woken[0], "agent engineer-1 (build) has ended: error, the daemon was restarted while it worked.") {
-		t.Errorf("told %q", h.woken)
+		t.Errorf("woken with %q", h.woken)
 	}
 	if err := m.For(h).Start(ctx, order); err != nil {
 		t.Fatal(err)
@@ -73,6 +73,6 @@ func TestAfterAKill(t *testing.T) {
 		t.Errorf("got %+v, %v", a, err)
 	}
 	if len(h.woken) != 2 || !strings.Contains(h.woken[1], "Its report:\n\nbuilt\n\n") {
-		t.Errorf("told %q", h.woken)
+		t.Errorf("woken with %q", h.woken)
 	}
 }

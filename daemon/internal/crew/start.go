@@ -23,9 +23,9 @@ type Host interface {
 	Play(p Part, ended func(agent.Outcome)) error
 	// Cancel starts to end the turns of another session; by is for people.
 	Cancel(session wire.SessionID, by string)
-	// Wake begins a turn of the host's session with a prompt about what has happened, now or once somebody is attached, unless
-	// told returns false.
-	Wake(told func() bool, what, prompt string)
+	// Wake begins a turn of the host's session with prompt, now or when a client attaches. It calls claim first and begins no
+	// turn if that returns false. what is the event in one line, for notices.
+	Wake(claim func() bool, what, prompt string)
 }
 
 // Part is a turn of an agent in the session that it has of its own.
@@ -90,8 +90,8 @@ func (c of) Start(ctx context.Context, o agent.Order) error {
 		}
 		return err
 	}
-	cwd, told, rules := a.place()
-	o.Role.Private, o.Options.AppendSystem = true, both(told, o.System()) // only the orchestrator borrows the user's shell
+	cwd, instruction, rules := a.place()
+	o.Role.Private, o.Options.AppendSystem = true, both(instruction, o.System()) // only the orchestrator borrows the user's shell
 	err = h.Play(Part{
 		Rules: rules, Session: a.SessionID, Title: a.Name + ": " + a.Title, Agent: a.Name, Role: o.Role,
 		Request: &wire.AgentRequest{
@@ -109,7 +109,7 @@ func (c of) Start(ctx context.Context, o agent.Order) error {
 	})
 	if err != nil {
 		m.end(h.ID(), a.Name, wire.StatusError, "", err.Error())
-		m.told(h.ID(), a.Name)
+		m.reported(h.ID(), a.Name)
 	}
 	return err
 }
@@ -118,7 +118,7 @@ func (c of) Start(ctx context.Context, o agent.Order) error {
 func (m *Manager) Report(h Host) {
 	for _, a := range m.List(h.ID()) {
 		if a.Due {
-			h.Wake(func() bool { return m.told(h.ID(), a.Name) }, a.ended(), a.news())
+			h.Wake(func() bool { return m.reported(h.ID(), a.Name) }, a.ended(), a.news())
 		}
 	}
 }

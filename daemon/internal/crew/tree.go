@@ -33,8 +33,8 @@ func (a *Agent) plant(ctx context.Context) error {
 	return nil
 }
 
-// place returns where an agent works, what it is told of that, and the rules that hold there.
-func (a Agent) place() (cwd, told string, rules []wire.Rule) {
+// place returns the agent's working folder, the part of its system prompt about that, and the rules that hold there.
+func (a Agent) place() (cwd, instruction string, rules []wire.Rule) {
 	if a.Tree == nil {
 		return a.Cwd, "", nil
 	}
@@ -65,7 +65,7 @@ func (a Agent) changes(ctx context.Context, most int) string {
 	return "\n\n[from its working tree; it is not in the project until the user merges it: /agents merge " + a.Name + ", or drop]\n" + text + more
 }
 
-// fell merges or drops what an agent has changed in its working tree, which then is gone. Meanwhile the agent begins no turn.
+// fell merges or drops the changes in an agent's working tree, and removes the tree. Meanwhile the agent begins no turn.
 func (m *Manager) fell(ctx context.Context, session wire.SessionID, name string, merge bool) (err error) {
 	m.mu.Lock()
 	e := m.agents[key{session, name}]

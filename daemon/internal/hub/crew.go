@@ -68,9 +68,9 @@ func (h host) Cancel(own wire.SessionID, by string) {
 	}
 }
 
-func (h host) Wake(told func() bool, what, prompt string) {
+func (h host) Wake(claim func() bool, what, prompt string) {
 	if !h.hub.refuses() {
-		h.hub.rouse(h.id, told, what, prompt)
+		h.hub.wake(h.id, claim, what, prompt)
 	}
 }
 

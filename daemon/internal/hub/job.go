@@ -60,22 +60,22 @@ func (h *Hub) jobChanged(i job.Info) {
 		_ = h.audit(e) // it is in the daemon's log
 	}
 	if i.Due != "" {
-		h.wake(i)
+		h.wakeForJob(i)
 	}
 }
 
-// wake reports to a session's agent what became of a job.
-func (h *Hub) wake(i job.Info) {
+// wakeForJob reports the end or the matched output of a job to its session's agent.
+func (h *Hub) wakeForJob(i job.Info) {
 	what := fmt.Sprintf("job %s (%s) %s", i.ID, visible.Cut(visible.Exact(i.Command), 120), visible.Exact(visible.Cut(i.Due, 300)))
-	h.rouse(wire.SessionID(i.Session), func() bool { return h.jobs.Told(i.ID) }, what, what+". Look at it with the jobs tool and go on with what waited for it.")
+	h.wake(wire.SessionID(i.Session), func() bool { return h.jobs.Told(i.ID) }, what, what+". Look at it with the jobs tool and go on with what waited for it.")
 }
 
-// rouse begins a turn with a prompt about what has happened, unless told reports that somebody else did. It needs a client of the
-// session, as every turn; where none is attached, wakeDue does it later.
-func (h *Hub) rouse(id wire.SessionID, told func() bool, what, prompt string) {
+// wake begins a turn with prompt, for a client of the session. If none is attached, wakeDue calls it again later. It begins no turn if
+// claim returns false: another call has begun it.
+func (h *Hub) wake(id wire.SessionID, claim func() bool, what, prompt string) {
 	s, err := h.session(h.ctx, id)
 	if errors.Is(err, ErrNoSession) {
-		told()
+		claim()
 		return
 	}
 	if err != nil {
@@ -91,7 +91,7 @@ func (h *Hub) rouse(id wire.SessionID, told func() bool, what, prompt string) {
 		}
 	}
 	s.mu.Unlock()
-	if to == nil || !told() { // or it is being woken for that already
+	if to == nil || !claim() {
 		return
 	}
 	s.mu.Lock()
@@ -114,7 +114,7 @@ func (h *Hub) rouse(id wire.SessionID, told func() bool, what, prompt string) {
 	}
 }
 
-// wakeDue wakes for what became of the session's jobs and agents while no client was attached.
+// wakeDue delivers the reports of jobs and agents that were due while no client was attached.
 func (h *Hub) wakeDue(s *session) {
 	h.crew.Report(host{session: s})
 	if h.jobs == nil {
@@ -122,7 +122,7 @@ func (h *Hub) wakeDue(s *session) {
 	}
 	for _, i := range h.jobs.List(string(s.id)) {
 		if i.Due != "" {
-			h.wake(i)
+			h.wakeForJob(i)
 		}
 	}
 }
