@@ -123,7 +123,7 @@ type Order struct {
 	Options wire.RequestOptions
 }
 
-// limitsText tells an agent of the limits that the user set in another conversation.
+// limitsText returns the part of an agent's system prompt with the limits that the user set in another conversation.
 func limitsText(limits []string) string {
 	if len(limits) == 0 {
 		return ""

@@ -71,7 +71,7 @@ func (r *run) shellFor(cwd string, private bool) (tool.Shell, error) {
 	return r.shell, nil
 }
 
-// own runs one of our own tools in the turn. What it does is judged, shown and stored as in a turn of an agent of ours.
+// own runs a tool of sublet in the turn. The call is judged, shown and stored as in a turn of sublet's own agents.
 func (r *run) own(ctx context.Context, name string, args json.RawMessage, sh tool.Shell) (*wire.CommandResult, error) {
 	at := r.t.Of
 	at.Name, at.Role = r.name, agent.Role{Name: r.name, Mode: r.t.Of.Role.Mode, ReadOnly: r.readOnly()}
@@ -102,19 +102,19 @@ func (r *run) own(ctx context.Context, name string, args json.RawMessage, sh too
 	return result, nil
 }
 
-// readOnly reports whether the agent may only read, as its process.
+// readOnly reports whether the agent's role or the reach of its process allows it only to read.
 func (r *run) readOnly() bool {
 	return r.t.Of.Role.ReadOnly || r.t.Of.Role.Hosted.Reach == string(risk.ReachRead)
 }
 
-// guard keeps a fault of ours within the turn: it ends the agent, and is in the log. It is deferred.
+// guard is deferred: it recovers a panic in sublet, logs it and ends the agent, so that only this turn fails.
 func (h *host) guard() {
 	if v := recover(); v != nil {
 		h.of.log.Error("hosted agent", "agent", h.key.agent, "panic", v, "stack", string(debug.Stack()))
 		h.mu.Lock()
 		h.cause = cmp.Or(h.cause, fmt.Errorf("a fault in sublet ended it (the log has more): %s", shown(fmt.Sprint(v), 200)))
 		h.mu.Unlock()
-		h.of.work.Go(h.end) // the caller may be what that waits for
+		h.of.work.Go(h.end) // not here: end may wait for the caller
 	}
 }
 
@@ -181,7 +181,7 @@ func (r *run) permission(c *call) (now call, show bool, q agent.Question) {
 	return *c, show, r.question(c)
 }
 
-// kinds are the options that say yes, or no. A yes for good is never given: the next call is to be asked about as well.
+// kinds returns the kinds of the options that allow or reject a call. It never allows further calls: the policy decides on each.
 func kinds(allowed bool) []sdk.PermissionOptionKind {
 	if allowed {
 		return []sdk.PermissionOptionKind{sdk.PermissionOptionKindAllowOnce}
@@ -233,8 +233,8 @@ func (r *run) absolute(path string) string {
 	return real(path)
 }
 
-// question is what the policy is asked about a call. What the agent's own shell does is not held by anything, and what has unknown
-// effects is asked about as a call of an MCP server is.
+// question returns what the policy is asked about a call. Nothing confines a command of the agent's own shell; a call with unknown
+// effects is judged as one of an MCP server.
 func (r *run) question(c *call) agent.Question {
 	name, arguments := c.describe()
 	cwd := r.t.Of.Env.Cwd
@@ -246,9 +246,9 @@ func (r *run) question(c *call) agent.Question {
 	for _, p := range c.paths() {
 		paths = append(paths, r.absolute(p))
 	}
-	command, told := c.command()
+	command, known := c.command()
 	switch {
-	case c.kind == sdk.ToolKindExecute && told:
+	case c.kind == sdk.ToolKindExecute && known:
 		q.Action.Command, q.Action.Cwd, q.Action.Reach = command, c.folder(cwd), string(risk.ReachFree)
 		q.Action.ReachWhy = r.name + " runs it in a shell of its own, which nothing holds"
 	case len(paths) > 0 && (c.kind == sdk.ToolKindRead || c.kind == sdk.ToolKindSearch):
@@ -280,7 +280,7 @@ func host443(address string) string {
 	return u.Host
 }
 
-// real is a path with its links resolved as far as it exists.
+// real returns path without symbolic links in the part of it that exists.
 func real(path string) string {
 	path = filepath.Clean(path)
 	for rest := ""; ; {
@@ -295,7 +295,7 @@ func real(path string) string {
 	}
 }
 
-// inside returns a path of the agent's folder; one outside of it is a protocol error.
+// inside returns path without symbolic links. A path outside of the project is a protocol error.
 func (h *host) inside(r *run, path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", refused("path: %s is not absolute", shown(path, 200))
@@ -314,7 +314,7 @@ func refused(format string, args ...any) error {
 	return e
 }
 
-// approve asks the policy about a file that the agent reads or writes through us.
+// approve asks the policy about a file that the agent has sublet read or write.
 func (r *run) approve(ctx context.Context, name, path string, act tool.Action) error {
 	args, _ := json.Marshal(map[string]string{"path": path}) // made of strings
 	d, err := r.t.Of.Approver.Approve(ctx, agent.Question{
@@ -329,7 +329,7 @@ func (r *run) approve(ctx context.Context, name, path string, act tool.Action) e
 	return nil
 }
 
-// serve runs what the agent asks for in its turn.
+// serve runs do for a request of the agent. Without a running turn, or beyond maxActive, the request is refused.
 func serve[T any](h *host, ctx context.Context, do func(ctx context.Context, r *run) (T, error)) (T, error) {
 	var none T
 	r := h.running()
@@ -376,7 +376,7 @@ func (h *host) ReadTextFile(ctx context.Context, p sdk.ReadTextFileRequest) (sdk
 	})
 }
 
-// WriteTextFile implements the SDK's client: by our tool write, with its undo.
+// WriteTextFile implements the SDK's client. It runs sublet's tool write, which can be undone.
 func (h *host) WriteTextFile(ctx context.Context, p sdk.WriteTextFileRequest) (sdk.WriteTextFileResponse, error) {
 	return serve(h, ctx, func(ctx context.Context, r *run) (out sdk.WriteTextFileResponse, err error) {
 		path, err := h.inside(r, p.Path)

@@ -38,7 +38,7 @@ func Check(ctx context.Context, o Options, name string, conf config.Agent, env [
 		Env: env, Home: home,
 	})
 	defer r.close()
-	h, err := a.start(r, key{agent: name}) // the host has no turn: what the agent asks for is refused
+	h, err := a.start(r, key{agent: name}) // without a turn every request of the agent is refused
 	if err != nil {
 		about.Err = err
 		return about

@@ -68,16 +68,16 @@ type host struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	run    *run // nil: no turn runs
-	told   bool // the user was told which agent it is
-	mode   string
-	idle   *time.Timer
-	rested time.Time // when its last turn ended
-	cost   float64   // of the session, in US dollars, as it reports it
-	before float64   // the same when the turn began
-	ending bool      // it takes no other turn
-	got    int       // bytes, in this turn or since its start
-	cause  error     // why it was given up; nil: it was not
+	run        *run // nil: no turn runs
+	introduced bool // the notice with the agent's name was sent
+	mode       string
+	idle       *time.Timer
+	rested     time.Time // when its last turn ended
+	cost       float64   // of the session, in US dollars, as it reports it
+	before     float64   // the same when the turn began
+	ending     bool      // it takes no other turn
+	got        int       // bytes, in this turn or since its start
+	cause      error     // why it was given up; nil: it was not
 }
 
 // choice is a mode or a model on offer.
@@ -191,8 +191,8 @@ func (h *host) launch(r *run) error {
 	return nil
 }
 
-// gated is a reader that waits: the connection reads as soon as it is made, and its logger must be set before. It ends when more
-// than maxBytes came in one turn.
+// gated reads nothing before ready is closed: a new connection reads at once, and its logger is set after that. More than maxBytes in
+// one turn are an error.
 type gated struct {
 	io.Reader
 	ready <-chan struct{}
@@ -211,7 +211,8 @@ func (g *gated) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// resume takes up the session that the agent had before, where it can. What it sends of the conversation is in ours already.
+// resume loads the session of an earlier process and reports whether that succeeded. The conversation that the agent then replays is
+// ignored: the store has it.
 func (h *host) resume(ctx context.Context, r *run, last earlier) bool {
 	if last.id == "" || !h.about.AgentCapabilities.LoadSession {
 		return false
@@ -237,7 +238,7 @@ func (h *host) open(ctx context.Context) error {
 	return nil
 }
 
-// session is the session that is asked for: in the turn's folder, with our MCP server.
+// session returns the request for a session: in the turn's folder, with sublet's MCP server.
 func (h *host) session() sdk.NewSessionRequest {
 	s := sdk.NewSessionRequest{Cwd: h.cwd, McpServers: []sdk.McpServer{}, Meta: h.known.meta()}
 	if o := h.of.o; len(o.Server) > 0 {
@@ -250,7 +251,7 @@ func (h *host) session() sdk.NewSessionRequest {
 	return s
 }
 
-// read takes over what the agent says of its session.
+// read stores the session's id, modes and model.
 func (h *host) read(id sdk.SessionId, made sdk.NewSessionResponse) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -302,7 +303,7 @@ func (h *host) ask(ctx context.Context) error {
 	return nil
 }
 
-// signIn has the user choose one of the agent's ways to sign in.
+// signIn asks the user which of the agent's sign-in methods to use, and starts it.
 func (h *host) signIn(ctx context.Context, r *run) error {
 	var ways []sdk.AuthMethodAgent
 	var lines []string
@@ -337,7 +338,7 @@ func (h *host) signIn(ctx context.Context, r *run) error {
 	return nil
 }
 
-// choose has the user choose a way to sign in.
+// choose asks the user for one of several sign-in methods.
 func (r *run) choose(ctx context.Context, question string, notes []string, ways []sdk.AuthMethodAgent) (way sdk.AuthMethodAgent, err error) {
 	q := wire.UserQuestion{Question: strings.Join(append([]string{question}, notes...), "\n")}
 	for _, w := range ways[:min(len(ways), 9)] {
@@ -377,7 +378,7 @@ func (h *host) take(r *run) error {
 	return nil
 }
 
-// rest ends the turn's use of the host, which ends after a while without another.
+// rest ends the turn's use of the host. Without another turn the host ends after Options.Idle.
 func (h *host) rest() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -398,7 +399,7 @@ func (h *host) idleSince() (at time.Time, ok bool) {
 	return h.rested, h.run == nil && !h.rested.IsZero() && !h.ending
 }
 
-// retire has an idle host take no other turn, and reports whether it was idle. The caller then ends it.
+// retire makes take refuse further turns if the host is idle, and reports whether it was. The caller then calls end.
 func (h *host) retire() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -418,7 +419,7 @@ func (h *host) running() *run {
 
 func (h *host) markListed() { h.once.Do(func() { close(h.lists) }) }
 
-// giveUp ends the agent for a reason.
+// giveUp ends the agent; why is the turn's error unless there is one already.
 func (h *host) giveUp(why error) {
 	h.mu.Lock()
 	if h.cause == nil {
@@ -440,7 +441,8 @@ func (h *host) end() {
 	h.proc.End()
 }
 
-// fault is err for people: why the agent was given up, how it ended, or what it answered.
+// fault returns err as an error for people. In this order it has the reason of giveUp, the bound that was exceeded, the end of ctx, the
+// exit of the process, or the agent's own error.
 func (h *host) fault(ctx context.Context, name string, err error) error {
 	if f, ok := errors.AsType[*FaultError](err); ok {
 		return f
@@ -485,7 +487,7 @@ func (h *host) lost() bool {
 	}
 }
 
-// message is an agent's own words in an error.
+// message returns the text of an agent's error.
 func message(err error) string {
 	refused, ok := errors.AsType[*sdk.RequestError](err)
 	if !ok {

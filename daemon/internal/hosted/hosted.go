@@ -1,7 +1,7 @@
 // Package hosted runs turns of agents of other programs that speak the Agent Client Protocol: sublet is their client. A turn's
 // events are those of an agent of our own. Its commands come through sublet's MCP server, which the agent is given for its
 // session, or by terminal/create, and run as those of our agents do: judged, asked about and audited by the caller's Approver.
-// What an agent sends is data: it is bounded, and never a reason to allow anything.
+// What an agent sends is data: it is bounded and never allows anything.
 package hosted
 
 import (
@@ -38,7 +38,7 @@ type Options struct {
 	Version string
 	Log     *slog.Logger      // nil = discard
 	Server  []string          // the command of sublet's MCP server, for mcpServers; nil = agents are given none
-	Where   map[string]string // variables that tell that server where the daemon is
+	Where   map[string]string // that server's variables for finding the daemon
 	Folder  string            // private, for files that agents are started with
 	// Hold returns the launcher for an agent that works in cwd, "" for none, and the reach that it enforces. nil: none is confined.
 	Hold func(a config.Agent, cwd string) (launcher string, to confine.Spec, err error)
@@ -262,7 +262,7 @@ func (a *Agents) Started(pid int) (name string, ok bool) {
 	if len(a.hosts) == 0 {
 		return "", false
 	}
-	list, _ := procstat.Ancestors(pid) // as far as they can be read
+	list, _ := procstat.Ancestors(pid) // with an error, those below the first that cannot be read
 	for k, h := range a.hosts {
 		if slices.Contains(list, h.proc.PID()) {
 			return k.agent, true
@@ -271,7 +271,7 @@ func (a *Agents) Started(pid int) (name string, ok bool) {
 	return "", false
 }
 
-// shown is text of an agent for a message, in one line.
+// shown returns an agent's text in one line without control sequences, of at most most bytes.
 func shown(text string, most int) string {
 	return visible.Clip(strings.Join(strings.Fields(visible.Clean(text)), " "), most)
 }

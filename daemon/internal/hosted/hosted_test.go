@@ -21,9 +21,9 @@ import (
 // What an agent sends becomes the events of an agent of our own; a call of our MCP server is left out, which has events of its own.
 func TestUpdatesBecomeEvents(t *testing.T) {
 	w := newWorld(t, Options{})
-	program := w.as(turnOf("tells", "", w.dir, w.emit), "opencode").Of.Role.Hosted.Command[0]
+	program := w.as(turnOf("reports", "", w.dir, w.emit), "opencode").Of.Role.Hosted.Command[0]
 	for _, prompt := range []string{"one", "two"} {
-		turn := turnOf("tells", prompt, w.dir, w.emit)
+		turn := turnOf("reports", prompt, w.dir, w.emit)
 		turn.Of.Role.Hosted.Command[0] = program
 		o := w.Run(t.Context(), turn)
 		if o.Err != nil || o.Status != wire.StatusSuccess || o.Summary != "the end: "+prompt || strings.Join(o.ToolsExecuted, " ") != "todo edit" {
@@ -267,10 +267,10 @@ func TestCancel(t *testing.T) {
 // A fault of ours in what an agent asks for ends that agent's turn, and nothing else.
 func TestOurFault(t *testing.T) {
 	w := newWorld(t, Options{})
-	for _, mode := range []string{"asks", "files", "tells"} {
+	for _, mode := range []string{"asks", "files", "reports"} {
 		turn := turnOf(mode, w.dir, w.dir, w.emit)
 		turn.Of.Approver = asker(func(agent.Question) agent.Decision { panic("a fault\nin lines") })
-		if mode == "tells" {
+		if mode == "reports" {
 			turn.Of.Emit = func(m wire.EventMessage) {
 				if _, ok := m.(*wire.CommandResult); ok {
 					panic("a fault\nin lines")
@@ -426,7 +426,7 @@ func TestIdleProcessesAreBounded(t *testing.T) {
 		return names
 	}
 	for i := range maxIdle + 2 {
-		turn := turnOf("tells", "x", w.dir, w.emit)
+		turn := turnOf("reports", "x", w.dir, w.emit)
 		turn.Of.Name = fmt.Sprint("a-", i)
 		if o := w.Run(t.Context(), turn); o.Err != nil {
 			t.Fatal(o.Err)
@@ -465,13 +465,13 @@ func TestStarted(t *testing.T) {
 	if name, ok := w.Started(os.Getpid()); ok {
 		t.Errorf("without agents: got %q", name)
 	}
-	if o := w.play(t.Context(), "tells", "x"); o.Err != nil {
+	if o := w.play(t.Context(), "reports", "x"); o.Err != nil {
 		t.Fatal(o.Err)
 	}
 	w.Agents.mu.Lock()
-	pid := w.hosts[key{"s", "tells"}].proc.PID()
+	pid := w.hosts[key{"s", "reports"}].proc.PID()
 	w.Agents.mu.Unlock()
-	if name, ok := w.Started(pid); name != "tells" || !ok {
+	if name, ok := w.Started(pid); name != "reports" || !ok {
 		t.Errorf("got %q, %v", name, ok)
 	}
 	if name, ok := w.Started(os.Getpid()); ok {
@@ -482,10 +482,10 @@ func TestStarted(t *testing.T) {
 // The first prompt is held until our server has listed its tools, or for as long as that may take.
 func TestFirstPromptWaitsForTheServer(t *testing.T) {
 	w := newWorld(t, Options{Server: []string{"/nowhere/sublet"}, Connect: 100 * time.Millisecond})
-	if o := w.play(t.Context(), "tells", "x"); o.Err != nil {
+	if o := w.play(t.Context(), "reports", "x"); o.Err != nil {
 		t.Fatal(o.Err)
 	}
-	w.wants("tells has not connected sublet's tools within 100ms")
+	w.wants("reports has not connected sublet's tools within 100ms")
 	if _, err := w.Call(t.Context(), &wire.ToolRequest{Hosted: "guess"}); err == nil {
 		t.Error("a server that no agent was given is heard")
 	}
@@ -501,7 +501,7 @@ func TestNoPromptAfterACancel(t *testing.T) {
 		defer close(listed)
 		for {
 			w.Agents.mu.Lock()
-			h := w.hosts[key{"s", "tells"}]
+			h := w.hosts[key{"s", "reports"}]
 			w.Agents.mu.Unlock()
 			if h != nil && h.running() != nil {
 				cancel(why)
@@ -510,7 +510,7 @@ func TestNoPromptAfterACancel(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	o := w.Run(ctx, turnOf("tells", "x", w.dir, w.emit))
+	o := w.Run(ctx, turnOf("reports", "x", w.dir, w.emit))
 	<-listed
 	if o.Status != wire.StatusCancelled || !errors.Is(o.Err, why) || w.text() != "" {
 		t.Errorf("got %+v and\n%s", o, w.text())

@@ -145,7 +145,7 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 	text := r.Prompt[0].Text.Text
 	end := sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn}
 	switch p.mode {
-	case "tells":
+	case "reports":
 		p.update(sdk.UpdateAgentThoughtText("hm\x1b[2J"))
 		p.update(sdk.UpdatePlan(sdk.PlanEntry{Content: "one", Status: sdk.PlanEntryStatusCompleted, Priority: "high"}))
 		p.say("first ")

@@ -173,11 +173,11 @@ func (h *host) awaitServer(r *run) bool {
 	return true
 }
 
-// introduce says which agent it is, when it has begun.
+// introduce sends a notice with the agent's name, mode and model, once for each process.
 func (h *host) introduce(r *run) {
 	h.mu.Lock()
-	told := h.told
-	h.told = true
+	introduced := h.introduced
+	h.introduced = true
 	parts := []string{r.name}
 	if i := h.about.AgentInfo; i != nil {
 		parts[0] = strings.TrimSpace(firstOf(deref(i.Title), i.Name) + " " + i.Version)
@@ -189,7 +189,7 @@ func (h *host) introduce(r *run) {
 		parts = append(parts, "model "+h.model)
 	}
 	h.mu.Unlock()
-	if !told {
+	if !introduced {
 		r.notice(visible.Exact(shown(strings.Join(parts, ", "), 300)))
 	}
 }
@@ -216,7 +216,7 @@ func (r *run) blocks(h *host) []sdk.ContentBlock {
 	return blocks
 }
 
-// hear records that the agent sent something.
+// hear records the time at which the agent sent something.
 func (r *run) hear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -307,14 +307,14 @@ func (r *run) say(kind, text string) {
 	}
 }
 
-// settle sends the text that was gathered.
+// settle sends the gathered text as an event.
 func (r *run) settle() {
 	r.order.Lock()
 	defer r.order.Unlock()
 	r.sendText()
 }
 
-// sendText sends the text that was gathered. The caller holds order.
+// sendText sends the gathered text. The caller holds order.
 func (r *run) sendText() {
 	r.mu.Lock()
 	c := wire.Chunk{Type: r.kind, Text: strings.ToValidUTF8(r.text.String(), "\uFFFD")}

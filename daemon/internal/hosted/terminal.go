@@ -134,7 +134,7 @@ func (h *host) TerminalOutput(ctx context.Context, p sdk.TerminalOutputRequest) 
 	})
 }
 
-// signal says how a command ended that has no exit code, nil for one that has.
+// signal returns the status of a command without an exit code, nil for one with an exit code.
 func (t *terminal) signal() *string {
 	if t.result.ExitCode != nil {
 		return nil

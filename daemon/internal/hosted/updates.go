@@ -144,7 +144,7 @@ func (r *run) plan(entries []sdk.PlanEntry) {
 	r.result(c, "todo", wire.StatusSuccess, list.String(), nil)
 }
 
-// change is what an update says of a call; what is not set stays as it was.
+// change holds the fields of a call that an update sets; nil fields are left unchanged.
 type change struct {
 	id        sdk.ToolCallId
 	title     *string
@@ -157,7 +157,7 @@ type change struct {
 	meta      map[string]any
 }
 
-// take takes over a change.
+// take applies a change.
 func (c *call) take(n change) {
 	if n.title != nil && *n.title != "" {
 		c.title = shown(*n.title, maxTitle)
@@ -183,7 +183,7 @@ func (c *call) take(n change) {
 	}
 }
 
-// update takes over what is new of a call, and sends its events when it begins and ends. It returns nil for one beyond maxCalls.
+// update applies a change to its call, and sends the call's events when it begins and ends. It returns nil for a call beyond maxCalls.
 func (r *run) update(n change) *call {
 	c, now, show, finish := r.taken(n)
 	if c == nil {
@@ -197,13 +197,13 @@ func (r *run) update(n change) *call {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.done { // nothing looks at it again
+	if c.done { // the fields are not read again
 		c.input, c.output, c.content, c.locations = nil, nil, nil, nil
 	}
 	return c
 }
 
-// taken takes over what is new of a call, and returns a copy of it as it is now and which of its events are to be sent.
+// taken applies a change to its call. It returns the call, a copy of its fields after the change, and which events are to be sent.
 func (r *run) taken(n change) (c *call, now call, show, finish bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -309,7 +309,7 @@ func plain(v any) string {
 	return string(text)
 }
 
-// describe is a call as one of our own agents would make it.
+// describe returns a call as a tool and arguments of sublet's own agents.
 func (c *call) describe() (name string, arguments map[string]any) {
 	switch c.kind {
 	case sdk.ToolKindExecute:
@@ -333,7 +333,7 @@ func (c *call) describe() (name string, arguments map[string]any) {
 	return "tool", arguments
 }
 
-// command is what a call of the agent's own shell runs, as its input has it; false where that does not say it for certain.
+// command returns the command line of a call of the agent's own shell; false if the input does not have exactly one.
 func (c *call) command() (text string, ok bool) {
 	var words []any
 	for _, key := range []string{"command", "cmd", "args"} {
@@ -370,7 +370,7 @@ func (c *call) command() (text string, ok bool) {
 	return text, strings.TrimSpace(text) != ""
 }
 
-// folder is where a call of the agent's own shell runs, by its input; cwd where that names none.
+// folder returns the working folder in the input of a call of the agent's own shell, cwd if there is none.
 func (c *call) folder(cwd string) string {
 	for _, key := range []string{"cwd", "workdir", "working_directory", "dir_path", "directory"} {
 		if dir := text(c.input, key); filepath.IsAbs(dir) {

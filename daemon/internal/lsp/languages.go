@@ -57,7 +57,7 @@ func languageOf(path string) (*language, string) {
 // about.
 const maxFiles = 20_000
 
-// A stamp tells two states of a file apart.
+// A stamp identifies the state of a file by its time and size.
 type stamp struct {
 	size, modified int64
 }

@@ -1,7 +1,6 @@
 // Package lsp asks language servers what is wrong with a file: gopls, pyright, typescript-language-server, rust-analyzer and
 // clangd, where they are installed. A server is started by the first question about a project, kept, and ended when nobody has
-// asked for a while. What it says is untrusted: it is bounded and cleaned. How it is started, and what it is held to, is the
-// caller's.
+// asked for a while. Its messages are untrusted: they are bounded and cleaned. The caller decides how it is started and confined.
 package lsp
 
 import (
@@ -55,7 +54,7 @@ type key struct {
 	root string
 }
 
-// A Finding is what a server says of a file.
+// A Finding is a server's report on a file.
 type Finding struct {
 	By    string   // the server's name; "" = none answered
 	Lines []string // problems, as NAME:LINE:COLUMN: TEXT

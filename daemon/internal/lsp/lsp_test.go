@@ -290,7 +290,7 @@ func flood(c net.Conn) {
 	}
 }
 
-// A server that was up and dies is told of with the next question.
+// The next question reports a server that exited.
 func TestServersThatDieLater(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fake, s *Servers) {
 		want(t, f.check(s, "x"))

@@ -198,7 +198,7 @@ func (v *server) try(ctx context.Context, path, language, text string) ([]string
 		defer close(answer)
 		v.left.Store(maxOutput)
 		if err := v.show(path, language, text); err != nil {
-			return // the connection has ended, and run says why
+			return // the connection has ended; run records the reason
 		}
 		if lines, ok := v.await(ctx, path); ok {
 			answer <- lines
@@ -220,7 +220,7 @@ func (v *server) try(ctx context.Context, path, language, text string) ([]string
 	return nil, ctx.Err()
 }
 
-// show tells the server what changed since the last question, and shows it the text. A server ignores changes on disk to a file
+// show notifies the server of the files that changed since the last question, and sends it the text. A server ignores changes on disk to a file
 // that is open, so only the file of the last question is open.
 func (v *server) show(path, language, text string) error {
 	now := v.scan(v.root)

@@ -27,7 +27,7 @@ func (s *server) client(ctx context.Context, info *sdk.Implementation, session *
 	from.Name = nameOf(from.Name)
 	key := session.ID()
 	switch {
-	case s.o.Hosted != "": // one client, whatever it says of itself
+	case s.o.Hosted != "": // one client, under whatever name
 		key = "hosted"
 	case key == "":
 		key = "name " + from.Name
@@ -43,7 +43,7 @@ func (s *server) client(ctx context.Context, info *sdk.Implementation, session *
 	return l, from, nil
 }
 
-// Parent describes the process that started this one, as far as the system reports it.
+// Parent describes the process that started this one. Executable is empty if the system does not report it.
 func Parent() wire.Borrower {
 	pid := os.Getppid()
 	return wire.Borrower{PID: pid, Executable: wire.OSString(caller.Program(pid))}

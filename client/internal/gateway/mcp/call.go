@@ -14,8 +14,8 @@ import (
 	"sublet/wire/visible"
 )
 
-// tool has the daemon run one of its tools for the client that calls, after the calls before it, and returns what came of it. r
-// says which one and where; arguments are the tool's own.
+// tool has the daemon run one of its tools, after the client's earlier calls, and returns the result. r names the tool and the place;
+// arguments are encoded as the tool's.
 func (s *server) tool(ctx context.Context, req *sdk.CallToolRequest, r *wire.ToolRequest, arguments any) (*wire.CommandResult, error) {
 	text, err := json.Marshal(arguments)
 	if err != nil {

@@ -129,7 +129,7 @@ func about(name, title, description string, hints *sdk.ToolAnnotations) *sdk.Too
 	}
 }
 
-// listed tells the daemon that a hosted agent knows the tools: its first prompt waits for that.
+// listed notifies the daemon when a hosted agent has listed the tools, on which the agent's first prompt waits.
 func (s *server) listed(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		res, err := next(ctx, method, req)
@@ -142,7 +142,7 @@ func (s *server) listed(next sdk.MethodHandler) sdk.MethodHandler {
 					s.done(l)
 				}
 				if err != nil {
-					s.log.Warn("the daemon was not told that the tools were listed", "err", err)
+					s.log.Warn("the daemon was not notified that the tools were listed", "err", err)
 				}
 			})
 		}

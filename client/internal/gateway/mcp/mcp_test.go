@@ -461,7 +461,7 @@ func TestAskUser(t *testing.T) {
 	}
 }
 
-// A hosted agent is not told of the window last typed in, which may be of another session.
+// shell_state does not describe the window last typed in to a hosted agent: it may belong to another session.
 func TestHostedSeesNoOtherWindow(t *testing.T) {
 	w := gatewaytest.New(t, runDaemon, nil)
 	openWindow(t, w)

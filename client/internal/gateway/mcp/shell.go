@@ -89,7 +89,7 @@ func (in *shellIn) check() error {
 	return nil
 }
 
-// fill writes what came of a command into the result.
+// fill writes a command's outcome into the result.
 func (s *server) fill(out *shellOut, r *wire.CommandResult) {
 	out.Status, out.ExitCode, out.Cwd, out.Reach, out.DurationMS = r.Status, r.ExitCode, visible.Line(string(r.Cwd)), r.Reach, r.DurationMS
 	out.Output, out.Rest = s.bounded(r)

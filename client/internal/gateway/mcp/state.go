@@ -73,7 +73,7 @@ func (s *server) addState(m *sdk.Server) {
 	}
 }
 
-// errNoWindow says that there is no live shell to describe.
+// errNoWindow reports that no window lends a shell.
 var errNoWindow = errors.New("no sublet window is open: there is no live shell")
 
 // look asks the daemon.
