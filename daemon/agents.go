@@ -29,17 +29,20 @@ func CheckAgents(ctx context.Context, c config.Config, version, dir string, wait
 		return secretname.IsSecret(name)
 	})
 	home, _ := os.UserHomeDir() // "" has no ~/ in a command
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Agents)), func(name string) bool { return len(c.Agents[name].Command) == 0 })
+	list := make([]AgentCheck, len(names))
 	folder, err := os.MkdirTemp("", hosted.Leftover)
 	if err != nil {
-		return []AgentCheck{{Err: err}}
+		for i, name := range names {
+			list[i] = AgentCheck{Name: name, Command: c.Agents[name].Command, Configured: true, Err: err}
+		}
+		return list
 	}
 	defer os.RemoveAll(folder)
 	confiner := sync.OnceValue(func() reach.Confiner { return findConfiner(slog.New(slog.DiscardHandler)) })
 	o := hosted.Options{Version: version, Folder: folder, Start: wait, Hold: func(a config.Agent, cwd string) (string, confine.Spec, error) {
 		return reach.HoldAgent(confiner(), a, c.Policy, cwd)
 	}}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Agents)), func(name string) bool { return len(c.Agents[name].Command) == 0 })
-	list := make([]AgentCheck, len(names))
 	var started sync.WaitGroup
 	for i, name := range names {
 		started.Go(func() { list[i] = hosted.Check(ctx, o, name, c.Agents[name], env, home, dir) })
