@@ -8,6 +8,7 @@ import (
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
+	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/secret"
 	"sublet/daemon/internal/worktree"
@@ -27,12 +28,17 @@ func Explain(command, cwd string, p config.Policy) wire.Verdict {
 func ExplainModes(command, cwd string, p config.Policy) (wire.Verdict, []wire.PolicyOutcome) {
 	c := freshShell(cwd, p)
 	v := risk.Analyze(command, c)
-	action := policy.Action{Tool: "bash", Command: command, Cwd: cwd, Project: c.ProjectRoot, Editable: c.ProjectRoot != "", Home: c.Home}
+	action := freshAction(command, c)
 	if path, err := confine.Find(); err == nil && confine.Probe(path).Holds(confine.Project) {
 		action.Reach = v.Reach
 	}
 	outcomes := judge.Outcomes(action.Reach != "", func(mode policy.Mode) policy.Decision { return policy.Policy{Mode: mode}.Decide(v, action) })
 	return judge.Verdict(v), outcomes
+}
+
+// freshAction is what the policy judges of a command in c.
+func freshAction(command string, c risk.Context) policy.Action {
+	return policy.Action{Tool: "bash", Command: command, Cwd: c.Cwd, Project: c.ProjectRoot, Editable: reach.IsProject(c.ProjectRoot, c.Home), Home: c.Home}
 }
 
 var explainTrees worktree.Trees

@@ -36,6 +36,20 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainAtHome: the home is no project whose commands run without a question, as in the daemon.
+func TestExplainAtHome(t *testing.T) {
+	for _, at := range []string{".", "proj"} {
+		home := t.TempDir()
+		t.Setenv("HOME", home)
+		if err := os.MkdirAll(filepath.Join(home, at, ".git"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if got := freshAction("make", freshShell(filepath.Join(home, at), config.Policy{})).Editable; got != (at == "proj") {
+			t.Errorf("~/%s: editable is %v", at, got)
+		}
+	}
+}
+
 // BenchmarkExplain: `sublet explain --json -` answers thousands of commands a second.
 func BenchmarkExplain(b *testing.B) {
 	dir := b.TempDir()
