@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -26,21 +25,11 @@ func (a *app) asks(use, short string, n cobra.PositionalArgs, do asking) *cobra.
 	})
 }
 
-// family returns a command that does nothing but has others below it.
+// family returns a command that prints its help and has others below it.
 func family(use, short, long string, below ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.NoArgs, RunE: needsSubcommand}
+	c := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	c.AddCommand(below...)
 	return c
-}
-
-func needsSubcommand(c *cobra.Command, _ []string) error {
-	var names []string
-	for _, s := range c.Commands() {
-		if s.IsAvailableCommand() {
-			names = append(names, s.Name())
-		}
-	}
-	return &usageError{hinted{c.CommandPath() + " needs one of: " + strings.Join(names, ", "), "`" + c.CommandPath() + " --help` explains them"}}
 }
 
 // withJSON adds the flag --json, which prints one JSON object for each of what is named, "" = for all of it.
