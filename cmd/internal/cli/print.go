@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/term"
 
 	"sublet/wire"
@@ -68,8 +69,8 @@ func (a *app) printElements(m wire.Message, field string) error {
 // plain is text of others as a terminal may show it.
 func plain(s string) string { return visible.Strip(s) }
 
-// firstLine is the first line of text of others, cut to n bytes.
-func firstLine(s string, n int) string { return visible.Clip(visible.FirstLine(s), n) }
+// firstLine is the first line of text of others, cut to n cells of a terminal.
+func firstLine(s string, n int) string { return ansi.Truncate(visible.FirstLine(s), n, "…") }
 
 func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(f.Fd()) }
 

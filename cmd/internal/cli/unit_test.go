@@ -199,6 +199,17 @@ func TestTextOfOthers(t *testing.T) {
 	}
 }
 
+// Text is cut where it is too wide, in whatever script it is.
+func TestFirstLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"привет, мир\nда": "привет, мир", "привет, миру": "привет, ми…", "日本語日本語": "日本語日本…", "\n abc": "abc",
+	} {
+		if got := firstLine(in, 11); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
 // What the daemon warns of beside a turn is on standard error, in lines that cannot hide anything; mere information is not.
 func TestWarn(t *testing.T) {
 	var errs bytes.Buffer
