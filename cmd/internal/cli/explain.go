@@ -119,7 +119,9 @@ func (a *app) explainLines() error {
 			return err
 		}
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("a line of input is over %d bytes", maxExplainLine)
+	} else if err != nil {
 		return fmt.Errorf("standard input: %w", err)
 	}
 	if bad > 0 {
