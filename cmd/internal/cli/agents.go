@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -53,7 +52,6 @@ func checkAgents(ctx context.Context, conf config.Config) []daemon.AgentCheck {
 }
 
 func (a *app) printAgents(list []daemon.AgentCheck) error {
-	out := json.NewEncoder(a.stdout)
 	for _, one := range list {
 		line := struct {
 			daemon.AgentCheck
@@ -62,7 +60,7 @@ func (a *app) printAgents(list []daemon.AgentCheck) error {
 		if one.Err != nil {
 			line.Error = one.Err.Error()
 		}
-		if err := out.Encode(line); err != nil {
+		if err := a.printJSON(line); err != nil {
 			return err
 		}
 	}
@@ -82,7 +80,7 @@ func (a *app) showAgents(list []daemon.AgentCheck) error {
 	for _, one := range list {
 		switch {
 		case one.Err != nil:
-			a.tell(one.Name, agentFault(one), agentHint(one.Err))
+			a.tell(one.Name, agentFault(one), plain(hintOf(one.Err)))
 		case !one.Configured:
 			a.printf("%s is installed; to host it, add to the settings:\n%s\n", one.Name, one.Setting())
 		}
@@ -93,14 +91,6 @@ func (a *app) showAgents(list []daemon.AgentCheck) error {
 // agentFault is why an agent cannot be used, without its name.
 func agentFault(one daemon.AgentCheck) string {
 	return strings.TrimPrefix(plain(one.Err.Error()), one.Name+": ")
-}
-
-// agentHint is what to do about an agent that cannot be used.
-func agentHint(err error) string {
-	if h, ok := err.(interface{ Hint() string }); ok {
-		return plain(h.Hint())
-	}
-	return ""
 }
 
 // agentCan lists what an agent is able to do.
@@ -139,7 +129,7 @@ func checkHosted(ctx context.Context, settings string) (checks []check) {
 		checks = append(checks, check{name: "agent", warn: true, run: func() (string, error) {
 			one := started()[at]
 			if one.Err != nil {
-				return "", hinted{name + ": " + agentFault(one), agentHint(one.Err)}
+				return "", hinted{name + ": " + agentFault(one), plain(hintOf(one.Err))}
 			}
 			return name + " opens a session (" + plain(one.Version) + "); its own shell: " + ownShell(one), nil
 		}})

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sublet/client"
+	"sublet/daemon"
 	"sublet/wire"
 )
 
@@ -207,6 +208,19 @@ func TestFirstLine(t *testing.T) {
 		if got := firstLine(in, 11); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
+	}
+}
+
+// An agent that cannot be used is shown with what to do, in JSON as it is written.
+func TestAgentsThatFail(t *testing.T) {
+	list := []daemon.AgentCheck{{Name: "a", Configured: true, Err: fmt.Errorf("x && y: %w", &wire.Error{Message: "no", Hint: "do this"})}}
+	var out, errs bytes.Buffer
+	a := &app{stdout: &out, stderr: &errs}
+	if err := errors.Join(a.showAgents(list), a.printAgents(list)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(errs.String(), "do this") || !strings.Contains(out.String(), `"error":"x && y: `) {
+		t.Errorf("got %q and %q", errs.String(), out.String())
 	}
 }
 
