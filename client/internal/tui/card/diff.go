@@ -19,7 +19,7 @@ func looksLikeDiff(text string) bool {
 
 // Diff colours a unified diff: at most height lines (0 = all), each cut to width columns (0 = not cut).
 func Diff(th *style.Theme, text string, width, height int) []string {
-	lines := strings.Split(strings.TrimRight(visible.Text(text), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(th.Mark(visible.Text(text)), "\n"), "\n")
 	left := 0
 	if height > 0 && len(lines) > height {
 		left = len(lines) - height + 1

@@ -29,7 +29,7 @@ const more = "  " // the prompt of all lines but the first
 func (l *Line) Render(prompt, ghost string, width, height int) (lines []string, row, col int) {
 	if k := (layoutKey{prompt, l.Text, ghost, l.Pos, width}); k != l.laid.key || l.laid.lines == nil {
 		l.laid = layout{key: k}
-		l.laid.do(max(2, width))
+		l.laid.do(max(2, width), l.Show)
 	}
 	lines, row, col = l.laid.lines, l.laid.row, l.laid.col
 	if height > 0 && len(lines) > height {
@@ -39,7 +39,10 @@ func (l *Line) Render(prompt, ghost string, width, height int) (lines []string, 
 	return slices.Clip(lines), row, col
 }
 
-func (v *layout) do(width int) {
+func (v *layout) do(width int, show func(string) string) {
+	if show == nil {
+		show = visible.Line
+	}
 	var line strings.Builder
 	prompt := cells.Fit(v.key.prompt, width-1)
 	line.WriteString(prompt)
@@ -67,7 +70,7 @@ func (v *layout) do(width int) {
 			col = cells.Width(more)
 			continue
 		}
-		shown := visible.Line(c)
+		shown := show(c)
 		w := cells.Width(shown)
 		if col+w > width {
 			moved := v.row == len(v.lines) && v.col == col // the cursor moves with its character

@@ -18,6 +18,8 @@ import (
 type Line struct {
 	Text string
 	Pos  int // the cursor's position
+	// Show makes a character visible; nil = visible.Line.
+	Show func(string) string
 
 	killed  string // what ^Y inserts
 	killing bool   // the last key was a kill, so the next kill appends to killed

@@ -65,17 +65,20 @@ func (q *Question) body(th *style.Theme, width int, marked bool) []string {
 	if !marked {
 		list, numbers = nil, make([]int, len(numbers))
 	}
-	for _, row := range marks.Draw(q.subject(), list, inner-2) {
+	for i, m := range list { // where it stands in what is drawn
+		list[i].Start, list[i].End = len(th.Mark(string(q.Command[:m.Start]))), len(th.Mark(string(q.Command[:m.End])))
+	}
+	for _, row := range marks.Draw(th.Mark(q.subject()), list, inner-2) {
 		out = append(out, "  "+row.Text)
 		for _, under := range row.Marks {
 			out = append(out, "  "+th.Bad.Render(under))
 		}
 	}
 	if q.Cwd != "" {
-		out = append(out, th.Dim.Render("  in ")+th.Path.Render(cells.Fit(visible.Line(string(q.Cwd)), inner-5)))
+		out = append(out, th.Dim.Render("  in ")+th.Path.Render(cells.Fit(th.Line(string(q.Cwd)), inner-5)))
 	}
 	if from := q.Borrower; from.Name != "" && from.PID != 0 {
-		who := "asked by " + visible.Line(string(from.Executable)) + ", pid " + strconv.Itoa(from.PID)
+		who := "asked by " + th.Line(string(from.Executable)) + ", pid " + strconv.Itoa(from.PID)
 		out = append(out, th.Dim.Render("  "+cells.Fit(who, inner-2)))
 	}
 	if line := q.reach(); line != "" {
@@ -98,7 +101,7 @@ func (q *Question) body(th *style.Theme, width int, marked bool) []string {
 		out = append(out, th.Dim.Render("  cannot be undone"))
 	}
 	if q.Preview.Content != "" && q.Preview.Type != "none" && q.Tool != wire.ToolPlan {
-		preview := strings.TrimRight(visible.Text(q.Preview.Content), "\n")
+		preview := strings.TrimRight(th.Mark(visible.Text(q.Preview.Content)), "\n")
 		if q.Preview.Type == "diff" {
 			preview = strings.Join(card.Diff(th, q.Preview.Content, 0, 0), "\n")
 		}
@@ -132,6 +135,7 @@ func (q *Question) reach() (line string) {
 // foot returns the answers, in at most height lines.
 func (q *Question) foot(th *style.Theme, width, height int, armed bool) (lines []string, row, col int) {
 	k := q.kind()
+	q.edit.Show = th.Line
 	switch q.step {
 	case stepComment:
 		lines, row, col = q.edit.Render(th.Dim.Render(k.label), "", width, 6)
@@ -176,7 +180,7 @@ func (q *Question) foot(th *style.Theme, width, height int, armed bool) (lines [
 // the others in a line each. Without room for all, it lists those around the chosen one.
 func (q *Question) grants(th *style.Theme, width, height int) (lines []string, row, col int) {
 	offers, from, room := q.Grants, 0, height-2
-	label := func(g wire.Grant) string { return visible.Line(g.Scope) + ": " + visible.Line(g.Covers) }
+	label := func(g wire.Grant) string { return visible.Line(g.Scope) + ": " + th.Line(g.Covers) }
 	covers := cells.Wrap(label(offers[q.choice]), width-2)
 	all := 2*len(offers)-1+len(covers) <= room
 	head := "allow from now on:"
@@ -190,7 +194,7 @@ func (q *Question) grants(th *style.Theme, width, height int) (lines []string, r
 	}
 	lines = append(lines, th.Dim.Render(cells.Fit(head, width)))
 	for i, g := range offers {
-		rule := th.Dim.Render("    " + cells.Fit(visible.Line(g.Rule), width-4))
+		rule := th.Dim.Render("    " + cells.Fit(th.Line(g.Rule), width-4))
 		switch {
 		case from+i == q.choice:
 			row = len(lines)
@@ -235,7 +239,7 @@ func (q *Question) Outcome(th *style.Theme, r *wire.ConfirmationResolved, width 
 	}
 	s := ink.Render("●") + " " + word
 	if !k.noSubject {
-		subject := visible.FirstLine(q.subject())
+		subject := th.Line(visible.FirstLine(q.subject()))
 		if _, known := kinds[q.Tool]; q.Command == "" && (!known || q.Tool == "edit" || q.Tool == "write") {
 			subject = visible.Line(q.Tool) + " " + subject
 		}

@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"sublet/client/internal/tui/screentest"
+	"sublet/client/internal/tui/style"
 	"sublet/wire"
 )
 
@@ -96,5 +99,38 @@ func TestConfirmMarksGolden(t *testing.T) {
 			t.Errorf("%s: the chosen grant is not at row %d: %q", s.Name, row, lines)
 		}
 		screentest.Golden(t, "confirm-grants-"+s.Name, lines, s.W, s.H-1)
+	}
+}
+
+// On a terminal that has only ASCII the signs of what is approved are not spelled as others: what is drawn for one command, edit or
+// grant is never what is drawn for another.
+func TestASCIIShowsWhatRuns(t *testing.T) {
+	th := style.New([]string{"TERM=xterm-256color", "LANG=C"})
+	ask := func(sign string, keys ...string) string {
+		command := "cat ✗ " + sign + " sh; rm x"
+		at := strings.Index(command, "rm x")
+		q := &Question{ConfirmationRequest: &wire.ConfirmationRequest{
+			Tool: "bash", Command: wire.OSString(command), Cwd: wire.OSString("/a" + sign + "b"),
+			Verdict: wire.Verdict{Level: "high", Reasons: []wire.Reason{{Text: "deletes x", Span: &wire.Span{Start: at, End: at + len("rm x")}}}},
+			Grants:  []wire.Grant{{Scope: "always", Rule: "cat " + sign + " sh", Covers: "`cat " + sign + " sh`"}},
+			Preview: wire.Preview{Type: "diff", Content: "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+cat " + sign + " sh\n"},
+		}}
+		for _, k := range keys {
+			q.take(k)
+		}
+		lines, _, _ := q.Render(&th, 80, 24, 1, true)
+		return ansi.Strip(th.Spell(strings.Join(append(lines, q.Outcome(&th, &wire.ConfirmationResolved{}, 80, true)), "\n")))
+	}
+	for _, keys := range [][]string{nil, {keyEdit}, {keyAlways}} {
+		got := ask("│", keys...)
+		if strings.Contains(got, "cat x") || strings.Contains(got, "| sh") || strings.Contains(got, "a|b") {
+			t.Errorf("after %q another command than that which runs is drawn:\n%s", keys, got)
+		}
+		if strings.Contains(ask("|", keys...), "U+2502") {
+			t.Errorf("after %q an ASCII sign is marked", keys)
+		}
+	}
+	if rows := strings.Split(ask("│"), "\n"); strings.Index(rows[1], "rm x") != strings.Index(rows[2], "~1~~")+2*4 {
+		t.Errorf("the mark is not below its part:\n%s\n%s", rows[1], rows[2])
 	}
 }

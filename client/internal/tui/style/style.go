@@ -7,7 +7,9 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+	"unicode/utf8"
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -78,9 +80,25 @@ func (t *Theme) Spin(now time.Time) string {
 	return t.Accent.Render(string([]rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[now.UnixMilli()/SpinnerEvery.Milliseconds()%10]))
 }
 
-var signs = strings.NewReplacer("[✓]", "[x]", "✓", "+", "✗", "x", "⊘", "-", "■", "#", "●", "*", "○", "-", "•", "*", "·", "-", "…", "~", "–", "-",
+// spelling has each sign that is drawn here with what stands for it in ASCII.
+var spelling = []string{
+	"[✓]", "[x]", "✓", "+", "✗", "x", "⊘", "-", "■", "#", "●", "*", "○", "-", "•", "*", "·", "-", "…", "~", "–", "-",
 	"─", "-", "│", "|", "┼", "+", "└", "`", "▌", "|", "▸", ">", "▶", ">", "±", "*", "↶", "<", "→", ">", "↑↓", "up/down", "⌨", "*", "⏎", "%",
-	"⠋", "|", "⠙", "/", "⠹", "-", "⠸", "\\", "⠼", "|", "⠴", "/", "⠦", "-", "⠧", "\\", "⠇", "|", "⠏", "/")
+	"⠋", "|", "⠙", "/", "⠹", "-", "⠸", "\\", "⠼", "|", "⠴", "/", "⠦", "-", "⠧", "\\", "⠇", "|", "⠏", "/",
+}
+
+var (
+	signs  = strings.NewReplacer(spelling...)
+	marked = sync.OnceValue(func() *strings.Replacer {
+		var pairs []string
+		for _, r := range strings.Join(spelling, "") {
+			if r >= utf8.RuneSelf {
+				pairs = append(pairs, string(r), fmt.Sprintf("⟨U+%04X⟩", r))
+			}
+		}
+		return strings.NewReplacer(pairs...)
+	})
+)
 
 // Spell replaces the symbols of the screen by ASCII if the terminal shows only that.
 func (t *Theme) Spell(s string) string {
@@ -89,6 +107,18 @@ func (t *Theme) Spell(s string) string {
 	}
 	return signs.Replace(s)
 }
+
+// Mark returns s with the code points of the signs that Spell would replace in their place: text of others is not to look like
+// other text.
+func (t *Theme) Mark(s string) string {
+	if !t.ASCII {
+		return s
+	}
+	return marked().Replace(s)
+}
+
+// Line is visible.Line and Mark.
+func (t *Theme) Line(s string) string { return t.Mark(visible.Line(s)) }
 
 // Level styles a risk level's name.
 func (t *Theme) Level(name string) string {
