@@ -5,6 +5,7 @@ package paint
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -41,6 +42,7 @@ type Painter struct {
 
 	mu       sync.Mutex
 	requests []func() // guarded by mu, which is never held while writing; they run with wmu held
+	picture  int      // guarded by mu; the place, from 1, of the request that sets the picture; 0 = none does
 
 	wmu sync.Mutex
 	// Guarded by wmu, held while writing.
@@ -92,7 +94,7 @@ func (p *Painter) Flush() {
 func (p *Painter) serve() {
 	p.mu.Lock()
 	requests := p.requests
-	p.requests = nil
+	p.requests, p.picture = nil, 0
 	p.mu.Unlock()
 	for _, do := range requests {
 		do()
@@ -111,18 +113,29 @@ func (p *Painter) later(do func()) {
 	p.mu.Lock()
 	p.requests = append(p.requests, do)
 	p.mu.Unlock()
+	p.signal()
+}
+
+func (p *Painter) signal() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Set replaces the live part.
+// Set replaces the live part. One that was set before and was not drawn yet is dropped.
 func (p *Painter) Set(f Frame) {
 	if p.th.ASCII {
 		f.Lines = strings.Split(p.th.Spell(strings.Join(f.Lines, "\n")), "\n")
 	}
-	p.later(func() { p.want, p.fresh = f, true })
+	p.mu.Lock()
+	if at := p.picture; at > 0 { // nothing is drawn between two requests, so nobody would see it
+		p.requests = slices.Delete(p.requests, at-1, at)
+	}
+	p.requests = append(p.requests, func() { p.want, p.fresh = f, true })
+	p.picture = len(p.requests)
+	p.mu.Unlock()
+	p.signal()
 }
 
 // Print prints text, one or more whole lines, above the live part. While a program has the terminal the text waits.

@@ -54,6 +54,27 @@ func TestPainterDrawsAndPrints(t *testing.T) {
 	}
 }
 
+// While the terminal does not take what is written, one picture waits, the newest, and all that is printed, in order.
+func TestOnePictureWaits(t *testing.T) {
+	p, s := canvas(20, 6)
+	for i := range 100 {
+		p.Set(Frame{Lines: []string{fmt.Sprint("picture ", i)}})
+		if i%50 == 0 {
+			p.Print(fmt.Sprint("printed ", i))
+		}
+	}
+	p.Hold("$ ls\r\n")
+	p.Release()
+	p.Set(Frame{Lines: []string{"$ "}, Col: 2})
+	if n := len(p.requests); n != 5 {
+		t.Errorf("%d requests wait, want two prints, Hold, Release and one picture", n)
+	}
+	p.Flush()
+	if got := s.All(); got != "printed 0\nprinted 50\n$ ls\n$" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // tmux takes "erase below" from the screen's first cell for a clear, and keeps what stood there in its scrollback: a
 // live part at the top of the screen would be seen twice.
 func TestPainterErasesWithoutClearing(t *testing.T) {
