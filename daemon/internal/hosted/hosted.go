@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -275,15 +274,3 @@ func (a *Agents) Started(pid int) (name string, ok bool) {
 func shown(text string, most int) string {
 	return visible.Clip(strings.Join(strings.Fields(visible.Clean(text)), " "), most)
 }
-
-// A FaultError reports an agent that was given up, or that failed.
-type FaultError struct {
-	Agent string
-	Why   string
-	Todo  string // what to do; "" = nothing to say
-}
-
-func (e *FaultError) Error() string { return fmt.Sprintf("%s: %s", e.Agent, e.Why) }
-
-// Hint returns what to do next.
-func (e *FaultError) Hint() string { return e.Todo }

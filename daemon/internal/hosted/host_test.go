@@ -1,0 +1,211 @@
+package hosted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sublet/wire"
+)
+
+// A process that has ended is followed by one that takes up its session; what it sends of that is not shown again.
+func TestResume(t *testing.T) {
+	w := newWorld(t, Options{})
+	for _, want := range []string{"loads", "loaded", "loads"} {
+		turn := turnOf("loads", "x", w.dir, w.emit)
+		if o := w.Run(t.Context(), turn); o.Err != nil || o.Summary != want {
+			t.Errorf("got %q, %v, want %q", o.Summary, o.Err, want)
+		}
+		w.Agents.mu.Lock()
+		h := w.hosts[key{"s", "loads"}]
+		w.Agents.mu.Unlock()
+		h.end()
+		if want == "loaded" {
+			t.Setenv("HOSTED_TEST_GONE", "yes")
+		}
+	}
+	w.wants("loads does not take up its earlier session, and begins a new one: ")
+	if strings.Contains(w.text(), "what was said before") {
+		t.Errorf("got\n%s", w.text())
+	}
+}
+
+// The user signs in by the way that they choose.
+func TestSignIn(t *testing.T) {
+	w := newWorld(t, Options{})
+	turn := turnOf("unsigned", "x", w.dir, w.emit)
+	turn.Ask = func(_ context.Context, arguments string) (*wire.CommandResult, error) {
+		q, err := wire.ParseUserQuestion(arguments)
+		if err != nil || !strings.Contains(q.Question, " login` in a terminal") || len(q.Choices) != 1 {
+			t.Errorf("got %+v, %v", q, err)
+		}
+		return &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte("Sign in on the web")}, nil
+	}
+	if o := w.Run(t.Context(), turn); o.Err != nil {
+		t.Errorf("got %v", o.Err)
+	}
+}
+
+// An agent and what it started end with the daemon, however that ends.
+func TestNothingIsLeft(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "HOSTED_TEST_MODE=owner", "HOSTED_TEST_DIR="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := lines(t, out)(); got != "started" {
+		t.Fatalf("got %q", got)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	for end := time.Now().Add(10 * time.Second); ; {
+		left, err := exec.Command("pgrep", "-f", "sleep 3001").Output()
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 { // it found none
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(end) {
+			for pid := range strings.FieldsSeq(string(left)) {
+				t.Errorf("left: %s", pid)
+			}
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// A sign-in may take longer than the other steps of the start.
+func TestSlowSignIn(t *testing.T) {
+	w := newWorld(t, Options{Start: 2 * time.Second})
+	turn := turnOf("unsigned", "x", w.dir, w.emit)
+	turn.Ask = func(ctx context.Context, _ string) (*wire.CommandResult, error) {
+		at, ok := ctx.Deadline()
+		if left := time.Until(at); !ok || left < signInBound/2 {
+			t.Errorf("the user has %v", left)
+		}
+		time.Sleep(2 * time.Second)
+		return &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte("Sign in on the web")}, nil
+	}
+	if o := w.Run(t.Context(), turn); o.Err != nil {
+		t.Errorf("got %v", o.Err)
+	}
+}
+
+// Of many agents that wait for another turn the newest few are kept, and none of a session that is deleted.
+func TestIdleProcessesAreBounded(t *testing.T) {
+	w := newWorld(t, Options{})
+	kept := func() (names []string) {
+		w.Agents.mu.Lock()
+		defer w.Agents.mu.Unlock()
+		for k, h := range w.hosts {
+			if _, idle := h.idleSince(); idle {
+				names = append(names, k.agent)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	for i := range maxIdle + 2 {
+		turn := turnOf("reports", "x", w.dir, w.emit)
+		turn.Of.Name = fmt.Sprint("a-", i)
+		if o := w.Run(t.Context(), turn); o.Err != nil {
+			t.Fatal(o.Err)
+		}
+	}
+	if got := strings.Join(kept(), " "); got != "a-2 a-3 a-4 a-5" {
+		t.Errorf("kept: %s", got)
+	}
+	w.EndSession("another")
+	w.EndSession("s")
+	w.work.Wait()
+	if got := kept(); len(got) > 0 {
+		t.Errorf("kept of a session that is gone: %s", got)
+	}
+}
+
+// A process that ends because it was idle takes no turn: the next one has a new process.
+func TestNoTurnForAProcessThatEnds(t *testing.T) {
+	w := newWorld(t, Options{})
+	for range 2 {
+		if o := w.play(t.Context(), "loads", "x"); o.Err != nil {
+			t.Error(o.Err)
+		}
+		w.Agents.mu.Lock()
+		h := w.hosts[key{"s", "loads"}]
+		w.Agents.mu.Unlock()
+		if !h.retire() || h.retire() {
+			t.Error("an idle process is retired once")
+		}
+	}
+}
+
+// What an agent starts is known as its own, and nothing else is.
+func TestStarted(t *testing.T) {
+	w := newWorld(t, Options{})
+	if name, ok := w.Started(os.Getpid()); ok {
+		t.Errorf("without agents: got %q", name)
+	}
+	if o := w.play(t.Context(), "reports", "x"); o.Err != nil {
+		t.Fatal(o.Err)
+	}
+	w.Agents.mu.Lock()
+	pid := w.hosts[key{"s", "reports"}].proc.PID()
+	w.Agents.mu.Unlock()
+	if name, ok := w.Started(pid); name != "reports" || !ok {
+		t.Errorf("got %q, %v", name, ok)
+	}
+	if name, ok := w.Started(os.Getpid()); ok {
+		t.Errorf("its parent: got %q", name)
+	}
+}
+
+// The first prompt is held until our server has listed its tools, or for as long as that may take.
+func TestFirstPromptWaitsForTheServer(t *testing.T) {
+	w := newWorld(t, Options{Server: []string{"/nowhere/sublet"}, Connect: 100 * time.Millisecond})
+	if o := w.play(t.Context(), "reports", "x"); o.Err != nil {
+		t.Fatal(o.Err)
+	}
+	w.wants("reports has not connected sublet's tools within 100ms")
+	if _, err := w.Call(t.Context(), &wire.ToolRequest{Hosted: "guess"}); err == nil {
+		t.Error("a server that no agent was given is heard")
+	}
+}
+
+// A turn that is cancelled while it waits for the server is not begun.
+func TestNoPromptAfterACancel(t *testing.T) {
+	w := newWorld(t, Options{Server: []string{"/nowhere/sublet"}, Connect: time.Hour})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the user said so")
+	listed := make(chan struct{})
+	go func() {
+		defer close(listed)
+		for {
+			w.Agents.mu.Lock()
+			h := w.hosts[key{"s", "reports"}]
+			w.Agents.mu.Unlock()
+			if h != nil && h.running() != nil {
+				cancel(why)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	o := w.Run(ctx, turnOf("reports", "x", w.dir, w.emit))
+	<-listed
+	if o.Status != wire.StatusCancelled || !errors.Is(o.Err, why) || w.text() != "" {
+		t.Errorf("got %+v and\n%s", o, w.text())
+	}
+}

@@ -1,0 +1,298 @@
+package hosted
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+	"golang.org/x/time/rate"
+
+	"sublet/daemon/internal/child"
+	"sublet/daemon/internal/mask"
+	"sublet/wire"
+	"sublet/wire/visible"
+)
+
+// start starts the agent and its session. Each step but a sign-in may take Options.Start.
+func (a *Agents) start(r *run, k key) (_ *host, err error) {
+	conf := *r.t.Of.Role.Hosted
+	h := &host{
+		of: a, key: k, conf: conf, known: knownOf(conf.Command), token: rand.Text(), lists: make(chan struct{}),
+		cwd: r.t.Of.Env.Cwd, bad: &badLines{},
+	}
+	last := a.remembered(k, conf)
+	if info, err := os.Stat(last.cwd); err == nil && info.IsDir() {
+		h.cwd = last.cwd
+	}
+	if err := h.launch(r); err != nil {
+		return nil, &FaultError{r.name, "it cannot be started: " + err.Error(), "look at `command` below [agents." + r.name + "] in the settings"}
+	}
+	a.add(k, h)
+	a.work.Go(func() { // ends with the process
+		<-h.conn.Done()
+		h.end()
+	})
+	signedIn := true
+	err = h.within(r, a.o.Start, func(ctx context.Context) error {
+		if err := h.initialize(ctx); err != nil || h.resume(ctx, r, last) {
+			return err
+		}
+		err := h.open(ctx)
+		if refused, ok := errors.AsType[*sdk.RequestError](err); ok && refused.Code == authRequired {
+			signedIn = false
+			return nil
+		}
+		return err
+	})
+	if err == nil && !signedIn {
+		err = h.within(r, signInBound, func(ctx context.Context) error { // the user is waited for, and their browser
+			if err := h.signIn(ctx, r); err != nil {
+				return err
+			}
+			return h.open(ctx)
+		})
+	}
+	if err == nil {
+		a.remember(h)
+		err = h.within(r, a.o.Start, h.ask)
+	}
+	return h, err
+}
+
+// within runs a step of the start, for at most d. The end of its context closes the agent's input: a write to an agent that does not
+// read it waits for nothing else. If the step fails, the process is ended.
+func (h *host) within(r *run, d time.Duration, step func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(r.ctx, d)
+	defer cancel()
+	defer context.AfterFunc(ctx, h.proc.HangUp)()
+	err := step(ctx)
+	if err != nil {
+		h.end()
+		err = h.fault(ctx, r.name, err)
+	}
+	return err
+}
+
+func (h *host) initialize(ctx context.Context) (err error) {
+	h.about, err = h.conn.Initialize(ctx, sdk.InitializeRequest{
+		ProtocolVersion: sdk.ProtocolVersionNumber,
+		ClientInfo:      &sdk.Implementation{Name: "sublet", Version: h.of.o.Version},
+		ClientCapabilities: sdk.ClientCapabilities{
+			Fs: sdk.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true,
+		},
+	})
+	if err == nil && h.about.ProtocolVersion != sdk.ProtocolVersionNumber {
+		err = fmt.Errorf("it speaks version %d of the protocol, and sublet version %d", h.about.ProtocolVersion, sdk.ProtocolVersionNumber)
+	}
+	return err
+}
+
+// launch starts the process.
+func (h *host) launch(r *run) error {
+	o := h.of.o
+	own, err := mask.Expand(h.conf.Env, true)
+	if err != nil {
+		return err
+	}
+	args, extra, err := h.known.off(h.conf.Command[1:], o.Folder)
+	if err != nil {
+		return err
+	}
+	env := child.Env(child.Env(r.t.Env, extra), own)
+	path, err := child.Find(h.conf.Command[0], env, h.cwd, r.t.Home)
+	if err != nil {
+		return err
+	}
+	launcher, to, err := o.Hold(h.conf, h.cwd)
+	if err != nil {
+		return err
+	}
+	h.proc, err = child.Start(child.Spec{
+		Name: h.key.agent, Path: path, Args: args, Env: env, Dir: h.cwd, Launcher: launcher, Reach: to, Folder: o.Folder, Log: h.of.log,
+	})
+	if err != nil {
+		return err
+	}
+	h.meter = child.NewMeter(h.proc.Stdout, maxMessage, rate.NewLimiter(linesPerSecond, linesAtOnce))
+	ready := make(chan struct{})
+	h.conn = sdk.NewClientSideConnection(h, h.meter.Input(h.proc.Stdin), &gated{Reader: h.meter, ready: ready, host: h})
+	h.conn.SetLogger(slog.New(h.bad))
+	close(ready)
+	return nil
+}
+
+// gated reads nothing before ready is closed: a new connection reads at once, and its logger is set after that. More than maxBytes in
+// one turn are an error.
+type gated struct {
+	io.Reader
+	ready <-chan struct{}
+	host  *host
+}
+
+func (g *gated) Read(p []byte) (int, error) {
+	<-g.ready
+	n, err := g.Reader.Read(p)
+	g.host.mu.Lock()
+	defer g.host.mu.Unlock()
+	if g.host.got += n; g.host.got > maxBytes {
+		g.host.cause = fmt.Errorf("it has sent more than %d MiB in one turn, and was ended", maxBytes>>20)
+		return 0, g.host.cause
+	}
+	return n, err
+}
+
+// resume loads the session of an earlier process and reports whether that succeeded. The conversation that the agent then replays is
+// ignored: the store has it.
+func (h *host) resume(ctx context.Context, r *run, last earlier) bool {
+	if last.id == "" || !h.about.AgentCapabilities.LoadSession {
+		return false
+	}
+	s := h.session()
+	loaded, err := h.conn.LoadSession(ctx, sdk.LoadSessionRequest{SessionId: last.id, Cwd: s.Cwd, McpServers: s.McpServers, Meta: s.Meta})
+	if err != nil {
+		r.notice(fmt.Sprintf("%s does not take up its earlier session, and begins a new one: %s", r.name, visible.Exact(shown(message(err), 200))))
+		return false
+	}
+	h.cost = last.cost // no turn runs yet
+	h.read(last.id, sdk.NewSessionResponse{Modes: loaded.Modes, Models: loaded.Models, ConfigOptions: loaded.ConfigOptions})
+	return true
+}
+
+// open opens the session.
+func (h *host) open(ctx context.Context) error {
+	made, err := h.conn.NewSession(ctx, h.session())
+	if err != nil {
+		return err
+	}
+	h.read(made.SessionId, made)
+	return nil
+}
+
+// session returns the request for a session: in the turn's folder, with sublet's MCP server.
+func (h *host) session() sdk.NewSessionRequest {
+	s := sdk.NewSessionRequest{Cwd: h.cwd, McpServers: []sdk.McpServer{}, Meta: h.known.meta()}
+	if o := h.of.o; len(o.Server) > 0 {
+		env := []sdk.EnvVariable{{Name: wire.HostedVariable, Value: h.token}}
+		for name, value := range o.Where {
+			env = append(env, sdk.EnvVariable{Name: name, Value: value})
+		}
+		s.McpServers = append(s.McpServers, sdk.McpServer{Stdio: &sdk.McpServerStdio{Name: serverName, Command: o.Server[0], Args: o.Server[1:], Env: env}})
+	}
+	return s
+}
+
+// read stores the session's id, modes and model.
+func (h *host) read(id sdk.SessionId, made sdk.NewSessionResponse) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.id = id
+	if m := made.Modes; m != nil {
+		h.mode = string(m.CurrentModeId)
+		for _, one := range m.AvailableModes {
+			h.modes = append(h.modes, choice{string(one.Id), one.Name})
+		}
+	}
+	if m := made.Models; m != nil {
+		h.model = string(m.CurrentModelId)
+		for _, one := range m.AvailableModels {
+			if one.ModelId == m.CurrentModelId {
+				h.model = one.Name
+			}
+		}
+	}
+	for _, o := range made.ConfigOptions {
+		if s := o.Select; s != nil && s.Category != nil && *s.Category == "model" {
+			h.model = string(s.CurrentValue)
+		}
+	}
+}
+
+// asking are the ids of modes in which agents ask before they change anything, the preferred one first.
+var asking = []string{"default", "ask", "manual", "read-only"}
+
+// ask puts the session into the mode in which the agent asks, so that the policy decides.
+func (h *host) ask(ctx context.Context) error {
+	h.mu.Lock()
+	mode := h.mode
+	h.mu.Unlock()
+	for _, id := range asking {
+		if id == mode {
+			return nil
+		}
+		if !slices.ContainsFunc(h.modes, func(c choice) bool { return c.id == id }) {
+			continue
+		}
+		if _, err := h.conn.SetSessionMode(ctx, sdk.SetSessionModeRequest{SessionId: h.id, ModeId: sdk.SessionModeId(id)}); err != nil {
+			return fmt.Errorf("it was not put into its mode %s, in which it asks: %w", id, err)
+		}
+		h.mu.Lock()
+		h.mode = id
+		h.mu.Unlock()
+		return nil
+	}
+	return nil
+}
+
+// signIn asks the user which of the agent's sign-in methods to use, and starts it.
+func (h *host) signIn(ctx context.Context, r *run) error {
+	var ways []sdk.AuthMethodAgent
+	var lines []string
+	for _, m := range h.about.AuthMethods {
+		switch {
+		case m.Agent != nil:
+			ways = append(ways, *m.Agent)
+		case m.EnvVar != nil:
+			for _, v := range m.EnvVar.Vars {
+				lines = append(lines, fmt.Sprintf("%s: env = { %s = \"${%s}\" } below [agents.%s]", shown(m.EnvVar.Name, 60), shown(v.Name, 60), shown(v.Name, 60), r.name))
+			}
+		case m.Terminal != nil:
+			lines = append(lines, fmt.Sprintf("%s: run `%s` in a terminal", shown(m.Terminal.Name, 60), shown(strings.Join(append(slices.Clone(h.conf.Command), m.Terminal.Args...), " "), 200)))
+		}
+	}
+	refused := &FaultError{r.name, "you are not signed in there", strings.Join(lines, "; ")}
+	if len(ways) == 0 || r.t.Ask == nil {
+		for _, w := range ways {
+			lines = append(lines, shown(w.Name, 60))
+		}
+		refused.Todo = strings.Join(lines, "; ")
+		return refused
+	}
+	way, err := r.choose(ctx, "You are not signed in to "+r.name+". How do you sign in?", lines, ways)
+	if err != nil {
+		return refused
+	}
+	if _, err := h.conn.Authenticate(ctx, sdk.AuthenticateRequest{MethodId: way.Id}); err != nil {
+		refused.Why = "the sign-in failed: " + shown(message(err), 300)
+		return refused
+	}
+	return nil
+}
+
+// choose asks the user for one of several sign-in methods.
+func (r *run) choose(ctx context.Context, question string, notes []string, ways []sdk.AuthMethodAgent) (way sdk.AuthMethodAgent, err error) {
+	q := wire.UserQuestion{Question: strings.Join(append([]string{question}, notes...), "\n")}
+	for _, w := range ways[:min(len(ways), 9)] {
+		q.Choices = append(q.Choices, shown(w.Name, 60))
+	}
+	text, err := json.Marshal(q)
+	if err != nil {
+		return way, err
+	}
+	res, err := r.t.Ask(ctx, string(text))
+	if err != nil {
+		return way, err
+	}
+	if i := slices.Index(q.Choices, string(res.Output)); i >= 0 && res.Status == wire.StatusSuccess {
+		return ways[i], nil
+	}
+	return way, errors.New("no way to sign in was chosen")
+}
