@@ -44,7 +44,7 @@ const (
 
 const (
 	maxInstructions = 4000 // bytes of the user's wishes for a summary
-	minTranscript   = 200  // tokens; less would tell the model nothing
+	minTranscript   = 200  // tokens; a shorter transcript is of no use to the model
 	frameTokens     = 50   // for the closing tag and the marks of cuts, generously
 )
 

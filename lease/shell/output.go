@@ -202,7 +202,7 @@ func (p *painted) rows(cols int) int {
 	return term.CursorRow(p.b[max(i, 0):], cols)
 }
 
-// line returns the line that was typed after the prompt, "" if it cannot be told from the prompt.
+// line returns the line that was typed after the prompt, "" if it cannot be distinguished from the prompt.
 func (p *painted) line() string {
 	if p.prompt == 0 || len(p.b) >= paintedMost {
 		return ""

@@ -46,8 +46,8 @@ func (s *Session) Create(ctx context.Context, id wire.SessionID) error {
 	})
 }
 
-// pending reports whether a request of this session has neither ended nor been refused, as far as the daemon has told. What
-// it told before the answer to a Do is known when that returns.
+// pending reports whether a request of this session has neither ended nor been refused, by the messages received so far. When a
+// Do returns, those that the daemon sent before its reply have been received.
 func (s *Session) pending(id wire.RequestID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

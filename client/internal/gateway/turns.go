@@ -10,21 +10,21 @@ import (
 	"sublet/wire"
 )
 
-// Turns are the requests of one client that have not ended, in all of its sessions. The zero value is ready; it is safe for
+// Turns are the requests of one client that have not ended, in all its sessions. The zero value is ready; it is safe for
 // concurrent use.
 type Turns struct {
-	Handed *Handed // that holds the files of turns; nil = no turn has any
+	Handed *Handed // holds the files of turns; nil = no turn has any
 
 	mu sync.Mutex
 	// guarded by mu
 	open  []*Turn  // in the order of Begin
-	ended []string // ids of the last that ended
+	ended []string // ids of the turns that ended last
 }
 
-// rememberMost is how many ids are remembered of a client.
+// rememberMost is how many ids of one client Remember keeps.
 const rememberMost = 4096
 
-// Remember returns list with id appended, without the oldest of too many.
+// Remember returns the newest rememberMost of list and id.
 func Remember[T any](list []T, id T) []T {
 	list = append(list, id)
 	return list[max(0, len(list)-rememberMost):]
@@ -80,7 +80,7 @@ func (l *Turns) Begin(t *Turn, limit int) error {
 }
 
 // Ask sends the turn's request in a session whose events Deliver handles. After an error, which is that of Session.Ask, the turn
-// has ended without Handle having been called.
+// has ended without a call of Handle.
 func (t *Turn) Ask(ctx context.Context, s *Session, r *wire.AgentRequest) error {
 	r.RequestID = t.request
 	t.turns.mu.Lock()
@@ -93,13 +93,13 @@ func (t *Turn) Ask(ctx context.Context, s *Session, r *wire.AgentRequest) error 
 	return err
 }
 
-// Abandon ends a turn that was not asked.
+// Abandon ends a turn whose request was not sent.
 func (t *Turn) Abandon() {
 	t.turns.remove(t)
 	close(t.done)
 }
 
-// remove takes a turn from those that run.
+// remove removes a turn from those that have not ended.
 func (l *Turns) remove(t *Turn) {
 	l.mu.Lock()
 	l.open = slices.DeleteFunc(l.open, func(o *Turn) bool { return o == t })
@@ -166,7 +166,7 @@ func (l *Turns) Deliver(ctx context.Context, s *Session, other func(wire.EventMe
 	for {
 		list, err := s.NextBatch(ctx, deliverMost)
 		if err != nil {
-			return // the connection or the session is over
+			return // the connection or the session has ended
 		}
 		var last *Turn
 		for _, m := range list {
@@ -203,8 +203,8 @@ func (t *Turn) flush() {
 	}
 }
 
-// follow records what an event means for its turn, and returns it, nil if it is of none. A turn that is over no longer runs when
-// its client is told.
+// follow updates the turn of an event and returns it; nil if the event belongs to no turn. With over the event was the turn's last
+// one, and the turn has been removed, so that a client that receives the end finds it ended.
 func (l *Turns) follow(e wire.EventMessage) (t *Turn, over bool) {
 	id := e.Meta().RequestID
 	l.mu.Lock()

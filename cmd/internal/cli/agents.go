@@ -80,7 +80,7 @@ func (a *app) showAgents(list []daemon.AgentCheck) error {
 	for _, one := range list {
 		switch {
 		case one.Err != nil:
-			a.tell(one.Name, agentFault(one), plain(hintOf(one.Err)))
+			a.printNotice(one.Name, agentFault(one), plain(hintOf(one.Err)))
 		case !one.Configured:
 			a.printf("%s is installed; to host it, add to the settings:\n%s\n", one.Name, one.Setting())
 		}
@@ -88,12 +88,12 @@ func (a *app) showAgents(list []daemon.AgentCheck) error {
 	return nil
 }
 
-// agentFault is why an agent cannot be used, without its name.
+// agentFault returns why an agent cannot be used, without its name.
 func agentFault(one daemon.AgentCheck) string {
 	return strings.TrimPrefix(plain(one.Err.Error()), one.Name+": ")
 }
 
-// agentCan lists what an agent is able to do.
+// agentCan lists an agent's capabilities.
 func agentCan(one daemon.AgentCheck) string {
 	can := []string{"prompts"}
 	if one.Resumes {
@@ -112,7 +112,7 @@ func ownShell(one daemon.AgentCheck) string {
 	return "as it likes"
 }
 
-// checkHosted has each agent of the settings open a session, each for its own line.
+// checkHosted returns a check for each agent of the settings: that it starts and opens a session.
 func checkHosted(ctx context.Context, settings string) (checks []check) {
 	conf, err := config.Load(settings)
 	if err != nil {

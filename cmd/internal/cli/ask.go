@@ -270,12 +270,12 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 	case *wire.AgentThinking:
 		if m.Phase == wire.PhaseWaiting { // also where standard error is no terminal: nothing else happens meanwhile
 			o.endLine()
-			o.app.tell(m.Agent, m.Message, "")
+			o.app.printNotice(m.Agent, m.Message, "")
 		}
 	case *wire.Error:
 		o.release()
 		o.endLine()
-		o.app.tell("error", m.Error(), m.Hint)
+		o.app.printNotice("error", m.Error(), m.Hint)
 	case *wire.AgentComplete:
 		o.complete(m)
 	}
@@ -293,7 +293,7 @@ func (o *answer) chunk(m *wire.AgentStreamChunk) {
 	case wire.ChunkVoid:
 		o.held.Void(m.Chunk.FromSeq)
 		o.endLine()
-		o.app.tell("the answer so far is void and asked for again", m.Chunk.Text, "")
+		o.app.printNotice("the answer so far is void and asked for again", m.Chunk.Text, "")
 	case wire.ChunkBlock:
 		if m.Chunk.Block != nil {
 			o.release()
@@ -318,13 +318,13 @@ func (o *answer) complete(m *wire.AgentComplete) {
 		o.endLine()
 	}
 	if m.Model != o.model && m.Model != "" {
-		o.app.tell("warning", m.Model+" answered in place of "+o.model, "")
+		o.app.printNotice("warning", m.Model+" answered in place of "+o.model, "")
 	}
 	if m.StopReason == "max_tokens" {
-		o.app.tell("warning", "the answer is cut off at the model's output limit", "`sublet ask --session "+string(m.SessionID)+" 'go on'` continues it")
+		o.app.printNotice("warning", "the answer is cut off at the model's output limit", "`sublet ask --session "+string(m.SessionID)+" 'go on'` continues it")
 	}
 	for _, r := range m.Refused {
-		o.app.tell("error", r.Tool+" was refused: "+r.Reason, "")
+		o.app.printNotice("error", r.Tool+" was refused: "+r.Reason, "")
 	}
 	if len(m.Refused) > 0 && o.asker == nil {
 		fmt.Fprintln(o.app.stderr, "sublet: hint: nobody could be asked; ask on a terminal, or see `sublet help policy`")
@@ -334,7 +334,7 @@ func (o *answer) complete(m *wire.AgentComplete) {
 // warn prints warnings of the daemon beside a turn.
 func (a *app) warn(m wire.Message) {
 	if n, ok := m.(*wire.Notice); ok && n.Level != "info" {
-		a.tell(n.Level, n.Text, n.Hint)
+		a.printNotice(n.Level, n.Text, n.Hint)
 	}
 }
 

@@ -99,7 +99,7 @@ func (s *outputSchema) insist(a *app, req *wire.AgentRequest, end *wire.AgentCom
 		if try == schemaTries {
 			return end, hinted{"the answer is not valid by the schema: " + oneLine(err.Error()), "see it with `sublet session show " + string(end.SessionID) + "`"}
 		}
-		a.tell("the answer is not valid by the schema, and asked for again", err.Error(), "")
+		a.printNotice("the answer is not valid by the schema, and asked for again", err.Error(), "")
 		req.RequestID, req.Attachments = "", []wire.Attachment{}
 		req.Prompt = "Your answer is not valid: " + err.Error() + ". Give it again: one JSON value that is valid by the schema, and nothing else."
 		if end, err = turn(); err != nil {

@@ -10,15 +10,15 @@ import (
 	"sublet/wire"
 )
 
-// asking is what a command does with a connection to the daemon.
+// asking uses a connection to the daemon for a command.
 type asking = func(ctx context.Context, c *client.Conn, args []string) error
 
-// command returns a command that takes as many arguments as n accepts.
+// command returns a command whose number of arguments n checks.
 func command(use, short string, n cobra.PositionalArgs, do func(args []string) error) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Args: n, RunE: func(_ *cobra.Command, args []string) error { return do(args) }}
 }
 
-// asks returns a command that asks the daemon something, starting it where none runs, and ends.
+// asks returns a command that connects to the daemon, starts it if none runs, makes its requests, and ends.
 func (a *app) asks(use, short string, n cobra.PositionalArgs, do asking) *cobra.Command {
 	return command(use, short, n, func(args []string) error {
 		return a.connected(false, func(ctx context.Context, c *client.Conn) error { return do(ctx, c, args) })
@@ -32,7 +32,7 @@ func family(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// withJSON adds the flag --json, which prints one JSON object for each of what is named, "" = for all of it.
+// withJSON adds the flag --json, which prints one JSON object for each named thing; "" = one for everything.
 func withJSON(c *cobra.Command, asJSON *bool, each string) *cobra.Command {
 	usage := "print one JSON object"
 	if each != "" {
@@ -42,17 +42,17 @@ func withJSON(c *cobra.Command, asJSON *bool, each string) *cobra.Command {
 	return c
 }
 
-// explained sets what help says beside a command's one line.
+// explained sets a command's long help and example.
 func explained(c *cobra.Command, long, example string) *cobra.Command {
 	c.Long, c.Example = long, example
 	return c
 }
 
-// table returns a table on standard output with that first row, "" = none. Flush prints it.
+// table returns a table on standard output with head as its first row; "" = none. Flush prints it.
 func (a *app) table(head string) *tabwriter.Writer {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	if head != "" {
-		_, _ = w.Write([]byte(head + "\n")) // an error of standard output is Flush's, too
+		_, _ = w.Write([]byte(head + "\n")) // Flush returns the same error
 	}
 	return w
 }

@@ -46,7 +46,8 @@ func (a *app) drawVerdict(command string, v wire.Verdict) {
 // manyRows is how many rows are drawn whole; of more, those without a mark are left out.
 const manyRows = 24
 
-// drawMarks is a command with the marks below it, indented. Of more than many rows, those without a mark are left out.
+// drawMarks returns a command with marks below its rows, indented. If it has more than many rows, those without a mark are left
+// out.
 func drawMarks(command string, list []marks.Mark, width int, indent string, many int) string {
 	var b strings.Builder
 	rows := marks.Draw(command, list, width)

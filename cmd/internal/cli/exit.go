@@ -62,13 +62,13 @@ func (a *app) report(err error) int {
 	if hint == "" && errors.As(err, &usage) {
 		hint = "`sublet help` lists the commands, `sublet help COMMAND` its flags"
 	}
-	a.tell("error", err.Error(), hint)
+	a.printNotice("error", err.Error(), hint)
 	return statusOf(err)
 }
 
-// tell prints a line for people on standard error, after a word for what it is, and a hint below it, "" = none.
-func (a *app) tell(what, text, hint string) {
-	fmt.Fprintf(a.stderr, "sublet: %s: %s\n", oneLine(what), oneLine(text))
+// printNotice prints a line on standard error that begins with its kind, such as "error", and a hint below it; "" = none.
+func (a *app) printNotice(kind, text, hint string) {
+	fmt.Fprintf(a.stderr, "sublet: %s: %s\n", oneLine(kind), oneLine(text))
 	if hint != "" {
 		fmt.Fprintf(a.stderr, "sublet: hint: %s\n", oneLine(hint))
 	}

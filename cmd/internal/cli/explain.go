@@ -83,8 +83,8 @@ func (a *app) printVerdict(command string, v wire.Verdict) error {
 
 const maxExplainLine = 16 << 20 // bytes of one line of input
 
-// explainLines answers one object a line, each as it comes. A line that is no such object is answered with an error, and the
-// exit status tells that there was one.
+// explainLines reads one object a line and answers each at once. The answer to any other line is an error, and the exit status is
+// then not 0.
 func (a *app) explainLines() error {
 	home, err := os.Getwd()
 	if err != nil {

@@ -10,21 +10,21 @@ import (
 	"sublet/wire"
 )
 
-// borrowed prints a borrowed command's output as it comes. A reader of standard output that rests, such as a pager, holds up only its
-// caller.
+// borrowed prints a borrowed command's output as it comes. If the reader of standard output pauses, as a pager does, only the
+// caller waits.
 type borrowed struct {
 	app  *app
 	json bool
 	cook bool                  // standard output is no terminal: line ends are \n, not the \r\n of one
 	keep func(seq []byte) bool // control sequences; nil = all
 	stop context.CancelCauseFunc
-	part []byte // printed with what comes next
+	part []byte // held back, and printed with the next output
 	next int64  // offset of the byte that comes next
 	gap  int64  // bytes left out
-	err  error  // of the first write that failed; then nothing is printed any more
+	err  error  // the first failed write's; nothing is printed after it
 }
 
-// newBorrowed returns one that calls stop with the error if standard output fails. finish must be called.
+// newBorrowed returns a borrowed that calls stop with the error if standard output fails. The caller must call finish.
 func newBorrowed(a *app, json, cook, bare bool, stop context.CancelCauseFunc) *borrowed {
 	o := &borrowed{app: a, json: json, cook: cook, stop: stop}
 	switch {
@@ -47,7 +47,7 @@ func (o *borrowed) show(m wire.LeaseMessage) {
 	o.write(out.Data, false)
 }
 
-// write prints data, but for an end that may be the first half of something.
+// write prints data. It holds back an end that may be the beginning of a character or sequence.
 func (o *borrowed) write(data []byte, last bool) {
 	if o.err != nil {
 		return

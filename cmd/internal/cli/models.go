@@ -19,7 +19,7 @@ func (a *app) models() *cobra.Command {
 			return err
 		}
 		for _, f := range reply.Faults {
-			a.tell(f.Provider, f.Message, f.Hint)
+			a.printNotice(f.Provider, f.Message, f.Hint)
 		}
 		if asJSON {
 			return a.printElements(reply, "models")

@@ -15,7 +15,7 @@ import (
 	"sublet/wire"
 )
 
-// policies is the arguments of `policy` and the commands below it.
+// policies has the flags of `policy` and of the commands below it.
 type policies struct {
 	*app
 	session string

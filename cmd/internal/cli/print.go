@@ -66,10 +66,10 @@ func (a *app) printElements(m wire.Message, field string) error {
 	return nil
 }
 
-// plain is text of others as a terminal may show it.
+// plain returns untrusted text, safe to display on a terminal.
 func plain(s string) string { return visible.Strip(s) }
 
-// firstLine is the first line of text of others, cut to n cells of a terminal.
+// firstLine returns the first line of untrusted text, cut to n cells of a terminal.
 func firstLine(s string, n int) string { return ansi.Truncate(visible.FirstLine(s), n, "…") }
 
 func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(f.Fd()) }

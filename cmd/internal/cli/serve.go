@@ -26,8 +26,8 @@ func (a *app) serve() *cobra.Command {
 		a.serveJSONRPC(), a.serveOperator(), a.serveStdio(), a.serveACP(), a.serveMCP())
 }
 
-// serves returns a command that runs one translator until it is told to stop. It logs to standard error, with --trace each
-// message too. With settings that cannot be read it does not begin.
+// serves returns a command that runs one translator until a signal or the end of its input ends it. It logs to standard error,
+// with --trace each message too. If the settings cannot be read, it does not start.
 func (a *app) serves(use, short, long, example string, run func(ctx context.Context, o client.Options, c config.Config) error) *cobra.Command {
 	var trace bool
 	c := explained(command(use, short, cobra.NoArgs, func([]string) error {
@@ -47,7 +47,7 @@ func (a *app) serves(use, short, long, example string, run func(ctx context.Cont
 		ctx, stop := interruptible(context.Background())
 		defer stop()
 		if err = run(ctx, o, settings); errors.Is(err, errInterrupted) {
-			return nil // asked to stop: that is how it ends
+			return nil // a signal ended it
 		}
 		return err
 	}), long, example)
@@ -152,7 +152,7 @@ func (a *app) serveACP() *cobra.Command {
 				}
 				return err
 			}
-			signal.Ignore(syscall.SIGPIPE) // an editor that is gone is an error of a write
+			signal.Ignore(syscall.SIGPIPE) // a write to an editor that has ended is an error instead
 			return client.ServeACP(ctx, o, client.ACP{
 				In: a.stdin, Out: a.stdout, MaxLine: conf.Limits.MessageBytes, RequestsPerSecond: conf.Limits.RequestsPerSecond,
 				Runtime: o.Paths.Runtime, Show: []string{o.Executable, "serve", "acp", "--show"},
@@ -160,7 +160,7 @@ func (a *app) serveACP() *cobra.Command {
 		})
 	c.Flags().StringVar(&show, "show", "", "print a command's output; the editor's terminals run this")
 	if err := c.Flags().MarkHidden("show"); err != nil {
-		panic(err) // a flag of the line above
+		panic(err) // only if the flag above does not exist
 	}
 	return c
 }
@@ -177,7 +177,7 @@ func (a *app) serveMCP() *cobra.Command {
 			if listen != "" {
 				return a.serveMCPHTTP(ctx, o, s, listen)
 			}
-			signal.Ignore(syscall.SIGPIPE) // a client that is gone is an error of a write
+			signal.Ignore(syscall.SIGPIPE) // a write to a client that has ended is an error instead
 			return client.ServeMCP(ctx, o, s)
 		})
 	c.Flags().StringVar(&listen, "http", "", "serve streamable HTTP on this address, such as 127.0.0.1:0, and print its url and token as one JSON line")

@@ -48,7 +48,7 @@ func (a *app) serveMCPHTTP(ctx context.Context, o client.Options, s client.MCP, 
 	return client.ServeMCPHTTP(ctx, o, s, ln)
 }
 
-// operating is the arguments of `serve operator`.
+// operating has the flags of `serve operator`.
 type operating struct {
 	listen, project, approve string
 	noToken, ui              bool
@@ -110,7 +110,7 @@ func (a *app) operate(ctx context.Context, o client.Options, so operating) error
 	at := ln.Addr().String()
 	fmt.Fprintf(a.stderr, "sublet: operator on %s, project %s, approve %s\n", at, plain(o.Cwd), so.approve)
 	if !local {
-		a.tell("warning", "other machines can reach this port, and what they send is not encrypted", "")
+		a.printNotice("warning", "other machines can reach this port, and what they send is not encrypted", "")
 	}
 	page := "http://" + at + "/"
 	if !so.noToken {

@@ -16,17 +16,17 @@ import (
 	mcp "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// hostedMode has this test program be an agent that speaks the Agent Client Protocol.
+// hostedMode is a variable that makes this test program an agent that speaks the Agent Client Protocol.
 const hostedMode = "SUBLET_TEST_HOSTED"
 
-// puppet is an agent without a model: each prompt is a command, for the MCP server that it was given.
+// puppet is an agent without a model: it passes each prompt to its MCP server as a command for the shell tool.
 type puppet struct {
 	acp.Agent // nil: what is not played is not called
 	conn      *acp.AgentSideConnection
 	server    *mcp.ClientSession
 }
 
-// playPuppet is the agent on standard input and output.
+// playPuppet runs the agent on standard input and output.
 func playPuppet() {
 	p := &puppet{}
 	in, w := io.Pipe() // nothing is read before conn is set
@@ -56,7 +56,7 @@ func (p *puppet) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.New
 	return acp.NewSessionResponse{SessionId: "s"}, err
 }
 
-// Prompt runs the command, and tells what came of it. It does not forward a cancel to the server, as Gemini CLI and Codex do not.
+// Prompt runs the command and answers with the result. Like Gemini CLI and Codex it does not pass a cancel on to the server.
 func (p *puppet) Prompt(_ context.Context, r acp.PromptRequest) (acp.PromptResponse, error) {
 	command, _, _ := strings.Cut(r.Prompt[0].Text.Text, "\n\n[")
 	res, err := p.server.CallTool(context.Background(), &mcp.CallToolParams{Name: "shell", Arguments: map[string]any{"command": command}})
@@ -70,7 +70,7 @@ func (p *puppet) Prompt(_ context.Context, r acp.PromptRequest) (acp.PromptRespo
 
 func (p *puppet) Cancel(context.Context, acp.CancelNotification) error { return nil }
 
-// A hosted agent's commands run in the window that asked, as those of our own agents do; it ends with the daemon.
+// A hosted agent's commands run in the window that asked, like those of sublet's own agents. The agent ends with the daemon.
 func TestHostedAgent(t *testing.T) {
 	w := newWorld(t, "alias hi='echo hello from an alias'\n", nil)
 	w.write(filepath.Join(w.project, "sub", "old", "file"), "x")

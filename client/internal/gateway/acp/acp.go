@@ -80,7 +80,7 @@ func Serve(ctx context.Context, o Options) error {
 	<-conn.Done()
 	cancel(gateway.ErrClosed)
 	a.close()
-	_ = g.out.CloseWithin(own.Done(), closeBound) // an editor that is gone needs no last words
+	_ = g.out.CloseWithin(own.Done(), closeBound) // an error: the editor has ended
 	return nil
 }
 

@@ -26,7 +26,7 @@ type session struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	notice string                                     // for the user, told with the next prompt; "" = none
+	notice string                                     // for the user; sent with the next prompt; "" = none
 	asked  map[wire.ConfirmationID]context.CancelFunc // questions that wait for the editor
 }
 

@@ -291,7 +291,7 @@ var (
 	remarkInCode = gateway.Pattern(`(?:^|\s)(?://|#|--|/\*|;)\s*(?i:(suggestion|hint|note|todo|fixme|warning|error))\s*:\s*(.+?)\s*(?:\*/)?$`)
 )
 
-// annotate annotates the lines of a text that a pattern matches, by its submatches.
+// annotate returns annotations of the lines of a text that a pattern matches, made from its submatches.
 func annotate(content string, pattern *regexp.Regexp, note func(line string, m []string) annotation) (list []annotation) {
 	n := 0
 	for line := range strings.Lines(content) {
