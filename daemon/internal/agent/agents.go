@@ -38,7 +38,7 @@ type member struct {
 	cancel context.CancelCauseFunc // of one that runs; else nil
 }
 
-// next returns the next name for an agent of a role: engineer-1, engineer-2.
+// next returns the next name for an agent of a role, such as engineer-2.
 func (a *Agents) next(role string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -49,7 +49,7 @@ func (a *Agents) next(role string) string {
 	return fmt.Sprintf("%s-%d", role, a.counts[role])
 }
 
-// begin makes place for an agent that is about to run, or takes back the one that is asked further.
+// begin adds an agent that is about to run, without the oldest of too many, or returns the one that is asked further.
 func (a *Agents) begin(m *member) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,7 +112,7 @@ type Crew interface {
 	Stop(name string)
 }
 
-// Order is what a Crew starts an agent with.
+// Order describes an agent that a Crew starts, or asks further.
 type Order struct {
 	Role    Role // not set for one that is asked further
 	Name    string
@@ -131,12 +131,12 @@ func limitsText(limits []string) string {
 	return "\nLimits the user set, in their words; they hold for you too:\n- " + strings.Join(limits, "\n- ") + "\n"
 }
 
-// System is the part of the system prompt of an agent that the order adds.
+// System returns what the order adds to the agent's system prompt.
 func (o Order) System() string { return strings.TrimSpace(limitsText(o.Limits)) }
 
 var errStoppedByAgent = errors.New("cancelled by the agent that started it")
 
-// crewed runs an assignment by the crew.
+// crewed carries out an assignment by an agent of the crew.
 func (m *team) crewed(ctx context.Context, role Role, name string, a tool.Assignment) (tool.Report, error) {
 	crew := m.parent.t.Crew
 	err := crew.Start(ctx, Order{

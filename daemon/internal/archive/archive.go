@@ -68,7 +68,7 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// A FormatError says why a file is not a saved session.
+// A FormatError reports why a file is not a saved session.
 type FormatError struct{ What string }
 
 func (e *FormatError) Error() string { return e.What }

@@ -11,10 +11,10 @@ import (
 	"sublet/wire/visible"
 )
 
-// ErrNotStored is in an error of Copy that is the one of its store.
+// ErrNotStored is wrapped in an error of Copy that comes from store.
 var ErrNotStored = errors.New("the copy was not stored")
 
-// atOnce is how many events a copy stores in one transaction: others write in between.
+// atOnce is how many events Copy stores in one transaction, so that others can write in between.
 const atOnce = 500
 
 // Copy stores the events that next returns until io.EOF in a new session: store numbers each from 1. It gives turns ids of their
@@ -97,7 +97,7 @@ func Path(p, cwd wire.OSString) (string, error) {
 	return filepath.Clean(path), nil
 }
 
-// Envelopes packs events. Without blocks a history is told by its texts, commands and ends; pieces of structure stay out.
+// Envelopes wraps events. Without blocks it leaves out the structured chunks (wire.ChunkBlock).
 func Envelopes(events []wire.EventMessage, blocks bool) []wire.Envelope {
 	list := make([]wire.Envelope, 0, len(events))
 	for _, m := range events {

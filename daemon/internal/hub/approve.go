@@ -193,7 +193,7 @@ func (a *approver) policyIn(ctx context.Context, q agent.Question, mode policy.M
 	}
 	p.Rules = rules
 	t := a.t.origin.tighten(a.t.s, q.Action.Cwd)
-	a.t.s.tellBroken(append(t.Faults(), faults...))
+	a.t.s.reportFaults(append(t.Faults(), faults...))
 	return t.Apply(p)
 }
 

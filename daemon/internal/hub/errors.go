@@ -25,7 +25,7 @@ type InvalidError struct{ Reason, HintText string }
 
 func (e *InvalidError) Error() string { return e.Reason }
 
-// Hint tells what would be right.
+// Hint describes a valid request.
 func (e *InvalidError) Hint() string { return e.HintText }
 
 func invalid(format string, args ...any) error {
@@ -39,7 +39,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("%d requests of this connection run or wait already", e.Limit)
 }
 
-// Hint tells what to do.
+// Hint describes what to do.
 func (e *LimitError) Hint() string {
 	return "wait for one to end, or cancel one; `[limits] running_turns` sets how many there may be"
 }

@@ -36,7 +36,7 @@ type Options struct {
 	Config func() config.Config // the settings in force now; safe for concurrent use
 	// OpenModel returns the model of that name ("" = the configured one). creds are what a client brought along.
 	OpenModel func(ctx context.Context, name string, creds map[string]string) (provider.Model, error)
-	// Models describes what can be used, the one in use first, without opening or running anything. nil: none is told.
+	// Models describes what can be used, the one in use first, without opening or running anything. nil: clients are sent none.
 	Models func(creds map[string]string) []wire.ModelInfo
 	// FindModels returns the model of that name, an error if it cannot be used, or with "" those of all providers, which it asks
 	// within a bound of its own. nil: the list is empty.
@@ -127,7 +127,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	return h, nil
 }
 
-// Activity has a value after clients, turns or leases came or went. Idle tells what it amounts to.
+// Activity receives a value when clients, turns or leases have come or gone; Idle reports whether any are left.
 func (h *Hub) Activity() <-chan struct{} { return h.activity }
 
 // Idle reports that no client is attached and that no turn, no borrowed command and no background job runs.
@@ -155,17 +155,18 @@ func (h *Hub) stir() {
 }
 
 // Notify sends a notice to every client.
-func (h *Hub) Notify(n *wire.Notice) { h.tell(n) }
+func (h *Hub) Notify(n *wire.Notice) { h.broadcast(n) }
 
-// Farewell tells every client, as the last thing, that the daemon was told to stop: they are not to start another one
-// by themselves. why is one line for people.
+// Farewell sends every client the last message: the daemon stops on request, so they must not start another one by themselves.
+// why is one line for people.
 func (h *Hub) Farewell(why string) {
-	h.tell(&wire.Error{
+	h.broadcast(&wire.Error{
 		Code: wire.CodeShuttingDown, Message: why, Hint: "the next request starts a new one", Details: map[string]string{},
 	})
 }
 
-func (h *Hub) tell(m wire.Message) {
+// broadcast sends m to every client.
+func (h *Hub) broadcast(m wire.Message) {
 	h.mu.Lock()
 	clients := slices.Collect(maps.Keys(h.clients))
 	h.mu.Unlock()
@@ -265,8 +266,8 @@ func (h *Hub) daemonInfo() wire.DaemonInfo {
 	}
 }
 
-// begin counts a piece of work in; it fails while the daemon stops. It is counted out by over, before anybody is told its
-// end, and Close waits for it until work.Done.
+// begin counts a piece of work; it fails while the daemon stops. over ends the count, before the work's end is sent. Close waits
+// until work.Done.
 func (h *Hub) begin() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -41,8 +41,8 @@ func (c *Client) brought() (servers *mcp.Servers, faults []string) {
 }
 
 // serverTools are the tools of MCP servers that a role may have in this turn, of the settings' servers and of the
-// client's. Servers that are needed are started, as far as they are ready in time; what the user should know of that is
-// told in the turn, once. only, if it is not nil, is the request's own allow-list.
+// client's. It starts the servers that are needed, and leaves out those that are not ready in time. Faults become notices in
+// the turn, once in a session. only, if it is not nil, is the request's own allow-list.
 func (t *turn) serverTools(ctx context.Context, role agent.Role, only []string) []tool.Tool {
 	remote := func(name string) bool { return strings.HasPrefix(name, mcp.Prefix) }
 	if !role.OffersServers() || only != nil && !slices.ContainsFunc(only, remote) {
@@ -54,35 +54,35 @@ func (t *turn) serverTools(ctx context.Context, role agent.Role, only []string) 
 		return nil
 	}
 	for _, f := range faults {
-		t.tell(f, f)
+		t.notify(f, f)
 	}
 	env := t.environ()
 	return mcp.Offer{
-		Settings: t.hub.opts.MCP, Client: own, Only: only, At: mcp.Place{Env: lend.PrivateEnv(env, nil), Home: lend.Home(env)}, Held: t.later, Tell: t.tell,
+		Settings: t.hub.opts.MCP, Client: own, Only: only, At: mcp.Place{Env: lend.PrivateEnv(env, nil), Home: lend.Home(env)}, Held: t.later, Notify: t.notify,
 		Taken: func(name string) bool { _, taken := settings[name]; return taken },
 	}.Tools(ctx)
 }
 
-// usesServers reports whether a model calls tools that it is told of: the built-in one knows its own only.
+// usesServers reports whether a model can call tools of servers: the built-in one knows only its own tools.
 func usesServers(m provider.Model) bool { return m.Info().Kind != "offline" }
 
-// tell puts a notice into the turn, once in the session for each key.
-func (t *turn) tell(key, text string) {
+// notify emits a notice in the turn, once in the session for each key.
+func (t *turn) notify(key, text string) {
 	if t.s.first(key) {
 		t.fromAgent(&wire.AgentStreamChunk{Agent: t.agent, Chunk: wire.Chunk{Type: wire.ChunkNotice, Text: text}})
 	}
 }
 
-// first reports whether something is to be said for the first time; after a thousand others it may be said again.
+// first reports whether it is called for the first time with this key. It forgets the keys after a thousand.
 func (s *session) first(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.told[key] {
+	if s.noticed[key] {
 		return false
 	}
-	if s.told == nil || len(s.told) > 1000 {
-		s.told = map[string]bool{}
+	if s.noticed == nil || len(s.noticed) > 1000 {
+		s.noticed = map[string]bool{}
 	}
-	s.told[key] = true
+	s.noticed[key] = true
 	return true
 }

@@ -93,7 +93,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		return nil, err
 	}
 	t := c.tighten(s)
-	s.tellBroken(t.Faults())
+	s.reportFaults(t.Faults())
 	reply.Mode = string(t.Apply(policy.Policy{Mode: s.policyMode()}).Mode)
 	reply.Rules = append(list, t.Rules...)
 	reply.Secrets = secretsMask

@@ -16,13 +16,12 @@ func (c *Client) tighten(s *session, dirs ...string) judge.Tightening {
 	return c.hub.projects.Tighten(lend.Home(env), append(dirs, string(cwd), string(s.snapshot().Cwd))...)
 }
 
-// tellBroken tells everyone attached which projects' files cannot be used and which rules do not do what they say, once
-// until something about it changes.
-func (s *session) tellBroken(faults []judge.Fault) {
+// reportFaults sends the attached clients a notice for each fault of a project's file or rule that is not known yet.
+func (s *session) reportFaults(faults []judge.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.clients) == 0 {
-		return // whoever comes next is told
+		return // reported when a client attaches
 	}
 	for _, f := range faults {
 		if !slices.Contains(s.broken, f) {

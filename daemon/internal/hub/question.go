@@ -129,7 +129,7 @@ func (s *session) resolve(id wire.ConfirmationID, by string, d agent.Decision) b
 	return true
 }
 
-// resolveLocked takes a question out, tells everybody how it ended, and whoever waits for it.
+// resolveLocked removes a question, sends its end to the clients, and passes the decision to the call that waits.
 func (s *session) resolveLocked(qu *question, decision string, d agent.Decision) {
 	delete(s.questions, qu.ask.ConfirmationID)
 	if qu.expiry != nil {
@@ -146,7 +146,7 @@ func (s *session) resolveLocked(qu *question, decision string, d agent.Decision)
 	qu.answer <- d
 }
 
-// toWindowLocked sends those who are asked beside the session's clients what these were sent.
+// toWindowLocked sends m, which the session's clients were sent, to the others who are asked.
 func (s *session) toWindowLocked(qu *question, m wire.Message) {
 	for _, c := range qu.windows {
 		if _, attached := s.clients[c]; !attached && c.confirm {
@@ -191,8 +191,8 @@ func (s *session) openQuestionLocked(m wire.EventMessage) wire.EventMessage {
 	return m
 }
 
-// Confirm takes the answer to a question. The first one counts; a later one was told so by the ConfirmationResolved that
-// went before it. An answer that cannot be taken leaves the question open.
+// Confirm answers a question. The first answer counts; a later one is ignored, since its client was sent a ConfirmationResolved
+// before. An answer that is not valid leaves the question open.
 func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) error {
 	if err := c.mayDecide(); err != nil {
 		return err

@@ -51,7 +51,7 @@ type session struct {
 	spent     float64     // US dollars since the last prompt of a person
 	wakes     []time.Time // when jobs woke its agent, within wakesIn
 
-	told        map[string]bool // what was said once: see first
+	noticed     map[string]bool // the keys of first
 	broken      []judge.Fault   // the faults in projects' files and rules that were reported last
 	showSecrets bool            // models are given what looks like a secret as it is
 }
@@ -200,7 +200,7 @@ func (h *Hub) forgetLocked() {
 	}
 }
 
-// snapshot is what clients are told of the session.
+// snapshot returns the session as clients are sent it.
 func (s *session) snapshot() wire.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -333,8 +333,8 @@ func (s *session) sendLocked(m wire.Message) {
 // resumePage is how many stored events are read at once.
 const resumePage = 500
 
-// A CutOffError says that what a client missed could not be read to its end, after it had been told of the session. The
-// connection is to end: the client resumes from what it has.
+// A CutOffError reports that a client received a session but not all the events that it had missed, because they could not be
+// read. The connection must end, so that the client resumes from what it has.
 type CutOffError struct{ Err error }
 
 func (e *CutOffError) Error() string { return "the session cannot be read: " + e.Err.Error() }

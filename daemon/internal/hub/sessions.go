@@ -101,7 +101,7 @@ func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, li
 	var err error
 	switch r.Op {
 	case "get":
-		// Before its events: a turn that ends in between is told as running with its end, never as ended without it.
+		// Before the events: a turn that ends in between is then shown as running, with its end, and never as ended without one.
 		out.Session = s.snapshot()
 		if r.IncludeHistory {
 			events, more, err := c.hub.opts.Store.Events(ctx, s.id, r.AfterSeq, limit)
@@ -192,7 +192,7 @@ func (s *session) rename(ctx context.Context, name string) error {
 	return nil
 }
 
-// remove deletes a session with its events. Clients that are attached stay: their next request is told that it is gone.
+// remove deletes a session with its events. Clients that are attached stay: their next request fails with ErrNoSession.
 func (s *session) remove(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"sublet/wire"
 )
 
-// Status tells how the daemon is: at once, or when the clients have said who has their shells.
+// Status answers with the daemon's state, at once or, with r.Shells, when the clients have reported who has their shells.
 func (c *Client) Status(r *wire.StatusRequest) error {
 	h := c.hub
 	h.mu.Lock()

@@ -128,8 +128,8 @@ func (s *session) dropLocked(t *turn) {
 	}
 }
 
-// over counts the turn out of everything but the session's line. It comes before the turn's end is told, so that whoever
-// reads the end may do at once what one turn too many forbids.
+// over removes the turn from all counts but the session's queue. It is called before the turn's end is sent, so that a client that
+// receives the end can begin another turn at once, also at the limit.
 func (t *turn) over() {
 	t.count.Do(func() {
 		h := t.hub
@@ -178,7 +178,7 @@ func (t *turn) leave() {
 	t.hub.work.Done()
 }
 
-// later has something done when the turn is over and its end was told.
+// later has f called when the turn is over and its end has been sent.
 func (t *turn) later(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 	maxStatements   = 20  // of a command that are judged by themselves
 )
 
-// Refusal tells the model which parts of a refused command the refusal is about (from the verdict's reasons), and which
+// Refusal describes, for the model, which parts of a refused command the refusal is about (from the verdict's reasons), and which
 // statements would run without a question (those for which free is true); "" if neither is known. Each statement is judged
 // again when it is tried.
 func Refusal(text string, reasons []risk.Reason, free func(statement string) bool) string {

@@ -200,12 +200,12 @@ func (ln *Lender) apply(effects []lease.Effect) {
 		}
 	}
 	ln.arm()
-	ln.tellQueue()
+	ln.sendQueue()
 }
 
-// tellQueue tells the client who else waits for its shell, where that is not what it was told last. A command that
-// nobody queues behind costs nothing here.
-func (ln *Lender) tellQueue() {
+// sendQueue sends the client the list of those who wait for its shell, if that differs from the list sent last. It costs nothing
+// while nobody waits.
+func (ln *Lender) sendQueue() {
 	if ln.conn.window == nil || !ln.conn.queues || ln.m.Len() < 2 && ln.conn.shown == nil {
 		return
 	}

@@ -268,7 +268,7 @@ func PrivateEnv(env map[string]wire.OSString, pass []string) []string {
 			mask.Keep(value) // programs there may print it
 		}
 	}
-	if len(env) == 0 { // a client that tells nothing of its own
+	if len(env) == 0 { // a client that sent no environment
 		for _, kv := range os.Environ() {
 			name, _, _ := strings.Cut(kv, "=")
 			if !secretname.IsSecret(name) || slices.Contains(pass, name) {

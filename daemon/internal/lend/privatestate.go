@@ -53,8 +53,8 @@ func (p *privateState) acceptAll(ctx context.Context, sh *shell.Shell) {
 	p.startLocked(now)
 }
 
-// facts is what judging a command needs of the shell in the state with this digest; false where it is in another, or
-// does not tell in time.
+// facts adds to c what judging a command needs to know of the shell in the state with this digest. It returns false if the shell
+// is in another state, or does not report its state in time.
 func (p *privateState) facts(ctx context.Context, sh *shell.Shell, digest string, c *risk.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, settleBound)
 	defer cancel()

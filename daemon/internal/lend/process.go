@@ -11,12 +11,12 @@ import (
 	"sublet/lease/procstat"
 )
 
-// Owner is the process that lends a shell, whichever of its connections it is on. The client's own word for its pid is not
-// enough: it is one of the client's namespace, and pids are used again.
+// Owner is the process that lends a shell, on whichever connection. The pid that the client reports is not enough: it belongs to
+// the client's namespace, and pids are reused.
 type Owner struct {
-	says    int   // the pid by the client's own word
-	pid     int   // as the kernel tells of the connection's other end; 0 where it does not
-	started int64 // when that process was, in clock ticks since boot; 0 where there is no /proc
+	says    int   // the pid that the client reported
+	pid     int   // of the connection's other end, from the kernel; 0 = not known
+	started int64 // when that process started, in clock ticks since boot; 0 without /proc
 }
 
 // OwnerOf names the process at the other end of a connection.
@@ -28,11 +28,11 @@ func OwnerOf(says, pid int) Owner {
 	return o
 }
 
-// PID returns the process that the kernel names; 0 or less where it names none.
+// PID returns the process that the kernel reported; 0 or less if it reported none.
 func (o Owner) PID() int { return o.pid }
 
-// gone reports whether the process has ended, so that it cannot come back. It is false where the kernel did not tell which
-// process it is.
+// gone reports whether the process has ended, so that it cannot come back. It is false if the kernel did not report
+// the process.
 func (o Owner) gone() bool {
 	if o.pid <= 0 {
 		return false

@@ -214,7 +214,8 @@ func (ln *Lender) Run(ctx context.Context, c Command, on Terms) (tool.CommandRes
 	return c.started(resultOf(done, ctx.Err() != nil), nil)
 }
 
-// resultOf is a client's CommandCompleted as a tool's result. ours tells that we cancelled it; else it was the user.
+// resultOf converts a client's CommandCompleted to a tool's result. ours reports that a cancel came from here and not from the
+// user.
 func resultOf(m *wire.CommandCompleted, ours bool) tool.CommandResult {
 	r := tool.CommandResult{
 		Output: m.Output, ExitCode: m.ExitCode, Signal: m.Signal, Status: m.Status, Cwd: string(m.Cwd), Notes: m.Notes,

@@ -239,7 +239,7 @@ func TestFilesThatOthersChanged(t *testing.T) {
 	}
 }
 
-// What is wrong with a server is said once, and it is not started again.
+// A fault of a server is reported once, and the server is not started again.
 func TestServersThatCannotBeUsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		*fake

@@ -17,12 +17,12 @@ type Offer struct {
 	Taken            func(name string) bool // reports whether the settings have a server of that name
 	Only             []string               // an allow-list of tools; nil = all
 	At               Place
-	Held             func(release func()) // is given what is to be called when the turn is over
-	Tell             func(key, text string)
+	Held             func(release func())   // is given a function to call when the turn is over
+	Notify           func(key, text string) // is given a notice for the user; a key stands for one notice
 }
 
-// Tools starts the servers that are needed and returns the tools of those that are ready in time. Tell gets what the user should
-// know of the rest.
+// Tools starts the servers that are needed and returns the tools of those that are ready in time. Notify gets notices
+// about the others.
 func (o Offer) Tools(ctx context.Context) (tools []tool.Tool) {
 	for _, from := range []*Servers{o.Settings, o.Client} {
 		if from == nil || from.Empty() {
@@ -32,7 +32,7 @@ func (o Offer) Tools(ctx context.Context) (tools []tool.Tool) {
 		o.Held(from.Hold())
 		list, notes := from.Ready(ctx, o.At, func(name string) bool {
 			if clients && o.Taken(name) {
-				o.Tell(name, fmt.Sprintf("The MCP server %s of the client is not used: the settings have one of that name.", name))
+				o.Notify(name, fmt.Sprintf("The MCP server %s of the client is not used: the settings have one of that name.", name))
 				return true
 			}
 			return o.Only != nil && !slices.ContainsFunc(o.Only, func(entry string) bool { return MayName(entry, name) })
@@ -40,12 +40,12 @@ func (o Offer) Tools(ctx context.Context) (tools []tool.Tool) {
 		tools = append(tools, list...)
 		for _, n := range notes {
 			for key, text := range n.Lines(clients) {
-				o.Tell(key, text)
+				o.Notify(key, text)
 			}
 		}
 	}
 	if len(tools) > maxTurnTools {
-		o.Tell("tools", fmt.Sprintf("MCP servers have %d tools together; agents have the first %d.", len(tools), maxTurnTools))
+		o.Notify("tools", fmt.Sprintf("MCP servers have %d tools together; agents have the first %d.", len(tools), maxTurnTools))
 		tools = tools[:maxTurnTools]
 	}
 	return tools

@@ -23,16 +23,16 @@ func (p *peer) agents(r *wire.AgentsRequest) *wire.AgentsReply {
 	return await(p, func(m *wire.AgentsReply) bool { return m.RequestID == r.RequestID })
 }
 
-// told waits for the turn that tells an agent of the end of one that it started, and returns its prompt.
-func (p *peer) told(what string) string {
+// reported waits for the turn that reports the end of an agent to the one that started it, and returns its prompt.
+func (p *peer) reported(what string) string {
 	p.t.Helper()
 	return await(p, func(m *wire.TurnStarted) bool {
 		return strings.HasPrefix(m.Prompt, "[sent by sublet, not by the user] agent ") && strings.Contains(m.Prompt, what)
 	}).Prompt
 }
 
-// An agent in the background outlives the turn that started it. Its end wakes whoever started it, with its report; then it is
-// asked further and knows what it did, also by the next daemon.
+// An agent in the background outlives the turn that started it. Its end wakes the agent that started it, with its report. It can
+// then be asked further and remembers its work, also in the next daemon.
 func TestAgentInTheBackground(t *testing.T) {
 	r := newRig(t)
 	gate := filepath.Join(r.dir, "gate")
@@ -55,7 +55,7 @@ func TestAgentInTheBackground(t *testing.T) {
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	news := p.told("explorer-1")
+	news := p.reported("explorer-1")
 	if !strings.Contains(news, "agent explorer-1 (dig) has ended: success. Its report:\n\nfound it\n\n[from the record of its calls]\nno file was changed") {
 		t.Errorf("told %q", news)
 	}
@@ -89,7 +89,7 @@ func TestAgentInTheBackground(t *testing.T) {
 	}
 }
 
-// An agent is ended alone: by the one that started it, from a window, or with its daemon; its start is told each time.
+// An agent can be ended alone: by the one that started it, from a window, or with its daemon. Its end is reported each time.
 func TestAgentEndedAlone(t *testing.T) {
 	r := newRig(t)
 	never := filepath.Join(r.dir, "never")
@@ -102,15 +102,15 @@ func TestAgentEndedAlone(t *testing.T) {
 	p := r.dial(withoutShell, r.there)
 	p.ended(p.ask("go"))
 	p.ended(p.ask("stop"))
-	if got := p.told("explorer-1"); !strings.Contains(got, "has ended: cancelled, cancelled by the agent that started it") {
+	if got := p.reported("explorer-1"); !strings.Contains(got, "has ended: cancelled, cancelled by the agent that started it") {
 		t.Errorf("told %q", got)
 	}
 	p.ended(p.ask("go"))
 	p.agents(&wire.AgentsRequest{Op: "stop", Name: "explorer-2"})
-	if got := p.told("explorer-2"); !strings.Contains(got, "has ended: cancelled, cancelled by client test") {
+	if got := p.reported("explorer-2"); !strings.Contains(got, "has ended: cancelled, cancelled by client test") {
 		t.Errorf("told %q", got)
 	}
-	// One that its turn waits for: the turn goes on.
+	// A turn that waits for the agent continues.
 	id := p.ask("wait")
 	await(p, func(m *wire.AgentStreamChunk) bool {
 		return m.Agent == "explorer-3" && strings.HasPrefix(m.Chunk.Text, "started")
@@ -124,7 +124,7 @@ func TestAgentEndedAlone(t *testing.T) {
 	r.close()
 	r.start()
 	p = r.dial(withoutShell, r.there, inSession(p.session, 0))
-	if got := p.told("explorer-4"); !strings.Contains(got, "the daemon was stopped") {
+	if got := p.reported("explorer-4"); !strings.Contains(got, "the daemon was stopped") {
 		t.Errorf("told %q", got)
 	}
 	bad := &wire.AgentsRequest{RequestID: requestID(), Op: "stop", Name: "nobody-1"}
@@ -153,7 +153,7 @@ func TestAgentInTheBackgroundAsks(t *testing.T) {
 	question(late, func(m *wire.ConfirmationRequest) bool { return m.ConfirmationID == q.ConfirmationID })
 	late.answer(q, wire.DecisionAllow)
 	p.resolved(q)
-	if got := p.told("engineer-1"); !strings.Contains(got, "Files changed:\n- "+file) {
+	if got := p.reported("engineer-1"); !strings.Contains(got, "Files changed:\n- "+file) {
 		t.Errorf("told %q", got)
 	}
 }

@@ -88,7 +88,7 @@ func (c *conn) fail(id wire.RequestID, err error) {
 	c.answer(e)
 }
 
-// done answers with err unless it is nil. After a *hub.CutOffError, which says that a client was told of a session but not of
+// done answers with err unless it is nil. After a *hub.CutOffError, which reports that a client received a session but not
 // all its events, it ends the connection, so that the client connects again and resumes.
 func (c *conn) done(id wire.RequestID, err error) {
 	if _, ok := errors.AsType[*hub.CutOffError](err); ok {

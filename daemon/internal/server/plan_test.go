@@ -116,7 +116,7 @@ func TestPlanNotAccepted(t *testing.T) {
 	}
 }
 
-// Outside of plan mode the tool is not offered; where a role keeps plan mode on, the question and the model are told so.
+// Outside plan mode the tool is not offered. If the role keeps plan mode on, the question and the result say so.
 func TestPlanTool(t *testing.T) {
 	r := newRig(t, scripted.Script{Match: ".", Steps: []scripted.Step{proposal("a"), {Text: "well"}}})
 	asking(r)

@@ -51,7 +51,7 @@ func unquoted(name string) string {
 	return name
 }
 
-// kinds tells what a folder is by the files in it: pairs of a name and what it says.
+// kinds has the names of files that show what a folder is, each with a description.
 const kinds = "go.mod a Go module|Cargo.toml a Rust crate|package.json a Node.js package|pyproject.toml a Python project|requirements.txt a Python project|" +
 	"pom.xml a Maven project|build.gradle a Gradle project|Gemfile a Ruby project|CMakeLists.txt a CMake project|Dockerfile with a container image|Makefile with a Makefile|.git a git repository"
 

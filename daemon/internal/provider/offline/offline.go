@@ -162,7 +162,8 @@ func (in *intent) refusal(r result) string {
 	return "It was refused (" + visible.Line(strings.TrimSpace(r.why)) + "), so " + in.no + "."
 }
 
-// byUser tells a person's no ("refused by client NAME PID") from that of a rule, a mode, or nobody there to ask.
+// byUser matches the refusal by a person ("refused by client NAME PID"), and not one by a rule, a mode, or because nobody could be
+// asked.
 var byUser = rx(`^refused by (?:client|the user)\b`)
 
 // call is a tool call to be.
