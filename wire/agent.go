@@ -310,6 +310,6 @@ func (m *ShowReply) RequestRef() RequestID    { return m.RequestID }
 // IsDelegate reports whether an agent works for another one: its name ends in the number of its task. Its text is part of that
 // task's result, not of the answer.
 func IsDelegate(agent string) bool {
-	_, number, ok := strings.Cut(agent, "-")
-	return ok && number != "" && strings.Trim(number, "0123456789") == ""
+	number := agent[strings.LastIndexByte(agent, '-')+1:]
+	return number != agent && number != "" && strings.Trim(number, "0123456789") == ""
 }

@@ -19,6 +19,14 @@ type Kept struct {
 	Thread Cache
 }
 
+// Forget drops the conversations of the session and of its agents that have ended, which cannot be asked further then.
+func (k *Kept) Forget() {
+	k.Thread.Drop()
+	k.Agents.mu.Lock()
+	defer k.Agents.mu.Unlock()
+	k.Agents.members = slices.DeleteFunc(k.Agents.members, func(m *member) bool { return m.cancel == nil })
+}
+
 // maxMembers bounds how many agents of a session are kept to be asked further.
 const maxMembers = 16
 

@@ -179,7 +179,7 @@ func (h *Hub) release(s *session) {
 	}
 	h.mu.Unlock()
 	if idle {
-		s.kept.Thread.Drop() // an idle daemon holds no conversations
+		s.kept.Thread.Drop() // what its agents said stays: they may be asked further
 		s.servers.Close()
 	}
 	if left != nil {

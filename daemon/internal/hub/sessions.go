@@ -225,7 +225,7 @@ func (s *session) clear(ctx context.Context) error {
 	}
 	s.info.Title, s.info.Turns = "", 0
 	s.recent, s.unended = nil, nil
-	s.kept.Thread.Drop()
+	s.kept.Forget()
 	s.todo.Set(nil)
 	return nil
 }

@@ -198,6 +198,13 @@ func TestAgentAskedFurther(t *testing.T) {
 	if !has(p, func(m *wire.CommandResult) bool { return strings.Contains(string(m.Output), "## explorer-1\nbelow") }) {
 		t.Errorf("it was not asked further\n%s", p.story())
 	}
+	p.sessions(&wire.SessionRequest{Op: "clear"}) // its conversation is gone with that of the session
+	p.ended(p.ask("ask"))
+	if !has(p, func(m *wire.CommandResult) bool {
+		return strings.Contains(string(m.Output), `there is no agent "explorer-1"`)
+	}) {
+		t.Errorf("it was asked further after a clear\n%s", p.story())
+	}
 }
 
 // An agent whose role has a working tree changes nothing in the project until its changes are merged, from the window.
