@@ -146,7 +146,7 @@ func (in *intent) write(j *job) string {
 		for _, list := range [][]condition{in.when, in.shared} {
 			for _, c := range list {
 				if m := c.pattern.FindStringSubmatch(r.text); m != nil {
-					return in.expand(j, c.says, m)
+					return in.expand(j, c.says, m, c.pattern.SubexpNames())
 				}
 			}
 		}
@@ -158,27 +158,27 @@ func (in *intent) write(j *job) string {
 	}
 	switch {
 	case in.none != "" && nothing:
-		return in.expand(j, in.none, nil)
+		return in.expand(j, in.none, nil, nil)
 	case strings.HasPrefix(in.answer, "@") && (in.fail == "" || r.ok()):
 		return answers[in.answer[1:]](j)
 	case !r.ok() && in.fail != "":
 		if f := answers[strings.TrimPrefix(in.fail, "@")]; f != nil {
 			return f(j)
 		}
-		return in.expand(j, in.fail, nil)
+		return in.expand(j, in.fail, nil, nil)
 	case !r.ok():
 		return trouble(r)
 	case len(in.rows) > 0 && len(rows) == 0:
 		return block("", r.text, 20, true)
 	}
-	return in.expand(j, in.answer, nil)
+	return in.expand(j, in.answer, nil, nil)
 }
 
-// expand fills in the placeholders of an answer, and the groups of the condition that it belongs to.
-func (in *intent) expand(j *job, text string, groups []string) string {
+// expand fills in the placeholders of an answer, and the groups, with their names, of the condition that it belongs to.
+func (in *intent) expand(j *job, text string, groups, names []string) string {
 	for i := len(groups) - 1; i > 0; i-- {
 		group := groups[i]
-		if !isNumber().MatchString(group) {
+		if names[i] != "count" {
 			group = code(group)
 		}
 		text = strings.ReplaceAll(text, "$"+strconv.Itoa(i), strings.NewReplacer("{", "{\x00").Replace(group))

@@ -65,6 +65,22 @@ func TestStoppedCalls(t *testing.T) {
 	}
 }
 
+// A commit is named as code also where its short hash happens to have only digits.
+func TestHashOfDigits(t *testing.T) {
+	m := offline.Open(provider.Config{})
+	req := provider.Request{Tools: []provider.ToolSpec{{Name: "bash"}}, Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: "commit this"}}}}}
+	for _, output := range []string{"## main\n?? a.txt", "[main 3782259] Add a.txt"} {
+		resp, err := m.Stream(t.Context(), req, func(provider.Delta) {})
+		if err != nil || resp.Message.Parts[0].ToolCall == nil {
+			t.Fatalf("got %+v, %v", resp, err)
+		}
+		req.Messages = append(req.Messages, resp.Message, provider.Message{Role: provider.User, Parts: []provider.Part{{ToolResult: &provider.ToolResult{CallID: resp.Message.Parts[0].ToolCall.ID, Content: output}}}})
+	}
+	if resp, err := m.Stream(t.Context(), req, func(provider.Delta) {}); err != nil || !strings.HasPrefix(resp.Message.Parts[0].Text, "Committed as `3782259` on `main`") {
+		t.Errorf("got %+v, %v", resp, err)
+	}
+}
+
 func TestCancelled(t *testing.T) {
 	cause := errors.New("stopped by user")
 	ctx, cancel := context.WithCancelCause(t.Context())
