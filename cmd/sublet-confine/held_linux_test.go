@@ -93,7 +93,7 @@ func TestHomeBelowTmpIsKept(t *testing.T) {
 			cmd.Dir, cmd.SysProcAttr = home, &syscall.SysProcAttr{Setpgid: true}
 			return cmd.Run()
 		}
-		if err := try("ls docs && ! touch docs/x && ! rm -rf docs && ! mkdir new && touch /tmp/x"); err != nil {
+		if err := try("ls docs && ! touch docs/x && ! rm -rf docs && ! mkdir new && touch /tmp/x$$"); err != nil {
 			t.Errorf("%s: %v", s.Reach, err)
 		}
 		if err := try("touch project/made cache/made && test -e project/made"); (err == nil) != (s.Reach == confine.Project) {

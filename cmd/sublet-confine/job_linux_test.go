@@ -442,10 +442,10 @@ func TestMountsBelowTmp(t *testing.T) {
 		}
 	}()
 	for _, who := range users(t) {
-		if out, err := who.run(t, project, read[who], "touch /tmp/x && echo fine; touch y || pwd"); !strings.HasPrefix(out, "fine\n") || !strings.HasSuffix(out, project+"\n") {
+		if out, err := who.run(t, project, read[who], "touch /tmp/x$$ && echo fine; touch y || pwd"); !strings.HasPrefix(out, "fine\n") || !strings.HasSuffix(out, project+"\n") {
 			t.Errorf("%s, read: %q, %v", who.name, out, err)
 		}
-		if out, err := who.run(t, project, inProject[who], "touch /tmp/x made && echo fine; rm made"); out != "fine\n" {
+		if out, err := who.run(t, project, inProject[who], "touch /tmp/x$$ made && echo fine; rm made"); out != "fine\n" {
 			t.Errorf("%s, project: %q, %v", who.name, out, err)
 		}
 	}
@@ -548,12 +548,12 @@ func TestProject(t *testing.T) {
 				"git checkout -qb other && git checkout -q main && git merge -q other && git tag v1 && git branch -d other",
 				"git gc -q && git fsck && git log --oneline | grep -q two",
 				"mv d/f d/g && git mv -f d/g d/f 2>/dev/null || git checkout -q . && git status --short",
-				"cp -r . /tmp/copy && tar cf /tmp/all.tar . && find . -type f -exec cat {} + >/dev/null && grep -rq x .",
+				"cp -r . /tmp/copy$$ && tar cf /tmp/$$.tar . && find . -type f -exec cat {} + >/dev/null && grep -rq x .",
 				"mkdir -p build/sub && touch build/sub/o && mv build out && rm -r out",
 				"mkfifo p && { echo x >p & read -r x <p && [ \"$x\" = x ]; } && rm p",
 				`perl -MIO::Socket -e '$l = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1") or die $@; IO::Socket::INET->new("127.0.0.1:".$l->sockport) or die $@'`,
 				`perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) or die $!'`,
-				"touch /tmp/x /dev/shm/x && [ \"$TMPDIR\" = /tmp ] && mktemp >/dev/null",
+				"touch /tmp/x$$ /dev/shm/x$$ && [ \"$TMPDIR\" = /tmp ] && mktemp >/dev/null",
 				"nice -n 1 true && kill -0 $$ && { sleep 100 & kill $!; }",
 			} {
 				if out, err := who.run(t, dir, prefix, "export GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=user.name GIT_CONFIG_VALUE_0=x GIT_CONFIG_KEY_1=user.email GIT_CONFIG_VALUE_1=x@x HOME=/tmp\n"+text); err != nil {
