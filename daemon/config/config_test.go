@@ -44,7 +44,7 @@ func TestShowReadsBack(t *testing.T) {
 	}
 	full.Agents["docs"] = Agent{Description: "writes", Model: "work/m", Prompt: "a\nb\t\x1b", Tools: []string{"read"}}
 	full.Agents["claude"] = Agent{
-		Description: "hosted", Command: []string{"claude-agent-acp", "-v"}, Env: map[string]string{"KEY": "${KEY}"}, Reach: "project", Timeout: span(time.Minute), Mode: "plan",
+		Description: "hosted", Command: []string{"claude-agent-acp", "-v"}, Env: map[string]string{"KEY": "${KEY}"}, Reach: "project", Timeout: span(time.Minute), Mode: "plan", Worktree: true,
 	}
 	full.MCP["fs"] = MCP{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A B": "1", "C": "${D}"}, Reach: "project", Write: []string{"~/notes"}}
 	full.MCP["remote-1"] = MCP{URL: "http://x/mcp", Headers: map[string]string{"Authorization": "Bearer ${KEY}"}}

@@ -130,6 +130,7 @@ func Show(c Config) string {
 			p.some("reach", a.Item.Reach)
 			p.some("timeout", time.Duration(a.Item.Timeout))
 			p.some("mode", a.Item.Mode)
+			p.some("worktree", a.Item.Worktree)
 			continue
 		}
 		p.key("model", a.Item.Model, "")
