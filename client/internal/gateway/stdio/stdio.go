@@ -105,7 +105,9 @@ func (s *server) serve(ctx context.Context) error {
 	stopping, cancel := context.WithTimeout(s.ctx, closeBound)
 	defer cancel()
 	if !s.turns.Wait(stopping, nil) {
-		s.log.Warn("a request did not end in time")
+		for _, t := range s.turns.Running(nil) {
+			s.log.Warn("a request did not end in time", "id", t.ID)
+		}
 	}
 	return err
 }

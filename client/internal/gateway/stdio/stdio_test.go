@@ -13,10 +13,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"sublet/client/internal/gateway"
 	"sublet/client/internal/gateway/gatewaytest"
 	"sublet/daemon"
 	"sublet/lease/confine/confinetest"
@@ -105,6 +107,27 @@ func start(t testing.TB, w *gatewaytest.World, change ...func(*Options)) *runtim
 		t.Fatalf("got %v, want ready", m)
 	}
 	return r
+}
+
+// Requests that do not end when the runtime stops are named.
+func TestStuckRequestsAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &buffer{}
+		s := &server{o: Options{In: strings.NewReader("")}, log: slog.New(slog.NewTextHandler(log, nil)), ctx: t.Context()}
+		for _, id := range []string{"one", "two"} {
+			if err := s.turns.Begin(&gateway.Turn{ID: id}, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.serve(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := log.String(); !strings.Contains(got, "id=one") || !strings.Contains(got, "id=two") {
+			t.Errorf("got %q", got)
+		}
+	})
 }
 
 func (r *runtime) send(lines ...string) {
