@@ -127,3 +127,12 @@ func FirstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return Line(line)
 }
+
+// Fenced returns text as code in Markdown, in a fence longer than any in it.
+func Fenced(language, text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + language + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
+}

@@ -30,12 +30,3 @@ func Fence(line string) (mark, info string) {
 	}
 	return s[:n], info
 }
-
-// Fenced returns text as code in Markdown, in a fence longer than any in it.
-func Fenced(language, text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence + language + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
-}

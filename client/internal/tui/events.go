@@ -290,11 +290,7 @@ func (m *model) block(s *speaker, b *wire.Block) {
 	case b.Type == "error":
 		m.fail(b.Content, "")
 	case b.Type == "code" || b.Type == "diff" || b.Type == "tool_output":
-		fence := "```"
-		for strings.Contains(b.Content, fence) {
-			fence += "`"
-		}
-		m.say(s, fence+cmp.Or(visible.Line(b.Language), b.Type)+"\n"+visible.Text(b.Content)+"\n"+fence+"\n")
+		m.say(s, visible.Fenced(cmp.Or(visible.Line(b.Language), b.Type), visible.Text(b.Content))+"\n")
 	default:
 		m.say(s, visible.Text(b.Content))
 	}

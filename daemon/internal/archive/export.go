@@ -77,8 +77,7 @@ func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 			if m.Tool == "" { // a command that the user ran: only the end of its output is known
 				out = m.OutputTail
 			}
-			fence := fenceFor(what + string(out))
-			fmt.Fprintf(&b, "\n\n%sconsole\n$ %s\n%s\n%s\n", fence, visible.Exact(what), strings.TrimRight(visible.Exact(string(out)), "\n"), fence)
+			fmt.Fprintf(&b, "\n\n%s\n", visible.Fenced("console", "$ "+visible.Exact(what)+"\n"+strings.TrimRight(visible.Exact(string(out)), "\n")))
 		case *wire.ConfirmationResolved:
 			fmt.Fprintf(&b, "\n*%s by %s*\n", m.Decision, visible.Exact(m.By))
 		case *wire.CompactionComplete:
@@ -88,13 +87,4 @@ func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 		}
 	}
 	return b.String()
-}
-
-// fenceFor is a code fence longer than any in the text.
-func fenceFor(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence
 }

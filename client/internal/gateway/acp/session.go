@@ -13,6 +13,7 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // session is one conversation of the editor.
@@ -245,7 +246,7 @@ func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, []handed, error) {
 			r.Attachments = append(r.Attachments, a)
 		case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
 			c := b.Resource.Resource.TextResourceContents
-			say(c.Uri + ":\n" + gateway.Fenced("", c.Text))
+			say(c.Uri + ":\n" + visible.Fenced("", c.Text))
 		default:
 			return nil, nil, invalid("prompt[%d]: only text, images, links and embedded texts and images are taken", i)
 		}

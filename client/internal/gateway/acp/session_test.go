@@ -47,6 +47,16 @@ func TestStopReason(t *testing.T) {
 	}
 }
 
+// What the user is to approve cannot end the code that it is shown as.
+func TestPermissionShowsPreviewAsCode(t *testing.T) {
+	for kind, want := range map[string]string{"diff": "````diff\n+```\n+*x*\n````", "text": "````\n+```\n+*x*\n````"} {
+		p := permission("s", &wire.ConfirmationRequest{Preview: wire.Preview{Type: kind, Content: "+```\n+*x*\n"}})
+		if got := p.ToolCall.Content[1].Content.Content.Text.Text; got != want {
+			t.Errorf("%s: got %q, want %q", kind, got, want)
+		}
+	}
+}
+
 // The option chosen is the permission that stood there; one that was not offered is a no.
 func TestChosen(t *testing.T) {
 	m := &wire.ConfirmationRequest{Grants: []wire.Grant{{Rule: "one"}, {Rule: "two"}}}

@@ -13,6 +13,7 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 const (
@@ -182,7 +183,7 @@ func (s *session) output(m *wire.AgentStreamChunk) {
 // printed returns output as code in Markdown.
 func printed(output []byte) []sdk.ToolCallContent {
 	text := strings.TrimRight(strings.ToValidUTF8(string(output), "\uFFFD"), "\n")
-	return []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(gateway.Fenced("", text)))}
+	return []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(visible.Fenced("", text)))}
 }
 
 // ended reports a tool's result.
@@ -267,9 +268,9 @@ func permission(id sdk.SessionId, m *wire.ConfirmationRequest) sdk.RequestPermis
 	content := []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(risk))}
 	switch m.Preview.Type {
 	case "diff":
-		content = append(content, sdk.ToolContent(sdk.TextBlock("```diff\n"+m.Preview.Content+"\n```")))
+		content = append(content, sdk.ToolContent(sdk.TextBlock(visible.Fenced("diff", m.Preview.Content))))
 	case "text":
-		content = append(content, sdk.ToolContent(sdk.TextBlock(m.Preview.Content)))
+		content = append(content, sdk.ToolContent(sdk.TextBlock(visible.Fenced("", m.Preview.Content))))
 	}
 	options := []sdk.PermissionOption{{Kind: sdk.PermissionOptionKindAllowOnce, Name: "Allow once", OptionId: "allow"}}
 	for i, g := range m.Grants {

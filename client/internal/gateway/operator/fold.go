@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"sublet/client/internal/gateway"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // A turn is one request and its outcome, computed from its native events. Both dialects are views of it.
@@ -218,7 +218,7 @@ func blockText(b *wire.Block) string {
 	if b.Type == "diff" {
 		lang = "diff"
 	}
-	return "\n" + gateway.Fenced(lang, b.Content) + "\n"
+	return "\n" + visible.Fenced(lang, b.Content) + "\n"
 }
 
 // object returns a call's arguments as a JSON object, whatever the model wrote.
