@@ -308,9 +308,12 @@ func (p *Process) EndReason() string {
 	return p.how
 }
 
-// LastLine returns the newest line that it wrote on its standard error.
-func (p *Process) LastLine() string {
+// LastWords returns its newest line on standard error as the end of a message, "" if it wrote none.
+func (p *Process) LastWords() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.last
+	if p.last == "" {
+		return ""
+	}
+	return "; its last words: " + p.last
 }

@@ -58,7 +58,6 @@ func (i input) Write(p []byte) (int, error) {
 }
 
 // Read implements io.Reader.
-
 func (m *Meter) Read(p []byte) (int, error) {
 	if fault := m.fault.Load(); fault != nil {
 		return 0, *fault

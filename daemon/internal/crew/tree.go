@@ -1,7 +1,6 @@
 package crew
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,12 +132,4 @@ func (m *Manager) Forget(session wire.SessionID) {
 			m.log.Warn("a working tree is left", "path", t.Path, "err", err)
 		}
 	}
-}
-
-// both joins two paragraphs, of which one may be empty.
-func both(a, b string) string {
-	if a == "" || b == "" {
-		return cmp.Or(a, b)
-	}
-	return a + "\n\n" + b
 }

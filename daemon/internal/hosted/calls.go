@@ -22,22 +22,13 @@ import (
 	"sublet/wire/visible"
 )
 
-// join returns a context that ends with ctx or with the turn.
-func (r *run) join(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
-	return ctx, func() { stop(); cancel(nil) }
-}
-
 // tool runs a tool for the agent's MCP server.
 func (r *run) tool(ctx context.Context, m *wire.ToolRequest) (*wire.CommandResult, error) {
-	done, err := r.begin()
+	ctx, done, err := r.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	ctx, cancel := r.join(ctx)
-	defer cancel()
 	switch m.Tool {
 	case wire.ToolAskUser:
 		if r.t.Ask == nil {
@@ -121,23 +112,20 @@ func (h *host) guard() {
 // RequestPermission implements the SDK's client: the policy decides, or the user. A call of our own MCP server is allowed at once,
 // since its command is judged when it comes.
 func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
-	cancelled := sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}
-	r := h.running()
-	if r == nil {
-		return cancelled, nil
-	}
-	defer h.guard()
-	done, err := r.begin()
+	answer, err := serve(h, ctx, func(ctx context.Context, r *run) (sdk.RequestPermissionResponse, error) { return r.permit(ctx, p), nil })
 	if err != nil {
-		return cancelled, nil
+		answer.Outcome = sdk.NewRequestPermissionOutcomeCancelled()
 	}
-	defer done()
-	ctx, cancel := r.join(ctx)
-	defer cancel()
+	return answer, nil
+}
+
+// permit returns the policy's or the user's answer to a request for permission.
+func (r *run) permit(ctx context.Context, p sdk.RequestPermissionRequest) sdk.RequestPermissionResponse {
+	cancelled := sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}
 	u := p.ToolCall
 	c := r.update(change{u.ToolCallId, u.Title, u.Kind, nil, u.RawInput, u.RawOutput, u.Locations, u.Content, u.Meta})
 	if c == nil {
-		return cancelled, nil
+		return cancelled
 	}
 	now, show, q := r.permission(c)
 	allowed := now.own
@@ -147,7 +135,7 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 	if !allowed {
 		d, err := r.t.Of.Approver.Approve(ctx, q)
 		if ctx.Err() != nil {
-			return cancelled, nil
+			return cancelled
 		}
 		if err != nil {
 			d = agent.Decision{Reason: "nobody could be asked: " + err.Error()}
@@ -162,14 +150,14 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 	for _, kind := range kinds(allowed) {
 		for _, o := range p.Options {
 			if o.Kind == kind {
-				return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(o.OptionId)}, nil
+				return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(o.OptionId)}
 			}
 		}
 	}
 	if allowed {
 		r.notice(r.name + " does not offer to allow this once: it is refused")
 	}
-	return cancelled, nil
+	return cancelled
 }
 
 // permission returns a copy of a call as it is now, whether the event of its begin is to be sent, and what the policy is asked.
@@ -190,7 +178,7 @@ func kinds(allowed bool) []sdk.PermissionOptionKind {
 }
 
 func (r *run) refuse(c *call, name string, d agent.Decision) {
-	why := firstOf(d.Reason, "refused by "+firstOf(d.By, "the user"))
+	why := cmp.Or(d.Reason, "refused by "+cmp.Or(d.By, "the user"))
 	if d.Comment != "" {
 		why += ": " + d.Comment
 	}
@@ -324,7 +312,7 @@ func (r *run) approve(ctx context.Context, name, path string, act tool.Action) e
 	case err != nil:
 		return refused("%s: nobody could be asked: %v", path, err)
 	case !d.Allowed:
-		return refused("%s: denied: %s", path, firstOf(d.Reason, "refused by "+firstOf(d.By, "the user")))
+		return refused("%s: denied: %s", path, cmp.Or(d.Reason, "refused by "+cmp.Or(d.By, "the user")))
 	}
 	return nil
 }
@@ -337,13 +325,11 @@ func serve[T any](h *host, ctx context.Context, do func(ctx context.Context, r *
 		return none, refused("%v", errOver)
 	}
 	defer h.guard()
-	done, err := r.begin()
+	ctx, done, err := r.begin(ctx)
 	if err != nil {
 		return none, refused("%v", err)
 	}
 	defer done()
-	ctx, cancel := r.join(ctx)
-	defer cancel()
 	return do(ctx, r)
 }
 

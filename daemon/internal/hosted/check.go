@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -44,11 +45,11 @@ func Check(ctx context.Context, o Options, name string, conf config.Agent, env [
 		return about
 	}
 	if i := h.about.AgentInfo; i != nil {
-		about.Version = shown(firstOf(deref(i.Title), i.Name)+" "+i.Version, 100)
+		about.Version = shown(cmp.Or(deref(i.Title), i.Name)+" "+i.Version, 100)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	about.Protocol, about.Mode, about.Model = int(h.about.ProtocolVersion), shown(h.mode, 60), shown(h.model, 60)
+	about.Protocol, about.Mode, about.Model = int(h.about.ProtocolVersion), shown(h.session.mode, 60), shown(h.session.model, 60)
 	about.Resumes, about.Images = h.about.AgentCapabilities.LoadSession, h.about.AgentCapabilities.PromptCapabilities.Image
 	return about
 }

@@ -54,10 +54,11 @@ func (h *host) fault(ctx context.Context, name string, err error) error {
 	case h.proc.EndReason() != "":
 		f.Why = h.proc.EndReason()
 	}
-	if last := h.proc.LastLine(); last != "" && lost {
-		f.Why += "; its last words: " + last
+	if !lost {
+		return f
 	}
-	if bad > 0 && lost {
+	f.Why += h.proc.LastWords()
+	if bad > 0 {
 		f.Why += "; what it sent is not the protocol: " + first
 		f.Todo = "is `command` below [agents." + name + "] the program that speaks the Agent Client Protocol?"
 	}

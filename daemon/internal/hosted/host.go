@@ -32,6 +32,16 @@ const (
 // serverName is how agents know sublet's MCP server.
 const serverName = "sublet"
 
+// session is an agent's session as the protocol describes it.
+type session struct {
+	id    sdk.SessionId
+	cwd   string
+	modes []choice
+	mode  string  // "" = the agent has none
+	model string  // the name of the one in use, "" = not known
+	cost  float64 // in US dollars, as the agent reports it
+}
+
 // host is one process of an agent with one session of the protocol. It implements the SDK's client.
 type host struct {
 	of    *Agents
@@ -47,20 +57,14 @@ type host struct {
 	once  sync.Once
 
 	about sdk.InitializeResponse
-	id    sdk.SessionId // set under mu by the start, and not changed after it
-	cwd   string
-	modes []choice
-	model string // the name of the one in use, "" = not known
 
 	mu sync.Mutex
-	// below: guarded by mu
+	// below: guarded by mu; the start sets what a session is, and after it only mode and cost change
+	session    session
 	run        *run // nil: no turn runs
 	introduced bool // the notice with the agent's name was sent
-	mode       string
 	idle       *time.Timer
 	rested     time.Time // when its last turn ended
-	cost       float64   // of the session, in US dollars, as it reports it
-	before     float64   // the same when the turn began
 	ending     bool      // it takes no other turn
 	got        int       // bytes, in this turn or since its start
 	cause      error     // why it was given up; nil: it was not
@@ -85,7 +89,7 @@ func (h *host) take(r *run) error {
 	if h.idle != nil {
 		h.idle.Stop()
 	}
-	h.run, r.host, h.got, h.before = r, h, 0, h.cost
+	h.run, r.host, h.got, r.costBefore = r, h, 0, h.session.cost
 	return nil
 }
 

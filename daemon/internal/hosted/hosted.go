@@ -16,8 +16,6 @@ import (
 	"sync"
 	"time"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"sublet/daemon/config"
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/tool"
@@ -80,9 +78,7 @@ type Agents struct {
 // earlier is a session whose process may have ended.
 type earlier struct {
 	conf config.Agent
-	id   sdk.SessionId
-	cwd  string
-	cost float64
+	session
 }
 
 // key names a conversation with one agent.
@@ -202,14 +198,14 @@ func (a *Agents) add(k key, h *host) {
 // remember keeps a session, so that a later process of the agent can take it up.
 func (a *Agents) remember(h *host) {
 	h.mu.Lock()
-	cost := h.cost
+	e := earlier{h.conf, h.session}
 	h.mu.Unlock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.before) >= maxRemembered {
 		clear(a.before) // those agents begin anew
 	}
-	a.before[h.key] = earlier{h.conf, h.id, h.cwd, cost}
+	a.before[h.key] = e
 }
 
 // remembered returns the session that the agent had before, the zero value for none.

@@ -110,8 +110,6 @@ func (k known) off(args []string, folder string) (all []string, env map[string]s
 // Leftover begins the names of files in Options.Folder.
 const Leftover = "hosted-"
 
-func (k known) meta() map[string]any { return k.options }
-
 // ourTools are the tools of sublet's MCP server.
 var ourTools = []string{"shell", "job", "ask_user"}
 

@@ -36,15 +36,16 @@ var errBusy = fmt.Errorf("%d calls and questions run already: wait for some", ma
 
 // run is one turn.
 type run struct {
-	t      Turn
-	name   string
-	begun  time.Time
-	host   *host
-	ctx    context.Context // ends when the turn is cancelled, and at its end
-	cancel context.CancelCauseFunc
-	work   sync.WaitGroup // of calls that run here
-	shell  tool.Shell     // a private one; nil: the turn has none
-	closer func()
+	t          Turn
+	name       string
+	begun      time.Time
+	host       *host           // set by take, with costBefore
+	costBefore float64         // of the session, when the turn began
+	ctx        context.Context // ends when the turn is cancelled, and at its end
+	cancel     context.CancelCauseFunc
+	work       sync.WaitGroup // of calls that run here
+	shell      tool.Shell     // a private one; nil: the turn has none
+	closer     func()
 
 	order sync.Mutex // of events; taken before mu
 
@@ -107,7 +108,7 @@ func (h *host) prompt(r *run) agent.Outcome {
 	answered := make(chan answer, 1)
 	r.hear()
 	h.of.work.Go(func() { // ends with the answer or the connection
-		p, err := h.conn.Prompt(h.of.ctx, sdk.PromptRequest{SessionId: h.id, Prompt: r.blocks(h)})
+		p, err := h.conn.Prompt(h.of.ctx, sdk.PromptRequest{SessionId: h.session.id, Prompt: r.blocks(h)})
 		answered <- answer{p, err}
 	})
 	done := r.ctx.Done()
@@ -138,7 +139,7 @@ func (h *host) prompt(r *run) agent.Outcome {
 			done = nil
 			patience = time.After(h.of.o.Cancel)
 			h.of.work.Go(func() { // a write that blocks ends with the process
-				_ = h.conn.Cancel(h.of.ctx, sdk.CancelNotification{SessionId: h.id}) // an agent that does not get it is ended
+				_ = h.conn.Cancel(h.of.ctx, sdk.CancelNotification{SessionId: h.session.id}) // an agent that does not get it is ended
 			})
 		case <-patience:
 			h.giveUp(errors.New("it did not end its turn when that was cancelled, and was ended"))
@@ -180,21 +181,19 @@ func (h *host) introduce(r *run) {
 	h.introduced = true
 	parts := []string{r.name}
 	if i := h.about.AgentInfo; i != nil {
-		parts[0] = strings.TrimSpace(firstOf(deref(i.Title), i.Name) + " " + i.Version)
+		parts[0] = strings.TrimSpace(cmp.Or(deref(i.Title), i.Name) + " " + i.Version)
 	}
-	if h.mode != "" {
-		parts = append(parts, "mode "+h.mode)
+	if h.session.mode != "" {
+		parts = append(parts, "mode "+h.session.mode)
 	}
-	if h.model != "" {
-		parts = append(parts, "model "+h.model)
+	if h.session.model != "" {
+		parts = append(parts, "model "+h.session.model)
 	}
 	h.mu.Unlock()
 	if !introduced {
 		r.notice(visible.Exact(shown(strings.Join(parts, ", "), 300)))
 	}
 }
-
-func firstOf(texts ...string) string { return cmp.Or(texts...) }
 
 func deref(s *string) string {
 	if s == nil {
@@ -206,7 +205,7 @@ func deref(s *string) string {
 // blocks is the prompt as the protocol has it: the text, and links to the files that go with it.
 func (r *run) blocks(h *host) []sdk.ContentBlock {
 	text := r.t.Of.Prompt
-	if cwd := r.t.Of.Env.Cwd; cwd != h.cwd && cwd != "" {
+	if cwd := r.t.Of.Env.Cwd; cwd != h.session.cwd && cwd != "" {
 		text += "\n\n[the user's shell is in " + cwd + " now]"
 	}
 	blocks := []sdk.ContentBlock{sdk.TextBlock(text)}
@@ -223,19 +222,24 @@ func (r *run) hear() {
 	r.heard = time.Now()
 }
 
-// begin counts a call or question that runs here; done ends it. It fails when the turn is over, and beyond maxActive.
-func (r *run) begin() (done func(), err error) {
+// begin counts a call or question that runs here until done. The context that it returns ends with ctx, the turn or done. It fails
+// when the turn is over, and beyond maxActive.
+func (r *run) begin(ctx context.Context) (joined context.Context, done func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over || r.ctx.Err() != nil {
-		return nil, errOver
+		return ctx, nil, errOver
 	}
 	if r.active >= maxActive {
-		return nil, errBusy
+		return ctx, nil, errBusy
 	}
 	r.active++
 	r.work.Add(1)
-	return func() {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
 		r.mu.Lock()
 		r.active--
 		r.heard = time.Now()
@@ -375,8 +379,8 @@ func (r *run) outcome(status string, err error) agent.Outcome {
 	case errors.Is(err, agent.ErrStepLimit):
 		o.StopReason = "tool_use"
 	}
-	if h := r.host; h != nil && h.model != "" {
-		o.Model = r.t.Of.Role.Model + "/" + shown(h.model, 60)
+	if h := r.host; h != nil && h.session.model != "" {
+		o.Model = r.t.Of.Role.Model + "/" + shown(h.session.model, 60)
 	}
 	if o.Summary == "" && err != nil {
 		o.Summary = err.Error()

@@ -27,11 +27,11 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 	conf := *r.t.Of.Role.Hosted
 	h := &host{
 		of: a, key: k, conf: conf, known: knownOf(conf.Command), token: rand.Text(), lists: make(chan struct{}),
-		cwd: r.t.Of.Env.Cwd, bad: &badLines{},
+		session: session{cwd: r.t.Of.Env.Cwd}, bad: &badLines{},
 	}
 	last := a.remembered(k, conf)
 	if info, err := os.Stat(last.cwd); err == nil && info.IsDir() {
-		h.cwd = last.cwd
+		h.session.cwd = last.cwd
 	}
 	if err := h.launch(r); err != nil {
 		return nil, &FaultError{r.name, "it cannot be started: " + err.Error(), "look at `command` below [agents." + r.name + "] in the settings"}
@@ -108,16 +108,16 @@ func (h *host) launch(r *run) error {
 		return err
 	}
 	env := child.Env(child.Env(r.t.Env, extra), own)
-	path, err := child.Find(h.conf.Command[0], env, h.cwd, r.t.Home)
+	path, err := child.Find(h.conf.Command[0], env, h.session.cwd, r.t.Home)
 	if err != nil {
 		return err
 	}
-	launcher, to, err := o.Hold(h.conf, h.cwd)
+	launcher, to, err := o.Hold(h.conf, h.session.cwd)
 	if err != nil {
 		return err
 	}
 	h.proc, err = child.Start(child.Spec{
-		Name: h.key.agent, Path: path, Args: args, Env: env, Dir: h.cwd, Launcher: launcher, Reach: to, Folder: o.Folder, Log: h.of.log,
+		Name: h.key.agent, Path: path, Args: args, Env: env, Dir: h.session.cwd, Launcher: launcher, Reach: to, Folder: o.Folder, Log: h.of.log,
 	})
 	if err != nil {
 		return err
@@ -156,20 +156,20 @@ func (h *host) resume(ctx context.Context, r *run, last earlier) bool {
 	if last.id == "" || !h.about.AgentCapabilities.LoadSession {
 		return false
 	}
-	s := h.session()
+	s := h.opening()
 	loaded, err := h.conn.LoadSession(ctx, sdk.LoadSessionRequest{SessionId: last.id, Cwd: s.Cwd, McpServers: s.McpServers, Meta: s.Meta})
 	if err != nil {
 		r.notice(fmt.Sprintf("%s does not take up its earlier session, and begins a new one: %s", r.name, visible.Exact(shown(message(err), 200))))
 		return false
 	}
-	h.cost = last.cost // no turn runs yet
+	h.session.cost = last.cost // no turn runs yet
 	h.read(last.id, sdk.NewSessionResponse{Modes: loaded.Modes, Models: loaded.Models, ConfigOptions: loaded.ConfigOptions})
 	return true
 }
 
 // open opens the session.
 func (h *host) open(ctx context.Context) error {
-	made, err := h.conn.NewSession(ctx, h.session())
+	made, err := h.conn.NewSession(ctx, h.opening())
 	if err != nil {
 		return err
 	}
@@ -177,9 +177,9 @@ func (h *host) open(ctx context.Context) error {
 	return nil
 }
 
-// session returns the request for a session: in the turn's folder, with sublet's MCP server.
-func (h *host) session() sdk.NewSessionRequest {
-	s := sdk.NewSessionRequest{Cwd: h.cwd, McpServers: []sdk.McpServer{}, Meta: h.known.meta()}
+// opening returns the request for a session: in the turn's folder, with sublet's MCP server.
+func (h *host) opening() sdk.NewSessionRequest {
+	s := sdk.NewSessionRequest{Cwd: h.session.cwd, McpServers: []sdk.McpServer{}, Meta: h.known.options}
 	if o := h.of.o; len(o.Server) > 0 {
 		env := []sdk.EnvVariable{{Name: wire.HostedVariable, Value: h.token}}
 		for name, value := range o.Where {
@@ -194,24 +194,25 @@ func (h *host) session() sdk.NewSessionRequest {
 func (h *host) read(id sdk.SessionId, made sdk.NewSessionResponse) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.id = id
+	s := &h.session
+	s.id = id
 	if m := made.Modes; m != nil {
-		h.mode = string(m.CurrentModeId)
+		s.mode = string(m.CurrentModeId)
 		for _, one := range m.AvailableModes {
-			h.modes = append(h.modes, choice{string(one.Id), one.Name})
+			s.modes = append(s.modes, choice{string(one.Id), one.Name})
 		}
 	}
 	if m := made.Models; m != nil {
-		h.model = string(m.CurrentModelId)
+		s.model = string(m.CurrentModelId)
 		for _, one := range m.AvailableModels {
 			if one.ModelId == m.CurrentModelId {
-				h.model = one.Name
+				s.model = one.Name
 			}
 		}
 	}
 	for _, o := range made.ConfigOptions {
-		if s := o.Select; s != nil && s.Category != nil && *s.Category == "model" {
-			h.model = string(s.CurrentValue)
+		if c := o.Select; c != nil && c.Category != nil && *c.Category == "model" {
+			s.model = string(c.CurrentValue)
 		}
 	}
 }
@@ -222,20 +223,20 @@ var asking = []string{"default", "ask", "manual", "read-only"}
 // ask puts the session into the mode in which the agent asks, so that the policy decides.
 func (h *host) ask(ctx context.Context) error {
 	h.mu.Lock()
-	mode := h.mode
+	mode := h.session.mode
 	h.mu.Unlock()
 	for _, id := range asking {
 		if id == mode {
 			return nil
 		}
-		if !slices.ContainsFunc(h.modes, func(c choice) bool { return c.id == id }) {
+		if !slices.ContainsFunc(h.session.modes, func(c choice) bool { return c.id == id }) {
 			continue
 		}
-		if _, err := h.conn.SetSessionMode(ctx, sdk.SetSessionModeRequest{SessionId: h.id, ModeId: sdk.SessionModeId(id)}); err != nil {
+		if _, err := h.conn.SetSessionMode(ctx, sdk.SetSessionModeRequest{SessionId: h.session.id, ModeId: sdk.SessionModeId(id)}); err != nil {
 			return fmt.Errorf("it was not put into its mode %s, in which it asks: %w", id, err)
 		}
 		h.mu.Lock()
-		h.mode = id
+		h.session.mode = id
 		h.mu.Unlock()
 		return nil
 	}

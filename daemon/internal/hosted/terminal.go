@@ -57,7 +57,7 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 		if err != nil {
 			return out, refused("%v", err)
 		}
-		done, err := r.begin()
+		ctx, done, err := r.begin(r.ctx)
 		if err != nil {
 			return out, refused("%v", err)
 		}
@@ -65,7 +65,7 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 		if p.OutputByteLimit != nil && *p.OutputByteLimit >= 0 {
 			t.most = min(t.most, *p.OutputByteLimit)
 		}
-		ctx, cancel := context.WithCancel(r.ctx)
+		ctx, cancel := context.WithCancel(ctx)
 		t.cancel = cancel
 		id := wire.NewID()
 		r.mu.Lock()

@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"path/filepath"
@@ -47,25 +48,21 @@ func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 	defer h.guard()
 	u := n.Update
 	h.mu.Lock()
-	r, mine := h.run, n.SessionId == h.id
+	r, mode := h.run, h.session.mode
+	mine := n.SessionId == h.session.id
+	if m := u.CurrentModeUpdate; m != nil && mine {
+		h.session.mode = string(m.CurrentModeId)
+	}
 	h.mu.Unlock()
-	if !mine {
-		return nil
-	}
-	if m := u.CurrentModeUpdate; m != nil {
-		h.mu.Lock()
-		switched := h.mode != string(m.CurrentModeId)
-		h.mode = string(m.CurrentModeId)
-		h.mu.Unlock()
-		if switched && r != nil && r.room(1000) { // with what an event takes
-			r.notice(r.name + " is in its mode " + visible.Exact(shown(string(m.CurrentModeId), 60)) + " now")
-		}
-	}
-	if r == nil {
+	if r == nil || !mine {
 		return nil
 	}
 	r.hear()
 	switch {
+	case u.CurrentModeUpdate != nil:
+		if id := string(u.CurrentModeUpdate.CurrentModeId); id != mode && r.room(1000) { // with what an event takes
+			r.notice(r.name + " is in its mode " + visible.Exact(shown(id, 60)) + " now")
+		}
 	case u.AgentMessageChunk != nil:
 		r.say(wire.ChunkText, textOf(u.AgentMessageChunk.Content))
 	case u.AgentThoughtChunk != nil:
@@ -82,19 +79,14 @@ func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 		r.mu.Lock()
 		r.sum.Context = wire.ContextUse{Used: int64(u.UsageUpdate.Used), Window: int64(u.UsageUpdate.Size)}
 		if c := u.UsageUpdate.Cost; c != nil && c.Currency == "USD" {
-			r.sum.Usage.CostUSD = new(h.spend(c.Amount))
+			h.mu.Lock()
+			h.session.cost = c.Amount
+			h.mu.Unlock()
+			r.sum.Usage.CostUSD = new(max(0, c.Amount-r.costBefore))
 		}
 		r.mu.Unlock()
 	}
 	return nil
-}
-
-// spend records what the session has cost and returns what of it the turn has.
-func (h *host) spend(sum float64) float64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.cost = sum
-	return max(0, sum-h.before)
 }
 
 // HandleExtensionMethod implements the SDK's client: no extension is known.
@@ -161,7 +153,7 @@ type change struct {
 func (c *call) take(n change) {
 	if n.title != nil && *n.title != "" {
 		c.title = shown(*n.title, maxTitle)
-		c.first = firstOf(c.first, *n.title)
+		c.first = cmp.Or(c.first, *n.title)
 	}
 	if n.kind != nil && *n.kind != "" {
 		c.kind = *n.kind
@@ -324,7 +316,7 @@ func (c *call) describe() (name string, arguments map[string]any) {
 	case sdk.ToolKindSearch:
 		return "grep", map[string]any{"path": c.title}
 	case sdk.ToolKindFetch:
-		return "fetch", map[string]any{"url": firstOf(text(c.input, "url"), c.title)}
+		return "fetch", map[string]any{"url": cmp.Or(text(c.input, "url"), c.title)}
 	}
 	arguments = map[string]any{"name": c.title}
 	if c.input != nil {

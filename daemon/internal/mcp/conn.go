@@ -172,10 +172,7 @@ func (c *conn) endReason(err error) error {
 	if how := c.proc.EndReason(); how != "" && lost {
 		text = how
 	}
-	if last := c.proc.LastLine(); last != "" {
-		text += "; its last words: " + last
-	}
-	return errors.New(text)
+	return errors.New(text + c.proc.LastWords())
 }
 
 // list lists the server's tools.

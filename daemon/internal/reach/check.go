@@ -111,11 +111,10 @@ func (l languages) start(dir string, args []string) (lsp.Program, error) {
 		return lsp.Program{}, err
 	}
 	why := func() string {
-		how := p.EndReason()
-		if last := p.LastLine(); how != "" && last != "" {
-			how += "; its last words: " + last
+		if how := p.EndReason(); how != "" {
+			return how + p.LastWords()
 		}
-		return how
+		return ""
 	}
 	return lsp.Program{Reader: p.Stdout, Writer: p.Stdin, End: p.End, Why: why}, nil
 }
