@@ -98,6 +98,27 @@ func TestFaultAndEnd(t *testing.T) {
 	}
 }
 
+// A shell whose command became a job ends with the job if nothing else is left in its session.
+func TestShellOfAJobEnds(t *testing.T) {
+	p, draft := privateShell(t)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	was := p.shell().PID()
+	if r, err := p.try(t.Context(), "cat "+fifo, 10*time.Millisecond, draft); err != nil || r.Job == nil {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if err := os.WriteFile(fifo, []byte("done"), 0); err != nil { // it ends
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); !errors.Is(syscall.Kill(was, 0), syscall.ESRCH); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the shell outlives the job")
+		}
+	}
+}
+
 // A job that began in the foreground is its command: a daemon after a killed one finds what ignores the hang-up of the terminal
 // by its process group, and ends it; and what an earlier command left in the background of the same shell is no part of it.
 func TestJobIsItsCommand(t *testing.T) {

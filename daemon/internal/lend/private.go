@@ -15,6 +15,7 @@ import (
 	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/tool"
 	"sublet/lease/shell"
+	"sublet/lease/shell/procs"
 	"sublet/wire"
 	"sublet/wire/secretname"
 	"sublet/wire/visible"
@@ -34,7 +35,7 @@ type Private struct {
 	// guarded by mu
 	sh          *shell.Shell   // another one where a command went on as a job in the one before; it changes under turn
 	continuable *continuable   // the command that runs, if it can become a job
-	former      []*shell.Shell // in which a job has ended: what an earlier command left in their background runs on
+	former      []*shell.Shell // in which a job has ended, and what an earlier command left in the background runs on
 	closed      bool
 }
 
@@ -239,15 +240,16 @@ func (p *Private) Close() {
 	}
 }
 
-// retire keeps a shell whose command has ended as a job until Close, or closes it if that was called.
+// retire closes a shell whose command has ended as a job. A shell with other processes in its session is kept until Close.
 func (p *Private) retire(sh *shell.Shell) {
+	left, _ := procs.BegunSince(sh.PID(), sh.Foreground, procs.Moment{})
 	p.mu.Lock()
-	closed := p.closed
-	if !closed {
+	keep := len(left) > 0 && !p.closed
+	if keep {
 		p.former = append(p.former, sh)
 	}
 	p.mu.Unlock()
-	if closed {
+	if !keep {
 		_ = sh.Close() // it logs its error
 	}
 }
