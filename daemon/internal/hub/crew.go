@@ -85,7 +85,7 @@ func (t *turn) governs() *session {
 // inherited returns the rules of the session that started the turn's agent, as rules of the turn's session.
 func (t *turn) inherited() (rules []wire.Rule) {
 	if t.parent != nil {
-		rules = t.parent.policyRules()
+		rules = t.parent.policy.Rules()
 		for i := range rules {
 			rules[i].Subject = wire.OSString(t.s.id)
 		}

@@ -49,9 +49,7 @@ func (t *turn) propose(role agent.Role, cwd string) tool.Propose {
 			t.mode = ""
 		}
 		if t.s.policyMode() == policy.ModePlan {
-			t.s.mu.Lock()
-			t.s.mode = string(next)
-			t.s.mu.Unlock()
+			t.s.policy.SetMode(next)
 			t.hub.log.Info("mode set", "session", t.s.id, "mode", next, "by", d.By)
 			t.origin.announce("a plan was accepted; mode of session %s: %s", t.s.id, next)
 		}

@@ -22,7 +22,7 @@ func (h *Hub) listRules(ctx context.Context, s *session, more ...wire.Rule) ([]w
 	if err != nil {
 		return nil, err
 	}
-	return judge.Rules(h.opts.Config().Policy, slices.Concat(stored, s.policyRules(), more)...), nil
+	return judge.Rules(h.opts.Config().Policy, slices.Concat(stored, s.policy.Rules(), more)...), nil
 }
 
 // Policy reads or changes mode and rules.
@@ -56,9 +56,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		if r.Secrets != secretsMask && r.Secrets != secretsShow {
 			return nil, invalid("secrets: %q is neither mask nor show", visible.Exact(visible.Cut(r.Secrets, 64)))
 		}
-		s.mu.Lock()
-		s.showSecrets = r.Secrets == secretsShow
-		s.mu.Unlock()
+		s.policy.ShowSecrets(r.Secrets == secretsShow)
 		c.hub.log.Info("secrets set", "session", s.id, "secrets", r.Secrets, "by", c.who())
 		c.announce("secrets in session %s: %s", s.id, r.Secrets)
 	case "set_mode":
@@ -69,9 +67,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		if err != nil {
 			return nil, invalid("mode: %v", err)
 		}
-		s.mu.Lock()
-		s.mode = string(mode)
-		s.mu.Unlock()
+		s.policy.SetMode(mode)
 		c.hub.log.Info("mode set", "session", s.id, "mode", mode, "by", c.who())
 		c.announce("mode of session %s: %s", s.id, mode)
 	case "add":
@@ -97,7 +93,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 	reply.Mode = string(t.Apply(policy.Policy{Mode: s.policyMode()}).Mode)
 	reply.Rules = append(list, t.Rules...)
 	reply.Secrets = secretsMask
-	if s.secretsShown() {
+	if s.policy.ShowsSecrets() {
 		reply.Secrets = secretsShow
 	}
 	reply.Suspects = c.suspects(ctx, s)
@@ -109,12 +105,6 @@ const (
 	secretsMask = "mask"
 	secretsShow = "show"
 )
-
-func (s *session) secretsShown() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.showSecrets
-}
 
 // addRule adds a rule that the user wrote.
 func (s *session) addRule(ctx context.Context, given *wire.Rule, project string) error {
@@ -128,22 +118,14 @@ func (s *session) addRule(ctx context.Context, given *wire.Rule, project string)
 	if rule.Scope != policy.ScopeSession {
 		return s.hub.opts.Store.AddRule(ctx, rule)
 	}
-	s.mu.Lock()
-	s.rules = append(s.rules, rule)
-	s.mu.Unlock()
+	s.policy.Add(rule)
 	return nil
 }
 
 func (s *session) revokeRule(ctx context.Context, id wire.RuleID) error {
-	s.mu.Lock()
-	for i, r := range s.rules {
-		if r.ID == id {
-			s.rules = append(s.rules[:i:i], s.rules[i+1:]...)
-			s.mu.Unlock()
-			return nil
-		}
+	if s.policy.Revoke(id) {
+		return nil
 	}
-	s.mu.Unlock()
 	err := s.hub.opts.Store.DeleteRule(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return ErrNoRule

@@ -233,7 +233,7 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 func (s *session) addGrantLocked(ctx context.Context, qu *question, g wire.Grant, allow bool, who string) error {
 	rule := judge.GrantedRule(g, allow, s.id, project.Root(string(qu.ask.Cwd)))
 	if g.Scope == policy.ScopeSession {
-		s.rules = append(s.rules, rule)
+		s.policy.Add(rule)
 	} else if err := s.hub.opts.Store.AddRule(ctx, rule); err != nil {
 		return err
 	}

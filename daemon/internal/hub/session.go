@@ -29,6 +29,7 @@ type session struct {
 	todo    tool.TodoList
 	kept    agent.Kept
 	servers lsp.Servers // they go with the last hold
+	policy  judge.SessionPolicy
 
 	deleted atomic.Bool
 	// guarded by Hub.mu
@@ -45,15 +46,12 @@ type session struct {
 	unended   []wire.EventMessage // Errors and ends, as they were sent, of stored turns whose end could not be stored
 	working   bool                // a worker goroutine plays turns
 	questions map[wire.ConfirmationID]*question
-	rules     []wire.Rule // of scope session
-	mode      string      // set for this session; "" = the configured one
 	recent    []wire.RecentCommand
 	spent     float64     // US dollars since the last prompt of a person
 	wakes     []time.Time // when jobs woke its agent, within wakesIn
 
-	noticed     map[string]bool // the keys of first
-	broken      []judge.Fault   // the faults in projects' files and rules that were reported last
-	showSecrets bool            // models are given what looks like a secret as it is
+	noticed map[string]bool // the keys of first
+	broken  []judge.Fault   // the faults in projects' files and rules that were reported last
 }
 
 // maxRecent bounds the user's own commands remembered for the next question.
@@ -437,25 +435,9 @@ func (s *session) remember(r *wire.CommandResult) {
 	}
 }
 
-// policyRules are the rules of this session.
-func (s *session) policyRules() []wire.Rule {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]wire.Rule(nil), s.rules...)
-}
-
-// policyMode is the session's mode, the configured one where none was set: a reload does not reset it.
+// policyMode returns the session's mode, or ask where that mode is not available.
 func (s *session) policyMode() policy.Mode {
-	s.mu.Lock()
-	mode := s.mode
-	s.mu.Unlock()
-	if mode == "" {
-		mode = s.hub.opts.Config().Policy.Mode
-	}
-	m, err := policy.ParseMode(mode)
-	if err != nil {
-		return policy.ModePlan // a mode that is not known runs nothing above low
-	}
+	m := s.policy.Mode(s.hub.opts.Config().Policy.Mode)
 	if s.hub.offered(m) != nil {
 		return policy.ModeAsk
 	}
