@@ -122,7 +122,8 @@ const (
 	groupTag
 )
 
-// tokens returns an expression for what may have a colour.
+// tokens returns an expression for what may have a colour, with the groups above in their order. It never
+// matches the empty text, at which run would stay for ever.
 func (s *syntax) tokens() *regexp.Regexp {
 	var comments, quoted []string
 	for pair := range slices.Chunk(strings.Fields(s.block), 2) {
@@ -144,6 +145,9 @@ func (s *syntax) tokens() *regexp.Regexp {
 	word := `\p{Nd}[\pL\p{Nd}_.]*|` + letter + `+`
 	if s.keys || s.tags {
 		word = letter + `[\pL\p{Nd}_./-]*`
+	}
+	if comments == nil {
+		comments = []string{`[^\x00-\x{10FFFF}]`} // nothing
 	}
 	groups := []string{
 		strings.Join(comments, "|"), strings.Join(quoted, "|"), `\$\{` + letter + `*\}|[$@#]` + letter + `+`, word, `<[/!?]*(?:` + word + `)?|>`,

@@ -125,8 +125,8 @@ func (p *page) block(n ast.Node, width int, sgr string) []string {
 	return nil // a link reference definition shows nothing
 }
 
-// reflow is wrap without spaces at the ends of lines, and for words that ansi.Wrap leaves too wide: those with hyphens at the
-// end of a full line.
+// reflow wraps s at spaces into lines of at most width cells, without spaces at their ends. The hard wrap breaks what
+// ansi.Wrap leaves too wide: a word with hyphens at the end of a full line.
 func reflow(s string, width int) []string {
 	lines := cells.Standalone(ansi.Hardwrap(ansi.Wrap(s, max(1, width), ""), max(1, width), true))
 	for i, l := range lines {

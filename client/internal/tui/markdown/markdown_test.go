@@ -97,6 +97,10 @@ func TestHighlight(t *testing.T) {
 			}
 			names[name] = true
 		}
+		// A block of a language without comments, such as vim, was rendered for ever.
+		if s.tokens().MatchString("") {
+			t.Errorf("%s: its expression matches the empty text", s.names)
+		}
 		if len(strings.Fields(s.block))%2 != 0 {
 			t.Errorf("%s: got delimiters %q, want pairs", s.names, s.block)
 		}

@@ -23,7 +23,7 @@ var newParser = sync.OnceValue(func() parser.Parser {
 // A tableNode has the cells of its header and then of each row as children, one *ast.TextBlock for each column.
 type tableNode struct {
 	ast.BaseBlock
-	columns []string // how each is aligned: what its cell of the delimiter row has beside -, such as "::"
+	columns []string // how each is aligned: "-", ":-", "-:" or ":-:", as in the delimiter row
 }
 
 var kindTable = ast.NewNodeKind("Table")
@@ -72,7 +72,8 @@ func (tableParser) Transform(p *ast.Paragraph, reader text.Reader, _ parser.Cont
 	}
 }
 
-// delimiterRow returns the alignment of each column, or nil for another line.
+// delimiterRow returns the alignment of each column, or nil for another line. A line of dashes alone is another: it makes a
+// heading of the line above.
 func delimiterRow(line string) (columns []string) {
 	line = strings.TrimSpace(line)
 	if !strings.ContainsAny(line, "|:") {
