@@ -134,18 +134,16 @@ func statementsOf(text string) (list []string) {
 
 // wordEnd returns where the line feed stands that ends the word at the start of text.
 func wordEnd(text string) (i int) {
-	open := byte(0) // the quote that is open: ", ' or, for $'…', $
+	quote, escapes := byte(0), true // the quote that is open, and whether a backslash escapes the next character: not in '…'
 	for ; i < len(text); i++ {
 		switch c := text[i]; {
-		case c == '\\' && open != '\'':
+		case c == '\\' && escapes:
 			i++
-		case open != 0 && (c == open || c == '\'' && open == '$'):
-			open = 0
-		case open == 0 && c == '\'' && i > 0 && text[i-1] == '$':
-			open = '$'
-		case open == 0 && (c == '"' || c == '\''):
-			open = c
-		case open == 0 && c == '\n':
+		case c == quote:
+			quote, escapes = 0, true
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, escapes = c, c == '"' || i > 0 && text[i-1] == '$'
+		case quote == 0 && c == '\n':
 			return i
 		}
 	}

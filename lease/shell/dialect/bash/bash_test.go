@@ -3,6 +3,7 @@ package bash
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,6 +160,14 @@ func state(s *dialecttest.Shell) dialect.State {
 	st := s.State()
 	s.Direct("none")
 	return st
+}
+
+// A $ inside $'…' was taken for the end of the quotes, and the variables behind it were not seen.
+func TestStatementsOf(t *testing.T) {
+	want := []string{`declare -- a=$'1\n$2'`, `declare -a b=([0]="$3" [1]='4')`, `declare -- c="5"`}
+	if got := statementsOf(strings.Join(want, "\n") + "\n"); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 func TestHistoryFile(t *testing.T) {
