@@ -32,15 +32,24 @@ func invalid(format string, args ...any) error {
 	return &InvalidError{Reason: fmt.Sprintf(format, args...)}
 }
 
-// A LimitError is a limit of the connection that a request would pass.
-type LimitError struct{ Limit int }
+// A LimitError is a limit of the connection, or of the session, that a request would pass.
+type LimitError struct {
+	Limit   int
+	Session bool
+}
 
 func (e *LimitError) Error() string {
+	if e.Session {
+		return fmt.Sprintf("%d requests run or wait in this session already", e.Limit)
+	}
 	return fmt.Sprintf("%d requests of this connection run or wait already", e.Limit)
 }
 
 // Hint describes what to do.
 func (e *LimitError) Hint() string {
+	if e.Session {
+		return "wait for one to end, or begin a new session"
+	}
 	return "wait for one to end, or cancel one; `[limits] running_turns` sets how many there may be"
 }
 

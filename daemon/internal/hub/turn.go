@@ -57,7 +57,11 @@ type asked struct {
 	timeout time.Duration
 }
 
-// enqueue puts a turn at the end of its session's line and sees that somebody plays it. The caller's hold on the session
+// maxQueued is how many turns of a session run and wait, or limits.running_turns where that is more: the queued turns of a
+// connection stay when it is closed.
+const maxQueued = 100
+
+// enqueue appends a turn to its session's queue, and starts the queue's worker where none runs. The caller's hold on the session
 // passes to the turn; an error gives it back.
 func (h *Hub) enqueue(t *turn) error {
 	c, s := t.origin, t.s
@@ -81,21 +85,33 @@ func (h *Hub) enqueue(t *turn) error {
 	h.turns[t.id] = t
 	h.mu.Unlock()
 	c.track(t.request, t.stop)
-	s.mu.Lock()
-	gone, start := s.deleted.Load(), !s.working
-	if !gone {
-		s.turns = append(s.turns, t)
-		s.working = true
-	}
-	s.mu.Unlock()
-	if gone {
-		t.leave()
-		return ErrNoSession
+	start, err := s.queue(t, max(maxQueued, limit))
+	if err != nil {
+		t.cancel(nil)
+		t.over()
+		h.release(s)
+		h.work.Done()
+		return err
 	}
 	if start {
 		h.work.Go(func() { s.play() }) // ends when the session's line is empty; Close waits for it
 	}
 	return nil
+}
+
+// queue appends a turn to the session's queue, which holds up to limit, and reports whether the caller has to start its worker.
+func (s *session) queue(t *turn, limit int) (start bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.deleted.Load():
+		return false, ErrNoSession
+	case len(s.turns) >= limit:
+		return false, &LimitError{Limit: limit, Session: true}
+	}
+	start = !s.working
+	s.turns, s.working = append(s.turns, t), true
+	return start, nil
 }
 
 func (c *Client) ended() {

@@ -143,6 +143,34 @@ func TestTurnsQueue(t *testing.T) {
 	checkNumbers(t, p, 0)
 }
 
+// The requests of connections that are closed stay queued, and a client that connects again and again cannot queue more of them
+// in a session than its bound: they used to pile up.
+func TestTurnsOfClosedConnectionsAreBounded(t *testing.T) {
+	r := newRig(t, scripted.Script{Match: "wait", Steps: []scripted.Step{{WaitFile: "/nonexistent/gate"}}})
+	watcher := r.dial()
+	var last wire.RequestID
+	var p *peer
+	for range 34 { // three a connection
+		if p != nil {
+			p.close()
+		}
+		p = r.dial(script, inSession(watcher.session, -1))
+		p.ask("wait")
+		p.ask("wait")
+		last = p.ask("wait")
+		p.reached()
+	}
+	e := p.refused(last)
+	if e.Code != wire.CodeTooManyQueries || e.Details["limit"] != "100" || !strings.Contains(e.Message, "in this session") {
+		t.Errorf("got %s %v: %s", e.Code, e.Details, e.Message)
+	}
+	id := requestID()
+	watcher.send(&wire.StatusRequest{RequestID: id})
+	if st := await(watcher, func(m *wire.StatusReply) bool { return m.RequestID == id }); st.Turns != 100 {
+		t.Errorf("%d turns run and wait, want 100", st.Turns)
+	}
+}
+
 // A queued request that is cancelled never begins: one Error answers it. A running one ends with AgentComplete (E14).
 func TestCancel(t *testing.T) {
 	r := newRig(t, scripted.Script{Match: "wait", Steps: []scripted.Step{{WaitFile: "/nonexistent/gate"}}})
