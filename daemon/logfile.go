@@ -36,21 +36,22 @@ func (l *logFile) Write(p []byte) (int, error) {
 	defer l.mu.Unlock()
 	// The size is read from the file, since standard error also writes to it.
 	if info, err := l.file.Stat(); err == nil && info.Size() > 0 && info.Size()+int64(len(p)) > l.most {
-		if err := l.turnLocked(info.Size()); err != nil {
+		if err := l.rotateLocked(info.Size()); err != nil {
 			return 0, err // slog ignores it; on a full disk the record could not be written either
 		}
 	}
 	return l.file.Write(p)
 }
 
-func (l *logFile) turnLocked(size int64) error {
+// rotateLocked copies the first size bytes of the log to NAME.1 and empties it.
+func (l *logFile) rotateLocked(size int64) error {
 	old, err := os.OpenFile(l.path+".1", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return fmt.Errorf("put the old log aside: %w", err)
+		return fmt.Errorf("rotate the log: %w", err)
 	}
 	_, err = io.Copy(old, io.NewSectionReader(l.file, 0, size))
 	if err = errors.Join(err, old.Close()); err != nil {
-		return fmt.Errorf("put the old log aside: %w", err)
+		return fmt.Errorf("rotate the log: %w", err)
 	}
 	return l.file.Truncate(0)
 }

@@ -199,7 +199,7 @@ func (m *models) describe(creds map[string]string) []wire.ModelInfo {
 			list = append(list, info)
 			continue
 		}
-		info.Loaded = pc.APIKey != "" || p.APIKeyEnv == ""
+		info.Loaded = pc.APIKey != "" || p.APIKeyEnv == "" || p.APIKeyCommand != "" // the command is not run to find out
 		m.mu.Lock()
 		model := m.opened[identity(pc)]
 		m.mu.Unlock()

@@ -2,11 +2,13 @@ package daemon
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"sublet/daemon/config"
 	"sublet/wire"
 )
 
@@ -70,5 +72,19 @@ base_url = "http://127.0.0.1:1/v1"
 	}
 	if asked != 1 {
 		t.Errorf("the provider was asked %d times, want 1", asked)
+	}
+}
+
+// A model whose key a command prints was reported as not loaded if a variable for the key was named as well and not set.
+func TestDescribeModelWithKeyCommand(t *testing.T) {
+	t.Setenv("SUBLET_TEST_NO_KEY", "")
+	c := config.Default()
+	c.Model = "work/m"
+	c.Providers["work"] = config.Provider{Kind: "openai", APIKeyEnv: "SUBLET_TEST_NO_KEY", APIKeyCommand: "exit 1"}
+	conf := &settings{}
+	conf.now.Store(&c)
+	m := &models{conf: conf, log: slog.New(slog.DiscardHandler)}
+	if got := m.describe(nil); len(got) != 1 || !got[0].Loaded {
+		t.Errorf("got %+v, want one loaded model", got)
 	}
 }
