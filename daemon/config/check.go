@@ -332,14 +332,14 @@ func (c *Config) checkMCP() error {
 // paths checks a list of files and folders: absolute, or below ~.
 func paths(key string, list []string) error {
 	for _, p := range list {
-		switch clean := filepath.Clean(p); {
+		switch rest, inHome := strings.CutPrefix(p, "~/"); {
 		case p == "":
 			return fmt.Errorf("%s: has an empty path", key)
 		case strings.ContainsRune(p, 0):
 			return fmt.Errorf("%s: %q holds a NUL byte", key, p)
-		case clean == "/" || clean == "~" || strings.HasPrefix(clean, "~/.."):
+		case filepath.Clean(p) == "/", p == "~", inHome && (filepath.Clean(rest) == "." || !filepath.IsLocal(rest)):
 			return fmt.Errorf("%s: %q is too wide; name what lies in it", key, p)
-		case !filepath.IsAbs(p) && !strings.HasPrefix(p, "~/"):
+		case !filepath.IsAbs(p) && !inHome:
 			return fmt.Errorf("%s: %q is neither an absolute path nor one that begins with ~/", key, p)
 		}
 	}

@@ -43,6 +43,7 @@ func TestShowReadsBack(t *testing.T) {
 		{Decision: "ask", Pattern: "effect: network", Match: []string{}, NoMatch: []string{}},
 	}
 	full.Agents["docs"] = Agent{Description: "writes", Model: "work/m", Prompt: "a\nb\t\x1b", Tools: []string{"read"}}
+	full.Agents["all"], full.Agents["none"] = Agent{Model: "work/m"}, Agent{Tools: []string{}} // a role without a list has all tools
 	full.Agents["claude"] = Agent{
 		Description: "hosted", Command: []string{"claude-agent-acp", "-v"}, Env: map[string]string{"KEY": "${KEY}"}, Reach: "project", Timeout: span(time.Minute), Mode: "plan", Worktree: true,
 	}
@@ -105,6 +106,8 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[policy]\nsecrets = [\"vault\"]", ":2:1:", "policy.secrets: \"vault\" is neither an absolute path"},
 		{"[policy]\nsecrets = [\"~/a\", \"\"]", ":2:1:", "policy.secrets: has an empty path"},
 		{"[policy]\nsecrets = [\"~/\"]", ":2:1:", "is too wide"},
+		{"[policy]\nnot_secrets = [\"~/..\"]", ":2:1:", "is too wide"}, // the part after ~ was not looked at: it opened every home
+		{"[policy]\nnot_secrets = [\"~/a/../../b\"]", ":2:1:", "is too wide"},
 		{"[policy]\nnot_secrets = [\"~other/x\"]", ":2:1:", "policy.not_secrets: \"~other/x\" is neither"},
 		{"[policy]\nnot_secrets = [\"/\"]", ":2:1:", "is too wide"},
 		{"[policy]\nsecrets = [\"/a\\u0000\"]", ":2:1:", "NUL"},

@@ -135,7 +135,9 @@ func Show(c Config) string {
 		}
 		p.key("model", a.Item.Model, "")
 		p.key("prompt", a.Item.Prompt, "")
-		p.key("tools", a.Item.Tools, "")
+		if a.Item.Tools != nil { // [] has no tools, nil has all
+			p.key("tools", a.Item.Tools, "")
+		}
 		p.some("max_turns", a.Item.MaxTurns)
 		p.some("max_tokens", a.Item.MaxTokens)
 		p.some("max_cost", a.Item.MaxCost)
