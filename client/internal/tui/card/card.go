@@ -17,9 +17,12 @@ import (
 )
 
 const (
-	liveTail  = 5  // lines under a running command
-	doneTail  = 6  // lines under a finished one
+	liveHead  = 4  // further lines of a running command itself
+	liveTail  = 5  // lines under it
+	doneHead  = 12 // further lines of a finished one
+	doneTail  = 6  // lines under it
 	diffShown = 24 // lines of a diff
+	placeFrom = 60 // cells of a window in which a running command's header says that it is in the user's shell
 )
 
 // Interrupted is the status of a call whose result was never received.
@@ -120,10 +123,10 @@ func (c *Card) Running(th *style.Theme, width, height int, now time.Time) []stri
 	if c.Reach != "" {
 		suffix += " · " + visible.Line(c.Reach)
 	}
-	if c.Leased && width >= 60 {
+	if c.Leased && width >= placeFrom {
 		suffix += " · in your shell"
 	}
-	lines := c.Header(th, width-2-cells.Width(suffix), 4)
+	lines := c.Header(th, width-2-cells.Width(suffix), liveHead)
 	lines[0] = mark + " " + lines[0] + th.Dim.Render(suffix)
 	lines = append(lines, cells.Indent(c.Out.Last(min(liveTail, height-len(lines))), th.Dim.Render("  │ "))...)
 	if c.Keyboard != "" && len(lines) < height {
@@ -138,7 +141,7 @@ func (c *Card) Running(th *style.Theme, width, height int, now time.Time) []stri
 // Finished draws the card of an ended call for the scrollback.
 func (c *Card) Finished(th *style.Theme, width int) string {
 	mark, parts := c.verdict(th)
-	lines := c.Header(th, width-2, 12)
+	lines := c.Header(th, width-2, doneHead)
 	lines[0] = mark + " " + lines[0]
 	body, more := c.body(th, width-4)
 	if more != "" {
@@ -177,7 +180,7 @@ func (c *Card) Whole(th *style.Theme) string {
 	case text == "":
 		lines = append(lines, th.Dim.Render("  (no output)"))
 	case looksLikeDiff(text):
-		lines = append(lines, Diff(th, text, 0, 0)...)
+		lines = append(lines, Diff(th, text, 0)...)
 	default:
 		lines = append(lines, strings.Split(visible.Text(text), "\n")...)
 	}
@@ -274,7 +277,9 @@ func (c *Card) body(th *style.Theme, width int) (lines []string, more string) {
 		if at := strings.Index("\n"+text, "\n@@"); at > 0 && changes {
 			text = text[at:] // the header names the file
 		}
-		return Diff(th, text, width, diffShown), hidden(strings.Count(text, "\n") + 2 - diffShown)
+		all := Diff(th, text, width)
+		lines = all[:min(len(all), diffShown)]
+		return lines, hidden(len(all) - len(lines))
 	}
 	if c.Status == wire.StatusSuccess || c.Status == wire.StatusOK {
 		switch c.Tool {

@@ -82,9 +82,20 @@ func TestCardOfAJob(t *testing.T) {
 	}
 }
 
+// A diff that is shown whole leaves nothing out, and a longer one says once how much.
+func TestLongDiff(t *testing.T) {
+	for lines, want := range map[int]string{diffShown: "", diffShown + 2: "2 more lines (ctrl+o)"} {
+		c := &Card{Tool: "edit", Status: wire.StatusSuccess, Output: []byte("@@ -0,0 +1 @@" + strings.Repeat("\n+a", lines-1))}
+		body, more := c.body(screentest.Theme(), 80)
+		if len(body) != diffShown || more != want || strings.Contains(ansi.Strip(strings.Join(body, "")), "more") {
+			t.Errorf("%d lines: got %d and %q, want %d and %q", lines, len(body), more, diffShown, want)
+		}
+	}
+}
+
 // What is gone and what is new have a colour.
 func TestDiffColours(t *testing.T) {
-	diff := strings.Join(Diff(screentest.Theme(), "@@ -1 +1 @@\n-a\n+b\n", 80, 0), "|")
+	diff := strings.Join(Diff(screentest.Theme(), "@@ -1 +1 @@\n-a\n+b\n", 80), "|")
 	if want := "\x1b[36m@@ -1 +1 @@\x1b[m|\x1b[31m-a\x1b[m|\x1b[32m+b\x1b[m"; diff != want {
 		t.Errorf("got %q, want %q", diff, want)
 	}

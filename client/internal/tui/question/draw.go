@@ -103,7 +103,7 @@ func (q *Question) body(th *style.Theme, width int, marked bool) []string {
 	if q.Preview.Content != "" && q.Preview.Type != "none" && q.Tool != wire.ToolPlan {
 		preview := strings.TrimRight(th.Mark(visible.Text(q.Preview.Content)), "\n")
 		if q.Preview.Type == "diff" {
-			preview = strings.Join(card.Diff(th, q.Preview.Content, 0, 0), "\n")
+			preview = strings.Join(card.Diff(th, q.Preview.Content, 0), "\n")
 		}
 		out = append(append(out, ""), cells.Hardwrap(preview, inner)...)
 	}
@@ -182,10 +182,10 @@ func (q *Question) grants(th *style.Theme, width, height int) (lines []string, r
 	offers, from, room := q.Grants, 0, height-2
 	label := func(g wire.Grant) string { return visible.Line(g.Scope) + ": " + th.Line(g.Covers) }
 	covers := cells.Wrap(label(offers[q.choice]), width-2)
-	all := 2*len(offers)-1+len(covers) <= room
+	withRules := 2*len(offers)-1+len(covers) <= room // a rule for each, a line for each other offer
 	head := "allow from now on:"
-	if !all {
-		covers = covers[:min(len(covers), max(1, room-min(len(offers)-1, 1)))]
+	if !withRules {
+		covers = covers[:min(len(covers), max(1, room-min(len(offers)-1, 1)))] // a line stays for one other offer
 		if most := max(1, room-len(covers)+1); len(offers) > most {
 			head = "allow from now on (" + strconv.Itoa(q.choice+1) + " of " + strconv.Itoa(len(offers)) + "):"
 			from = min(max(0, q.choice-most/2), len(offers)-most)
@@ -201,10 +201,10 @@ func (q *Question) grants(th *style.Theme, width, height int) (lines []string, r
 			for n, l := range covers {
 				lines = append(lines, []string{th.Accent.Render("▸ "), "  "}[min(n, 1)]+th.Bold.Render(l))
 			}
-			if all {
+			if withRules {
 				lines = append(lines, rule)
 			}
-		case all:
+		case withRules:
 			lines = append(lines, "  "+cells.Fit(label(g), width-2), rule)
 		default:
 			lines = append(lines, "  "+cells.Fit(label(g), width-2))
@@ -213,8 +213,8 @@ func (q *Question) grants(th *style.Theme, width, height int) (lines []string, r
 	return append(lines, th.Dim.Render(cells.Fit("enter allows it · esc goes back", width))), row, 0
 }
 
-// Outcome returns the line that is printed when a question is settled. now is false in a replay.
-func (q *Question) Outcome(th *style.Theme, r *wire.ConfirmationResolved, width int, now bool) string {
+// Outcome returns the line that is printed when a question is settled. fresh is false in a replay.
+func (q *Question) Outcome(th *style.Theme, r *wire.ConfirmationResolved, width int, fresh bool) string {
 	k := q.kind()
 	ink, word := th.Warn, k.notAllowed
 	switch {
@@ -234,7 +234,7 @@ func (q *Question) Outcome(th *style.Theme, r *wire.ConfirmationResolved, width 
 		word += ": cancelled"
 	case r.By == "nobody":
 		word += ": nobody was there to answer"
-	case !q.sent && now:
+	case !q.sent && fresh:
 		word += " in another window"
 	}
 	s := ink.Render("●") + " " + word
