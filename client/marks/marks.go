@@ -124,7 +124,7 @@ func marksUnder(row []glyph, marks []Mark) (lines []string) {
 			continue
 		}
 		to = max(to, from+len(number))
-		line := slices.IndexFunc(drawn, func(d []byte) bool { return len(d) < from || from == 0 && len(d) == 0 })
+		line := slices.IndexFunc(drawn, func(d []byte) bool { return len(d) < from })
 		if line < 0 {
 			drawn = append(drawn, nil)
 			line = len(drawn) - 1

@@ -41,7 +41,7 @@ func (m *model) below(room int) (lines []string, row, col int) {
 	if m.picker != nil {
 		return m.picker.Render(&m.th, m.w, room)
 	}
-	text, prompt, ghost := &m.ed, "", ""
+	text, prompt, placeholder := &m.ed, "", ""
 	var after []string
 	switch {
 	case m.own.insert != "":
@@ -59,11 +59,11 @@ func (m *model) below(room int) (lines []string, row, col int) {
 		}
 		prompt = m.th.Accent.Render(mark) + " "
 		if m.ed.Empty() && m.turn == nil && len(m.waiting) == 0 {
-			ghost = m.th.Dim.Render("ask an agent · tab: shell · /help")
+			placeholder = m.th.Dim.Render("ask an agent · tab: shell · /help")
 		}
 		after = m.slashList(room - 2)
 	}
-	lines, row, col = text.Render(prompt, ghost, m.w, max(1, room-2))
+	lines, row, col = text.Render(prompt, placeholder, m.w, max(1, room-2))
 	lines = append(lines, after...)
 	for _, h := range m.hint {
 		lines = append(lines, cells.Wrap(h, m.w)...)

@@ -15,6 +15,9 @@ import (
 	"sublet/wire/visible"
 )
 
+// pickerRows is how many sessions a picker shows at once.
+const pickerRows = 12
+
 // picker is a list to choose a session from.
 type picker struct {
 	title  string
@@ -48,7 +51,7 @@ func (p *picker) Render(th *style.Theme, width, height int) (lines []string, row
 	head := th.Bold.Render(p.title) + " " + visible.Line(p.filter.Text)
 	lines = append(lines, cells.Fit(head, width))
 	list := p.shown()
-	room := max(1, min(height-2, 12))
+	room := max(1, min(height-2, pickerRows))
 	p.top = min(max(p.top, p.chosen-room+1), p.chosen)
 	if len(list) == 0 {
 		lines = append(lines, th.Dim.Render("  none"))

@@ -98,14 +98,17 @@ func (m *model) awaitRest() {
 	})
 }
 
-// onResolved closes a question, whoever answered it.
+// replayAge is how old an answer may be that came live. A replay of a session sends older ones again.
+const replayAge = 5 * time.Second
+
+// onResolved closes a question, whoever answered it. The keyboard then goes to a command that waited for it behind the question.
 func (m *model) onResolved(r *wire.ConfirmationResolved) {
 	m.dropQuestions(func(q *question.Question) bool {
 		if q.ConfirmationID != r.ConfirmationID {
 			return false
 		}
 		m.flushText("")
-		m.emit(kindCard, q.Outcome(&m.th, r, m.w, m.now().Sub(m.at(r.Meta())) < 5*time.Second))
+		m.emit(kindCard, q.Outcome(&m.th, r, m.w, m.now().Sub(m.at(r.Meta())) < replayAge))
 		if k := m.cards[q.ExecutionID]; k != nil && k.Why == "" {
 			k.Why = r.Comment
 		}

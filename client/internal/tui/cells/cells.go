@@ -75,7 +75,7 @@ func Indent(lines []string, prefix string) []string {
 	return out
 }
 
-// Hanging puts lead before the first of lines, and as many spaces before the others.
+// Hanging puts lead before the first of lines, and as many spaces before the others. It changes and returns lines.
 func Hanging(lead string, lines []string) []string {
 	rest := strings.Repeat(" ", Width(lead))
 	for i, l := range lines {

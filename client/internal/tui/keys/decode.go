@@ -18,6 +18,8 @@ const (
 	// pasteRun is the number of printable characters read at once that can only be a paste, by a terminal without
 	// bracketed paste. They are delivered as one, and so can never answer a question.
 	pasteRun = 32
+	// maxSequence bounds an escape sequence, in bytes. One whose end does not come is then decoded as what it is so far.
+	maxSequence = 4 << 10
 )
 
 // A Key has its name, such as "ctrl+a", and the text that it writes.
@@ -51,8 +53,8 @@ var (
 	pasteEnd   = []byte("\x1b[201~")
 )
 
-// next decodes one message at the start of b and returns its length, or 0 if b may be the beginning of a longer sequence. The
-// message is nil for a sequence that is ignored.
+// next decodes one message at the start of b and returns its length, or 0 if b may be the beginning of a longer sequence: with
+// expired, nothing more followed within escWait, so that it is not. The message is nil for a sequence that is ignored.
 func (k *decoder) next(b []byte, expired bool) (int, any) {
 	if k.paste != nil {
 		end := bytes.Index(b, pasteEnd)
@@ -122,7 +124,7 @@ func incomplete(b []byte) bool {
 		b = bytes.TrimSuffix(b, []byte{0x1b})
 	}
 	_, _, n, state := ansi.DecodeSequence(b, ansi.NormalState, nil)
-	return state != ansi.NormalState && n == len(b) && n < 4096
+	return state != ansi.NormalState && n == len(b) && n < maxSequence
 }
 
 // name returns the name that the key has in tables of keys.

@@ -20,6 +20,8 @@ const (
 	// Nobody types longChunk bytes at once, or the next key within longRest: what comes then is the rest of a paste.
 	longChunk = 64
 	longRest  = 30 * time.Millisecond
+	// lostPaste is how long no more of a paste must have come for ^C by itself to end it: its end was lost.
+	lostPaste = time.Second
 )
 
 // Keyboard is the only reader of standard input. In command mode every byte goes to the shell unchanged; only for the keys that
@@ -171,26 +173,28 @@ func (k *Keyboard) Run() error {
 	}
 }
 
-// Feed handles bytes as they were read.
+// Feed handles bytes as they were read. It returns false when the event loop has ended.
 func (k *Keyboard) Feed(p []byte) bool {
 	k.mu.Lock()
 	now := k.Now()
 	quiet, muted := now.Sub(k.lastKey), now.Before(k.muted)
 	k.lastKey = now
 	k.mu.Unlock()
-	switch {
-	case muted:
+	if muted {
 		k.decoder.forget()
 		return true
-	case len(k.decoder.pending) > 0 || k.decoder.paste != nil:
-	case k.Routed() <= ToUs && k.switches(p, now) && k.Enter(p), k.forOthers(p):
-		if len(p) >= longChunk {
-			k.longRead = k.Now()
-		}
-		return true
 	}
-	if k.decoder.paste != nil && len(p) == 1 && p[0] == 0x03 && quiet > time.Second {
-		k.decoder.forget() // ^C by itself ends a paste whose end was lost
+	if len(k.decoder.pending) == 0 && k.decoder.paste == nil {
+		entered := k.Routed() <= ToUs && k.switches(p, now) && k.Enter(p) // p was the key that did it
+		if entered || k.forOthers(p) {
+			if len(p) >= longChunk {
+				k.longRead = k.Now()
+			}
+			return true
+		}
+	}
+	if k.decoder.paste != nil && len(p) == 1 && p[0] == 0x03 && quiet > lostPaste {
+		k.decoder.forget()
 	}
 	k.decoder.pending = append(k.decoder.pending, p...)
 	return k.decode(false)
@@ -201,7 +205,8 @@ func (k *Keyboard) switches(p []byte, now time.Time) bool {
 	return now.Sub(k.longRead) > longRest && (len(p) == 1 && (p[0] == '\t' || p[0] == '?') || len(p) > 0 && bytes.Equal(p, k.Switch))
 }
 
-// decode delivers what pending holds. expired means that nothing more follows. A paste goes to whoever got its beginning.
+// decode delivers what pending holds. expired means that nothing more followed within escWait. A paste goes to whoever got its
+// beginning. It returns false when the event loop has ended.
 func (k *Keyboard) decode(expired bool) bool {
 	for len(k.decoder.pending) > 0 {
 		if k.decoder.paste == nil && k.forOthers(k.decoder.pending) { // the previous key gave the screen away

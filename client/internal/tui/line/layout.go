@@ -18,18 +18,18 @@ type layout struct {
 }
 
 type layoutKey struct {
-	prompt, text, ghost string
-	pos, width          int
+	prompt, text, placeholder string
+	pos, width                int
 }
 
 const more = "  " // the prompt of all lines but the first
 
-// Render returns the prompt (one line that ends in the default style), the text and ghost, in at most height lines around the
-// cursor (0 = any number), and the cursor's place.
-func (l *Line) Render(prompt, ghost string, width, height int) (lines []string, row, col int) {
-	if k := (layoutKey{prompt, l.Text, ghost, l.Pos, width}); k != l.laid.key || l.laid.lines == nil {
+// Render returns the prompt (one line that ends in the default style), the text and, behind it, the placeholder, in at most height
+// lines around the cursor (0 = any number), and the cursor's place. It wraps again only what differs from the last call.
+func (l *Line) Render(prompt, placeholder string, width, height int) (lines []string, row, col int) {
+	if k := (layoutKey{prompt, l.Text, placeholder, l.Pos, width}); k != l.laid.key || l.laid.lines == nil {
 		l.laid = layout{key: k}
-		l.laid.do(max(2, width), l.Show)
+		l.laid.wrap(max(2, width), l.Show)
 	}
 	lines, row, col = l.laid.lines, l.laid.row, l.laid.col
 	if height > 0 && len(lines) > height {
@@ -39,7 +39,8 @@ func (l *Line) Render(prompt, ghost string, width, height int) (lines []string, 
 	return slices.Clip(lines), row, col
 }
 
-func (v *layout) do(width int, show func(string) string) {
+// wrap computes the lines and the cursor's place for the key.
+func (v *layout) wrap(width int, show func(string) string) {
 	if show == nil {
 		show = visible.Line
 	}
@@ -87,8 +88,8 @@ func (v *layout) do(width int, show func(string) string) {
 	if v.row < 0 {
 		v.row, v.col = len(v.lines), col
 	}
-	if v.key.ghost != "" && col < width {
-		line.WriteString(cells.Fit(v.key.ghost, width-col))
+	if v.key.placeholder != "" && col < width {
+		line.WriteString(cells.Fit(v.key.placeholder, width-col))
 	}
 	if line.Len() > 0 || len(v.lines) <= v.row {
 		v.lines = append(v.lines, line.String())

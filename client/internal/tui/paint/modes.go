@@ -96,7 +96,7 @@ func (t *modeTracker) csi(cmd ansi.Cmd, params ansi.Params) {
 	case cmd.Prefix() == '=' && final == 'u': // flags of the kitty keyboard, set without pushing
 		t.set(modeSwitch{name: "flags", off: "\x1b[=0u", program: true}, n != 0)
 	case cmd.Prefix() == '>' && final == 'u':
-		t.kitty = min(t.kitty+1, 64)
+		t.kitty = min(t.kitty+1, 64) // a program may push without end; a terminal bounds its stack, too
 	case cmd.Prefix() == '<' && final == 'u':
 		t.kitty = max(0, t.kitty-max(1, n))
 	}
