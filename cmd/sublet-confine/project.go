@@ -107,10 +107,9 @@ func gitDirs(project string) (list []string) {
 			return nil
 		case len(list) > maxModules:
 			return filepath.SkipAll
-		case slices.Contains([]string{"objects", "refs", "logs", "hooks", "info"}, d.Name()):
-			return filepath.SkipDir
-		}
-		if _, err := os.Lstat(filepath.Join(path, "HEAD")); err == nil {
+		case slices.Contains([]string{"objects", "refs", "logs", "hooks", "info"}, d.Name()) && slices.Contains(list, filepath.Dir(path)):
+			return filepath.SkipDir // of a git folder; a submodule can have such a name too
+		case exists(filepath.Join(path, "HEAD")):
 			list = append(list, path)
 		}
 		return nil
