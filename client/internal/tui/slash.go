@@ -36,7 +36,7 @@ func slashCommands() []slashCommand {
 		{"/rename", "NAME", "name this conversation", (*model).slashRename},
 		{"/compact", "[preview|undo|WORDS]", "fold the conversation to make room; words name what to keep", (*model).slashCompact},
 		{"/clear", "", "delete what was said in this conversation", (*model).slashClear},
-		{"/undo", "[file|shell]", "put back an agent's last change of a file, or of your shell", (*model).slashUndo},
+		{"/undo", "[file|shell|shell all]", "put back an agent's last change of a file, or of your shell", (*model).slashUndo},
 		{"/undo-shell", "[all]", "the same as /undo shell; again for the change before, all for every one", (*model).slashUndoShell},
 		{"/mode", "[plan|ask|auto]", "what agents may do unasked; full: `sublet policy mode full --session ID` in another terminal", (*model).slashMode},
 		{"/rules", "[rm ID]", "list or revoke what you allowed for good", (*model).slashRules},
@@ -179,8 +179,8 @@ func (m *model) slashCompact(args string) {
 }
 
 func (m *model) slashUndo(args string) {
-	if args == "shell" {
-		m.slashUndoShell("")
+	if all, ok := strings.CutPrefix(args, "shell"); ok {
+		m.slashUndoShell(strings.TrimSpace(all))
 		return
 	}
 	request(m, "/undo", noReply(m.Daemon.Undo), &wire.UndoRequest{What: "file"}, func(struct{}) {})
