@@ -175,6 +175,25 @@ func TestTypeAheadIsNoAnswer(t *testing.T) {
 	}
 }
 
+// While somebody types below a question that takes no key yet, one timer is set for it, not one for each key.
+func TestOneTimerArmsAQuestion(t *testing.T) {
+	d := newDesk(t)
+	d.wait(time.Hour)
+	d.send(testQuestion())
+	set := len(d.due)
+	for range 5 {
+		d.key("x")
+		d.wait(100 * time.Millisecond)
+		if len(d.due) > set {
+			t.Fatalf("got %d timers, want at most %d", len(d.due), set)
+		}
+	}
+	d.wait(2 * question.ArmDelay)
+	if len(d.due) >= set {
+		t.Errorf("got %d timers for a question that takes keys, want less than %d", len(d.due), set)
+	}
+}
+
 // A sentence that somebody begins to type at a question is no answer either, whatever letters it has: its first key made each
 // further one an answer, and "what is that?" allowed for good.
 func TestSentenceIsNoAnswer(t *testing.T) {

@@ -41,6 +41,7 @@ type model struct {
 	turn      *turn
 	waiting   []*asked // asked and not begun
 	questions []*question.Question
+	arming    bool          // a timer is set that draws a question again
 	rest      question.Rest // of the last answer
 
 	out      []*entry // to be printed, in order

@@ -131,8 +131,9 @@ func (m *model) unshow() {
 // ready reports whether a key can answer the question on the screen now. If not, the screen is drawn again when one can.
 func (m *model) ready(q *question.Question) bool {
 	ready, wait := q.Ready(m.now(), m.lastKey)
-	if !ready {
-		m.after(wait, func() {})
+	if !ready && !m.arming {
+		m.arming = true
+		m.after(wait, func() { m.arming = false })
 	}
 	return ready
 }
