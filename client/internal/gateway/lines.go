@@ -12,6 +12,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"sublet/wire/socket"
 )
 
 // MaxLine is the default limit of a message in a foreign protocol, in bytes without its newline. It fits into one frame of the
@@ -228,32 +230,21 @@ func (o *Writer) CloseWithin(stop <-chan struct{}, bound time.Duration) error {
 	}
 }
 
-// acceptPause is how long to wait after a failed accept, such as one for want of descriptors, which clients that are connected free.
-const acceptPause = 100 * time.Millisecond
-
-// Accept calls serve for each connection to ln, until ctx ends; it then closes ln and returns nil. A failure does not end it, except
-// that of a listener that somebody else closed.
+// Accept calls serve for each connection to ln, until ctx ends; it then closes ln and returns nil.
 func Accept(ctx context.Context, ln net.Listener, log *slog.Logger, serve func(net.Conn)) error {
 	defer context.AfterFunc(ctx, func() { ln.Close() })() // unblocks Accept
 	for {
-		nc, err := ln.Accept()
+		nc, err := socket.Accept(ln, log)
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
 				nc.Close()
 			}
 			return nil // asked to stop: not a failure
-		case err == nil:
-			serve(nc)
-		case errors.Is(err, net.ErrClosed):
+		case err != nil:
 			return fmt.Errorf("accept: %w", err)
-		default:
-			log.Warn("a client could not be accepted", "err", err)
-			select {
-			case <-time.After(acceptPause):
-			case <-ctx.Done():
-			}
 		}
+		serve(nc)
 	}
 }
 
