@@ -152,10 +152,8 @@ func below(dir, pattern string) string {
 	case !ok, kind != "write" && kind != "edit" && kind != "read", strings.HasPrefix(glob, "/"), strings.HasPrefix(glob, "~/"):
 		return pattern + ": " + glob
 	}
-	return pattern + ": " + globQuoter.Replace(strings.TrimSuffix(dir, "/")) + "/" + strings.TrimPrefix(glob, "./")
+	return pattern + ": " + policy.QuoteGlob(strings.TrimSuffix(dir, "/")) + "/" + strings.TrimPrefix(glob, "./")
 }
-
-var globQuoter = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `\`, `\\`)
 
 // Stricter returns the mode of the two in which less runs; "" sets no mode.
 func Stricter(a, b policy.Mode) policy.Mode {

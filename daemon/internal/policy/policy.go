@@ -422,15 +422,15 @@ func fileRules(v risk.Verdict, a Action) []Grant {
 	level := v.Level.String()
 	switch {
 	case a.Network != "" && len(a.Reads)+len(a.Writes) == 0:
-		return []Grant{{"", "fetch[" + level + "]: " + quoteGlob(a.Network), "reading from " + a.Network}}
+		return []Grant{{"", "fetch[" + level + "]: " + QuoteGlob(a.Network), "reading from " + a.Network}}
 	case a.Network == "" && len(a.Writes) == 1:
-		gs := []Grant{{"", "write[" + level + "]: " + quoteGlob(a.Writes[0]), "writing " + a.Writes[0]}}
+		gs := []Grant{{"", "write[" + level + "]: " + QuoteGlob(a.Writes[0]), "writing " + a.Writes[0]}}
 		if dir := path.Dir(a.Writes[0]); v.Level <= risk.Medium && a.Project != "" && secret.Under(dir, a.Project) {
-			gs = append(gs, Grant{"", "write[medium]: " + quoteGlob(dir) + "/**", "writing files below " + dir + " that are no more than medium"})
+			gs = append(gs, Grant{"", "write[medium]: " + QuoteGlob(dir) + "/**", "writing files below " + dir + " that are no more than medium"})
 		}
 		return gs
 	case a.Network == "" && len(a.Writes) == 0 && len(a.Reads) == 1:
-		return []Grant{{"", "read[" + level + "]: " + quoteGlob(a.Reads[0]), "reading " + a.Reads[0]}}
+		return []Grant{{"", "read[" + level + "]: " + QuoteGlob(a.Reads[0]), "reading " + a.Reads[0]}}
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func quoteWords(argv []string) string {
 	return strings.Join(out, " ")
 }
 
-// globQuoter makes every character of a path literal.
 var globQuoter = strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, `\`, `\\`)
 
-func quoteGlob(s string) string { return globQuoter.Replace(s) }
+// QuoteGlob returns the glob that matches s alone.
+func QuoteGlob(s string) string { return globQuoter.Replace(s) }

@@ -300,7 +300,7 @@ func (r *parsedRule) matchPath(p string, a Action) bool {
 		if a.Home == "" {
 			return false
 		}
-		glob = quoteGlob(strings.TrimSuffix(a.Home, "/")) + glob[1:]
+		glob = QuoteGlob(strings.TrimSuffix(a.Home, "/")) + glob[1:]
 	case !strings.HasPrefix(glob, "/"):
 		root := a.Project
 		if root == "" {
@@ -309,7 +309,7 @@ func (r *parsedRule) matchPath(p string, a Action) bool {
 		if root == "" {
 			return false
 		}
-		glob = quoteGlob(strings.TrimSuffix(root, "/")) + "/" + strings.TrimPrefix(glob, "./")
+		glob = QuoteGlob(strings.TrimSuffix(root, "/")) + "/" + strings.TrimPrefix(glob, "./")
 	}
 	ok, err := doublestar.Match(glob, path.Clean(p))
 	return ok && err == nil
