@@ -88,16 +88,6 @@ func (c *Cache) History(turn wire.TurnID, page func(after int64) (events []wire.
 	return t.Conversation(), begun, nil
 }
 
-// Last returns the number of the newest event that is cached; 0 if there is none.
-func (c *Cache) Last() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.thread == nil {
-		return 0
-	}
-	return c.thread.last
-}
-
 // Drop empties the cache.
 func (c *Cache) Drop() {
 	c.mu.Lock()

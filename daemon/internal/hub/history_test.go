@@ -28,6 +28,19 @@ func played(t testing.TB, s *session, n int) {
 	emit(&wire.AgentComplete{Agent: "orchestrator", Status: wire.StatusSuccess})
 }
 
+// readsFrom returns the number of the event after which a turn would read.
+func readsFrom(t *testing.T, s *session) (from int64) {
+	t.Helper()
+	_, _, err := s.kept.Thread.History("", func(after int64) ([]wire.EventMessage, bool, error) {
+		from = after
+		return nil, false, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return from
+}
+
 // What a turn finds is what all stored events give, whether the conversation was in memory, was dropped, is undone or
 // cleared; nothing of the turn itself is in it.
 func TestHistoryOfATurn(t *testing.T) {
@@ -36,8 +49,7 @@ func TestHistoryOfATurn(t *testing.T) {
 	defer h.release(s)
 	check := func(when string, reads int64) {
 		t.Helper()
-		from := s.kept.Thread.Last()
-		if from != reads {
+		if from := readsFrom(t, s); from != reads {
 			t.Errorf("%s: would read from %d, want %d", when, from, reads)
 		}
 		events, err := h.opts.Store.AllEvents(t.Context(), s.id)
@@ -83,7 +95,7 @@ func TestHistoryOfATurn(t *testing.T) {
 	h.keep(s)
 	h.release(s)
 	h.release(s) // nobody holds it
-	if s.kept.Thread.Last() != 0 {
+	if readsFrom(t, s) != 0 {
 		t.Error("an idle session's conversation is still in memory")
 	}
 	h.keep(s)
