@@ -34,7 +34,8 @@ func (s *stream) push(m wire.Message) {
 	s.stir()
 }
 
-// Live reports whether m is output of something that runs, which is in its result again and may be left out.
+// Live reports whether m is output of something that runs, which may be left out: a result has it again. For a CommandOutput that is
+// only the beginning and the end of a long output; who receives it finds what was left out by its offset.
 func Live(m wire.Message) bool { return liveSize(m) > 0 }
 
 // liveSize returns the approximate bytes of m in memory if it is live output, else 0.

@@ -41,5 +41,5 @@ func (r *runner) waiting(text string) {
 	r.thinking(wire.PhaseWaiting, text)
 }
 
-// clean is tool.Clean.
+// clean is visible.Clean.
 func clean(s string) string { return visible.Clean(s) }

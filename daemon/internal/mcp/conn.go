@@ -277,7 +277,7 @@ func (c *conn) call(ctx context.Context, name string, args json.RawMessage, said
 	}
 }
 
-// notice waits until the notification of a cancelled call is written. A server that does not read it in time is ended.
+// awaitCancelNotice waits until the notification of a cancelled call is written. A server that does not read it in time is ended.
 func (c *conn) awaitCancelNotice(ended <-chan answer) {
 	timer := time.NewTimer(c.server.o.Stuck)
 	defer timer.Stop()

@@ -65,7 +65,7 @@ func (t *Theme) build() {
 	}
 	t.Dim, t.Bold, t.Chosen = style.Faint(true), style.Bold(true), style.Reverse(true)
 	t.Bad, t.Good, t.Warn, t.Path, t.Accent = color(1), color(2), color(3), color(4), color(6)
-	t.names = []lipgloss.Style{color(5), color(6), color(4), color(13), color(14), color(12)} // magenta, cyan and blue have no other meaning here
+	t.names = []lipgloss.Style{color(5), color(6), color(4), color(13), color(14), color(12)} // red, green and yellow, which are for outcomes, are left out
 	if !t.Dark && t.Profile >= colorprofile.ANSI256 {
 		t.Warn = style.Foreground(lipgloss.ANSIColor(130)) // yellow on white is unreadable
 	}
