@@ -1,7 +1,9 @@
 package lender
 
 import (
+	"bytes"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"sublet/wire"
@@ -29,7 +31,7 @@ func (t *typedSecret) asked(on bool) {
 	}
 }
 
-// take adds typed bytes and returns the lines that they complete.
+// take adds typed bytes and returns the lines that they complete, edited by the line discipline's default characters.
 func (t *typedSecret) take(keys []byte) (lines []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,6 +48,9 @@ func (t *typedSecret) take(keys []byte) (lines []string) {
 		case 0x15, 0x03, 0x1c: // ^U, ^C, ^\
 			clear(t.line)
 			t.line = t.line[:0]
+		case 0x17: // ^W: the last word and what follows it
+			t.line = bytes.TrimRightFunc(t.line, func(r rune) bool { return !wordRune(r) })
+			t.line = bytes.TrimRightFunc(t.line, wordRune)
 		case 0x7f, 0x08:
 			_, n := utf8.DecodeLastRune(t.line)
 			t.line = t.line[:len(t.line)-n]
@@ -57,6 +62,9 @@ func (t *typedSecret) take(keys []byte) (lines []string) {
 	}
 	return lines
 }
+
+// wordRune reports whether r belongs to a word for ^W: n_tty.c of Linux.
+func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
 // Typed takes what the user types for the borrowed command that has the keyboard, before the command gets it: what it reads
 // without echo is sent to the daemon, which masks it.

@@ -19,6 +19,8 @@ func TestTypedSecret(t *testing.T) {
 		{"hun", nil},
 		{"tex\x7fr2\r", []string{"hunter2"}},
 		{"wrong\x15right\n", []string{"right"}},
+		{"one two_2 \x17x\r", []string{"one x"}}, // was one two_2 ^Wx, so that what the command got was not masked
+		{"one\x17\x17x\r", []string{"x"}},
 		{"\r", nil},
 		{"\u00fc\x7fab\x03", nil},
 		{"one\rtwo\r", []string{"one", "two"}},
