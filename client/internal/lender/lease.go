@@ -178,7 +178,7 @@ func (l *Lender) refuse(m *wire.ExecuteLeasedCommand, why string) {
 	})
 }
 
-// cancelLocked ends the command itself.
+// cancelLocked cancels one command and leaves its lease in force. The command may have ended, and its lease, too.
 func (l *Lender) cancelLocked(m *wire.CancelLeasedCommand) {
 	for _, g := range append([]*grant{l.grant}, l.ended...) {
 		switch {
@@ -240,8 +240,8 @@ func (l *Lender) answerEndedLocked(ref wire.LeaseRef, reason string) {
 	l.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: reason})
 }
 
-// endLocked ends a lease at once or, if a command runs, after that was cancelled, has ended and its change of the shell's
-// state was sent, since the answer to a release means that the daemon knows everything. The first reason is kept.
+// endLocked ends a lease with ShellLeaseReleased, after which the daemon expects nothing more of it. If a command runs, endLocked
+// cancels it with cause; execute then ends the lease, once the command's end and its changes have been sent. The first reason is kept.
 func (l *Lender) endLocked(g *grant, reason string, cause error) {
 	if g.exec != nil || g.settles {
 		if g.ending == "" {

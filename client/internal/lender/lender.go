@@ -131,8 +131,8 @@ type Lender struct {
 	ended   []*grant                  // the last leases that ended, for late messages
 	newest  uint64                    // newest fence seen on this link; leases with older ones have ended
 	grace   *time.Timer               // ends a lease whose link is down
-	undos   []*undo                   // requested by the user
-	holding holding                   // the worker waits for the editor
+	undos   []*undoRequest
+	holding holding // the worker waits for the editor
 	known
 }
 

@@ -44,9 +44,9 @@ func (l *Lender) Up(r *wire.Ready) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.up = true
-	l.told, l.newest = "", 0 // fences belong to the daemon; no message of an earlier link can arrive on this one
+	l.sentDigest, l.newest = "", 0 // fences belong to the daemon; no message of an earlier link can arrive on this one
 	l.bodies = nil
-	l.untold, l.toldOf = joined(l.toldOf, l.untold...), nil // the last state may not have arrived
+	l.unsent, l.sentLast = joined(l.sentLast, l.unsent...), nil // the last state may not have arrived
 	if l.grace != nil {
 		l.grace.Stop()
 		l.grace = nil
@@ -61,7 +61,7 @@ func (l *Lender) Up(r *wire.Ready) {
 			delete(theirs, h.LeaseID)
 			l.resendEndLocked(g, h)
 			if g.exec != nil && g.exec.handed { // the last message may not have arrived
-				l.tellStartedLocked(g.exec)
+				l.sendStartedLocked(g.exec)
 			}
 		} else {
 			l.Log.Info("lease not known to the daemon", "lease", g.ref().LeaseID)

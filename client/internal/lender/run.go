@@ -226,11 +226,11 @@ func (l *Lender) started(e *execution, keyboard bool) {
 	defer l.mu.Unlock()
 	if !e.began || e.keyboard != keyboard {
 		e.began, e.keyboard, e.handed = true, keyboard, e.handed || keyboard
-		l.tellStartedLocked(e)
+		l.sendStartedLocked(e)
 	}
 }
 
-func (l *Lender) tellStartedLocked(e *execution) {
+func (l *Lender) sendStartedLocked(e *execution) {
 	l.send(&wire.CommandStarted{LeaseRef: e.msg.LeaseRef, ExecutionID: e.msg.ExecutionID, Keyboard: e.keyboard})
 }
 

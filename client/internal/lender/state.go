@@ -39,12 +39,12 @@ func joined(ids []wire.ExecutionID, more ...wire.ExecutionID) []wire.ExecutionID
 
 // known is the shell's state, and what the daemon knows of it.
 type known struct {
-	state   shell.State              // as last read; Digest "" = never
-	told    string                   // digest last sent on this link
-	bodies  map[string]bool          // hashes of function bodies that the daemon has from this link
-	sentEnv map[string]wire.OSString // the environment that the daemon has
+	state      shell.State              // as last read; Digest "" = never
+	sentDigest string                   // of the state last sent on this link; "" = none
+	bodies     map[string]bool          // hashes of function bodies that the daemon has from this link
+	sentEnv    map[string]wire.OSString // the environment that the daemon has
 	// Borrowed commands that may have made changes: not yet in state; in state but not sent; in the state sent last.
-	ran, untold, toldOf []wire.ExecutionID
+	ran, unsent, sentLast []wire.ExecutionID
 }
 
 // look reads the shell's state and sends it to the daemon if it changed. The editor must be held.
@@ -61,7 +61,7 @@ func (l *Lender) look(ctx context.Context) error {
 		}
 		l.mu.Lock()
 		l.state, l.dir = s, s.Dir
-		l.untold, l.ran = joined(l.untold, l.ran...), nil
+		l.unsent, l.ran = joined(l.unsent, l.ran...), nil
 		l.mu.Unlock()
 	}
 	l.mu.Lock()
@@ -91,8 +91,8 @@ func (l *Lender) sendStateLocked() {
 	if !l.up {
 		return
 	}
-	if l.told == l.state.Digest {
-		l.untold = nil // they changed nothing
+	if l.sentDigest == l.state.Digest {
+		l.unsent = nil // they changed nothing
 		return
 	}
 	if s, sent := l.next(); l.send(s) {
@@ -107,7 +107,7 @@ func (k *known) next() (s *wire.ShellState, sent func()) {
 		Aliases: map[string]wire.OSString{}, Functions: []wire.ShellFunction{}, Options: slices.Clone(k.state.Options),
 		Hashed: map[string]wire.OSString{}, Disabled: slices.Clone(k.state.Disabled), Loaded: []string{},
 		Env:        wire.EnvChange{Set: map[string]wire.OSString{}, Unset: []string{}},
-		Executions: append([]wire.ExecutionID{}, k.untold...),
+		Executions: append([]wire.ExecutionID{}, k.unsent...),
 	}
 	for _, list := range []*[]string{&s.Options, &s.Disabled} {
 		if *list == nil {
@@ -147,8 +147,8 @@ func (k *known) next() (s *wire.ShellState, sent func()) {
 		}
 	}
 	return s, func() {
-		k.told, k.sentEnv, k.bodies = s.Digest, env, bodies
-		k.toldOf, k.untold = s.Executions, nil
+		k.sentDigest, k.sentEnv, k.bodies = s.Digest, env, bodies
+		k.sentLast, k.unsent = s.Executions, nil
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"sublet/wire"
 )
 
-// undo is the user's wish to put back what borrowed commands changed.
-type undo struct {
+// undoRequest is the user's request to put back what borrowed commands changed.
+type undoRequest struct {
 	ctx  context.Context
 	all  bool
 	done chan struct{} // closed when the rest is set
@@ -34,7 +34,7 @@ func (l *Lender) UndoShell(ctx context.Context, all bool) (changed, left string,
 		return "", "", &LentError{Lending: l.lendingLocked()}
 	}
 	l.preemptLocked()
-	u := &undo{ctx: ctx, all: all, done: make(chan struct{})}
+	u := &undoRequest{ctx: ctx, all: all, done: make(chan struct{})}
 	l.undos = append(l.undos, u)
 	l.wakeWorker()
 	l.mu.Unlock()
@@ -48,8 +48,8 @@ func (l *Lender) UndoShell(ctx context.Context, all bool) (changed, left string,
 	}
 }
 
-// undo does it; the editor is not held before or after.
-func (l *Lender) undo(u *undo) {
+// undo carries out u. It holds the line editor meanwhile, and neither before nor after.
+func (l *Lender) undo(u *undoRequest) {
 	ctx, cancel := context.WithCancel(u.ctx)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
@@ -60,14 +60,14 @@ func (l *Lender) undo(u *undo) {
 	close(u.done)
 }
 
-// putBack does it while the editor is held. The daemon is sent the state.
+// putBack puts back what the last borrowed command changed, or all of them, and sends the daemon the state. The editor must be held.
 func (l *Lender) putBack(ctx context.Context, all bool) (changed, left string, err error) {
 	by, changed, left, err := l.changes.PutBack(ctx, l.Shell, all)
 	if len(by) == 0 {
 		return "", "", err
 	}
 	l.mu.Lock()
-	for _, id := range by { // what was suspect before them is so again
+	for _, id := range by { // the daemon judges the state by the commands that may have made it
 		l.ran = joined(l.ran, wire.ExecutionID(id))
 	}
 	l.mu.Unlock()
