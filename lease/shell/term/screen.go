@@ -49,7 +49,8 @@ func newScreen(cols int, sink func([]byte)) *screen {
 	if cols <= 0 {
 		cols = 80
 	}
-	s := &screen{cols: min(cols, 4096), sink: sink, n: 1, seq: new(ansi.Parser)}
+	cols = min(cols, 4096) // a sequence with a count costs up to a line: see csi
+	s := &screen{cols: cols, sink: sink, n: 1, seq: new(ansi.Parser)}
 	s.seq.SetParamsSize(parser.MaxParamsSize)
 	s.seq.SetDataSize(256) // titles and links are dropped anyway
 	s.seq.SetHandler(ansi.Handler{HandleCsi: s.csi, HandleEsc: s.esc, Execute: s.control})

@@ -54,6 +54,8 @@ func TestRender(t *testing.T) {
 		{"cut character on the alternate screen", "before\r\n\x1b[?1049h\xe6\xbc", "before\n"},
 		{"alternate screen for ever", "before\r\n\x1b[?1049hscreen", "before\n"},
 		{"clear keeps what was read", "old\r\n\x1b[H\x1b[2Jnew\r\n", "old\nnew\n"},
+		{"erase the scrollback", "ab\x1b[3Jcd\r\n", "abcd\n"},
+		{"reset in a line", "ab\x1bccd\r\n", "ab\ncd\n"},
 		{"reset", "old\r\n\x1bcnew\r\n", "old\nnew\n"},
 		{"insert and delete", "abcd\r\x1b[2Pxy\r\x1b[1@-\r\n", "-xy\n"},
 		{"erase characters", "abcd\r\x1b[2X\r\n", "  cd\n"},
@@ -89,7 +91,6 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// More lines than the window come out in order.
 // What real programs print on a terminal of 80 columns reads as tmux showed it; testdata/progress/record took both. Blanks at
 // the ends of lines are no difference.
 func TestRenderProgress(t *testing.T) {
@@ -115,6 +116,7 @@ func TestRenderProgress(t *testing.T) {
 	}
 }
 
+// More lines than the window come out in order.
 func TestRenderScrolls(t *testing.T) {
 	t.Parallel()
 	var raw, want strings.Builder

@@ -115,12 +115,23 @@ func (s *screen) row(n int) {
 	s.y = n - 1
 }
 
-// eraseDisplay erases a part of the screen. Before the whole screen is erased its rows go to sink, because the user has seen
-// them.
+// eraseDisplay erases the screen behind the cursor (mode 0), before it (1) or all of it (2). Mode 3 erases the scrollback, which
+// is not kept here. Before all of the screen is erased its rows go to sink, because the user has seen them; the window then begins
+// at the cursor's row.
 func (s *screen) eraseDisplay(mode int) {
-	switch {
-	case mode == 2, mode == 3:
-		x := s.x
+	switch mode {
+	case 0:
+		s.eraseLine(0)
+		for i := s.y + 1; i < s.n; i++ {
+			s.at(i).reset()
+		}
+		s.n = s.y + 1
+	case 1:
+		s.eraseLine(1)
+		for i := range s.y {
+			s.at(i).reset()
+		}
+	case 2:
 		for s.n > 1 && len(s.at(s.n-1).cells) == 0 {
 			s.n--
 		}
@@ -128,26 +139,11 @@ func (s *screen) eraseDisplay(mode int) {
 			s.retire()
 		}
 		if len(s.at(0).cells) > 0 {
-			s.at(1).reset()
-			s.n = 2
 			s.retire()
+			s.n = 1 // an empty row for the cursor
 		}
 		s.at(0).reset()
-		s.x, s.y = 0, 0
-		if mode == 2 {
-			s.x = min(x, s.cols-1)
-		}
-	case mode == 0:
-		s.eraseLine(0)
-		for i := s.y + 1; i < s.n; i++ {
-			s.at(i).reset()
-		}
-		s.n = s.y + 1
-	case mode == 1:
-		s.eraseLine(1)
-		for i := range s.y {
-			s.at(i).reset()
-		}
+		s.x, s.y = min(s.x, s.cols-1), 0
 	}
 }
 
@@ -225,6 +221,7 @@ func (s *screen) esc(cmd ansi.Cmd) {
 	case 'M':
 		s.y = max(0, s.y-1)
 	case 'c':
-		s.eraseDisplay(3)
+		s.eraseDisplay(2)
+		s.x = 0
 	}
 }
