@@ -160,19 +160,25 @@ func (m *team) crewed(ctx context.Context, role Role, name string, a tool.Assign
 	return crew.Wait(ctx, name)
 }
 
-// Look implements tool.Delegate.
-func (m *team) Look(ctx context.Context, name string) (tool.Report, error) {
+// Report implements tool.Delegate: it returns how long a running agent has worked, and the report of one that has ended.
+func (m *team) Report(ctx context.Context, name string) (tool.Report, error) {
+	found, _ := m.agents.find(name)
+	agent := found.SubAgent
 	if crew := m.parent.t.Crew; crew != nil {
-		if i, ok := crew.Find(name); ok && i.State == wire.AgentRunning {
-			return tool.Report{Agent: name, Answer: name + " works since " + time.Since(time.UnixMilli(i.StartedAtMS)).Round(time.Second).String() + "."}, nil
+		if i, ok := crew.Find(name); ok && i.State != wire.AgentRunning {
+			return crew.Wait(ctx, name) // at once, since it has ended
 		} else if ok {
-			return crew.Wait(ctx, name)
+			agent = i
 		}
 	}
-	if i, ok := m.agents.find(name); ok {
-		return tool.Report{Agent: name, Answer: name + " has ended: " + i.Status + ". Its report was the result of its task."}, nil
+	switch agent.State {
+	case "":
+		return tool.Report{}, m.unknown(name)
+	case wire.AgentRunning:
+		worked := time.Since(time.UnixMilli(agent.StartedAtMS)).Round(time.Second)
+		return tool.Report{Agent: name, Answer: fmt.Sprintf("%s has been working for %s.", name, worked)}, nil
 	}
-	return tool.Report{}, m.unknown(name)
+	return tool.Report{Agent: name, Answer: name + " has ended: " + agent.Status + ". Its report was the result of its task."}, nil
 }
 
 // Stop implements tool.Delegate.

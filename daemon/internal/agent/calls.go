@@ -235,7 +235,8 @@ func (r *runner) live(id wire.ExecutionID) func([]byte) {
 	}
 }
 
-// finish completes a result, masks secrets in it, and emits its two events.
+// finish completes a result, masks secrets in it, and emits it: a CommandResult, which is stored, and a ChunkToolResult, by which
+// clients see the end of the call in the answer's stream.
 func (r *runner) finish(c call, begun time.Time, f finished) finished {
 	res := &f.result
 	if res.Status == "" {
@@ -246,8 +247,8 @@ func (r *runner) finish(c call, begun time.Time, f finished) finished {
 	}
 	res.IsError = res.Status != wire.StatusSuccess
 	res.Content = r.forModel(strings.ToValidUTF8(res.Content, "\uFFFD"))
-	if err := res.Fit(r.environment().Spool, r.forModel); err != nil {
-		r.log.Warn("result is cut, and its whole cannot be kept or read", "tool", c.name, "err", err)
+	if err := res.Fit(r.environment().Spool, r.forModel); err != nil { // Fit may add lines of the tool's own file, not masked yet
+		r.log.Warn("the file of a result that is cut cannot be written or read", "tool", c.name, "err", err)
 	}
 	if res.Duration == 0 {
 		res.Duration = time.Since(begun)

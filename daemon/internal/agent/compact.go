@@ -102,19 +102,19 @@ func UndoCompaction(events []wire.EventMessage) *wire.CompactionComplete {
 	return out
 }
 
-// compactions returns the compactions in force, oldest first: an undo removes the newest before it.
+// compactions returns the compactions in force, oldest first.
 func compactions(events []wire.EventMessage) []*wire.CompactionComplete {
 	var stack []*wire.CompactionComplete
 	for _, ev := range events {
 		if m, ok := ev.(*wire.CompactionComplete); ok {
-			stack = counted(stack, m)
+			stack = updateInForce(stack, m)
 		}
 	}
 	return stack
 }
 
-// counted updates the compactions in force with the next event m.
-func counted(stack []*wire.CompactionComplete, m *wire.CompactionComplete) []*wire.CompactionComplete {
+// updateInForce returns the compactions in force after the next event m: a compaction is added, an undo removes the newest.
+func updateInForce(stack []*wire.CompactionComplete, m *wire.CompactionComplete) []*wire.CompactionComplete {
 	switch {
 	case m.Status == wire.StatusSuccess && m.FirstSeq > 0 && m.LastSeq >= m.FirstSeq:
 		return append(stack, m)

@@ -213,6 +213,23 @@ func TestSubAgentsSeeJobs(t *testing.T) {
 	}
 }
 
+// An agent that runs was reported as ended, without a status.
+func TestReportOfRunningAgent(t *testing.T) {
+	m := &team{parent: &runner{}, agents: &Agents{}}
+	me := &member{SubAgent: wire.SubAgent{Name: "engineer-1", State: wire.AgentRunning, StartedAtMS: time.Now().UnixMilli()}, cancel: func(error) {}}
+	m.agents.begin(me)
+	if r, err := m.Report(t.Context(), "engineer-1"); err != nil || !strings.HasPrefix(r.Answer, "engineer-1 has been working for ") {
+		t.Errorf("got %q, %v of a running agent", r.Answer, err)
+	}
+	m.agents.end(me, Outcome{Status: wire.StatusSuccess}, nil)
+	if r, err := m.Report(t.Context(), "engineer-1"); err != nil || !strings.HasPrefix(r.Answer, "engineer-1 has ended: success.") {
+		t.Errorf("got %q, %v of an agent that has ended", r.Answer, err)
+	}
+	if _, err := m.Report(t.Context(), "engineer-2"); err == nil {
+		t.Error("got a report of an agent that there is not")
+	}
+}
+
 func TestAtMostSoManyAgentsAtOnce(t *testing.T) {
 	var at, most atomic.Int32
 	model := newModel()

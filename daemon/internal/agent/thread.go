@@ -25,7 +25,7 @@ func (t *Thread) Add(m wire.EventMessage) {
 	t.last = max(t.last, m.Meta().Seq)
 	t.size += eventSize(m)
 	if c, ok := m.(*wire.CompactionComplete); ok {
-		t.compactions = counted(t.compactions, c)
+		t.compactions = updateInForce(t.compactions, c)
 	}
 	t.folder.add(m)
 }
@@ -113,7 +113,7 @@ func (h *folder) clone() folder {
 
 // eventSize returns the approximate bytes that an event adds to a conversation.
 func eventSize(m wire.EventMessage) int {
-	const each = 64
+	const each = 64 // bytes for the other fields of an entry, a rough guess
 	switch m := m.(type) {
 	case *wire.TurnSteered:
 		return each + len(m.Prompt)

@@ -186,7 +186,7 @@ type stubDelegate func(ctx context.Context, a Assignment) (Report, error)
 
 func (d stubDelegate) Delegate(ctx context.Context, a Assignment) (Report, error) { return d(ctx, a) }
 
-func (d stubDelegate) Look(ctx context.Context, agent string) (Report, error) {
+func (d stubDelegate) Report(ctx context.Context, agent string) (Report, error) {
 	return Report{Agent: agent, Answer: agent + " works"}, nil
 }
 func (d stubDelegate) Stop(string) error { return errors.New("there is no such agent") }

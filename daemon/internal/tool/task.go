@@ -110,7 +110,7 @@ func (t taskTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Acti
 		}
 		return Result{Content: a.Agent + " is being ended."}, nil
 	case a.Agent != "" && a.Prompt == "":
-		r, err := env.Delegate.Look(ctx, a.Agent)
+		r, err := env.Delegate.Report(ctx, a.Agent)
 		return bounded(r.Answer), err
 	}
 	var list []Assignment

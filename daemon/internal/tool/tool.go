@@ -200,8 +200,8 @@ type Delegate interface {
 	// the error is the reason (no such role, cancelled, the agent failed), and the Report contains what is known. With
 	// a.Background it returns once the agent has begun.
 	Delegate(ctx context.Context, a Assignment) (Report, error)
-	// Look returns the newest report of an agent, or says that it works.
-	Look(ctx context.Context, agent string) (Report, error)
+	// Report returns the newest report of an agent that has ended, or one that says for how long the agent has worked.
+	Report(ctx context.Context, agent string) (Report, error)
 	// Stop starts to end an agent that works.
 	Stop(agent string) error
 }
