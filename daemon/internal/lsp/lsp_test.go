@@ -32,6 +32,7 @@ type fake struct {
 	begin    error                          // of its start
 	raw      func(c net.Conn)               // what it does instead of speaking the protocol
 	pull     bool                           // it is asked for reports
+	refusals int                            // how many of these questions it answers with an error; -1: all
 	refuse   string                         // its answer to initialize is this error
 	mute     bool                           // it leaves questions without an answer
 	answer   func(c *jsonrpc2.Conn, at any) // instead of its reports
@@ -111,6 +112,11 @@ func (f *fake) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Request
 			_ = c.Notify(ctx, "textDocument/publishDiagnostics", report())
 		}
 	case "textDocument/diagnostic":
+		if f.refusals != 0 {
+			f.refusals--
+			_ = c.ReplyWithError(ctx, r.ID, &jsonrpc2.Error{Code: -32801, Message: "content modified"})
+			return
+		}
 		_ = c.Reply(ctx, r.ID, map[string]any{"kind": "full", "items": []any{map[string]any{"severity": 2, "message": "pulled"}}})
 	}
 }
@@ -137,6 +143,21 @@ func want(t *testing.T, f Finding, lines ...string) {
 	if f.By != "gopls" || f.Fault != nil || !slices.Equal(f.Lines, lines) {
 		t.Errorf("got %+v, want %q", f, lines)
 	}
+}
+
+// A server that answered a question with an error made Check wait for its end, long after ctx had ended.
+func TestRefusedReports(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fake, s *Servers) {
+		f.pull, f.refusals = true, 2
+		if got := f.check(s, "x"); len(got.Lines) != 1 || got.Fault != nil {
+			t.Errorf("got %+v after two errors, want its report", got)
+		}
+		f.refusals = -1
+		begun := time.Now()
+		if got := f.check(s, "x"); got.By != "" || got.Fault != nil || time.Since(begun) != 3*time.Second {
+			t.Errorf("got %+v after %v, want nothing when ctx ends", got, time.Since(begun))
+		}
+	})
 }
 
 func TestErrorsAndWarnings(t *testing.T) {

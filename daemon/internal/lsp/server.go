@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// settle is how long a server may pause between two reports about a text, if it cannot be asked for one.
+	// settle is how long a server may pause between two reports about a text, if it cannot be asked for one, and how long one that
+	// refuses to report is left alone.
 	settle = 300 * time.Millisecond
 	// maxOutput bounds what a server sends between two questions, in bytes.
 	maxOutput = 16 << 20
@@ -210,7 +211,7 @@ func (v *server) try(ctx context.Context, path, language, text string) ([]string
 		case ok:
 			return lines, nil
 		case ctx.Err() == nil:
-			<-v.over
+			<-v.over // soon, as the connection has ended
 			return nil, io.EOF
 		}
 	case <-v.over:
@@ -263,8 +264,17 @@ func (v *server) await(ctx context.Context, path string) (lines []string, ok boo
 		var report struct {
 			Items []diagnostic `json:"items"`
 		}
-		err := v.conn.Call(ctx, "textDocument/diagnostic", map[string]any{"textDocument": lsp.TextDocumentIdentifier{URI: uri(path)}}, &report)
-		return problems(path, report.Items), err == nil
+		for {
+			err := v.conn.Call(ctx, "textDocument/diagnostic", map[string]any{"textDocument": lsp.TextDocumentIdentifier{URI: uri(path)}}, &report)
+			if !errors.As(err, new(*jsonrpc2.Error)) {
+				return problems(path, report.Items), err == nil
+			}
+			select { // the server refuses while it is busy (ContentModified, ServerCancelled): ask again
+			case <-time.After(settle):
+			case <-ctx.Done():
+				return nil, false
+			}
+		}
 	}
 	var pause <-chan time.Time
 	for {
