@@ -40,7 +40,7 @@ func JSON(info wire.SessionInfo, events []wire.EventMessage) (string, error) {
 	return b.String(), nil
 }
 
-// Markdown returns a session as a text for people.
+// Markdown returns a session as a text for people, without control sequences: anybody may have written a file that was loaded.
 func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 	var b strings.Builder
 	title := info.Name
@@ -59,7 +59,7 @@ func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 				fmt.Fprintf(&b, "\n**%s:**\n\n", visible.Exact(c.Agent))
 				speaking = c.Agent
 			}
-			b.WriteString(c.Chunk.Text)
+			b.WriteString(visible.Clean(c.Chunk.Text))
 			continue
 		}
 		speaking = ""
@@ -79,9 +79,9 @@ func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 			}
 			fmt.Fprintf(&b, "\n\n%s\n", visible.Fenced("console", "$ "+visible.Exact(what)+"\n"+strings.TrimRight(visible.Exact(string(out)), "\n")))
 		case *wire.ConfirmationResolved:
-			fmt.Fprintf(&b, "\n*%s by %s*\n", m.Decision, visible.Exact(m.By))
+			fmt.Fprintf(&b, "\n*%s by %s*\n", visible.Exact(m.Decision), visible.Exact(m.By))
 		case *wire.CompactionComplete:
-			fmt.Fprintf(&b, "\n*compaction: %s*\n", m.Status)
+			fmt.Fprintf(&b, "\n*compaction: %s*\n", visible.Exact(m.Status))
 		case *wire.Error:
 			fmt.Fprintf(&b, "\n*error: %s*\n", visible.Exact(m.Message))
 		}

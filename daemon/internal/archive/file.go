@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/google/renameio/v2"
 
@@ -36,7 +37,7 @@ func Save(path string, info wire.SessionInfo, fill func(*Writer) error) (size in
 
 // Open opens a file that Save wrote, and returns its size. What is wrong with it is a *FormatError.
 func Open(path string) (f *os.File, size int64, err error) {
-	f, err = os.Open(path)
+	f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe does not wait for a writer then
 	if err != nil {
 		return nil, 0, formatError("%v", err)
 	}
