@@ -16,7 +16,8 @@ import (
 	mcp "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// hostedMode is a variable that makes this test program an agent that speaks the Agent Client Protocol.
+// hostedMode is a variable that makes this test program an agent that speaks the Agent Client Protocol. It names the file in which
+// the agent keeps all that it gets, from sublet and from its MCP server.
 const hostedMode = "SUBLET_TEST_HOSTED"
 
 // puppet is an agent without a model: it passes each prompt to its MCP server as a command for the shell tool.
@@ -24,14 +25,20 @@ type puppet struct {
 	acp.Agent // nil: what is not played is not called
 	conn      *acp.AgentSideConnection
 	server    *mcp.ClientSession
+	got       *os.File
 }
 
 // playPuppet runs the agent on standard input and output.
 func playPuppet() {
-	p := &puppet{}
+	got, err := os.OpenFile(os.Getenv(hostedMode), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	p := &puppet{got: got}
 	in, w := io.Pipe() // nothing is read before conn is set
 	p.conn = acp.NewAgentSideConnection(p, os.Stdout, in)
-	_, err := io.Copy(w, os.Stdin)
+	_, err = io.Copy(io.MultiWriter(w, got), os.Stdin)
 	w.CloseWithError(err)
 	<-p.conn.Done()
 }
@@ -50,7 +57,7 @@ func (p *puppet) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.New
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "puppet", Version: "1"}, nil)
 	var err error
-	if p.server, err = client.Connect(context.Background(), &mcp.CommandTransport{Command: cmd}, nil); err == nil {
+	if p.server, err = client.Connect(context.Background(), &mcp.LoggingTransport{Transport: &mcp.CommandTransport{Command: cmd}, Writer: p.got}, nil); err == nil {
 		_, err = p.server.ListTools(context.Background(), nil)
 	}
 	return acp.NewSessionResponse{SessionId: "s"}, err
@@ -70,20 +77,44 @@ func (p *puppet) Prompt(_ context.Context, r acp.PromptRequest) (acp.PromptRespo
 
 func (p *puppet) Cancel(context.Context, acp.CancelNotification) error { return nil }
 
+// puppets makes agents of these names, and returns the file in which one keeps all that it gets.
+func (w *world) puppets(names ...string) (got func(name string) string) {
+	w.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	text := ""
+	for _, name := range names {
+		text += fmt.Sprintf("[agents.%s]\ncommand = [%q]\nenv = { %s = %q }\n", name, self, hostedMode, w.path(name+".got"))
+	}
+	w.write(w.path("config.toml"), text)
+	return func(name string) string {
+		w.t.Helper()
+		raw, err := os.ReadFile(w.path(name + ".got"))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return string(raw)
+	}
+}
+
+// agent has the agent of that name answer in the window.
+func (term *terminal) agent(name string) {
+	term.t.Helper()
+	term.mode(true)
+	term.send("/agent "+name, enter)
+	term.see(name + " answers from now on")
+}
+
 // A hosted agent's commands run in the window that asked, like those of sublet's own agents. The agent ends with the daemon.
 func TestHostedAgent(t *testing.T) {
 	w := newWorld(t, "alias hi='echo hello from an alias'\n", nil)
 	w.write(filepath.Join(w.project, "sub", "old", "file"), "x")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.write(w.path("config.toml"), fmt.Sprintf("[agents.puppet]\ncommand = [%q]\nenv = { %s = \"1\" }\n", self, hostedMode))
+	w.puppets("puppet")
 	term := w.openShell()
 	w.connected(1)
-	term.mode(true)
-	term.send("/agent puppet", enter)
-	term.see("puppet answers from now on")
+	term.agent("puppet")
 	term.ask("cd sub; export COLOUR=green")
 	term.see(`the agent got: `)
 	term.ask(`hi; echo "$COLOUR in ${PWD##*/}"`)
@@ -101,10 +132,75 @@ func TestHostedAgent(t *testing.T) {
 	term.send(ctrlC)
 	w.await("the cancelled command to be gone", func() bool { return !running() && idle(w.status()) })
 
-	pid := w.hosted(filepath.Base(self))
+	pid := w.hosted(filepath.Base(os.Args[0]))
 	_, _, status := w.sublet("daemon", "stop")
 	w.await("the agent to be gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 	if status != 0 {
 		t.Errorf("daemon stop: %d", status)
+	}
+}
+
+// What a hosted agent's command asks for is typed by the user, in their shell. What was typed with echo off is nowhere afterwards, and
+// the agent never gets it, also where the command prints it.
+func TestHostedAgentAndPasswords(t *testing.T) {
+	w := newWorld(t, "", nil)
+	got := w.puppets("puppet")
+	// What sudo and ssh do: they ask on the terminal, whatever their input is.
+	w.write(filepath.Join(w.project, "ask"), "#!/bin/bash\nread -rsp 'Secret: ' p </dev/tty; echo; echo \"asked for ${#p} letters\"\n")
+	if err := os.Chmod(filepath.Join(w.project, "ask"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const secret, printed, phrase = "zq7Hunter-Xw9", "kV4Correct/Horse", "mB2open.sesame"
+	type step struct{ command, typed, gets string }
+	steps := []step{
+		{"echo piped | ./ask", secret, `asked for 13 letters`},
+		{"read -rsp 'Token: ' t; echo; echo \"said $t.\"; unset t", printed, `said [masked:typed]`},
+	}
+	if keygen, err := exec.LookPath("ssh-keygen"); err != nil {
+		t.Log("ssh-keygen is not on this machine")
+	} else if out, err := exec.Command(keygen, "-q", "-t", "ed25519", "-N", phrase, "-f", filepath.Join(w.project, "box")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	} else {
+		steps = append(steps, step{"ssh-keygen -y -f box", phrase, `ssh-ed25519 AAAA`})
+	}
+	term := w.openShell()
+	w.connected(1)
+	term.agent("puppet")
+	for i, s := range steps {
+		term.ask(s.command)
+		term.allow("the keyboard to be handed to: "+s.command, func() bool { return strings.Count(term.bytes(), "⌨ ") > i })
+		term.send(s.typed, enter)
+		w.await("the agent to get: "+s.gets, func() bool { return strings.Contains(got("puppet"), s.gets) })
+	}
+	w.keptNowhere(secret, printed, phrase)
+}
+
+// Two agents whose turns run at once in one window's shell: the second one's command waits for the first one's, and each gets the
+// output of its own.
+func TestTwoHostedAgents(t *testing.T) {
+	w := newWorld(t, "", nil)
+	got := w.puppets("castor", "pollux")
+	gate := filepath.Join(w.project, "gate")
+	w.write(gate, "wait\n")
+	term := w.openShell()
+	w.connected(1)
+	term.agent("castor")
+	term.ask("until grep -q go gate; do sleep 0.1; done; echo said to the first")
+	w.await("the first agent's command to run", func() bool { return strings.Contains(w.processes(), "sleep 0.1") })
+	term.send("/new", enter)
+	term.see("a new conversation")
+	term.agent("pollux")
+	term.ask("echo said to the second")
+	w.await("the second agent to wait", func() bool {
+		list, _, _ := w.sublet("lease", "ls")
+		return strings.Contains(list, "castor") && strings.Contains(list, "pollux") && strings.Contains(list, "waits")
+	})
+	if err := os.WriteFile(gate, []byte("go\n"), 0o600); err != nil { // in place: an overlay of /tmp shows no file in place of another
+		t.Fatal(err)
+	}
+	term.see(`the agent got: .*said to the second`)
+	first, second := got("castor"), got("pollux")
+	if !strings.Contains(first, "said to the first") || strings.Contains(first, "said to the second") || strings.Contains(second, "said to the first") {
+		t.Errorf("the first one got\n%s\nthe second one\n%s", first, second)
 	}
 }
