@@ -13,7 +13,7 @@ import (
 // errSilent is the cause of a handshake that was given up.
 var errSilent = errors.New("no answer to the handshake")
 
-// errCut says that the daemon was gone before it answered.
+// errCut reports that the daemon was gone before it answered.
 var errCut = errors.New("the daemon closed the connection before it answered")
 
 // greet shakes hands. On an error the connection is closed.
@@ -89,17 +89,17 @@ func (l *Launcher) retire(ctx context.Context, wc *wire.Conn) error {
 	}
 }
 
-// replace ends a daemon that speaks none of our protocols, if it is the older one and idle. ShutdownRequest and
-// StatusReply are the same in every version of the protocol, so it is greeted in its own. Details of its Error tell
-// which that is: protocol_min, protocol_max.
-func (l *Launcher) replace(ctx context.Context, refusal error, snapshot *wire.EnvSnapshot, replaced bool) error {
+// replace ends a daemon that refused the handshake because it speaks none of our protocols, if it is the older one and idle. It shakes
+// hands again in the daemon's newest version, which refusal names (protocol_max): ShutdownRequest and StatusReply are the same in every
+// version. Where a daemon was asked to stop before, it returns *SkewError at once, as it does if this one is busy or newer.
+func (l *Launcher) replace(ctx context.Context, refusal error, snapshot *wire.EnvSnapshot, askedBefore bool) error {
 	var e *wire.Error
 	if !errors.As(refusal, &e) {
 		return refusal
 	}
 	theirs, _ := strconv.Atoi(e.Details["protocol_max"])
 	skew := &SkewError{Client: l.o.protocolMax, Daemon: theirs, Refusal: e}
-	if replaced || theirs == 0 || theirs >= l.o.protocolMin {
+	if askedBefore || theirs == 0 || theirs >= l.o.protocolMin {
 		return skew
 	}
 	nc, _, err := l.connect(ctx)

@@ -31,7 +31,7 @@ const (
 	leaveBound = 10 * time.Second
 )
 
-// ErrNoDaemon says that nobody listens and none was to be started.
+// ErrNoDaemon reports that nobody listens and none was to be started.
 var ErrNoDaemon error = noDaemon{}
 
 type noDaemon struct{}
@@ -154,14 +154,15 @@ func (a *attempt) older(ready *wire.Ready) bool {
 	return a.l.Older(ready) && !a.l.o.NoStart && !ready.Daemon.Kept && (a.asked == 0 || a.asked == ready.Daemon.PID && a.going())
 }
 
-// outdated asks an older daemon to go. It can be talked to: a newer one is better, but never at the price of running work.
+// outdated asks an older daemon, which has shaken hands, to stop if nothing runs in it. If it refuses, the next handshake with it is
+// accepted: older asks only once.
 func (a *attempt) outdated(ctx context.Context, wc *wire.Conn, ready *wire.Ready) (next int) {
 	if a.going() { // the one that was asked to go still takes connections
 		wc.Close()
 		return again
 	}
 	a.asked = ready.Daemon.PID
-	if a.l.retire(ctx, wc) == nil { // else it goes on, and so do we with it
+	if a.l.retire(ctx, wc) == nil {
 		a.leaving = time.Now().Add(leaveBound)
 	}
 	return atOnce
@@ -210,8 +211,8 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // connect dials; else, under the lock, it dials again, listens (which removes a stale socket), and spawns the daemon with both
-// descriptors. Connecting then succeeds at once: the kernel queues what is sent until the daemon accepts. started tells
-// whether this call started it.
+// descriptors. Connecting then succeeds at once: the kernel queues what is sent until the daemon accepts. started reports
+// whether this call started the daemon.
 func (l *Launcher) connect(ctx context.Context) (nc net.Conn, started bool, err error) {
 	l.Reap()
 	p := l.o.Paths
@@ -239,7 +240,7 @@ func (l *Launcher) connect(ctx context.Context) (nc net.Conn, started bool, err 
 			return nil, false, err
 		}
 		// Another client is between its lock and its listener (about 1 ms), or a daemon is between its last connection
-		// and its end. Neither tells us; this short wait is the only one there is.
+		// and its end. Neither can be waited for, so try again after a pause.
 		nc, derr := socket.Dial(ctx, p.Socket)
 		if derr == nil {
 			return nc, false, nil
