@@ -15,8 +15,9 @@ import (
 	"sublet/client/internal/tui/paint"
 )
 
-// guardScript restores the terminal after a client that was killed. It runs in a process group of its own, so that Ctrl-C
-// does not reach it, but in the terminal's session, so that it may set the modes.
+// guardScript restores the terminal after a client that was killed, which it notices by the end of the pipe on descriptor 3. The client
+// writes lines there: "shell PID", and "done" to end it. It runs in a process group of its own, so that Ctrl-C does not reach it, but
+// in the terminal's session, so that it may set the modes.
 //
 //go:embed guard.sh
 var guardScript string
@@ -27,8 +28,8 @@ type guard struct {
 	pipe *os.File
 }
 
-// startGuard starts a guard, which restores the terminal's current modes and removes folder if this process dies. done must be
-// called.
+// startGuard starts a guard, which restores the terminal's current modes, ends the shell and removes folder if this process dies. The
+// caller must call done.
 func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 	name := ttyName(tty)
 	// Open the terminal anew, so that flags of the descriptor are not shared.
@@ -67,7 +68,7 @@ func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 	cmd.Args[0] = "sublet-guard"
 	cmd.Dir, cmd.Stdin = "/", script
 	cmd.Env = append(env, "GUARD_TTY="+name, "GUARD_MODES="+strings.TrimSpace(string(saved)), "GUARD_RESET="+paint.ResetSequences(), "GUARD_FOLDER="+folder)
-	cmd.ExtraFiles = []*os.File{r, own}
+	cmd.ExtraFiles = []*os.File{r, own} // 3 and 4; with own open, its name cannot become another terminal's
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		w.Close()
@@ -77,9 +78,9 @@ func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 }
 
 // shell names the process of the shell, which the guard ends. Call it again after a restart of the shell.
-func (g *guard) shell(pid int) { g.tell("shell " + strconv.Itoa(pid)) }
+func (g *guard) shell(pid int) { g.send("shell " + strconv.Itoa(pid)) }
 
-func (g *guard) tell(line string) {
+func (g *guard) send(line string) {
 	if g == nil {
 		return
 	}
@@ -92,7 +93,7 @@ func (g *guard) done() {
 	if g == nil {
 		return
 	}
-	g.tell("done")
+	g.send("done")
 	g.pipe.Close()
 	timer := time.AfterFunc(2*time.Second, func() { g.cmd.Process.Kill() })
 	defer timer.Stop()

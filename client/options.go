@@ -26,7 +26,7 @@ type Options struct {
 	Continue    bool           // Run only: resume the last session
 	Stdin       *os.File       // Run only: the terminal
 	Stdout      *os.File       // Run only: the terminal
-	Connect     string         // Run only: the line that tells how to connect a real model; "" = a general one
+	Connect     string         // Run only: the line on how to connect a real model; "" = a general one
 	NoDaemon    error          // Run only: why there can be no daemon, in which case Paths may be empty; nil: there can
 	ShellPath   string         // Run only: the shell to lend; "" = $SHELL, or bash
 	Patience    time.Duration  // Run only: how long a non-empty input line must be unchanged before the shell is lent; 0 = 1 s
@@ -73,12 +73,7 @@ var (
 // Dial connects to the daemon, starts it if none runs, and performs the handshake. The connection lends no shell: agents use a
 // private one of the daemon. ctx bounds the dialling only; Close ends the connection.
 func Dial(ctx context.Context, o Options) (*Conn, error) {
-	l := launcher(o)
-	dir := o.Cwd
-	if dir == "" {
-		dir, _ = os.Getwd() // "" tells the daemon nothing, which is true
-	}
-	name := o.Name
+	l, dir, name := launcher(o), o.cwd(), o.Name
 	if name == "" {
 		name = "sublet"
 	}
@@ -107,6 +102,15 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
+// cwd returns the client's directory; "" if it was deleted.
+func (o Options) cwd() string {
+	if o.Cwd != "" {
+		return o.Cwd
+	}
+	dir, _ := os.Getwd()
+	return dir
+}
+
 // opener returns the Open function of a launcher, or one that returns NoDaemon.
 func (o Options) opener(l *launch.Launcher) func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
 	if o.NoDaemon == nil {
@@ -115,7 +119,7 @@ func (o Options) opener(l *launch.Launcher) func(context.Context, *wire.EnvSnaps
 	return func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) { return nil, nil, o.NoDaemon }
 }
 
-// finder returns the Open function of a launcher that starts no daemon.
+// finder returns a launcher that starts no daemon.
 func finder(o Options) *launch.Launcher {
 	o.NoStart = true
 	return launcher(o)

@@ -90,14 +90,11 @@ func ShowTerminal(ctx context.Context, path string, w io.Writer) (status int, er
 	return acp.Show(ctx, path, w)
 }
 
-// gatewayDaemon returns the daemon for gateways. They lend no shell: agents of their clients use private ones.
+// gatewayDaemon returns the daemon for gateways: Open starts one where none runs, Find does not. They lend no shell: agents of their
+// clients use private ones.
 func gatewayDaemon(o Options) *gateway.Daemon {
-	d := &gateway.Daemon{
-		Open: launcher(o).Open, Find: finder(o).Open, Version: o.Version, Cwd: o.Cwd, Env: environment(o.Env),
+	return &gateway.Daemon{
+		Open: launcher(o).Open, Find: finder(o).Open, Version: o.Version, Cwd: o.cwd(), Env: environment(o.Env),
 		Credentials: credentials(o), Log: o.Log,
 	}
-	if d.Cwd == "" {
-		d.Cwd, _ = os.Getwd() // "" tells the daemon nothing, which is true
-	}
-	return d
 }
