@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -27,8 +28,10 @@ func (k *Kept) Forget() {
 	k.Agents.members = slices.DeleteFunc(k.Agents.members, func(m *member) bool { return m.cancel == nil })
 }
 
-// maxMembers bounds how many agents of a session are kept to be asked further.
-const maxMembers = 16
+const (
+	maxMembers = 16       // how many agents of a session are kept to be asked further
+	maxSaid    = 16 << 20 // what they said and read together, in bytes
+)
 
 // Agents are the sub-agents of one session that ended with their turn, so that later turns can ask them further, and those
 // that run now. They are in memory only. The zero value is ready; it is safe for concurrent use.
@@ -43,6 +46,7 @@ type member struct {
 	wire.SubAgent
 	role   Role
 	said   []entry
+	size   int                     // approximate bytes of said
 	cancel context.CancelCauseFunc // of one that runs; else nil
 }
 
@@ -57,26 +61,34 @@ func (a *Agents) next(role string) string {
 	return fmt.Sprintf("%s-%d", role, a.counts[role])
 }
 
-// begin adds an agent that is about to run, without the oldest of too many, or returns the one that is asked further.
+// begin adds an agent that is about to run, in place of an earlier one of its name.
 func (a *Agents) begin(m *member) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.members = append(slices.DeleteFunc(a.members, func(old *member) bool { return old.Name == m.Name }), m)
-	ended := 0
-	for i := len(a.members) - 1; i >= 0; i-- {
-		if a.members[i].cancel == nil {
-			if ended++; ended > maxMembers {
-				a.members = slices.Delete(a.members, i, i+1)
-			}
-		}
-	}
 }
 
+// end records how an agent ended, and what it said. It drops the oldest of those that ended where too much is kept.
 func (a *Agents) end(m *member, o Outcome, said []entry) {
+	messages := render(said)
+	size := provider.Request{Messages: messages}.Bytes()
+	for _, image := range provider.Images(messages) {
+		size += len(image.Data)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	m.cancel, m.said = nil, said
+	m.cancel, m.said, m.size = nil, said, size
 	m.State, m.Status, m.EndedAtMS = wire.AgentEnded, o.Status, time.Now().UnixMilli()
+	kept, total := 0, 0
+	for i := len(a.members) - 1; i >= 0; i-- {
+		switch old := a.members[i]; {
+		case old.cancel != nil:
+		case kept == maxMembers, total+old.size > maxSaid:
+			a.members = slices.Delete(a.members, i, i+1)
+		default:
+			kept, total = kept+1, total+old.size
+		}
+	}
 }
 
 // find returns a copy of an agent, false if there is none of that name.

@@ -17,8 +17,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sublet/compaction"
 	"sublet/daemon/config"
 	"sublet/daemon/internal/job"
+	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -403,4 +405,27 @@ func TestRoleLimits(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The agents that can be asked further are bounded in number and in what they said and saw together; the oldest go first.
+func TestAgentsKeptAreBounded(t *testing.T) {
+	text := entry{kind: compaction.Answer, msg: provider.Message{Parts: []provider.Part{{Text: strings.Repeat("x", maxSaid/4)}}}}
+	image := entry{kind: compaction.Answer, msg: provider.Message{Parts: []provider.Part{{Image: &picture.Image{Data: make([]byte, maxSaid/4)}}}}}
+	for name, c := range map[string]struct {
+		said []entry
+		want int
+	}{
+		"short": {nil, maxMembers}, "text": {[]entry{text}, 3}, "images": {[]entry{image}, 3}, "one too large": {[]entry{text, text, text, text}, 0},
+	} {
+		var a Agents
+		for i := range maxMembers + 1 {
+			m := &member{SubAgent: wire.SubAgent{Name: fmt.Sprint(i)}, cancel: func(error) {}}
+			a.begin(m)
+			a.end(m, Outcome{}, c.said)
+		}
+		list := a.List()
+		if len(list) != c.want || c.want > 0 && list[c.want-1].Name != fmt.Sprint(maxMembers) {
+			t.Errorf("%s: kept %+v, want the last %d", name, list, c.want)
+		}
+	}
 }
