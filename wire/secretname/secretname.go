@@ -37,14 +37,16 @@ const (
 // IsSecret reports whether a variable's name means a secret, whose value must not be sent.
 func IsSecret(name string) bool { return Judge(name) != Plain }
 
-// Judge looks for words that mean a secret. It does not allocate, because masking calls it for every assignment in a text.
+// Judge looks for words that mean a secret; of a name of more than 128 bytes, at both ends. It does not allocate, because masking
+// calls it for every assignment in a text.
 func Judge(name string) Sureness {
-	if len(name) > 128 {
-		name = name[:128]
+	const most = 128
+	if len(name) > most {
+		return max(Judge(name[:most]), Judge(name[len(name)-most:]))
 	}
 	// The name's words in lower case, cut at _, - and . and where a capital follows a small letter.
-	var buf [128]byte
-	var parts [16][]byte
+	var buf [most]byte
+	var parts [most / 2][]byte
 	n, end, start := 0, 0, 0
 	known := false
 	for i := 0; i <= len(name); i++ {
@@ -54,7 +56,7 @@ func Judge(name string) Sureness {
 			low = lowered[c]
 		}
 		if low == '_' || low != c && i > 0 && name[i-1] >= 'a' && name[i-1] <= 'z' {
-			if end > start && n < len(parts) {
+			if end > start {
 				parts[n] = buf[start:end]
 				known = known || mayBeSecretWord(parts[n])
 				n++
@@ -92,7 +94,8 @@ func Judge(name string) Sureness {
 	return likely
 }
 
-// MayBecome reports whether a truncated name may be that of a secret, by the beginning of its last part, in lower case.
+// MayBecome reports whether a name whose end is still to come may be that of a secret. last is the part of it that is not
+// complete, in lower case.
 func MayBecome(last string) bool {
 	for _, words := range []map[string]bool{secretWords, secretEnds} {
 		for w := range words {
@@ -122,7 +125,7 @@ func judgePart(part, before, next []byte, first, last bool) Sureness {
 		if last && databases[string(before)] {
 			return Secret
 		}
-	case (secretWords[word] || writtenSecret(part)) && !about:
+	case (secretWords[word] || hasSecretEnding(part)) && !about:
 		return Secret
 	}
 	return Plain
@@ -159,15 +162,15 @@ func mayBeSecretWord(part []byte) bool {
 	}
 	switch part[len(part)-1] {
 	case 'd', 'y', 'n', 't': // see secretEndings
-		return writtenSecret(part)
+		return hasSecretEnding(part)
 	}
 	return false
 }
 
-// secretEndings are words at the end of a part: PGPASSWORD, GITHUBTOKEN.
+// secretEndings mean a secret at the end of a longer word, too: PGPASSWORD, GITHUBTOKEN.
 var secretEndings = [...][]byte{[]byte("password"), []byte("passwd"), []byte("apikey"), []byte("token"), []byte("secret")}
 
-func writtenSecret(part []byte) bool {
+func hasSecretEnding(part []byte) bool {
 	for _, end := range secretEndings {
 		if len(part) > len(end) && bytes.HasSuffix(part, end) {
 			return true

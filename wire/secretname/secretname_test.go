@@ -29,6 +29,11 @@ func TestIsSecret(t *testing.T) {
 	if names < 60 {
 		t.Errorf("got %d names, want at least 60", names)
 	}
+	for _, long := range []string{strings.Repeat("A_", 16) + "PASSWORD", strings.Repeat("LONG", 32) + "_PASSWORD"} {
+		if !IsSecret(long) {
+			t.Errorf("%s is not secret", long)
+		}
+	}
 	if IsSecret("") || IsSecret(strings.Repeat("_", 1000)) {
 		t.Error("a name of nothing looks secret")
 	}
