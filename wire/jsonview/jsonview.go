@@ -7,6 +7,7 @@ import (
 	"errors"
 	"reflect"
 	"strconv"
+	"unicode"
 	"unicode/utf8"
 
 	"sublet/wire"
@@ -129,8 +130,8 @@ func value(dst []byte, v reflect.Value) []byte {
 	panic("jsonview: no JSON for " + v.Type().String())
 }
 
-// quoted quotes s. In addition to what JSON requires it escapes DEL, C1 controls and bidirectional controls, so that the line can
-// be printed on a terminal; invalid UTF-8 becomes U+FFFD.
+// quoted quotes s. In addition to what JSON requires it escapes DEL, C1 and bidirectional controls and line separators, so that
+// the line can be printed on a terminal; invalid UTF-8 becomes U+FFFD.
 func quoted(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -138,13 +139,15 @@ func quoted(dst []byte, s string) []byte {
 		switch {
 		case r == '"' || r == '\\':
 			dst = append(dst, '\\', byte(r))
+		case r >= 0x20 && r < 0x7f:
+			dst = append(dst, byte(r))
 		case r == '\n':
 			dst = append(dst, '\\', 'n')
 		case r == '\t':
 			dst = append(dst, '\\', 't')
 		case r == '\r':
 			dst = append(dst, '\\', 'r')
-		case r < 0x20, r >= 0x7f && r < 0xa0, r >= 0x200e && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		case unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
 			dst = append(dst, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 		default:
 			dst = utf8.AppendRune(dst, r)

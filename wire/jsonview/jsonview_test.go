@@ -56,6 +56,10 @@ func TestJSONBytes(t *testing.T) {
 			t.Errorf("%s not in %s", want, got)
 		}
 	}
+	hidden, _ := jsonview.Of(&wire.CommandCompleted{Cwd: "/\u061c\u200e\u202e\u2069\u2028"})
+	if want := `"cwd":"/\u061c\u200e\u202e\u2069\u2028"`; !strings.Contains(string(hidden), want) {
+		t.Errorf("%s not in %q", want, hidden)
+	}
 	env, _ := jsonview.Of(&wire.EnvSnapshot{Env: map[string]wire.OSString{"A": "ok", "B": "\xff"}})
 	if want := `"env":{"A":"ok","B":{"base64":"/w=="}}`; !strings.Contains(string(env), want) {
 		t.Errorf("%s not in %s", want, env)
