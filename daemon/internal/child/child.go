@@ -98,11 +98,11 @@ func Start(s Spec) (_ *Process, err error) {
 		}
 		return r, w
 	}
-	leashR, leashW := pipe()
+	guardR, guardW := pipe()
 	inR, inW := pipe()
 	outR, outW := pipe()
 	errR, errW := pipe()
-	keep := func(keep ...*os.File) {
+	closeBut := func(keep ...*os.File) {
 		for _, f := range files {
 			if f != nil && !slices.Contains(keep, f) {
 				f.Close()
@@ -110,15 +110,15 @@ func Start(s Spec) (_ *Process, err error) {
 		}
 	}
 	if err != nil {
-		keep()
+		closeBut()
 		return nil, err
 	}
 	p.guard = &exec.Cmd{
-		Path: "/bin/sh", Args: []string{"sublet-guard", "-c", guardScript}, Env: []string{}, Dir: "/", Stdin: leashR,
+		Path: "/bin/sh", Args: []string{"sublet-guard", "-c", guardScript}, Env: []string{}, Dir: "/", Stdin: guardR,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if err := p.guard.Start(); err != nil {
-		keep()
+		closeBut()
 		return nil, fmt.Errorf("start its guard: %w", err)
 	}
 	p.cmd = &exec.Cmd{
@@ -126,15 +126,16 @@ func Start(s Spec) (_ *Process, err error) {
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pgid: p.guard.Process.Pid},
 	}
 	if err := p.cmd.Start(); err != nil {
-		keep() // ends the guard
+		closeBut() // ends the guard
 		_ = p.guard.Wait()
 		return nil, err
 	}
+	// Children inherit the mark. By it the daemon recognises a client that one of them starts: the user did not.
 	if err := procstat.Mark(p.cmd.Process.Pid); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.ESRCH) {
 		p.log.Warn("a program could not be marked", "program", p.name, "err", err)
 	}
-	p.guardInput, p.Stdin, p.Stdout = leashW, inW, outR
-	keep(leashW, inW, outR, errR)
+	p.guardInput, p.Stdin, p.Stdout = guardW, inW, outR
+	closeBut(guardW, inW, outR, errR)
 	p.reader.Go(func() { p.listen(errR) }) // ends with the pipe, which End closes
 	p.reader.Go(func() { p.watch(errR) })  // ends with the process; End waits for both while it can
 	return p, nil
@@ -143,19 +144,20 @@ func Start(s Spec) (_ *Process, err error) {
 // Leftover matches the folders that a killed daemon leaves in Spec.Folder.
 const Leftover = "child-*"
 
-// writeSpec writes a confinement to a file in a new folder below parent, which is the project of a program with that reach and no
-// other; protected names have no meaning there.
+// writeSpec writes a confinement to the file "reach" in a new folder below parent, which it returns, also with an error. A program
+// with the reach project and no Project gets that folder as its project.
 func writeSpec(parent string, to confine.Spec) (dir string, err error) {
-	if dir, err = os.MkdirTemp(parent, Leftover); err != nil {
+	made, err := os.MkdirTemp(parent, Leftover)
+	if err != nil {
 		return "", err
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err == nil {
-		if to.Reach == confine.Project && to.Project == "" {
-			to.Project = dir
-		}
-		err = os.WriteFile(filepath.Join(dir, "reach"), to.Encode(), 0o600)
+	if dir, err = filepath.EvalSymlinks(made); err != nil {
+		return made, err
 	}
-	return dir, err
+	if to.Reach == confine.Project && to.Project == "" {
+		to.Project = dir
+	}
+	return dir, os.WriteFile(filepath.Join(dir, "reach"), to.Encode(), 0o600)
 }
 
 // Env returns the environment env with the variables of own in it.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// ErrFlood reports a program that sends more lines than are read.
+// ErrFlood reports a program that sends lines faster than the limit allows.
 var ErrFlood = errors.New("it sends without end")
 
 // Meter counts the lines that a program sends and their lengths. After a bound is exceeded, every Read fails.
