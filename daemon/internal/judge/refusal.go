@@ -17,14 +17,16 @@ const (
 	maxStatements   = 20  // of a command that are judged by themselves
 )
 
-// Refusal describes, for the model, which parts of a refused command the refusal is about (from the verdict's reasons), and which
-// statements would run without a question (those for which free is true); "" if neither is known. Each statement is judged
+// Refusal describes a refused command for the model: the parts that the refusal is about, from the verdict's reasons, and the
+// statements that would run without a question, for which free is true. It is "" if neither is known. Each statement is judged
 // again when it is tried.
 func Refusal(text string, reasons []risk.Reason, free func(statement string) bool) string {
-	list := statements(text)
-	if n := len(list); n > maxStatements {
-		list = nil
-	} else if list = slices.DeleteFunc(list, func(s *syntax.Stmt) bool { return !free(statement(text, s)) }); len(list) == n { // it is what they do together, or one statement
+	all := statements(text)
+	if len(all) > maxStatements {
+		all = nil
+	}
+	list := slices.DeleteFunc(slices.Clone(all), func(s *syntax.Stmt) bool { return !free(statement(text, s)) })
+	if len(list) == len(all) { // each would run alone: what they do together is refused
 		list = nil
 	}
 	var about, rest []string
