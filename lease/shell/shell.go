@@ -157,6 +157,9 @@ func (s *Shell) spawnLocked(restore string) error {
 	s.nonce = newNonce()
 	s.editor = editor{screen: s.editor.screen, lease: s.editor.lease}
 	s.out, s.records, s.command = output{}, records{}, nil
+	if s.editor.screen || s.editor.lease { // as after a borrowed command: the user sees its prompt once they have it back
+		s.editor.ran, s.out.route = true, toLater
+	}
 	drain(s.files.up) // records and directives of the previous process
 	drain(s.files.down)
 	env := []string{EnvInside + "=" + strconv.Itoa(os.Getpid())}

@@ -140,6 +140,35 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// The prompt of a shell that was started again under another screen is not on that screen, and a line that is inserted then runs.
+func TestRestartUnderAScreen(t *testing.T) {
+	s, scr := start2(t, nil)
+	scr.prompts(t, 1)
+	if err := s.TakeScreen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	shown := scr.String()
+	if err := s.Hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := s.Run(t.Context(), Command{Text: "kill -9 $$"}); err != nil || !res.Restarted {
+		t.Fatalf("got %+v, %v", res, err)
+	}
+	if _, err := s.State(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if more := strings.TrimPrefix(scr.String(), shown); more != "" {
+		t.Errorf("on the screen taken: %q", more)
+	}
+	if err := s.Insert(t.Context(), "echo al''ive", true); err != nil {
+		t.Fatal(err)
+	}
+	scr.shows(t, "alive")
+}
+
 // The time of a command ends it; what stands behind is not run.
 func TestTimeout(t *testing.T) {
 	s, _ := start2(t, nil)
