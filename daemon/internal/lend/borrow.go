@@ -192,7 +192,7 @@ func (ln *Lender) beginLocked(b *borrow) {
 	}
 	b.begun = true
 	if w.marks {
-		ln.shells.markBelow(ln.owner.pid)
+		ln.shells.markShellsOf(ln.owner.pid)
 	}
 	ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
 	if w.undo {

@@ -70,9 +70,10 @@ func (s *Shells) start(ctx context.Context, o PrivateOptions) (*shell.Shell, err
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = Home(o.Env)
 	}
-	path, _, _, err := shell.Find(slices.DeleteFunc(slices.Clone(os.Environ()), func(kv string) bool { return strings.HasPrefix(kv, "SHELL=") }))
-	if err != nil { // no bash: an agent's commands are judged best where they are bash's
-		path = ""
+	// Without $SHELL, Find looks for bash, for which commands are judged best.
+	path, _, _, err := shell.Find(slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "SHELL=") }))
+	if err != nil {
+		path = "" // there is no bash: Start takes $SHELL
 	}
 	sh, err := shell.Start(ctx, shell.Options{
 		Path: path, Dir: dir, Env: PrivateEnv(o.Env, o.Pass), Folder: o.Folder, Spool: o.Spool,
@@ -81,7 +82,7 @@ func (s *Shells) start(ctx context.Context, o PrivateOptions) (*shell.Shell, err
 	if err != nil {
 		return nil, err
 	}
-	s.used.saw(sh.PID())
+	s.used.remember(sh.PID()) // for Inside
 	return sh, nil
 }
 
@@ -114,7 +115,7 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 	case <-ctx.Done():
 		return tool.CommandResult{}, context.Cause(ctx)
 	}
-	p.shells.used.saw(p.shell().PID()) // another one, where it was started again
+	p.shells.used.remember(p.shell().PID()) // another one, where it was started again
 	p.shells.mark(p.shell().PID())
 	before, err := p.shell().State(ctx)
 	if err == nil {

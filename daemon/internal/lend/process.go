@@ -67,8 +67,8 @@ type used struct {
 // maxUsed bounds the sessions that are remembered.
 const maxUsed = 4096
 
-// saw remembers the session that the shell with that pid began, and reports whether it began one.
-func (a *used) saw(pid int) bool {
+// remember remembers the session that the shell with that pid began, and reports whether it began one.
+func (a *used) remember(pid int) bool {
 	st, err := procstat.Read(pid)
 	if err != nil || st.Session != pid {
 		return false
@@ -101,7 +101,7 @@ func (a *used) rememberShellsOf(lender int) {
 	}
 	children, _ := procstat.Children(lender) // where the kernel lists none, ancestry alone counts
 	for _, pid := range children {
-		if a.saw(pid) {
+		if a.remember(pid) {
 			shell = pid
 		}
 	}
@@ -121,14 +121,14 @@ func (s *Shells) mark(pid int) {
 	}
 }
 
-// markBelow marks the shells of the process that lends them.
-func (s *Shells) markBelow(lender int) {
+// markShellsOf marks the shells of the process that lends them, and remembers them.
+func (s *Shells) markShellsOf(lender int) {
 	if lender <= 0 {
 		return
 	}
 	children, _ := procstat.Children(lender) // where the kernel lists none, ancestry alone counts
 	for _, pid := range children {
-		if s.used.saw(pid) {
+		if s.used.remember(pid) {
 			s.mark(pid)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 // restoreBound is how long a shell may take to put its state back, in which it runs nothing but builtins.
 const restoreBound = 10 * time.Second
 
-// Restore puts back what the last borrowed command that changed something changed in the shell, or what all of them did. It returns
-// that in one line, "" for nothing, and in another what differs all the same.
+// Restore undoes the last change that a borrowed command made to the shell, or (all) every such change. changed describes in one line
+// what was undone, left what could not be; "" = nothing.
 func (ln *Lender) Restore(ctx context.Context, id wire.ExecutionID, all bool, on Terms) (changed, left string, err error) {
 	ln.mu.Lock()
 	restores := ln.conn.restores

@@ -38,13 +38,13 @@ func (c *Command) folder() string {
 	return c.Draft.Folder
 }
 
-// started makes the result of a command that a shell was to start as a job of one that was started.
+// started returns the result of a command that was to become a background job: the job if it has started, even if the shell was
+// lost since, which err reports. For any other command it returns r and err.
 func (c *Command) started(r tool.CommandResult, err error) (tool.CommandResult, error) {
 	if c.Draft == nil {
 		return r, err
 	}
-	info, ok := c.Draft.Started() // also of one whose shell was lost meanwhile
-	if ok {
+	if info, ok := c.Draft.Started(); ok {
 		r.Job, r.ExitCode, r.Output, err = &info, nil, nil, nil
 	}
 	return r, err
