@@ -43,6 +43,8 @@ var ranks = map[string]int{
 	"sublet/daemon":                        1,
 	"sublet/daemon/internal/server":        2,
 	"sublet/daemon/internal/hub":           3,
+	"sublet/daemon/internal/question":      5,
+	"sublet/daemon/internal/eventlog":      6,
 	"sublet/daemon/internal/judge":         4,
 	"sublet/daemon/internal/hosted":        4,
 	"sublet/daemon/internal/reach":         5,

@@ -65,7 +65,7 @@ func (a *approver) approve(ctx context.Context, q agent.Question) (agent.Decisio
 			verdict.Reason = d.Why + "; it was not asked, because the request said not to ask"
 			return a.decided(q, v, d, verdict), nil
 		}
-		answer, err := a.t.s.ask(ctx, a.t, q, v, d)
+		answer, err := a.t.ask(ctx, q, v, d)
 		if err != nil {
 			a.decided(q, v, d, agent.Decision{By: "cancel", Reason: err.Error()})
 			return agent.Decision{EditedCommand: own}, err
@@ -99,7 +99,7 @@ func (a *approver) goOn(ctx context.Context, q agent.Question) (agent.Decision, 
 	if !a.t.confirm || a.t.approve != nil && !*a.t.approve {
 		return a.decided(q, v, d, agent.Decision{By: "nobody", Reason: q.GoOn}), nil
 	}
-	answer, err := a.t.s.ask(ctx, a.t, q, v, d)
+	answer, err := a.t.ask(ctx, q, v, d)
 	if err != nil {
 		answer = agent.Decision{By: "cancel", Reason: err.Error()}
 	}

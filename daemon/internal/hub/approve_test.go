@@ -16,8 +16,7 @@ func TestFixedQuestion(t *testing.T) {
 	h := newHub(t)
 	w := &window{t: t}
 	c := &Client{hub: h, peer: w, confirm: true, cwd: "/"}
-	s := h.newSession("/")
-	s.clients[c] = struct{}{}
+	s := watched(t, h, c)
 	u := &turn{hub: h, s: s, origin: c, id: "t1", confirm: true, asked: asked{mode: "ask"}}
 	done := make(chan agent.Decision, 1)
 	go func() {
@@ -34,9 +33,11 @@ func TestFixedQuestion(t *testing.T) {
 		t.Errorf("asked %+v", q)
 	}
 	edited := "rm -rf build/tmp"
-	s.mu.Lock()
-	s.resolveLocked(s.questions[q.ConfirmationID], wire.DecisionAllow, agent.Decision{Allowed: true, EditedCommand: &edited, By: "client test 1"})
-	s.mu.Unlock()
+	if err := s.questions.Answer(q.ConfirmationID, func(*wire.ConfirmationRequest) (string, agent.Decision, error) {
+		return wire.DecisionAllow, agent.Decision{Allowed: true, EditedCommand: &edited, By: "client test 1"}, nil
+	}); err != nil {
+		t.Error(err)
+	}
 	if d := <-done; d.Allowed || d.EditedCommand != nil || !strings.Contains(d.Reason, edited) {
 		t.Errorf("got %+v", d)
 	}

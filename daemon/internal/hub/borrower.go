@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -120,43 +119,34 @@ func (t *turn) attended() bool {
 	return c != nil
 }
 
-// asksAgain sends a client that has come, or come back, the questions that were asked of it beside the session's clients.
+// asking are the sessions in which a turn runs or waits that asks other clients than the session's: those of foreign agents, and of
+// agents in the background.
+func (h *Hub) asking() []*session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []*session
+	for _, t := range h.turns {
+		if (t.foreign != nil || t.parent != nil) && !slices.Contains(list, t.s) {
+			list = append(list, t.s)
+		}
+	}
+	return list
+}
+
+// asksAgain sends a client that has come, or come back, the questions that concern it beside those of its session.
 func (h *Hub) asksAgain(c *Client) {
 	if !c.confirm {
 		return
 	}
-	h.mu.Lock()
-	open := slices.Collect(maps.Values(h.asked))
-	h.mu.Unlock()
-	open = slices.DeleteFunc(open, func(qu *question) bool { return !qu.concerns(c) })
-	for _, qu := range open {
-		s := qu.turn.s
-		s.mu.Lock()
-		if s.questions[qu.ask.ConfirmationID] == qu && !slices.Contains(qu.windows, c) {
-			qu.windows = append(qu.windows, c)
-			c.Send(qu.ask)
-		}
-		s.mu.Unlock()
+	for _, s := range h.asking() {
+		s.questions.Show(c)
 	}
-}
-
-// concerns reports whether c is asked although it is not of the question's session. The caller does not hold c's mu.
-func (q *question) concerns(c *Client) bool {
-	if p := q.turn.parent; p != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.session == p
-	}
-	return c.lender != nil && q.lender == c.lender
 }
 
 // questioned holds the session of a question that c may answer: its own, else that of one that was sent to it all the same.
 func (c *Client) questioned(id wire.ConfirmationID) *session {
-	c.hub.mu.Lock()
-	qu := c.hub.asked[id]
-	c.hub.mu.Unlock()
-	if qu != nil && qu.concerns(c) {
-		if s := c.hub.hold(qu.turn.s.id, nil); s != nil {
+	for _, s := range c.hub.asking() {
+		if s.questions.Concerns(id, c) && c.hub.hold(s.id, nil) != nil {
 			return s
 		}
 	}
@@ -272,7 +262,7 @@ func (t *turn) askUser(ctx context.Context, agentName, arguments string) (*wire.
 	begun := time.Now()
 	id := wire.ExecutionID(wire.NewID())
 	v := risk.Verdict{Level: risk.Low, Reversible: true}
-	d, err := t.s.ask(ctx, t, agent.Question{Agent: agentName, Tool: wire.ToolAskUser, ExecutionID: id, Arguments: []byte(arguments)}, v, policy.Decision{})
+	d, err := t.ask(ctx, agent.Question{Agent: agentName, Tool: wire.ToolAskUser, ExecutionID: id, Arguments: []byte(arguments)}, v, policy.Decision{})
 	if err != nil {
 		return nil, err
 	}

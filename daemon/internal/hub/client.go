@@ -71,13 +71,10 @@ const maxExecutionID = 128
 const maxRequestIDs = 1 << 16
 
 // Attach takes a client in. It sends Ready and then, in order and with nothing left out or repeated, the events that the
-// client missed; from there on whatever happens. Errors leave nothing behind: the client may try again, after a *CutOffError
+// client missed; from there on whatever happens. Errors leave nothing behind: the client may try again, after a *eventlog.CutOffError
 // on another connection, for Ready was sent.
 func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Client, error) {
-	h.mu.Lock()
-	closing := h.closing
-	h.mu.Unlock()
-	if closing {
+	if h.refuses() {
 		return nil, lend.ErrShuttingDown
 	}
 	c := &Client{
@@ -113,7 +110,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		s = h.newSession(env.Cwd)
 	}
 	c.session = s
-	first, err := s.missed(ctx, env.AfterSeq)
+	first, err := s.events.Missed(ctx, env.AfterSeq)
 	if err != nil {
 		h.release(s)
 		return nil, err
@@ -137,7 +134,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	}
 	h.mu.Lock()
 	h.clients[c] = struct{}{}
-	closing = h.closing
+	closing := h.closing
 	h.mu.Unlock()
 	if closing { // the notice that went to everybody just missed this one
 		c.Detach()
@@ -213,6 +210,12 @@ func (c *Client) retire() {
 
 // Send queues m; that the connection is over shows elsewhere. It implements lend.Window.
 func (c *Client) Send(m wire.Message) { _ = c.peer.Send(m) }
+
+// Flush implements eventlog.Subscriber.
+func (c *Client) Flush(ctx context.Context) error { return c.peer.Flush(ctx) }
+
+// CanConfirm implements question.Client.
+func (c *Client) CanConfirm() bool { return c.confirm }
 
 // End implements lend.Window.
 func (c *Client) End(m wire.Message) { c.peer.End(m) }
@@ -322,11 +325,16 @@ func (c *Client) sessionOf(ctx context.Context, id *wire.SessionID) (*session, e
 	return c.held(), nil
 }
 
+// attached returns the connection's session.
+func (c *Client) attached() *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session
+}
+
 // held returns the connection's session and holds it. Only the connection's reader, which calls this, changes the session.
 func (c *Client) held() *session {
-	c.mu.Lock()
-	s := c.session
-	c.mu.Unlock()
+	s := c.attached()
 	c.hub.keep(s)
 	return s
 }
@@ -375,7 +383,7 @@ func (c *Client) UserCommand(r *wire.CommandResult) error {
 	if r.Status == "" {
 		r.Status = wire.StatusOK
 	}
-	err := s.emit(r)
+	err := s.events.Emit(r)
 	s.remember(r)
 	return err
 }

@@ -51,7 +51,7 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 		if err := t.end(m); err != nil {
 			t.hub.log.Error("compaction could not be stored", "session", t.s.id, "err", err)
 			explain(err, m)
-			t.s.emitUnstored(m, t.recorded) // whoever waits for the end must get one
+			t.s.events.EmitUnstored(m, t.recorded) // whoever waits for the end must get one
 		}
 	}
 	fail := func(err error, done *wire.CompactionComplete) {
@@ -99,7 +99,7 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 				t.answer(m)
 				return
 			}
-			if err := t.s.emit(m); err != nil {
+			if err := t.s.events.Emit(m); err != nil {
 				t.cancel(&stopped{wire.StatusError, "the session cannot be written: " + err.Error(), err})
 				return
 			}

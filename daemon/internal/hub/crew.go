@@ -32,7 +32,7 @@ func (h host) Play(p crew.Part, ended func(agent.Outcome)) error {
 	own, err := hub.session(hub.ctx, p.Session)
 	if errors.Is(err, ErrNoSession) {
 		if own, err = hub.addSession(p.Session, p.Request.Context.Cwd); err == nil {
-			own.info.Name = visible.Exact(visible.Cut(p.Title, maxName))
+			err = own.events.Rename(hub.ctx, visible.Exact(visible.Cut(p.Title, maxName)))
 		}
 	}
 	if err != nil {

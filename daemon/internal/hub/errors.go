@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"sublet/daemon/internal/eventlog"
 	"sublet/daemon/internal/lend"
 
 	"sublet/wire"
@@ -13,10 +14,9 @@ import (
 // Why a request is refused. The server turns them into codes.
 var (
 	ErrDuplicateID = errors.New("a request with this id was made before on this connection")
-	ErrNoSession   = errors.New("there is no such session")
+	ErrNoSession   = eventlog.ErrNoSession
 	ErrNoAgent     = errors.New("there is no such agent")
 	ErrNoTool      = errors.New("there is no such tool")
-	ErrNoQuestion  = errors.New("there is no such question")
 	ErrNotYours    = errors.New("this client may not do that")
 )
 

@@ -17,7 +17,7 @@ func played(t testing.TB, s *session, n int) {
 	emit := func(m wire.EventMessage) {
 		t.Helper()
 		m.Meta().TurnID = id
-		if err := s.emit(m); err != nil {
+		if err := s.events.Emit(m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,20 +57,20 @@ func TestHistoryOfATurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		begun := &wire.TurnStarted{Event: wire.Event{TurnID: wire.TurnID(wire.NewID())}, Agent: "orchestrator", Prompt: "now", Model: "m"}
-		if err := s.emit(begun); err != nil {
+		if err := s.events.Emit(begun); err != nil {
 			t.Fatal(err)
 		}
 		got, seq, err := s.history(t.Context(), begun.TurnID)
 		if err != nil || seq != begun.Seq || !reflect.DeepEqual(got, agent.History(events)) {
 			t.Errorf("%s: got %d, %v and\n%v\nwant\n%v", when, seq, err, got.Messages(), agent.History(events).Messages())
 		}
-		if err := s.emit(&wire.AgentComplete{Event: wire.Event{TurnID: begun.TurnID}, Agent: "orchestrator", Status: wire.StatusSuccess}); err != nil {
+		if err := s.events.Emit(&wire.AgentComplete{Event: wire.Event{TurnID: begun.TurnID}, Agent: "orchestrator", Status: wire.StatusSuccess}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	emit := func(m wire.EventMessage) {
 		t.Helper()
-		if err := s.emit(m); err != nil {
+		if err := s.events.Emit(m); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,6 @@
-// Package hub is the daemon's middle: conversations, who is attached to them, what runs in them and who may. It numbers,
-// masks, stores and sends events, plays turns one after the other in each session, and asks people. It speaks no protocol of
-// its own (see server), knows no model (see provider) and lends no shell itself (see lend).
+// Package hub is the daemon's middle: conversations, who is attached to them, what runs in them and who may. It plays turns one
+// after the other in each session. It speaks no protocol of its own (see server), knows no model (see provider), lends no shell
+// (see lend), and leaves a session's events and questions to eventlog and question.
 //
 // Locks: the mu of the Hub, a Client, a session or a turn is never taken while another of them is held, but for that of
 // a turn under its session's. Sending to a Peer only queues, so it is done under the lock whose order it must follow.
@@ -84,8 +84,7 @@ type Hub struct {
 	idle     []*session // nobody attached, nothing runs; the oldest first
 	clients  map[*Client]struct{}
 	turns    map[wire.TurnID]*turn
-	asked    map[wire.ConfirmationID]*question // about commands of foreign agents, and of agents in the background
-	running  int                               // turns running and queued, and commands that other clients borrowed a shell for
+	running  int // turns running and queued, and commands that other clients borrowed a shell for
 }
 
 const (
@@ -103,7 +102,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	h := &Hub{
 		opts: o, log: o.Log, started: time.Now(), activity: make(chan struct{}, 1),
 		sessions: map[wire.SessionID]*session{}, clients: map[*Client]struct{}{},
-		turns: map[wire.TurnID]*turn{}, asked: map[wire.ConfirmationID]*question{},
+		turns: map[wire.TurnID]*turn{},
 	}
 	// The hub's lifetime is its own: Close ends it in order.
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -212,7 +211,7 @@ func (h *Hub) Work() (working, waiting int) {
 	turns := slices.Collect(maps.Values(h.turns))
 	h.mu.Unlock()
 	for _, t := range turns {
-		if t.s.asking() != nil {
+		if t.s.questions.Turn() != "" {
 			waiting++
 		}
 	}
@@ -227,7 +226,7 @@ func (h *Hub) Close(ctx context.Context) error {
 	turns := slices.Collect(maps.Values(h.turns))
 	h.mu.Unlock()
 	for _, t := range turns {
-		if t.s.asking() == t {
+		if t.s.questions.Turn() == t.id {
 			t.cancel(&stopped{wire.StatusError, "the daemon was stopped while this waited for an answer", errStopped})
 		}
 	}

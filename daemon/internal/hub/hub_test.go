@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/eventlog"
 	"sublet/daemon/internal/hosted"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/store"
@@ -48,6 +49,18 @@ func newHub(t testing.TB) *Hub {
 		}
 	})
 	return h
+}
+
+// watched is a new session that clients are attached to.
+func watched(t testing.TB, h *Hub, clients ...*Client) *session {
+	t.Helper()
+	s := h.newSession("/w")
+	for _, c := range clients {
+		if err := s.join(t.Context(), c, eventlog.Missed{}, s.snapshot()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
 }
 
 // Sessions that nobody holds stay for their undo log, up to a bound; one that is held is never forgotten.
@@ -106,35 +119,6 @@ func TestALoanLeavesNothing(t *testing.T) {
 	h.work.Wait()
 	if cancel, known := c.requests[id]; !known || cancel != nil || len(c.borrowed) > 0 || h.running > 0 {
 		t.Errorf("known %v, to be cancelled %v, %d borrowed, %d running", known, cancel != nil, len(c.borrowed), h.running)
-	}
-}
-
-// Numbers have no gap when an event cannot be stored.
-func TestNumbers(t *testing.T) {
-	h := newHub(t)
-	s := h.newSession("/w")
-	defer h.release(s)
-	for want := int64(1); want <= 3; want++ {
-		m := &wire.CommandResult{Command: "ls"}
-		if err := s.emit(m); err != nil || m.Seq != want {
-			t.Fatalf("got number %d, %v, want %d", m.Seq, err, want)
-		}
-		// An event whose turn began already is refused by the store.
-		bad := &wire.TurnStarted{Event: wire.Event{TurnID: "t"}}
-		if err := s.emit(bad); want > 1 && err == nil {
-			t.Error("the same turn began twice")
-		} else if err == nil {
-			want++
-		}
-	}
-	events, _, err := h.opts.Store.Events(context.Background(), s.id, 0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, m := range events {
-		if m.Meta().Seq != int64(i+1) {
-			t.Errorf("event %d has number %d", i+1, m.Meta().Seq)
-		}
 	}
 }
 

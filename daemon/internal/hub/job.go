@@ -83,14 +83,12 @@ func (h *Hub) wake(id wire.SessionID, claim func() bool, what, prompt string) {
 		return
 	}
 	defer h.release(s)
-	s.mu.Lock()
 	var to *Client
-	for c := range s.clients {
+	for _, c := range s.events.Subscribers() {
 		if to == nil || c.confirm && !to.confirm || c.lender != nil && to.lender == nil {
 			to = c
 		}
 	}
-	s.mu.Unlock()
 	if to == nil || !claim() {
 		return
 	}
@@ -108,9 +106,7 @@ func (h *Hub) wake(id wire.SessionID, claim func() bool, what, prompt string) {
 		err = to.Ask(h.ctx, &wire.AgentRequest{RequestID: wire.RequestID(wire.NewID()), SessionID: &id, Prompt: agent.WakeHead + prompt})
 	}
 	if err != nil {
-		s.mu.Lock()
-		s.sendLocked(&wire.Notice{Level: "warning", Text: what + "; its agent was not woken: " + err.Error(), Hint: "ask it to go on"})
-		s.mu.Unlock()
+		s.events.Send(&wire.Notice{Level: "warning", Text: what + "; its agent was not woken: " + err.Error(), Hint: "ask it to go on"})
 	}
 }
 

@@ -33,7 +33,7 @@ func (t *turn) propose(role agent.Role, cwd string) tool.Propose {
 			why = "plan mode stays on, by the settings of the project or of the role"
 		}
 		v := risk.Verdict{Level: risk.Low, Reversible: true, Reasons: []risk.Reason{{Text: why, Effect: risk.Unknown, Level: risk.Low}}}
-		d, err := t.s.ask(ctx, t, q, v, policy.Decision{Outcome: policy.Ask})
+		d, err := t.ask(ctx, q, v, policy.Decision{Outcome: policy.Ask})
 		if err == nil {
 			d = (&approver{t: t}).decided(q, v, policy.Decision{Outcome: policy.Ask, Why: why}, d)
 		}

@@ -25,9 +25,7 @@ func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, rep
 		if origin = windowOf(ln); origin == nil {
 			return &lend.NoShellError{}
 		}
-		origin.mu.Lock()
-		s = origin.session
-		origin.mu.Unlock()
+		s = origin.attached()
 	}
 	if ln := origin.lender; ln != nil && cwd == "" {
 		cwd, _ = ln.Where(ctx)

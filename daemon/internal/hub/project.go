@@ -20,13 +20,13 @@ func (c *Client) tighten(s *session, dirs ...string) judge.Tightening {
 func (s *session) reportFaults(faults []judge.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.clients) == 0 {
+	if len(s.events.Subscribers()) == 0 {
 		return // reported when a client attaches
 	}
 	for _, f := range faults {
 		if !slices.Contains(s.broken, f) {
 			s.hub.log.Warn("policy is not as it was meant", "session", s.id, "what", f.Text)
-			s.sendLocked(&wire.Notice{Level: "warning", Text: visible.Exact(f.Text), Hint: f.Hint})
+			s.events.Send(&wire.Notice{Level: "warning", Text: visible.Exact(f.Text), Hint: f.Hint})
 		}
 	}
 	s.broken = faults

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"sublet/daemon/internal/store"
 	"sublet/wire"
 )
 
@@ -24,9 +23,7 @@ func (h *Hub) endUnfinished(ctx context.Context, of wire.SessionID, why string) 
 		if s, err = h.session(ctx, u.SessionID); err != nil {
 			break
 		}
-		s.mu.Lock()
-		err = s.endUnfinishedLocked(ctx, u, why)
-		s.mu.Unlock()
+		err = s.events.EndUnfinished(ctx, u, why)
 		h.release(s)
 		if err != nil {
 			break
@@ -35,20 +32,6 @@ func (h *Hub) endUnfinished(ctx context.Context, of wire.SessionID, why string) 
 	}
 	if err != nil {
 		return fmt.Errorf("end unfinished turns: %w", err)
-	}
-	return nil
-}
-
-// endUnfinishedLocked stores and sends the end of one such turn or compaction of the session; why is for people.
-func (s *session) endUnfinishedLocked(ctx context.Context, u store.Unfinished, why string) error {
-	events, err := s.hub.opts.Store.AllEvents(ctx, s.id)
-	if err != nil {
-		return err
-	}
-	for _, m := range u.Ends(events, why) {
-		if err := s.emitLocked(m); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, li
 		if len(r.Name) > maxName {
 			return invalid("name: %d bytes is more than the limit of %d", len(r.Name), maxName)
 		}
-		err = s.rename(ctx, visible.Exact(r.Name))
+		err = s.events.Rename(ctx, visible.Exact(r.Name))
 	case "delete":
 		if err = s.remove(ctx); err == nil {
 			c.hub.crew.Forget(s.id)
@@ -155,11 +155,11 @@ func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.S
 		} else {
 			to = c.hub.newSession(cwd)
 		}
-		to.mu.Lock()
-		to.info.Name = visible.Exact(visible.Cut(r.Name, maxName))
-		to.mu.Unlock()
+		if err = to.events.Rename(ctx, visible.Exact(visible.Cut(r.Name, maxName))); err != nil {
+			return err
+		}
 	}
-	first, err := to.missed(ctx, r.AfterSeq)
+	first, err := to.events.Missed(ctx, r.AfterSeq)
 	if err != nil {
 		c.hub.release(to)
 		return err // the connection stays where it is
@@ -180,18 +180,6 @@ func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.S
 	return nil
 }
 
-func (s *session) rename(ctx context.Context, name string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stored {
-		if err := s.hub.opts.Store.Rename(ctx, s.id, name); err != nil {
-			return notFound(err)
-		}
-	}
-	s.info.Name = name
-	return nil
-}
-
 // remove deletes a session with its events. Clients that are attached stay: their next request fails with ErrNoSession.
 func (s *session) remove(ctx context.Context) error {
 	s.mu.Lock()
@@ -202,14 +190,7 @@ func (s *session) remove(ctx context.Context) error {
 	case s.hub.crew.Working(s.id):
 		return fmt.Errorf("%w: one of its agents works in the background", ErrSessionBusy)
 	}
-	if s.stored {
-		if err := s.hub.opts.Store.Delete(ctx, s.id); err != nil {
-			return notFound(err)
-		}
-	}
-	s.deleted.Store(true)
-	s.stored = false
-	return nil
+	return s.events.Delete(ctx)
 }
 
 func (s *session) clear(ctx context.Context) error {
@@ -218,21 +199,11 @@ func (s *session) clear(ctx context.Context) error {
 	if len(s.turns) > 0 {
 		return ErrSessionBusy
 	}
-	if s.stored {
-		if err := s.hub.opts.Store.Clear(ctx, s.id); err != nil {
-			return notFound(err)
-		}
+	if err := s.events.Clear(ctx); err != nil {
+		return err
 	}
-	s.info.Title, s.info.Turns = "", 0
-	s.recent, s.unended = nil, nil
+	s.recent = nil
 	s.kept.Forget()
 	s.todo.Set(nil)
 	return nil
-}
-
-func notFound(err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return ErrNoSession
-	}
-	return err
 }

@@ -27,14 +27,12 @@ func (t *turn) Lent() (*lend.Lender, error) {
 			return own, nil
 		}
 	}
-	t.s.mu.Lock()
 	var others []*lend.Lender
-	for c := range t.s.clients {
+	for _, c := range t.s.events.Subscribers() {
 		if c.lender != nil { // its own is away, and so not picked
 			others = append(others, c.lender)
 		}
 	}
-	t.s.mu.Unlock()
 	if ln := lend.LastTyped(others); ln != nil {
 		return ln, nil
 	}
@@ -100,10 +98,10 @@ func (t *turn) Prepare(c tool.Command, a lend.Approval, shellName string) (lend.
 func (t *turn) Terms(ln *lend.Lender, id wire.ExecutionID) lend.Terms {
 	on := t.terms()
 	on.Watch.Output = func(_ int64, data []byte) {
-		t.s.emitLive(&wire.AgentStreamChunk{
+		t.s.events.EmitLive(&wire.AgentStreamChunk{
 			Event: wire.Event{TurnID: t.id, RequestID: t.request}, Agent: t.agent,
 			Chunk: wire.Chunk{Type: wire.ChunkToolOutput, ExecutionID: id, Data: data},
-		}, ln)
+		}, func(c *Client) bool { return c.lender == ln })
 	}
 	if t.foreign != nil {
 		t.foreign.watch(t, id, &on)

@@ -26,7 +26,7 @@ func TestPick(t *testing.T) {
 	own, latest, other, script := open(1), open(2), open(3), &Client{}
 	latest.lender.Typed(time.Now().Add(time.Hour))
 	other.lender.Typed(time.Now().Add(time.Minute))
-	s := &session{clients: map[*Client]struct{}{own: {}, other: {}, latest: {}, script: {}}}
+	s := watched(t, h, own, other, latest, script)
 	for _, c := range []struct {
 		name   string
 		before func()
@@ -61,12 +61,12 @@ func TestATurnInTheUsersShell(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := &window{t: t} // another client of the session
-	s := &session{clients: map[*Client]struct{}{w.c: {}, {peer: other}: {}}}
+	s := watched(t, h, w.c, &Client{peer: other})
 	u := &lend.Shell{By: &turn{hub: h, origin: w.c, s: s, id: "t1", request: "r1", asked: asked{agent: "orchestrator"}}}
 	if _, err := u.Run(t.Context(), tool.Command{Approved: tool.ShellPlace{Private: true}}, nil); !errors.Is(err, tool.ErrChanged) {
 		t.Errorf("judged for a private shell: got %v", err)
 	}
-	none := &lend.Shell{By: &turn{hub: h, origin: &Client{}, s: &session{}}}
+	none := &lend.Shell{By: &turn{hub: h, origin: &Client{}, s: watched(t, h)}}
 	if _, err := none.Run(t.Context(), tool.Command{}, nil); !errors.Is(err, tool.ErrChanged) {
 		t.Errorf("judged for a shell that is gone: got %v", err)
 	}

@@ -39,10 +39,7 @@ func (c *Client) look(r *wire.StatusRequest, out *wire.StatusReply) *wire.Status
 	}
 	look := ln.Look()
 	if window := windowOf(ln); window != nil {
-		window.mu.Lock()
-		s := window.session
-		window.mu.Unlock()
-		for _, cmd := range s.recentCommands() {
+		for _, cmd := range window.attached().recentCommands() {
 			cmd.Command, cmd.OutputTail = wire.OSString(mask.String(string(cmd.Command))), mask.Bytes(cmd.OutputTail)
 			look.Recent = append(look.Recent, cmd)
 		}
@@ -75,10 +72,7 @@ func (c *Client) status(id wire.RequestID, ask bool) *wire.StatusReply {
 	case running > 0:
 		out.State = "busy"
 	}
-	c.mu.Lock()
-	s := c.session
-	c.mu.Unlock()
-	out.ConversationLength = int(s.snapshot().LastSeq)
+	out.ConversationLength = int(c.attached().events.Info().LastSeq)
 	own, _ := c.brought()
 	out.MCPServers = append(h.opts.MCP.Report(false), own.Report(true)...)
 	return out

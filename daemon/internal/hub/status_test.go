@@ -31,7 +31,7 @@ func TestWhatIsListed(t *testing.T) {
 	if err := h.begin(); err != nil {
 		t.Fatal(err)
 	}
-	if st := (&Client{hub: h, session: &session{}}).status("s", false); st.State != "busy" {
+	if st := (&Client{hub: h, session: watched(t, h)}).status("s", false); st.State != "busy" {
 		t.Errorf("with something running: %s", st.State)
 	}
 	h.over()
@@ -41,7 +41,7 @@ func TestWhatIsListed(t *testing.T) {
 // A stop that somebody asks for is bounded, and asked of whoever can stop.
 func TestShutdownIsBounded(t *testing.T) {
 	h := newHub(t)
-	c := &Client{hub: h, peer: deaf{}, session: &session{}, requests: map[wire.RequestID]func(*stopped){}}
+	c := &Client{hub: h, peer: deaf{}, session: watched(t, h), requests: map[wire.RequestID]func(*stopped){}}
 	if _, _, err := c.Shutdown(&wire.ShutdownRequest{RequestID: "r1"}); !errors.Is(err, ErrNotYours) {
 		t.Errorf("a daemon that cannot stop itself: got %v", err)
 	}

@@ -64,7 +64,7 @@ func (t *turn) steered() []*wire.TurnSteered {
 	var out []*wire.TurnSteered
 	for i, st := range list {
 		m := &wire.TurnSteered{Event: wire.Event{TurnID: t.id, RequestID: st.request.RequestID}, Prompt: st.request.Prompt}
-		if err := t.s.emit(m); err != nil {
+		if err := t.s.events.Emit(m); err != nil {
 			t.storeFailed(err)
 			t.mu.Lock()
 			t.steering = append(list[i:len(list):len(list)], t.steering...) // as turns of their own, once this one has ended

@@ -75,10 +75,10 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	}
 	s := c.hub.newSession(info.Cwd)
 	defer c.hub.release(s)
-	s.mu.Lock()
-	s.info.Name = visible.Exact(visible.Cut(info.Name, maxName))
-	s.mu.Unlock()
-	numbers, err := archive.Copy(in.Event, s.emit)
+	if err := s.events.Rename(ctx, visible.Exact(visible.Cut(info.Name, maxName))); err != nil {
+		return err
+	}
+	numbers, err := archive.Copy(in.Event, s.events.Emit)
 	if err != nil && !errors.Is(err, archive.ErrNotStored) {
 		err = invalid("path: %s: %v", visible.Exact(path), err)
 	}
@@ -121,10 +121,10 @@ func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest
 	info := from.snapshot()
 	s := c.hub.newSession(info.Cwd)
 	defer c.hub.release(s)
-	s.mu.Lock()
-	s.info.Name = info.Name
-	s.mu.Unlock()
-	numbers, err := archive.Copy(archive.Each(events), s.emit)
+	if err := s.events.Rename(ctx, info.Name); err != nil {
+		return err
+	}
+	numbers, err := archive.Copy(archive.Each(events), s.events.Emit)
 	if err == nil {
 		err = c.hub.opts.Store.CopyImages(ctx, from.id, s.id, numbers)
 	}

@@ -23,7 +23,7 @@ func TestCopyOfAClearedSession(t *testing.T) {
 	of := wire.Event{TurnID: wire.TurnID(wire.NewID())}
 	emit := func(m wire.EventMessage) int64 {
 		t.Helper()
-		if err := s.emit(m); err != nil {
+		if err := s.events.Emit(m); err != nil {
 			t.Fatal(err)
 		}
 		return m.Meta().Seq

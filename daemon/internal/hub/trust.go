@@ -78,7 +78,7 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 		return
 	}
 	q, v := judge.Trust(root, would)
-	d, err := t.s.ask(ctx, t, q, v, policy.Decision{Outcome: policy.Ask})
+	d, err := t.ask(ctx, q, v, policy.Decision{Outcome: policy.Ask})
 	if err != nil {
 		return // the turn is over
 	}

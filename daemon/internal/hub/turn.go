@@ -104,7 +104,7 @@ func (s *session) queue(t *turn, limit int) (start bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.deleted.Load():
+	case s.events.Deleted():
 		return false, ErrNoSession
 	case len(s.turns) >= limit:
 		return false, &LimitError{Limit: limit, Session: true}
@@ -162,12 +162,11 @@ func (t *turn) over() {
 // session. An event that cannot be stored is not sent.
 func (t *turn) end(m wire.EventMessage) error {
 	t.over()
-	store.Mask(m)
 	s := t.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropLocked(t)
-	return s.emitLocked(m)
+	return s.events.Emit(m)
 }
 
 // out is over and takes the turn out of the line: before an answer that is no event.
@@ -234,7 +233,7 @@ func (t *turn) play() {
 		t.origin.neverBegan(t.s, t.request, err)
 		return
 	}
-	err := t.s.storeEnds(t.ctx)
+	err := t.s.events.StoreEnds(t.ctx)
 	if t.bare != nil {
 		var out agent.Outcome
 		if err != nil {
@@ -284,7 +283,7 @@ func (t *turn) finish(out agent.Outcome, started time.Time) {
 			failure.Code, failure.Hint = wire.CodeShuttingDown, store.AskAgain
 		}
 		if err := t.emit(failure); err != nil {
-			t.s.emitUnstored(failure, t.recorded)
+			t.s.events.EmitUnstored(failure, t.recorded)
 			t.storeFailed(err)
 		}
 	}
@@ -305,7 +304,7 @@ func (t *turn) finish(out agent.Outcome, started time.Time) {
 			end.Status, end.StopReason = wire.StatusError, wire.StatusError
 		}
 		t.out()
-		t.s.emitUnstored(end, t.recorded)
+		t.s.events.EmitUnstored(end, t.recorded)
 	}
 	t.hub.log.Info("turn ended", "turn", t.id, "status", end.Status, "ms", end.DurationMS)
 }
@@ -342,7 +341,7 @@ func (t *turn) storeFailed(err error) {
 		hint = fault.Hint()
 	}
 	t.hub.log.Error("event could not be stored", "turn", t.id, "session", t.s.id, "err", err)
-	t.s.emitUnstored(&wire.Error{
+	t.s.events.EmitUnstored(&wire.Error{
 		Event: wire.Event{TurnID: t.id, RequestID: t.request}, Code: wire.CodeInternal,
 		Message: "the session cannot be written: " + err.Error(), Hint: hint,
 		Details: map[string]string{},
@@ -359,7 +358,7 @@ func (t *turn) storeHasFailed() bool {
 func (t *turn) emit(m wire.EventMessage) error {
 	e := m.Meta()
 	e.TurnID, e.RequestID = t.id, t.request
-	return t.s.emit(m)
+	return t.s.events.Emit(m)
 }
 
 // fromAgent is the agent's way to emit. A store that fails ends the turn: nothing may be shown that is not kept.
@@ -367,7 +366,7 @@ func (t *turn) fromAgent(m wire.EventMessage) {
 	e := m.Meta()
 	e.TurnID, e.RequestID = t.id, t.request
 	if c, ok := m.(*wire.AgentStreamChunk); ok && (c.Chunk.Type == wire.ChunkToolOutput || c.Chunk.Type == wire.ChunkToolCallDelta) {
-		t.s.emitLive(m, nil)
+		t.s.events.EmitLive(m, nil)
 		return
 	}
 	if r, ok := m.(*wire.CommandResult); ok {
@@ -376,7 +375,7 @@ func (t *turn) fromAgent(m wire.EventMessage) {
 	if t.storeHasFailed() {
 		return
 	}
-	if err := t.s.emit(m); err != nil {
+	if err := t.s.events.Emit(m); err != nil {
 		t.storeFailed(err)
 		t.cancel(&stopped{wire.StatusError, "the session cannot be written: " + err.Error(), err})
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/eventlog"
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
@@ -247,7 +248,7 @@ func (s *session) spentBefore(woken bool) float64 {
 // history is the conversation before the turn, and the number of the turn's first event. It is called by the turn that runs.
 func (s *session) history(ctx context.Context, id wire.TurnID) (agent.Conversation, int64, error) {
 	return s.kept.Thread.History(id, func(after int64) ([]wire.EventMessage, bool, error) {
-		return s.hub.opts.Store.Events(ctx, s.id, after, resumePage)
+		return s.hub.opts.Store.Events(ctx, s.id, after, eventlog.Page)
 	})
 }
 

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strconv"
 
+	"sublet/daemon/internal/eventlog"
 	"sublet/daemon/internal/hub"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/question"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -25,7 +27,7 @@ var codes = []struct {
 	{store.ErrNotFound, wire.CodeNotFoundSession, "`sublet session ls` lists the sessions"},
 	{hub.ErrNoAgent, wire.CodeNotFoundAgent, "agents are orchestrator, engineer, reviewer, explorer and those of `[agents]` in the settings"},
 	{hub.ErrNoTool, wire.CodeToolNotAvailable, ""},
-	{hub.ErrNoQuestion, wire.CodeInvalidMessage, "it was answered already, or its turn is over"},
+	{question.ErrNoQuestion, wire.CodeInvalidMessage, "it was answered already, or its turn is over"},
 	{lend.ErrInside, wire.CodePermissionDenied, hub.Elsewhere},
 	{hub.ErrAgent, wire.CodePermissionDenied, hub.Elsewhere},
 	{hub.ErrNotYours, wire.CodePermissionDenied, "a client says in its EnvSnapshot what it can do"},
@@ -88,10 +90,10 @@ func (c *conn) fail(id wire.RequestID, err error) {
 	c.answer(e)
 }
 
-// done answers with err unless it is nil. After a *hub.CutOffError, which reports that a client received a session but not
+// done answers with err unless it is nil. After a *eventlog.CutOffError, which reports that a client received a session but not
 // all its events, it ends the connection, so that the client connects again and resumes.
 func (c *conn) done(id wire.RequestID, err error) {
-	if _, ok := errors.AsType[*hub.CutOffError](err); ok {
+	if _, ok := errors.AsType[*eventlog.CutOffError](err); ok {
 		c.fail("", err) // without the id, since the request has already been answered
 		c.Close()
 		return

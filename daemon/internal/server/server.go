@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/eventlog"
 	"sublet/daemon/internal/hub"
 	"sublet/daemon/internal/lend"
 	"sublet/wire"
@@ -168,7 +169,7 @@ func (c *conn) handshake(ctx context.Context) bool {
 		client, err := c.server.hub.Attach(ctx, c, env)
 		if err != nil {
 			c.fail("", err)
-			_, greeted := errors.AsType[*hub.CutOffError](err) // Ready was sent; a second attempt needs another connection
+			_, greeted := errors.AsType[*eventlog.CutOffError](err) // Ready was sent; a second attempt needs another connection
 			if errors.Is(err, hub.ErrNoSession) && !greeted {
 				bound.Reset(handshakeBound)
 				continue // the client may name another session
