@@ -216,6 +216,18 @@ func TestLongOutput(t *testing.T) {
 	}
 }
 
+// The note in a long output counts what the output lacks, the place of the note itself included.
+func TestLongOutputIsCounted(t *testing.T) {
+	s := newServer(t.Context(), Options{Runtime: t.TempDir()})
+	defer s.close()
+	output, _ := s.bounded(&wire.CommandResult{Output: []byte(strings.Repeat("漢", 2*maxOutput))})
+	note := output[strings.IndexByte(output, '['):]
+	var left int
+	if _, err := fmt.Sscanf(note, "[%d characters are left out here", &left); err != nil || left+strings.Count(output, "漢") != 2*maxOutput {
+		t.Errorf("%d are left out of %d, and %d are there: %v", left, 2*maxOutput, strings.Count(output, "漢"), err)
+	}
+}
+
 // Without a window the call says so, and a private shell keeps its state between calls.
 func TestWithoutAWindow(t *testing.T) {
 	w := gatewaytest.New(t, runDaemon, nil)

@@ -101,8 +101,8 @@ func (s *server) bounded(r *wire.CommandResult) (output, rest string) {
 		rest = string(r.Truncated.SpoolPath)
 	}
 	text := strings.ToValidUTF8(string(r.Output), "\uFFFD")
-	left := utf8.RuneCountInString(text) - maxOutput
-	if left <= 0 {
+	runes := []rune(text)
+	if len(runes) <= maxOutput {
 		return text, rest
 	}
 	if rest == "" {
@@ -112,14 +112,13 @@ func (s *server) bounded(r *wire.CommandResult) (output, rest string) {
 		}
 		rest = path
 	}
-	note := fmt.Sprintf("\n[%d characters are left out here", left)
+	where := ""
 	if rest != "" {
-		note += "; the whole is in " + rest
+		where = "; the whole is in " + rest
 	}
-	note += "]\n"
-	runes := []rune(text)
-	room := maxOutput - utf8.RuneCountInString(note)
-	return string(runes[:room/2]) + note + string(runes[len(runes)-(room-room/2):]), rest
+	note := func(left int) string { return fmt.Sprintf("\n[%d characters are left out here%s]\n", left, where) }
+	room := maxOutput - utf8.RuneCountInString(note(len(runes))) // the note that follows is no longer
+	return string(runes[:room/2]) + note(len(runes)-room) + string(runes[len(runes)-(room-room/2):]), rest
 }
 
 // text is a result for models whose client shows them no structure.
