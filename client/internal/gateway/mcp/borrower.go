@@ -18,7 +18,7 @@ func nameOf(client string) string {
 	return cmp.Or(caller.Name(client), client, "mcp-client")
 }
 
-// client returns the connection for whoever calls, until done, and who that is.
+// client returns the connection for whoever calls, which is theirs until done, and who that is.
 func (s *server) client(ctx context.Context, info *sdk.Implementation, session *sdk.ServerSession) (*link, wire.Borrower, error) {
 	from := s.o.Client
 	if info != nil {

@@ -14,8 +14,8 @@ import (
 	"sublet/wire/visible"
 )
 
-// tool has the daemon run one of its tools, after the client's earlier calls, and returns the result. r names the tool and the place;
-// arguments are encoded as the tool's.
+// tool has the daemon run the tool that r names, once the client's earlier calls have ended, and returns the result. It fills in who
+// asks and, as JSON, the arguments.
 func (s *server) tool(ctx context.Context, req *sdk.CallToolRequest, r *wire.ToolRequest, arguments any) (*wire.CommandResult, error) {
 	text, err := json.Marshal(arguments)
 	if err != nil {
@@ -25,9 +25,9 @@ func (s *server) tool(ctx context.Context, req *sdk.CallToolRequest, r *wire.Too
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	var c call
-	c.say("waits for the calls before it")
+	c.set("waits for the calls before it")
 	defer s.report(ctx, req, &c)()
-	l, from, err := s.client(ctx, req.ClientInfo(), req.Session)
+	l, borrower, err := s.client(ctx, req.ClientInfo(), req.Session)
 	if err != nil {
 		return nil, worded(err)
 	}
@@ -37,9 +37,9 @@ func (s *server) tool(ctx context.Context, req *sdk.CallToolRequest, r *wire.Too
 		return nil, err
 	}
 	defer leave()
-	c.say("runs, or waits for the shell")
+	c.set("runs, or waits for the shell")
 	r.Hosted = s.o.Hosted
-	r.Arguments, r.Borrower, r.AnswerMS = string(text), from, s.o.Answer.Milliseconds()
+	r.Arguments, r.Borrower, r.AnswerMS = string(text), borrower, s.o.Answer.Milliseconds()
 	end, err := l.gs.Tool(ctx, r, c.event)
 	switch {
 	case errors.Is(err, remote.ErrDisconnected):
@@ -52,39 +52,39 @@ func (s *server) tool(ctx context.Context, req *sdk.CallToolRequest, r *wire.Too
 	return c.result, nil
 }
 
-// worded is an error with its hint.
+// worded returns an error whose text contains the hint of err, for the model.
 func worded(err error) error { return errors.New(wire.Explain(err)) }
 
-// call is what is known of one that runs.
+// call is the state of a call of a tool that runs.
 type call struct {
-	state  atomic.Value // string: what it waits for
-	result *wire.CommandResult
+	state  atomic.Value        // string: what it waits for; report reads it
+	result *wire.CommandResult // nil until the daemon has sent it
 }
 
-func (c *call) say(state string) { c.state.Store(state) }
+func (c *call) set(state string) { c.state.Store(state) }
 
-// event follows the command.
+// event updates the call by a message of the daemon about it.
 func (c *call) event(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.ConfirmationRequest:
-		c.say("waits for the user's answer in the sublet window")
+		c.set("waits for the user's answer in the sublet window")
 	case *wire.ConfirmationResolved:
-		c.say("runs, or waits for the shell")
+		c.set("runs, or waits for the shell")
 	case *wire.ShellLeaseQueued:
 		state := "waits for the shell, which " + m.Holder + " has"
 		if m.Why != "" {
 			state = "waits for the shell: " + m.Why
 		}
-		c.say(visible.Line(state))
+		c.set(visible.Line(state))
 	case *wire.CommandStarted:
-		c.say("runs")
+		c.set("runs")
 	case *wire.CommandResult:
 		c.result = m
 	}
 }
 
-// report sends the client progress notifications while the call runs, where it asked for them. It owns its goroutine; stop waits for it, unless the
-// client does not read.
+// report sends the client progress notifications while the call runs, if it asked for them. stop ends that and waits for a notification
+// that is being written, behind which the call's result could not be written either.
 func (s *server) report(ctx context.Context, req *sdk.CallToolRequest, c *call) (stop func()) {
 	token := req.Params.GetProgressToken()
 	if token == nil {

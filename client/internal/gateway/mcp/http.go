@@ -37,7 +37,7 @@ func ServeHTTP(ctx context.Context, o Options, ln net.Listener) error {
 	defer s.close()
 	defer cancel()
 	m := s.sdkServer()
-	m.AddReceivingMiddleware(s.posts.hangUps)
+	m.AddReceivingMiddleware(s.posts.endCalls)
 	protocol := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return m }, &sdk.StreamableHTTPOptions{
 		SessionTimeout: idleSession, MaxRequestBodyBytes: int64(s.o.MaxMessage), PropagateRequestCancellation: true,
 	})
@@ -73,7 +73,7 @@ func (s *server) guarded(g *gateway.Guard, next http.Handler) http.Handler {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "the bearer token is missing or wrong", http.StatusUnauthorized)
 		default:
-			r, done := s.posts.name(r)
+			r, done := s.posts.add(r)
 			defer done()
 			next.ServeHTTP(w, r)
 		}

@@ -10,15 +10,15 @@ import (
 	"sublet/wire"
 )
 
-// postHeader names a request towards the handlers of its messages. A client's own is replaced.
+// postHeader carries the name of an HTTP request to the handlers of its messages. A client's own value is replaced.
 const postHeader = "Sublet-Post"
 
-// posts are the contexts of the HTTP requests that are being served, by name. In the older protocol a call goes on when its
-// request is broken off, because another one could take up its answer; this server keeps no answers, so such a call ends.
+// posts are the contexts of the HTTP requests that are being served, by name. By the older protocol a call outlives its request, since
+// the client may fetch the answer by another one; this server keeps no answers, so it ends the call with the request.
 type posts struct{ open sync.Map }
 
-// name names a request; done forgets it.
-func (p *posts) name(r *http.Request) (named *http.Request, done func()) {
+// add returns r with a name of its own in postHeader, and keeps its context until done.
+func (p *posts) add(r *http.Request) (named *http.Request, done func()) {
 	name := wire.NewID()
 	p.open.Store(name, r.Context())
 	r = r.Clone(r.Context())
@@ -26,8 +26,8 @@ func (p *posts) name(r *http.Request) (named *http.Request, done func()) {
 	return r, func() { p.open.Delete(name) }
 }
 
-// hangUps ends a call when the request that brought it is broken off.
-func (p *posts) hangUps(next sdk.MethodHandler) sdk.MethodHandler {
+// endCalls cancels a call when the HTTP request that brought it ends early.
+func (p *posts) endCalls(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		extra := req.GetExtra()
 		if method != "tools/call" || extra == nil {
