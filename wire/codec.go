@@ -131,7 +131,7 @@ func peek(payload []byte) (kind string, id RequestID) {
 			d.skip()
 			continue
 		}
-		if s, err := d.readStr(); err == nil && len(s) <= 128 {
+		if s, err := d.readStr(); err == nil && len(s) <= 128 { // the longest RequestID
 			id = RequestID([]byte(s))
 		}
 		break

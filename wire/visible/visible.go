@@ -14,8 +14,8 @@ import (
 // divisible by 8, where each character counts as one column. Blanks such as the no-break space stay.
 func Text(s string) string { return rewrite(s, false) }
 
-// Strip returns s for display or for another program: like Text, but without the characters that would control a terminal or turn the
-// direction of writing round, in place of marks for them. Line feeds and tabs stay.
+// Strip returns s without control characters, except line feeds and tabs, and without bidirectional controls; invalid UTF-8 becomes
+// U+FFFD. It is for text that another program may read too, where the marks of Text would be in the way.
 func Strip(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Bidi_Control) {
@@ -28,8 +28,8 @@ func Strip(s string) string {
 // Line is Text for one line: it also replaces line feeds.
 func Line(s string) string { return strings.ReplaceAll(Text(s), "\n", "␤") }
 
-// Exact is Text for text that a person approves character by character. It also replaces each CR, and blanks other than the
-// space, at which a shell does not split words; it keeps tabs.
+// Exact is Text for text that a person approves character by character. It also replaces each CR, and each blank other than space
+// and tab, because a shell does not split words there; it keeps tabs.
 func Exact(s string) string { return rewrite(s, true) }
 
 func rewrite(s string, exact bool) string {
@@ -93,12 +93,13 @@ func hidden(r rune) bool {
 
 // emojiJoin reports whether r is a joiner or selector inside an emoji, where it is legitimate.
 func emojiJoin(r, prev rune, rest string) bool {
+	const first = '‼' // of the emoji that are not in Latin-1
 	switch r {
-	case 0xfe0f:
-		return prev >= 0x2190 || prev == '#' || prev == '*' || (prev >= '0' && prev <= '9') || prev == 0xa9 || prev == 0xae
-	case 0x200d:
+	case 0xfe0f: // variation selector 16: draw prev as an emoji
+		return prev >= first || prev == '#' || prev == '*' || (prev >= '0' && prev <= '9') || prev == '©' || prev == '®'
+	case 0x200d: // zero-width joiner
 		next, _ := utf8.DecodeRuneInString(rest)
-		return prev >= 0x2190 && next >= 0x2190
+		return prev >= first && next >= first
 	}
 	return false
 }

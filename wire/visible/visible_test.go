@@ -20,6 +20,7 @@ func TestText(t *testing.T) {
 		"\u009b2J":                "⟨U+009B⟩2J",
 		"broken \xff":             "broken ⟨FF⟩",
 		"👨\u200d👩\u200d👧 ❤\ufe0f": "👨\u200d👩\u200d👧 ❤\ufe0f",
+		"ℹ\ufe0f ‼\ufe0f":         "ℹ\ufe0f ‼\ufe0f",
 		"a\u200db":                "a⟨U+200D⟩b",
 		"e\u0301 漢":               "e\u0301 漢",
 		"un\u00a0deux":            "un\u00a0deux",
