@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"strings"
 	"testing"
 
 	"sublet/daemon/internal/risk/secret"
@@ -22,8 +23,12 @@ func TestTrackedFiles(t *testing.T) {
 		exactly(t, High, c, "rm loose.txt", "rm kept.txt loose.txt", "rm -r src", "./loose.sh", "sh loose.sh", "rm *.txt")
 		exactly(t, Critical, c, "echo x > .git/hooks/pre-commit", "rm -rf .git", "rm -rf .")
 		exactly(t, High, c, "cat .env")
-		if v := Analyze("rm kept.txt", c); !v.Reversible || v.UndoHint != "git checkout -- kept.txt" {
-			t.Errorf("rm kept.txt: got reversible %v, hint %q", v.Reversible, v.UndoHint)
+		for _, text := range []string{"rm kept.txt", "sed -i s/a/b/ kept.txt"} {
+			v := Analyze(text, c)
+			why := v.Reasons[len(v.Reasons)-1].Text
+			if !v.Reversible || v.UndoHint != "git checkout -- kept.txt" || !strings.HasSuffix(why, "kept.txt, which is in version control") {
+				t.Errorf("%s: got reversible %v, hint %q, %q", text, v.Reversible, v.UndoHint, why)
+			}
 		}
 	}
 	c := tracked("/home/u/proj")

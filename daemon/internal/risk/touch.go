@@ -154,20 +154,23 @@ func (a *analysis) touchPath(e Effect, p string, f *field, t touching, where str
 		if pl.runs {
 			e = Persistence
 		}
-		fnd := a.note(pl.write, e, f.Span, says+", "+pl.what+where)
 		if pl == inProject && a.isTracked(p) {
-			fnd.undo = "git checkout -- " + ShellWord(f.S)
+			a.note(pl.write, e, f.Span, says+inGit+where).undo = "git checkout -- " + ShellWord(f.S)
+			return
 		}
+		a.note(pl.write, e, f.Span, says+", "+pl.what+where)
 	default:
 		a.deletePath(p, pl, f, t, where)
 	}
 }
 
+const inGit = ", which is in version control"
+
 func (a *analysis) deletePath(p string, pl *place, f *field, t touching, where string) {
 	a.target(Delete, p, t.tree)
 	says := t.verb + " " + show(f.S)
 	if pl == inProject && !t.tree && a.isTracked(p) {
-		a.note(Medium, Delete, f.Span, says+", which is in version control"+where).undo = "git checkout -- " + ShellWord(f.S)
+		a.note(Medium, Delete, f.Span, says+inGit+where).undo = "git checkout -- " + ShellWord(f.S)
 		return
 	}
 	if pl == inProject && !t.tree && a.asks(a.c.Made, p) {
