@@ -12,8 +12,8 @@ import (
 
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`) })
 
-// Expand keeps those of values that are secrets masked from now on. With variables it first puts variables of this process
-// into them, where they stand as ${NAME}; one that is not set is an error.
+// Expand returns a copy of values in which, with variables, each ${NAME} is that variable of this process; one that is not set is an
+// error. It gives Keep what it finds to be secret by a name: of a variable, of a value, or of an Authorization header.
 func Expand(values map[string]string, variables bool) (map[string]string, error) {
 	out := make(map[string]string, len(values))
 	for name, value := range values {

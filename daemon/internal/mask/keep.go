@@ -106,7 +106,7 @@ func maskTyped(s string) string {
 	}
 	for _, forms := range *all {
 		for _, f := range forms {
-			if strings.Contains(s, f) && !strings.Contains(typedMask, f) {
+			if strings.Contains(s, f) && !strings.Contains(typedMask, f) { // a part of the mask would be masked again and again
 				s = strings.ReplaceAll(s, f, typedMask)
 			}
 		}

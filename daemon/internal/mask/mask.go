@@ -88,7 +88,7 @@ func wordOnly(v string) bool {
 	return strings.Trim(v, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.-") == ""
 }
 
-// notASecret has values of such names that mean something else.
+// notASecret reports whether the value of a name that means a secret is none: a boolean, a type, a placeholder.
 func notASecret(v string) bool {
 	switch strings.ToLower(v) {
 	case "true", "false", "null", "none", "nil", "undefined", "required", "optional", "string", "example", "changeme", "placeholder", "password", "secret", "token", "redacted", "masked", "hidden", "env", "file", "prompt", "yes", "test":

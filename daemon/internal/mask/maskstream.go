@@ -59,7 +59,8 @@ func (s *Stream) pass(text string, k int) string {
 // probes are continuations that make a secret of what may be the beginning of one.
 var probes = [...]string{"k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEuX1", " k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEuX1", ":k9Jx2mQ7vR4t@h", "=k9Jx2mQ7vR4tYb8L"}
 
-// settled is how many bytes of a text, from at least, are masked alike whatever follows, as far as probes can tell.
+// settled returns the length of the longest beginning of text that is masked in the same way whatever follows, as far as probes
+// show. It is least or more: that much was passed on already.
 func settled(text string, least int) int {
 	limit := len(text)
 	if at := strings.LastIndex(text, pemBegin); at >= least {
@@ -73,7 +74,7 @@ func settled(text string, least int) int {
 		follows[i] = String(text + p)
 	}
 	// The end of the text, else the beginning of one of its last words.
-	const most = 24
+	const most = 24 // ends that are tried, to bound the time; after them all is held back
 	for tries, k := 0, limit; k > least && tries < most; tries++ {
 		masked, same := String(text[:k]), true
 		for i := range follows {
@@ -87,7 +88,8 @@ func settled(text string, least int) int {
 	return least
 }
 
-// begun is the length of the end of a text that may be the beginning of a known prefix, or of a name that means a secret.
+// begun returns the length of the longest end of text that may be the beginning of a secret: of a key's prefix, of a key, or of a
+// name that means a secret.
 func begun(text string) int {
 	longest := 0
 	check := func(prefix string) {

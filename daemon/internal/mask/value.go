@@ -103,7 +103,7 @@ type value struct {
 func (v *value) secret() (from, to int, kind string) {
 	sure := secretname.Judge(v.name)
 	if sure == secretname.Plain {
-		return v.open()
+		return v.byForm()
 	}
 	switch lower := strings.ToLower(v.name); {
 	case v.sep == '=' && v.blank && !v.apart, v.prompt():
@@ -119,18 +119,21 @@ func (v *value) secret() (from, to int, kind string) {
 	return from, to, "secret"
 }
 
-// open judges a value by what it looks like, since its name does not say that it is a secret.
-func (v *value) open() (from, to int, kind string) {
+// byForm judges a value by its form, since its name does not say that it is a secret: the signature of an address, or the random
+// value of a variable or a header.
+func (v *value) byForm() (from, to int, kind string) {
 	switch {
 	case v.start > 0 && strings.IndexByte("?&", v.text[v.start-1]) >= 0 && signature().MatchString(v.name):
-		if from, to = v.plain(false); to-from < 20 {
+		if from, to = v.plain(false); to-from < minSignature {
 			return 0, 0, ""
 		}
 		return from, to, "secret"
-	case v.start > 0 && v.text[v.start-1] == '-', !openName(v.name, v.sep), aboutNumber().MatchString(v.name):
+	case v.start > 0 && v.text[v.start-1] == '-': // an option, such as -DNAME=
+		return 0, 0, ""
+	case !openName(v.name, v.sep), aboutNumber().MatchString(v.name):
 		return 0, 0, ""
 	}
-	from, to = v.bounds(maxKey + 1)
+	from, to = v.bounds(maxKey + 1) // a longer value is seen to be longer
 	if !random(v.text[from:to]) {
 		return 0, 0, ""
 	}
@@ -175,8 +178,8 @@ func keyLike(v string) bool {
 	return len(v) >= 16 && strings.ContainsAny(v, "0123456789") && !wordOnly(v) && entropy(v) >= 3
 }
 
-// prompt reports whether the name stands in what a program asks with, which ends before the value: read -rsp 'Enter
-// password: ' p. What the secret will be is not in it, and behind it comes the rest of the command.
+// prompt reports whether the name ends a text that a program asks with, as in read -rsp 'Enter password: ' p. The quote after the
+// name closes that text then, and what follows is the rest of the command, not a secret.
 func (v *value) prompt() bool {
 	if v.at >= len(v.text) || v.text[v.at] != '\'' && v.text[v.at] != '"' {
 		return false
@@ -205,10 +208,11 @@ func (v *value) header() (from, to int, kind string) {
 	return from, from + len(rest), "header"
 }
 
-// Bounds of values, in bytes: of any, and of one that can only be a key.
+// Bounds of values, in bytes.
 const (
-	maxValue = 4096
-	maxKey   = 512
+	maxValue     = 4096
+	maxKey       = 512 // of one that is masked for its form
+	minSignature = 20  // the length of a SHA-1 digest, which text makes longer
 )
 
 // bareEnd is what ends a value that is not quoted.
