@@ -58,11 +58,9 @@ type Conn = remote.Conn
 
 // Errors of a Conn and of Dial, for errors.As and errors.Is; each of the types has a Hint.
 type (
-	DeniedError  = remote.DeniedError  // LeaseRun: the shell was not lent
-	RevokedError = remote.RevokedError // LeaseRun: the lease ended before the command did
-	StartError   = launch.StartError   // the daemon was started but does not serve; contains its last log lines
-	WedgedError  = launch.WedgedError  // a daemon accepts connections but does not answer
-	SkewError    = launch.SkewError    // protocols do not overlap, and the daemon was not replaced
+	StartError  = launch.StartError  // the daemon was started but does not serve; contains its last log lines
+	WedgedError = launch.WedgedError // a daemon accepts connections but does not answer
+	SkewError   = launch.SkewError   // protocols do not overlap, and the daemon was not replaced
 )
 
 var (

@@ -17,7 +17,6 @@ import (
 
 // ServerCheck is the result of starting one MCP server.
 type ServerCheck struct {
-	Name  string
 	What  string   // its command or address, in one line
 	Tools []string // as agents call them
 	Left  string   // tools that are left out, and why
@@ -42,7 +41,7 @@ func CheckServers(ctx context.Context, c config.Config, version string, wait tim
 	tools, notes := s.Ready(ctx, at, nil)
 	var checks []ServerCheck
 	for _, n := range notes {
-		c := ServerCheck{Name: n.Server, What: n.What, Left: n.Left, Err: n.Err, Reach: "free"}
+		c := ServerCheck{What: n.What, Left: n.Left, Err: n.Err, Reach: "free"}
 		for _, spec := range specs {
 			if _, to, err := hold(spec); spec.Name == n.Server && err == nil && to.Reach != "" {
 				c.Reach = to.Reach

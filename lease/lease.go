@@ -90,11 +90,10 @@ type Request struct {
 // them between calls of the Manager.
 type Lease struct {
 	Request
-	State   State
-	Fence   uint64    // 0 before the first offer
-	Asked   time.Time // when it entered the queue
-	Since   time.Time // when it was granted
-	Outcome string    // once Ended
+	State State
+	Fence uint64    // 0 before the first offer
+	Asked time.Time // when it entered the queue
+	Since time.Time // when it was granted
 
 	execution      string    // "" = no command runs
 	startedAt      time.Time // when the lender reported it, plus the time for which its timeout was paused; zero = not yet

@@ -46,7 +46,7 @@ func (m *Manager) Request(now time.Time, l *Lease, r Request) []Effect {
 	}
 	*l = Lease{Request: r, State: Queued, Asked: now, heap: -1, waitUntil: now.Add(r.Wait)}
 	if m.closed != "" {
-		m.end(now, l, m.closed)
+		m.end(l, m.closed)
 		return m.out
 	}
 	if m.tail == nil {
@@ -405,14 +405,13 @@ func (m *Manager) finish(now time.Time, l *Lease, outcome string, notifyLender b
 	}
 	m.removeFromHeap(l)
 	m.unlink(l)
-	m.end(now, l, outcome)
+	m.end(l, outcome)
 	m.out[len(m.out)-1].Holder, m.out[len(m.out)-1].HeldFor = holder, held
 	m.offerHead()
 }
 
-func (m *Manager) end(_ time.Time, l *Lease, outcome string) {
+func (m *Manager) end(l *Lease, outcome string) {
 	l.State = Ended
-	l.Outcome = outcome
 	m.out = append(m.out, Effect{Do: End, Lease: l, Ref: l.Ref(), Reason: outcome, Execution: l.execution})
 	l.execution = ""
 }

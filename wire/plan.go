@@ -21,7 +21,6 @@ type plan struct {
 }
 
 type structPlan struct {
-	typ    reflect.Type
 	fields []field
 	byName map[string]int
 	union  map[string]uint64 // of a union: the bit mask of the fields encoded for each value of the first field; else nil
@@ -42,7 +41,7 @@ func (f *field) of(v reflect.Value) reflect.Value {
 }
 
 func planStruct(typ reflect.Type) *structPlan {
-	p := &structPlan{typ: typ, byName: map[string]int{}}
+	p := &structPlan{byName: map[string]int{}}
 	var add func(t reflect.Type, index []int)
 	add = func(t reflect.Type, index []int) {
 		for i := range t.NumField() {

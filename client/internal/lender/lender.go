@@ -17,7 +17,6 @@ import (
 // Lending describes who uses the shell.
 type Lending struct {
 	Holder  string // "" = nobody, "user" while a command of the user's runs, or an agent's name
-	LeaseID wire.LeaseID
 	Purpose string
 	Since   time.Time
 	Command string // the leased command that runs; "" = none
@@ -34,10 +33,10 @@ type (
 	CannotLend struct{ Why, Hint string }
 	// LeasedStarted reports that an agent's command begins in the user's shell.
 	LeasedStarted struct {
-		ExecutionID         wire.ExecutionID
-		Agent, Command, Cwd string
-		Reach               string // what the kernel holds it to; "" = nothing
-		TurnID              wire.TurnID
+		ExecutionID    wire.ExecutionID
+		Agent, Command string
+		Reach          string // what the kernel holds it to; "" = nothing
+		TurnID         wire.TurnID
 	}
 	// LeasedOutput is raw output of the command. The receiver owns Data.
 	LeasedOutput struct {
@@ -310,7 +309,7 @@ func (l *Lender) lendingLocked() Lending {
 		n = Lending{Holder: "user", Since: l.user}
 	case l.grant != nil:
 		g := l.grant
-		n = Lending{Holder: g.acquire.Agent, LeaseID: g.acquire.LeaseID, Purpose: g.acquire.Purpose, Since: g.since}
+		n = Lending{Holder: g.acquire.Agent, Purpose: g.acquire.Purpose, Since: g.since}
 		if g.exec != nil {
 			n.Command = string(g.exec.msg.Command)
 		}

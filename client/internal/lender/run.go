@@ -194,7 +194,7 @@ func (l *Lender) run(e *execution) {
 			began = true
 			l.started(e, false)
 			l.Observer.Observe(LeasedStarted{
-				ExecutionID: m.ExecutionID, Agent: e.grant.acquire.Agent, Command: string(m.Command), Cwd: string(m.Cwd), TurnID: e.grant.acquire.TurnID,
+				ExecutionID: m.ExecutionID, Agent: e.grant.acquire.Agent, Command: string(m.Command), TurnID: e.grant.acquire.TurnID,
 				Reach: m.Confine.Reach,
 			})
 		},

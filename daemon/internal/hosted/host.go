@@ -36,7 +36,7 @@ const serverName = "sublet"
 type session struct {
 	id    sdk.SessionId
 	cwd   string
-	modes []choice
+	modes []string
 	mode  string  // "" = the agent has none
 	model string  // the name of the one in use, "" = not known
 	cost  float64 // in US dollars, as the agent reports it
@@ -69,9 +69,6 @@ type host struct {
 	got        int       // bytes, in this turn or since its start
 	cause      error     // why it was given up; nil: it was not
 }
-
-// choice is a mode or a model on offer.
-type choice struct{ id, name string }
 
 // errUnusable reports a process that ends, or that was started with other settings.
 var errUnusable = errors.New("the agent's process ends")

@@ -199,7 +199,7 @@ func (h *host) read(id sdk.SessionId, made sdk.NewSessionResponse) {
 	if m := made.Modes; m != nil {
 		s.mode = string(m.CurrentModeId)
 		for _, one := range m.AvailableModes {
-			s.modes = append(s.modes, choice{string(one.Id), one.Name})
+			s.modes = append(s.modes, string(one.Id))
 		}
 	}
 	if m := made.Models; m != nil {
@@ -229,7 +229,7 @@ func (h *host) ask(ctx context.Context) error {
 		if id == mode {
 			return nil
 		}
-		if !slices.ContainsFunc(h.session.modes, func(c choice) bool { return c.id == id }) {
+		if !slices.Contains(h.session.modes, id) {
 			continue
 		}
 		if _, err := h.conn.SetSessionMode(ctx, sdk.SetSessionModeRequest{SessionId: h.session.id, ModeId: sdk.SessionModeId(id)}); err != nil {

@@ -80,7 +80,7 @@ func ruleFault(r wire.Rule) Fault {
 func Rule(r wire.Rule) policy.Rule {
 	rule := policy.Rule{
 		ID: string(r.ID), Decision: policy.Outcome(r.Decision), Pattern: r.Pattern, Scope: r.Scope,
-		Subject: string(r.Subject), Source: r.Source, Created: time.UnixMilli(r.CreatedAtMS),
+		Subject: string(r.Subject), Source: r.Source,
 	}
 	if r.ExpiresAtMS != nil {
 		rule.Expires = time.UnixMilli(*r.ExpiresAtMS)

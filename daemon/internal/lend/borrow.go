@@ -15,10 +15,9 @@ import (
 // borrow is one wish for a shell, from queue to end. The blocking side waits on its channels; the lender closes them
 // under its own lock, so each is closed once.
 type borrow struct {
-	lender *Lender
-	ctx    context.Context // the borrower's: once it has ended nothing begins
-	wish   wish
-	lease  lease.Lease // the lender's, under its lock
+	ctx   context.Context // the borrower's: once it has ended nothing begins
+	wish  wish
+	lease lease.Lease // the lender's, under its lock
 
 	ended     chan struct{}
 	completed chan *wire.CommandCompleted // holds one
@@ -135,7 +134,7 @@ func (ln *Lender) await(b *borrow) (*wire.CommandCompleted, error) {
 // ask puts a wish into the queue.
 func (ln *Lender) ask(ctx context.Context, w wish) *borrow {
 	b := &borrow{
-		lender: ln, ctx: ctx, wish: w,
+		ctx: ctx, wish: w,
 		ended: make(chan struct{}), completed: make(chan *wire.CommandCompleted, 1), unfit: make(chan error, 1),
 	}
 	ln.shells.used.rememberShellsOf(ln.owner.pid) // what runs in them counts as inside a shell that agents use
@@ -266,9 +265,9 @@ func (b *borrow) cutOff(id wire.ExecutionID) *wire.CommandCompleted {
 // cancelReason returns the reason field of a CancelLeasedCommand.
 func cancelReason(ctx context.Context) string {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return "timeout"
+		return lease.CancelTimeout
 	}
-	return "user_abort"
+	return lease.CancelUser
 }
 
 // wireConfinement is a confinement as it travels; the zero value for none.

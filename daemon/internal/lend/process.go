@@ -47,9 +47,6 @@ func (o Owner) gone() bool {
 // agent's doing.
 var ErrInside = errors.New("this is called from inside a shell that agents use")
 
-// Elsewhere is the hint of ErrInside.
-const Elsewhere = "do it in the window itself (/mode, /rules, /accept), or in a terminal of your own"
-
 // Unidentified is the pid of a peer that the kernel does not name, such as one of another PID namespace. 0 is one that
 // came over no socket.
 const Unidentified = -1

@@ -71,8 +71,7 @@ type Rule struct {
 	Pattern  string
 	Scope    string // session, project, always; "" is always
 	Subject  string
-	Source   string // user, config, project file
-	Created  time.Time
+	Source   string    // user, config, project file
 	Expires  time.Time // zero: never
 }
 

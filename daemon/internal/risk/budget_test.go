@@ -62,7 +62,7 @@ func around(pre, text, post string, n int) string {
 
 // fill repeats a part to the longest text that is read.
 func fill(head, part, tail string) string {
-	return head + strings.Repeat(part, (MaxText-len(head)-len(tail))/len(part)) + tail
+	return head + strings.Repeat(part, (bashread.MaxText-len(head)-len(tail))/len(part)) + tail
 }
 
 // TestNestingIsLinear nests a command in each construct that holds others. Command substitutions doubled the time with
@@ -188,7 +188,7 @@ func FuzzSteps(f *testing.F) {
 	f.Add("rsync ", "--remove-source-files a ", "", "", uint16(2500))
 	f.Fuzz(func(t *testing.T, head, pre, mid, post string, n uint16) {
 		text := head + around(pre, mid, post, min(int(n), 8<<10/max(1, len(pre)+len(post))))
-		if len(text) <= MaxText {
+		if len(text) <= bashread.MaxText {
 			checkSteps(t, text, here(), bashread.FreeSteps/10)
 		}
 	})

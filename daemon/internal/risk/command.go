@@ -100,7 +100,7 @@ func (a *analysis) Command(fs []field, st *state, sp Span) {
 
 // record adds the command to those that rules match.
 func (a *analysis) record(c *call) {
-	cmd := Command{Span: c.span, Level: Low, Cwd: c.st.Cwd, Argv: make([]string, len(c.fields))}
+	cmd := Command{Level: Low, Cwd: c.st.Cwd, Argv: make([]string, len(c.fields))}
 	if len(c.st.Alts) > 0 || c.st.Remote {
 		cmd.Cwd = ""
 	}

@@ -85,12 +85,6 @@ type Context struct {
 // MaxTracked bounds the calls of Context.Tracked, and those of Context.Shadow, during one Analyze.
 const MaxTracked = 32
 
-// Limits of a text that is read. A longer or deeper one is High and Unread.
-const (
-	MaxText    = bashread.MaxText
-	MaxNesting = bashread.MaxNesting
-)
-
 // Verdict is what was found. Reasons are ordered by where they stand in the text.
 type Verdict struct {
 	Level      Level
@@ -135,7 +129,6 @@ type Command struct {
 	Opaque  bool     // some word, or what would run, is not known
 	Level   Level
 	Effects []Effect
-	Span    Span
 	Cwd     string // where it would run; "" when that is not known
 	// Name is the program without its folder; "" when it is not known. Rules that deny match it instead of Argv[0].
 	Name string

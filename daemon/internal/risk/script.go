@@ -35,7 +35,7 @@ func (a *analysis) script(c *call, f *field, p string) bool {
 		args = c.operands[1:]
 	}
 	text, ok := a.c.Written(p)
-	if !ok || len(text) > MaxText || byName && !expr("shell-run").MatchString(text) {
+	if !ok || len(text) > bashread.MaxText || byName && !expr("shell-run").MatchString(text) {
 		return false
 	}
 	a.note(Low, Read, f.Span, "runs "+show(f.S)+", which an agent wrote; it is judged by its text")

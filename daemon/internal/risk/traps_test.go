@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"sublet/daemon/internal/risk/bashread"
 )
 
 // atLeast fails unless a command is judged at least level.
@@ -254,7 +256,7 @@ func TestT3oFiles(t *testing.T) {
 // and repeats of what once took time that grew faster than the text.
 func TestBoundedTime(t *testing.T) {
 	texts := map[string]string{
-		"megabyte": strings.Repeat("echo hello world; ", 60000), "nesting": strings.Repeat("(", 100000), "brackets": strings.Repeat("(", MaxNesting), "substitutions": strings.Repeat("$(", MaxNesting), "keywords": strings.Repeat("if ", 2000),
+		"megabyte": strings.Repeat("echo hello world; ", 60000), "nesting": strings.Repeat("(", 100000), "brackets": strings.Repeat("(", bashread.MaxNesting), "substitutions": strings.Repeat("$(", bashread.MaxNesting), "keywords": strings.Repeat("if ", 2000),
 		"braces": "echo " + strings.Repeat("{a,b}", 40), "range": "rm -rf {1..100000000}", "loops": strings.Repeat("for i in 1 2 3 4 5 6 7 8 9; do ", 8) + "ls" + strings.Repeat("; done", 8), "functions": strings.Repeat("f() { g; g; }; g() { f; f; }; ", 50) + "f",
 		"doubling": "x=ab; " + strings.Repeat("x=$x$x; ", 60) + "echo $x", "evals": strings.Repeat("eval ", 3000) + "ls", "words": strings.Repeat("x ", 30000), "quotes": strings.Repeat("sh -c \"", 40) + "ls", "sets": strings.Repeat("a=1 b=2 c=3; ", 4000), "pipes": strings.Repeat("cat |", 12000) + "cat",
 		"awk": "awk '" + strings.Repeat("print \"a\" > \"b\";", 3000) + "'", "python": "python3 -c '" + strings.Repeat("os.system(\"ls\");", 3000) + "'", "sed": "sed '" + strings.Repeat("s/a/b/;", 8000) + "'", "cds": strings.Repeat("cd a; ", 3000), "ands": strings.Repeat("true && x=1 || ", 3000) + "ls",

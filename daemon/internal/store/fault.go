@@ -12,7 +12,6 @@ import (
 
 // A FaultError reports why the database cannot be opened or written, with a hint for the user. The file was not changed.
 type FaultError struct {
-	Path string // of the database
 	Err  error
 	what string
 }
@@ -26,7 +25,7 @@ func (e *FaultError) Hint() string { return e.what }
 // fault converts an error of SQLite to a *FaultError if there is a hint for it.
 func (s *Store) fault(err error) error {
 	if what := remedy(s.path, err); what != "" {
-		return &FaultError{Path: s.path, Err: err, what: what}
+		return &FaultError{Err: err, what: what}
 	}
 	return err
 }

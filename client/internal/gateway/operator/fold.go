@@ -12,7 +12,6 @@ import (
 // A turn is one request and its outcome, computed from its native events. Both dialects are views of it.
 type turn struct {
 	id      wire.TurnID
-	request wire.RequestID
 	agent   string
 	prompt  string
 	startMS int64
@@ -68,7 +67,7 @@ func (h *history) apply(m wire.EventMessage) *turn {
 	}
 	if begun, ok := m.(*wire.TurnStarted); ok && h.byID[id] == nil { // a repeated TurnStarted has no effect
 		t := &turn{
-			id: id, request: begun.RequestID, agent: begun.Agent, prompt: begun.Prompt, startMS: begun.AtMS,
+			id: id, agent: begun.Agent, prompt: begun.Prompt, startMS: begun.AtMS,
 		}
 		if h.byID == nil {
 			h.byID = map[wire.TurnID]*turn{}
