@@ -150,6 +150,15 @@ func TestLedgerKeepsWhatWasDone(t *testing.T) {
 	}
 }
 
+// Of the command of an older error nothing is cut, also where a colon is in it.
+func TestOlderErrorsKeepTheirCommands(t *testing.T) {
+	l := Ledger{Errors: []string{"`git commit -m 'x: y'`: " + strings.Repeat("long ", 100), "fetch: 404 `a`: b", "", "", ""}}
+	l.bound()
+	if e := l.Errors[0]; !strings.HasPrefix(e, "`git commit -m 'x: y'`: …") || len(e) > maxOldError+40 || l.Errors[1] != "fetch: 404 `a`: b" {
+		t.Errorf("got %q", l.Errors)
+	}
+}
+
 // Of the user's words the newest stay whole, older ones by their beginnings, and a fold into little room drops them last.
 func TestLedgerKeepsTheUsersWords(t *testing.T) {
 	long := strings.Repeat("word ", 2000)

@@ -142,7 +142,7 @@ func (l *Ledger) result(r Result, c Call) {
 	switch {
 	case r.IsError || r.ExitCode != nil && *r.ExitCode != 0:
 		if said := strings.TrimSpace(r.Content); said != "" {
-			l.Errors = append(l.Errors, toolName(r)+": "+strings.TrimSpace(cutTail(said, maxError)))
+			l.Errors = append(l.Errors, nameOfCall(r)+": "+strings.TrimSpace(cutTail(said, maxError)))
 		}
 	case c.Tool == "read":
 		if what := readOf(c.Arguments); what != "" {
@@ -172,13 +172,17 @@ func (l *Ledger) result(r Result, c Call) {
 // address matches what a program that listens prints.
 var address = lazy(`(?i)\bhttps?://[\w.\-\[\]:]+:\d+|\b(?:localhost|(?:\d{1,3}\.){3}\d{1,3}):\d+\b|\bport:?\s+\d{2,5}\b`)
 
-// shortError cuts the message of an older error, "TOOL: MESSAGE".
+// shortError cuts the message of an older error, which is "TOOL: MESSAGE" or "`COMMAND`: MESSAGE".
 func shortError(e string) string {
-	name, said, _ := strings.Cut(e, ": ")
+	end := ": "
+	if strings.HasPrefix(e, "`") {
+		end = "`: "
+	}
+	name, said, _ := strings.Cut(e, end)
 	if len(said) <= maxOldError {
 		return e
 	}
-	return name + ": …" + cutTail(said, maxOldError)
+	return name + end + "…" + cutTail(said, maxOldError)
 }
 
 // merge adds the entries of an earlier summary's ledger. A summary is the first of the items that are folded, so nothing newer

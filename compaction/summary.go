@@ -46,6 +46,7 @@ const (
 	maxInstructions = 4000 // bytes of the user's wishes for a summary
 	minTranscript   = 200  // tokens; a shorter transcript is of no use to the model
 	frameTokens     = 50   // for the closing tag and the marks of cuts, generously
+	leastGain       = 8    // tokens that a summary must save to replace anything
 )
 
 // Prompt returns the request for a summary of items. It is bounded to about maxTokens: first tool output is cut, then the
@@ -117,8 +118,8 @@ func transcript(items []Item, output int) string {
 
 // Fold makes the replacement of items[p.From:p.To]. It asks s for a summary, and replaces by Unknown the paths, names and
 // numbers in it that the conversation does not contain. If s is nil or fails, it extracts a summary by rules. ok is false if
-// there is nothing to replace or the rendered text is not smaller; then nothing should be replaced. err is context.Cause(ctx)
-// if ctx ended.
+// there is nothing to replace or the rendered text, with p.Quote, is not smaller; then nothing should be replaced. maxPrompt bounds
+// the request to s in tokens. err is context.Cause(ctx) if ctx ended.
 func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions string, maxPrompt int) (f Folded, ok bool, err error) {
 	folded := items[p.From:p.To]
 	if len(folded) == 0 {
@@ -150,7 +151,7 @@ func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions 
 		f.Ledger.narrow()
 	}
 	f.Ledger.Current = p.Quote
-	f, ok = fit(f, Tokens(folded)-8-EstimateTokens(p.Quote))
+	f, ok = fit(f, Tokens(folded)-leastGain-EstimateTokens(p.Quote))
 	return f, ok, nil
 }
 
@@ -253,7 +254,7 @@ func Extract(items []Item) string {
 		case Results:
 			for _, r := range it.Results {
 				if r.IsError {
-					lines = append(lines, fmt.Sprintf("%s failed: %s", toolName(r), lastWords(r.Content)))
+					lines = append(lines, fmt.Sprintf("%s failed: %s", nameOfCall(r), lastWords(r.Content)))
 				}
 			}
 		}
@@ -265,7 +266,8 @@ func Extract(items []Item) string {
 	return text
 }
 
-func toolName(r Result) string {
+// nameOfCall returns what a result is of, for people: its command in backquotes, else its tool.
+func nameOfCall(r Result) string {
 	if r.Command != "" {
 		return "`" + line(r.Command, 100) + "`"
 	}
