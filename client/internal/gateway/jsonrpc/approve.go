@@ -90,7 +90,7 @@ func (c *conn) expire(id wire.ExecutionID) {
 		Comment: fmt.Sprintf("not answered within %v", c.s.o.approvalTimeout),
 	}
 	if err := c.session.Confirm(c.ctx, r); err != nil {
-		c.log.Warn("the end of a question could not be told", "execution", id, "err", err)
+		c.log.Warn("the daemon was not informed that a question expired", "execution", id, "err", err)
 	}
 }
 
@@ -110,7 +110,7 @@ func (c *conn) resolved(m *wire.ConfirmationResolved) {
 }
 
 // approve answers a question (H4, H5, H13).
-func (c *conn) approve(r *request) (any, func(), *failure) {
+func (c *conn) approve(r *request) (_ any, then func(), _ *failure) {
 	var p struct {
 		Execution *string `json:"execution_id"`
 		Approved  *bool   `json:"approved"`

@@ -81,7 +81,7 @@ func (s *splitter) end() (out []piece) {
 	return s.flush(s.finish(out))
 }
 
-// flush gives out the text that was found.
+// flush appends the plain text that was found since the last flush.
 func (s *splitter) flush(out []piece) []piece {
 	if s.plain.Len() == 0 {
 		return out

@@ -445,7 +445,7 @@ func TestConformance(t *testing.T) {
 		for method, list := range map[string][]string{
 			"agent.query":  {`{}`, `{"message":7}`, `{"message":""}`, `{"message":"x","context":[]}`, `{"message":"x","context":{"cwd":"relative"}}`, `{"message":"x","context":{"env":{"A":1}}}`, `{"message":"x","context":{"recent_commands":[{"command":1}]}}`},
 			"agent.cancel": {`{}`, `{"query_id":1}`}, "tool.approve": {`{}`, `{"execution_id":"e"}`, `{"execution_id":"e","approved":"yes"}`},
-			"context.update": {`{"cwd":1}`, `{"cwd":"not/absolute"}`, `{"terminal_size":{"cols":-1}}`}, "session.save": {`{}`, `{"path":"/x","include_history":1}`},
+			"context.update": {`{"cwd":1}`, `{"cwd":"not/absolute"}`, `{"terminal_size":{"cols":-1}}`, `{"terminal_size":{"rows":65536}}`}, "session.save": {`{}`, `{"path":"/x","include_history":1}`},
 		} {
 			for _, params := range list {
 				if m := c.call(method, params); errorCode(m) != codeParams {

@@ -221,6 +221,7 @@ func (c *conn) limit(name string, otherwise int) int {
 	return otherwise
 }
 
+// A method serves one request. then starts what the request begins, once its answer is queued; nil = nothing.
 type method func(c *conn, r *request) (result any, then func(), f *failure)
 
 var methods = map[string]method{
@@ -232,7 +233,7 @@ var methods = map[string]method{
 	"session.load":   (*conn).load,
 }
 
-func (c *conn) dispatch(r *request) (any, func(), *failure) {
+func (c *conn) dispatch(r *request) (_ any, then func(), _ *failure) {
 	if r.Method == "initialize" {
 		if c.session != nil {
 			return nil, nil, failed(codeRequest, "initialize was called before")

@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -21,8 +22,8 @@ func (t *terminalSize) term() (wire.TermInfo, *failure) {
 		return wire.TermInfo{}, nil
 	}
 	for _, n := range []int{t.Cols, t.Rows, t.PixelWidth, t.PixelHeight} {
-		if n < 0 || n > 1<<16 {
-			return wire.TermInfo{}, failed(codeParams, "terminal_size: %d is outside 0 to %d", n, 1<<16)
+		if n < 0 || n > math.MaxUint16 { // as struct winsize has them
+			return wire.TermInfo{}, failed(codeParams, "terminal_size: %d is outside 0 to %d", n, math.MaxUint16)
 		}
 	}
 	return wire.TermInfo{Cols: t.Cols, Rows: t.Rows, PixelWidth: t.PixelWidth, PixelHeight: t.PixelHeight}, nil
@@ -44,7 +45,7 @@ type initializeParams struct {
 var clientCapabilities = []string{"streaming", "blocks", "syntax_highlighting", "tool_approval", "session_persistence"}
 
 // initialize negotiates version and capabilities, and opens the client's session (B1 to B13).
-func (c *conn) initialize(r *request) (any, func(), *failure) {
+func (c *conn) initialize(r *request) (_ any, then func(), _ *failure) {
 	var p initializeParams
 	if f := r.decode([]string{"protocol_version", "client_info", "terminal_size", "capabilities", "config", "token"}, &p); f != nil {
 		return nil, nil, f
@@ -110,7 +111,7 @@ func negotiate(version string) *failure {
 }
 
 // cancel ends a query; its stream.complete follows (E14).
-func (c *conn) cancel(r *request) (any, func(), *failure) {
+func (c *conn) cancel(r *request) (_ any, then func(), _ *failure) {
 	var p struct {
 		Query *string `json:"query_id"`
 	}
@@ -129,7 +130,7 @@ func (c *conn) cancel(r *request) (any, func(), *failure) {
 }
 
 // update records the client's folder, environment and terminal (D2).
-func (c *conn) update(r *request) (any, func(), *failure) {
+func (c *conn) update(r *request) (_ any, then func(), _ *failure) {
 	var p struct {
 		Cwd      string            `json:"cwd"`
 		Env      map[string]string `json:"env"`
@@ -157,7 +158,7 @@ func (c *conn) update(r *request) (any, func(), *failure) {
 }
 
 // save writes the session to a file (K1).
-func (c *conn) save(r *request) (any, func(), *failure) {
+func (c *conn) save(r *request) (_ any, then func(), _ *failure) {
 	p := struct {
 		Path    string `json:"path"`
 		History *bool  `json:"include_history"`
@@ -180,7 +181,7 @@ func (c *conn) save(r *request) (any, func(), *failure) {
 }
 
 // load loads a saved session and attaches the connection to it (K2).
-func (c *conn) load(r *request) (any, func(), *failure) {
+func (c *conn) load(r *request) (_ any, then func(), _ *failure) {
 	var p struct {
 		Path string `json:"path"`
 	}

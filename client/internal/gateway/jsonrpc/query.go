@@ -116,7 +116,7 @@ func (p *queryParams) request() (*wire.AgentRequest, *failure) {
 }
 
 // query begins a turn. It is answered at once; notifications follow (E2 to E4).
-func (c *conn) query(r *request) (any, func(), *failure) {
+func (c *conn) query(r *request) (_ any, then func(), _ *failure) {
 	var p queryParams
 	if f := r.decode([]string{"message", "context", "options"}, &p); f != nil {
 		return nil, nil, f

@@ -80,10 +80,11 @@ func (h history) next() *suggestion {
 	return h.meant(last)
 }
 
-// helped returns the command that succeeded after the same one had failed before.
+// helped returns the command that most often succeeded next when last's command had failed before. Its confidence is how often it did
+// among all failures, the last one included, which nothing has followed yet.
 func (h history) helped(last recentCommand) *suggestion {
 	counts, total, best := map[string]int{}, 0, ""
-	for i := range len(h) - 2 {
+	for i := range len(h) - 2 { // without the last one
 		was, then := h[i], h[i+1]
 		if was.ExitCode == nil || *was.ExitCode == 0 || was.Command != last.Command {
 			continue

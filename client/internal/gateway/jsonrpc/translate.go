@@ -19,7 +19,7 @@ const progressEvery = 100 * time.Millisecond
 
 type tokenMetadata struct {
 	Type       string  `json:"type"`
-	Confidence float64 `json:"confidence"` // models tell none: always 1
+	Confidence float64 `json:"confidence"` // models report none: always 1
 }
 
 type token struct {
