@@ -108,9 +108,9 @@ const writerBound = 256 << 10
 // Writer sends whole messages in order. Messages that arrive during a write are sent together in the next one; a single message
 // is never delayed. It owns one goroutine; Close ends it.
 type Writer struct {
-	w    io.Writer
-	stir chan struct{} // capacity 1: there is something to write, or Close was called
-	done chan struct{} // closed when the goroutine has ended
+	w       io.Writer
+	changed chan struct{} // capacity 1: there is something to write, or Close was called
+	done    chan struct{} // closed when the goroutine has ended
 
 	mu sync.Mutex
 	// guarded by mu
@@ -122,7 +122,7 @@ type Writer struct {
 
 // NewWriter returns a Writer to w, which gets one Write for all that waits.
 func NewWriter(w io.Writer) *Writer {
-	o := &Writer{w: w, stir: make(chan struct{}, 1), done: make(chan struct{}), room: make(chan struct{})}
+	o := &Writer{w: w, changed: make(chan struct{}, 1), done: make(chan struct{}), room: make(chan struct{})}
 	go o.run() // Close waits for it
 	return o
 }
@@ -130,7 +130,7 @@ func NewWriter(w io.Writer) *Writer {
 func (o *Writer) run() {
 	defer close(o.done)
 	var spare []byte
-	for range o.stir {
+	for range o.changed {
 		o.mu.Lock()
 		batch, over := o.pending, o.closing
 		o.pending = spare[:0]
@@ -160,7 +160,7 @@ func (o *Writer) run() {
 
 func (o *Writer) wake() {
 	select {
-	case o.stir <- struct{}{}:
+	case o.changed <- struct{}{}:
 	default:
 	}
 }
@@ -248,8 +248,8 @@ func Accept(ctx context.Context, ln net.Listener, log *slog.Logger, serve func(n
 	}
 }
 
-// Line is v as one line of JSON with its newline. v is one of our own structs, so that it cannot fail; what is not UTF-8 in it
-// becomes U+FFFD, and there is no raw newline inside (A11).
+// Line returns v as one line of JSON with its newline. v is one of our own structs, so that it cannot fail; what is not UTF-8 in it
+// becomes U+FFFD, and there is no raw newline inside (A11; such rows are those of docs/conformance.md).
 func Line(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

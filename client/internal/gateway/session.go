@@ -41,7 +41,7 @@ type Session struct {
 	links   int          // how often a link came up
 	linked  bool
 	id      wire.SessionID
-	seq     int64 // of the newest event in the inbox
+	seq     int64 // of the newest event in the inbox; before the first link also -1: of the newest that is stored
 	ready   *wire.Ready
 	down    error         // why there is no link
 	changed chan struct{} // closed and replaced when linked, down or paused changes
@@ -305,7 +305,7 @@ func (s *Session) Next(ctx context.Context) (wire.Message, error) {
 	return list[0], nil
 }
 
-// NextBatch returns up to most messages that are there; it waits for the first one only.
+// NextBatch is Next for up to most messages. It waits for the first one only.
 func (s *Session) NextBatch(ctx context.Context, most int) ([]wire.Message, error) {
 	for {
 		s.mu.Lock()
@@ -336,14 +336,14 @@ func (s *Session) NextBatch(ctx context.Context, most int) ([]wire.Message, erro
 	}
 }
 
-// UseMCPServers replaces the session's MCP servers: with the next request, and again after a lost connection.
+// UseMCPServers replaces the session's MCP servers for the requests that follow.
 func (s *Session) UseMCPServers(ctx context.Context, servers []wire.MCPServer) {
 	s.mu.Lock()
 	s.o.MCPServers = servers
 	conn := s.conn
 	s.mu.Unlock()
 	if conn != nil {
-		_ = conn.EnvChanged(ctx) // without a link, the next handshake contains them
+		_ = conn.EnvChanged(ctx) // after a failure the handshake of the next link contains them, as every one does
 	}
 }
 

@@ -60,7 +60,7 @@ var ErrRepeated = errors.New("a request with this id still runs")
 type BusyError struct{ Running, Limit int }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("%d run, and more than %d are not taken", e.Running, e.Limit)
+	return fmt.Sprintf("%d requests run, and at most %d may at once", e.Running, e.Limit)
 }
 
 // Begin registers a turn of which at most limit may run at once (0 = any number). Errors are *BusyError and, for an id that a

@@ -31,7 +31,7 @@ func (s *stream) push(m wire.Message) {
 		s.queue = append(s.queue, m)
 	}
 	s.mu.Unlock()
-	s.stir()
+	s.signal()
 }
 
 // Live reports whether m is output of something that runs, which may be left out: a result has it again. For a CommandOutput that is
@@ -56,10 +56,10 @@ func (s *stream) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.stir()
+	s.signal()
 }
 
-func (s *stream) stir() {
+func (s *stream) signal() {
 	select {
 	case s.wake <- struct{}{}:
 	default:

@@ -96,8 +96,8 @@ type gate struct {
 	mu sync.Mutex
 	// guarded by mu
 	open  int           // requests of the editor that were not answered
-	quiet chan struct{} // closed while open is 0 and the end is waited for
-	ended bool
+	quiet chan struct{} // closed once wait was called and open is 0
+	ended bool          // wait was called
 }
 
 type envelope struct {
@@ -183,7 +183,7 @@ func (g *gate) count(n int) {
 	}
 }
 
-// wait waits until every request was answered.
+// wait waits until every request was answered, for at most bound.
 func (g *gate) wait(bound time.Duration) {
 	g.mu.Lock()
 	g.ended = true

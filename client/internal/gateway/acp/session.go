@@ -22,7 +22,7 @@ type session struct {
 	gs *gateway.Session
 	id sdk.SessionId
 
-	past  bool                           // it replays history, since when files have changed
+	past  bool                           // for a replay: nothing runs, and files may have changed since
 	calls map[wire.ExecutionID]*toolCall // running tools; used by the translator only
 
 	mu sync.Mutex
@@ -196,7 +196,7 @@ func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, []handed, error) {
 	var text strings.Builder
 	var images []handed
 	r := &wire.AgentRequest{}
-	say := func(part string) {
+	add := func(part string) {
 		if text.Len() > 0 && !strings.HasSuffix(text.String(), "\n") {
 			text.WriteString("\n")
 		}
@@ -212,13 +212,13 @@ func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, []handed, error) {
 		if uri != "" {
 			name = fmt.Sprintf("[image %d: %s]", len(images), clip(uri))
 		}
-		say(name)
+		add(name)
 		return nil
 	}
 	for i, b := range blocks {
 		switch {
 		case b.Text != nil:
-			say(b.Text.Text)
+			add(b.Text.Text)
 		case b.Image != nil:
 			uri := ""
 			if b.Image.Uri != nil {
@@ -235,10 +235,10 @@ func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, []handed, error) {
 		case b.ResourceLink != nil:
 			u, err := url.Parse(b.ResourceLink.Uri)
 			if err != nil || u.Scheme != "file" || u.Path == "" {
-				say(fmt.Sprintf("[%s](%s)", b.ResourceLink.Name, b.ResourceLink.Uri))
+				add(fmt.Sprintf("[%s](%s)", b.ResourceLink.Name, b.ResourceLink.Uri))
 				continue
 			}
-			say("@" + u.Path)
+			add("@" + u.Path)
 			a := wire.Attachment{Path: wire.OSString(u.Path)}
 			if b.ResourceLink.MimeType != nil {
 				a.MIME = *b.ResourceLink.MimeType
@@ -246,7 +246,7 @@ func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, []handed, error) {
 			r.Attachments = append(r.Attachments, a)
 		case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
 			c := b.Resource.Resource.TextResourceContents
-			say(c.Uri + ":\n" + visible.Fenced("", c.Text))
+			add(c.Uri + ":\n" + visible.Fenced("", c.Text))
 		default:
 			return nil, nil, invalid("prompt[%d]: only text, images, links and embedded texts and images are taken", i)
 		}
@@ -276,7 +276,7 @@ func (s *session) event(e wire.EventMessage) {
 	}
 }
 
-// replay sends the session's history as updates.
+// replay sends the session's history as updates. A session value of its own follows the calls in it, as those of s may run meanwhile.
 func (s *session) replay(ctx context.Context) error {
 	past := &session{a: s.a, gs: s.gs, id: s.id, past: true, calls: map[wire.ExecutionID]*toolCall{}}
 	_, err := s.gs.History(ctx, wire.SessionID(s.id), func(m wire.EventMessage) {
@@ -289,7 +289,8 @@ func (s *session) replay(ctx context.Context) error {
 	return err
 }
 
-// show converts an agent's texts and calls.
+// show converts an agent's texts and calls. Text of an agent that works for another one is left out, since that agent's result has it;
+// the reasoning of all of them is shown.
 func (s *session) show(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
@@ -297,7 +298,7 @@ func (s *session) show(m wire.Message) {
 		switch {
 		case c.Type == wire.ChunkText && c.Text != "" && !wire.IsDelegate(m.Agent):
 			s.update(sdk.UpdateAgentMessageText(c.Text))
-		case c.Type == wire.ChunkVoid && !wire.IsDelegate(m.Agent):
+		case c.Type == wire.ChunkVoid && !wire.IsDelegate(m.Agent): // withdraws the text before it, which the protocol cannot
 			s.update(sdk.UpdateAgentMessageText(gateway.Void(c.Text)))
 		case c.Type == wire.ChunkReasoning && c.Text != "":
 			s.update(sdk.UpdateAgentThoughtText(c.Text))

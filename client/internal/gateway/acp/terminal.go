@@ -40,7 +40,7 @@ type terminal struct {
 	s       *session
 	call    wire.ExecutionID
 	request wire.RequestID
-	stir    chan struct{} // capacity 1: there is output, or the end
+	changed chan struct{} // capacity 1: there is output, or the end
 	done    chan struct{} // closed when the goroutine has ended
 	id      string        // the editor's name for it; set before done is closed
 	shown   bool          // all was shown there; set before done is closed
@@ -58,7 +58,7 @@ func (s *session) terminal(call wire.ExecutionID, request wire.RequestID) *termi
 	if !s.a.terminals.Load() || len(s.a.o.Show) == 0 {
 		return nil
 	}
-	t := &terminal{s: s, call: call, request: request, stir: make(chan struct{}, 1), done: make(chan struct{})}
+	t := &terminal{s: s, call: call, request: request, changed: make(chan struct{}, 1), done: make(chan struct{})}
 	s.a.work.Go(func() { // ends with finish, or the connection; close waits for it
 		defer close(t.done)
 		if err := t.run(s.a.ctx); err != nil {
@@ -88,7 +88,7 @@ func (t *terminal) write(data []byte) bool {
 
 func (t *terminal) wake() {
 	select {
-	case t.stir <- struct{}{}:
+	case t.changed <- struct{}{}:
 	default:
 	}
 }
@@ -210,7 +210,7 @@ func (t *terminal) feed(ctx context.Context, nc net.Conn) error {
 			return t.send(nc, print{Exit: &status})
 		}
 		select {
-		case <-t.stir:
+		case <-t.changed:
 		case <-gone:
 			return errEnded
 		case <-ctx.Done():

@@ -29,9 +29,9 @@ const (
 type toolCall struct {
 	tool string
 	diff []sdk.ToolCallContent // the change that it is about to make
-	tail []byte
-	told time.Time
-	term *terminal // where the output is shown; nil: in the call itself
+	tail []byte                // the end of the output, at most outputTail
+	sent time.Time             // when the last update with output was sent
+	term *terminal             // where the output is shown; nil: in the call itself
 }
 
 var kinds = map[string]sdk.ToolKind{
@@ -167,14 +167,14 @@ func (s *session) output(m *wire.AgentStreamChunk) {
 	if call.tail = append(call.tail, data...); len(call.tail) > outputTail {
 		call.tail = call.tail[len(call.tail)-outputTail:]
 	}
-	if call.term != nil && call.term.write(data) {
+	if call.term != nil && call.term.write(data) { // false: the terminal has failed, so the call shows it
 		return
 	}
 	now := time.Now()
-	if now.Sub(call.told) < outputEvery {
+	if now.Sub(call.sent) < outputEvery {
 		return
 	}
-	call.told = now
+	call.sent = now
 	s.update(sdk.UpdateToolCall(
 		sdk.ToolCallId(id), sdk.WithUpdateStatus(sdk.ToolCallStatusInProgress), sdk.WithUpdateContent(printed(call.tail)),
 	))
@@ -242,7 +242,7 @@ func (s *session) ask(m *wire.ConfirmationRequest) {
 			r.Comment = "the question was closed without an answer"
 		}
 		if err := s.gs.Confirm(ctx, r); err != nil && ctx.Err() == nil {
-			s.a.log.Warn("an answer could not be told", "err", err)
+			s.a.log.Warn("the user's answer was not sent", "err", err)
 		}
 	})
 }

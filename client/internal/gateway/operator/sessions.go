@@ -97,7 +97,7 @@ func (c *conn) deleteSession(r *request) *problem {
 	id := wire.SessionID(r.session)
 	if _, err := sess.Do(c.ctx, &wire.SessionRequest{Op: "delete", SessionID: &id}); err != nil {
 		p := away(err)
-		if p.s3 == codeRate { // the daemon's word for a session in which a turn runs
+		if p.s3 == codeRate { // a turn runs in it: wire.CodeTooManyQueries, which is no rate here
 			p.s3 = codeInvalid
 		}
 		return p

@@ -142,7 +142,7 @@ func (c *conn) cancelRequest(r *request) *problem {
 
 // confirm answers a question of a turn of this connection. confirmation-resolved reports how it ended.
 func (c *conn) confirm(r *request) *problem {
-	l := c.linked(wire.SessionID(r.session), true)
+	l := c.linked(wire.SessionID(r.session), true) // a session has a link for each value of approvals
 	if l == nil {
 		return invalid("no turn of this connection asks questions in session %q: its dispatch had no metadata.approvals, or the server no --ui", r.session)
 	}
@@ -153,7 +153,7 @@ func (c *conn) confirm(r *request) *problem {
 		a.Grant = &wire.Grant{Scope: g.Scope, Rule: g.Rule, Covers: g.Covers}
 	}
 	l.mu.Lock()
-	l.confirms[a.ConfirmationID] = r.id
+	l.confirms[a.ConfirmationID] = r.id // for confirmFailed: the daemon's refusal names the question only
 	l.mu.Unlock()
 	if err := l.sess.Confirm(c.ctx, a); err != nil {
 		return away(err)

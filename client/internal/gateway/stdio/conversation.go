@@ -95,7 +95,7 @@ func (s *server) event(j *job, m wire.Message) {
 		switch {
 		case m.Chunk.Type == wire.ChunkText && m.Chunk.Text != "" && !wire.IsDelegate(m.Agent):
 			_ = s.send(message{Type: "token", ID: &j.ID, Token: &m.Chunk.Text}) // the reader notices that the parent has ended
-		case m.Chunk.Type == wire.ChunkVoid && !wire.IsDelegate(m.Agent):
+		case m.Chunk.Type == wire.ChunkVoid && !wire.IsDelegate(m.Agent): // withdraws the text before it, which the protocol cannot
 			mark := gateway.Void(m.Chunk.Text)
 			_ = s.send(message{Type: "token", ID: &j.ID, Token: &mark})
 		case m.Chunk.Type == wire.ChunkToolCall:

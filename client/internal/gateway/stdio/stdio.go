@@ -30,7 +30,7 @@ type Options struct {
 	Out     io.Writer
 	Mode    string // policy mode of every request: plan, ask, auto, full; nobody can be asked
 	MaxLine int    // bytes of a message; 0 = gateway.MaxLine (N1)
-	// Trace, if not nil, is told each message: direction SEND or RECV, its type or kind, its id (T9).
+	// Trace, if not nil, is called for each message: direction SEND or RECV, its type or kind, its id (T9).
 	Trace func(direction, what, id string)
 	Log   *slog.Logger // nil = none; it must not go to Out (A20)
 }
@@ -42,10 +42,11 @@ type server struct {
 	out   *gateway.Writer
 	begun time.Time
 	ctx   context.Context // its lifetime
-	rate  gateway.Rate    // the reader's
 	work  sync.WaitGroup
 	turns gateway.Turns
-	limit struct{ rate, running int } // as the daemon told them last
+	// Only the goroutine of read uses these.
+	rate  gateway.Rate
+	limit struct{ rate, running int } // requests in a second, and at once
 
 	mu sync.Mutex
 	// guarded by mu
@@ -71,7 +72,7 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.ctx = own
-	s.limit.rate, s.limit.running = 100, 3 // the document's, until a conversation's daemon tells its own
+	s.limit.rate, s.limit.running = 100, 3 // the document's (N2, N3), until a conversation begins: then the daemon's
 	s.out = gateway.NewWriter(o.Out)
 	err := s.send(message{Type: "ready", Version: protocolVersion, Capabilities: []string{"streaming", "tools", "attachments"}})
 	if err == nil {
