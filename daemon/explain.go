@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"os"
+	"path/filepath"
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/judge"
@@ -16,7 +18,7 @@ import (
 	"sublet/wire"
 )
 
-// Explain judges a command offline, for a fresh shell in cwd ("" is the current directory) without aliases or functions. Of
+// Explain judges a command offline, for a fresh bash in cwd ("" is the current directory) without aliases or functions. Of
 // the settings p only secrets and hosts count. It does not read the command's files or run anything of the project; for a
 // command that would delete or run files of a project it asks git once, until the index changes, which files are tracked.
 // It is fast enough for thousands of calls a second, and safe for concurrent use.
@@ -24,9 +26,14 @@ func Explain(command, cwd string, p config.Policy) wire.Verdict {
 	return judge.Verdict(risk.Analyze(command, freshShell(cwd, p)))
 }
 
-// ExplainModes returns what Explain does, and what each mode would do with the command if no rule matches.
-func ExplainModes(command, cwd string, p config.Policy) (wire.Verdict, []wire.PolicyOutcome) {
-	c := freshShell(cwd, p)
+// ExplainModes returns what Explain does, but for a fresh shell of the user's, and what each mode would do with the command if
+// no rule matches.
+func ExplainModes(command, cwd string, s config.Config) (wire.Verdict, []wire.PolicyOutcome) {
+	c := freshShell(cwd, s.Policy)
+	c.Dialect = filepath.Base(cmp.Or(s.Shell.Path, os.Getenv("SHELL")))
+	if c.Dialect != "zsh" && c.Dialect != "fish" {
+		c.Dialect = "bash"
+	}
 	v := risk.Analyze(command, c)
 	action := freshAction(command, c)
 	if path, err := confine.Find(); err == nil && confine.Probe(path).Holds(confine.Project) {

@@ -36,7 +36,7 @@ func TestDrawLongText(t *testing.T) {
 func TestDrawVerdict(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{stdout: &out}
-	v, outcomes := daemon.ExplainModes("rm -rf / \x1b]0;x\x07", "/home/u/proj", config.Policy{})
+	v, outcomes := daemon.ExplainModes("rm -rf / \x1b]0;x\x07", "/home/u/proj", config.Config{})
 	a.drawVerdict("rm -rf / \x1b]0;x\x07", v)
 	a.drawOutcomes(outcomes, "full")
 	got := out.String()

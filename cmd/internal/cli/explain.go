@@ -35,10 +35,11 @@ func (a *app) explain() *cobra.Command {
 		a.drawVerdict(command, v)
 		a.drawOutcomes(outcomes, "")
 		return nil
-	}), "explain judges a command as the agents' commands are judged, for a fresh shell in the current folder, without a\n"+
-		"daemon and without running anything: its level, what in it is the reason, and what each mode would do with it, rules\n"+
-		"aside. --live judges it for the shell of the window last typed in, with its aliases, functions and folder. With --json\n"+
-		"and - it reads one {\"command\", \"cwd\"} a line and answers each, in order. Rules: `sublet policy test`.",
+	}), "explain judges a command as the agents' commands are judged, for a fresh shell of yours (bash, zsh or fish) in the\n"+
+		"current folder, without a daemon and without running anything: its level, what in it is the reason, and what each mode\n"+
+		"would do with it, rules aside. --live judges it for the shell of the window last typed in, with its aliases, functions\n"+
+		"and folder. With --json and - it reads one {\"command\", \"cwd\"} a line and answers each, in order, for bash. Rules:\n"+
+		"`sublet policy test`.",
 		"  sublet explain 'rm -rf build && git push --force'\n  jq -c '{command: .}' list.json | sublet explain --json -")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&live, "live", false, "for the shell of the window last typed in")
@@ -56,7 +57,7 @@ func (a *app) verdict(command string, live bool) (v wire.Verdict, outcomes []wir
 		if err != nil {
 			return v, nil, err
 		}
-		v, outcomes = daemon.ExplainModes(command, dir, settings.Policy)
+		v, outcomes = daemon.ExplainModes(command, dir, settings)
 		return v, outcomes, nil
 	}
 	reply, err := (&policies{app: a}).ask(&wire.PolicyRequest{Op: "test", Command: wire.OSString(command), Live: true})

@@ -176,7 +176,7 @@ func (p *policies) test() *cobra.Command {
 		p.drawOutcomes(reply.Outcomes, reply.Mode)
 		return nil
 	}), "test judges a command as if an agent asked for it now, with the rules in force, and shows for each mode whether it would\n"+
-		"run, be asked about or be refused, and why. It is judged for a fresh shell in the current folder; with --live for the\n"+
+		"run, be asked about or be refused, and why. It is judged for a fresh bash in the current folder; with --live for the\n"+
 		"shell of the window last typed in, with its aliases, functions and folder.",
 		"  sublet policy test 'git push --force'\n  sublet policy test --live 'make deploy'")
 	c.Flags().BoolVar(&live, "live", false, "in the shell of the window last typed in")
