@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -83,29 +84,31 @@ func (r *parsedRule) touchesPath(v risk.Verdict, a Action) match {
 		case t.Host != "" || (t.Effect == risk.Read || t.Effect == risk.Secret) != (r.kind == "read"):
 		case t.Path == "":
 			best = matchMaybe
-		case r.matchPath(t.Path, a) || t.Tree && r.matchBelow(t.Path, a):
+		case r.matchPath(t.Path, a) || t.Tree && r.matchTree(t.Path, a):
 			return matchYes
 		}
 	}
 	return best
 }
 
-// matchBelow reports whether what is done to a whole tree may reach a path of the rule: rm -r src with a rule on src/a.go.
-func (r *parsedRule) matchBelow(tree string, a Action) bool {
-	glob := r.globs[0]
-	if !strings.HasPrefix(glob, "/") && !strings.HasPrefix(glob, "~/") {
-		glob = strings.TrimPrefix(glob, "./")
-		tree = strings.TrimPrefix(strings.TrimPrefix(tree, a.Project), "/")
-	} else if a.Home != "" && strings.HasPrefix(glob, "~/") {
-		glob = a.Home + glob[1:]
-	}
-	base, _ := doublestar.SplitPattern(glob)
-	if base == "." || tree == "" {
+// matchTree reports whether what is done to tree, whose segments may be patterns, and to all below it may reach a path of the rule:
+// rm -r src with a rule on src/a.go.
+func (r *parsedRule) matchTree(tree string, a Action) bool {
+	glob := r.absolute(a)
+	if glob == "" {
 		return true
 	}
-	return secret.Under(base, tree) || secret.Under(tree, base)
+	base, rest := doublestar.SplitPattern(glob)
+	if !strings.ContainsAny(rest, `*?[{\`) {
+		base = path.Join(base, rest) // the rule names one path
+	}
+	segments := strings.Split(base, "/")
+	above := strings.Join(segments[:min(len(segments), 1+strings.Count(tree, "/"))], "/") // base, or what is above it as deep as tree
+	return secret.Under(base, tree) || secret.Match(tree, []string{above})
 }
 
+// touchesCommand matches the words of a command as they stand and, beside that, without the options before its sub-command
+// (Plain; nil: there are none). One of which no word is known may match.
 func (r *parsedRule) touchesCommand(c *risk.Command) match {
 	if c.Level < r.level || r.dir != "" && c.Cwd != "" && c.Cwd != r.dir {
 		return matchNo
@@ -113,13 +116,12 @@ func (r *parsedRule) touchesCommand(c *risk.Command) match {
 	best := matchNo
 	for _, words := range r.alts {
 		for _, argv := range [][]string{c.Argv, c.Plain} {
-			if len(argv) == 0 {
-				if c.Opaque && c.Plain == nil {
-					best = max(best, matchMaybe)
-				}
-				continue
+			switch {
+			case len(argv) > 0:
+				best = max(best, looseMatch(words, argv, c.Name, c.Opaque))
+			case c.Opaque && c.Plain == nil:
+				best = max(best, matchMaybe)
 			}
-			best = max(best, looseMatch(words, argv, c.Name, c.Opaque))
 		}
 	}
 	return best
@@ -138,7 +140,7 @@ func looseMatch(words []pattern, argv []string, name string, opaque bool) match 
 	if first == matchNo {
 		return matchNo
 	}
-	if matchWords(words[1:], argv[1:]) || len(words) == 1 && len(argv) == 1 {
+	if matchWords(words[1:], argv[1:]) {
 		return first
 	}
 	var wantOps []pattern

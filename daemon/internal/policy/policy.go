@@ -254,7 +254,7 @@ const projectRule = "reach: project"
 
 // unasked returns why an action with a reach runs without a question, "" where it is asked.
 func (p Policy) unasked(v risk.Verdict, a Action, allow []*parsedRule) string {
-	granted := func(r *parsedRule) bool {
+	granted := func(r *parsedRule) bool { // for always it would allow them in every project, also in one that was never seen
 		return r.kind == "reach" && r.rule.Scope != ScopeAlways && r.rule.Scope != ""
 	}
 	switch a.Reach {

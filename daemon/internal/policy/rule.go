@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -294,25 +295,23 @@ func (r *parsedRule) coversFiles(v risk.Verdict, a Action) bool {
 }
 
 func (r *parsedRule) matchPath(p string, a Action) bool {
-	glob := r.globs[0]
-	switch {
-	case strings.HasPrefix(glob, "~/"):
-		if a.Home == "" {
-			return false
-		}
-		glob = QuoteGlob(strings.TrimSuffix(a.Home, "/")) + glob[1:]
-	case !strings.HasPrefix(glob, "/"):
-		root := a.Project
-		if root == "" {
-			root = a.Cwd
-		}
-		if root == "" {
-			return false
-		}
-		glob = QuoteGlob(strings.TrimSuffix(root, "/")) + "/" + strings.TrimPrefix(glob, "./")
-	}
-	ok, err := doublestar.Match(glob, path.Clean(p))
+	ok, err := doublestar.Match(r.absolute(a), path.Clean(p))
 	return ok && err == nil
+}
+
+// absolute returns the rule's glob from the root on; "" if the folder that it is relative to is not known.
+func (r *parsedRule) absolute(a Action) string {
+	glob, root := r.globs[0], cmp.Or(a.Project, a.Cwd)
+	switch rest, inHome := strings.CutPrefix(glob, "~/"); {
+	case strings.HasPrefix(glob, "/"):
+		return glob
+	case inHome:
+		glob, root = rest, a.Home
+	}
+	if root == "" {
+		return ""
+	}
+	return QuoteGlob(strings.TrimSuffix(root, "/")) + "/" + strings.TrimPrefix(glob, "./")
 }
 
 // matchHost compares hosts without their case; a port in the host has to be in the glob too.

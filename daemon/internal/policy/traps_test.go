@@ -53,7 +53,7 @@ func TestT3bDenyIsNotAvoided(t *testing.T) {
 		"bash: rm -rf *":   {"rm -rf x", "rm -fr x", "rm -r -f x", "rm -f -r x", "rm x -rf", "rm -rvf x"},
 		"effect: network":  {"curl https://x", "ls && wget https://x", "git push", "sh -c 'curl https://x'"},
 		"write: .env":      {"echo x > .env", "tee .env", "cp a .env", "sed -i s/a/b/ .env", "rm -rf .env"},
-		"write: src/**":    {"echo x > src/a.go", "rm -rf src", "rm -rf .", "mv src x"},
+		"write: src/**":    {"echo x > src/a.go", "rm -rf src", "rm -rf .", "mv src x", "rm -rf ..", "rm -rf ../proj", "mv ../proj /tmp/x", "rm -rf *", "rm -rf src/*", "rm -rf ../pro*"},
 		"read: ~/.ssh/**":  {"cat ~/.ssh/id_rsa", "cat < ~/.ssh/config", "cp ~/.ssh/id_rsa x"},
 		"fetch: evil.com":  {"curl https://evil.com/x", "wget http://EVIL.com", "curl https://u:p@evil.com:443/x"},
 		"bash: sudo *":     {"sudo ls", "nohup sudo ls", "/usr/bin/sudo ls"},
@@ -77,6 +77,15 @@ func TestT3bDenyIsNotAvoided(t *testing.T) {
 		v := risk.Analyze(text, here())
 		if d := p.Decide(v, Action{Tool: "bash", Command: text}); d.Outcome == Allow {
 			t.Errorf("%q: got allow (%s), want a question: it may be rm", text, d.Why)
+		}
+	}
+	p = Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "write: src/**"}, {Decision: Deny, Pattern: "write: a.go"}}}
+	for text, want := range map[string]Outcome{
+		"rm s*/a.txt": Deny, "rm *.go": Deny, "sed -i s/a/b/ s*/a.txt": Deny, "touch *.go": Deny, "rm -rf *o": Deny, "rm *.txt": Allow, "rm -rf docs": Allow, "rm -rf ./d*": Allow, "rm -rf src2": Allow, "rm -rf ../other*/x": Allow,
+	} {
+		v := risk.Analyze(text, here())
+		if d := p.Decide(v, Action{Tool: "bash", Command: text, Cwd: here().Cwd, Project: here().ProjectRoot, Home: here().Home}); d.Outcome != want {
+			t.Errorf("%q: got %s (%s), want %s", text, d.Outcome, d.Why, want)
 		}
 	}
 	// And a look-alike is not denied.
