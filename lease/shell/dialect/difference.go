@@ -12,7 +12,7 @@ import (
 // volatile are variables that shells change by themselves.
 var volatile = map[string]bool{"PWD": true, "OLDPWD": true, "_": true, "SHLVL": true, "COLUMNS": true, "LINES": true}
 
-// Decisive reports whether a variable decides what a later, harmless command really runs.
+// Decisive reports whether a variable can decide which program a later, harmless command really runs.
 func Decisive(name string) bool {
 	switch name {
 	case "PATH", "PROMPT_COMMAND", "BASH_ENV", "ENV", "ZDOTDIR", "IFS", "PS0", "PS1", "PS4", "PAGER", "EDITOR", "VISUAL", "BROWSER", "LESSOPEN",

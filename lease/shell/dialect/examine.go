@@ -92,7 +92,7 @@ type examiner struct {
 	lasts         string
 }
 
-// visit looks at what runs in the shell itself; subshells change nothing of it.
+// visit examines what runs in the shell itself, and leaves out subshells, which change nothing in it.
 func (x *examiner) visit(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Subshell, *syntax.ProcSubst:
@@ -122,7 +122,8 @@ func (x *examiner) visit(n syntax.Node) bool {
 	return true
 }
 
-// call looks at one command. The words in prefixes are skipped for ends and lasts; after one the command counts as a change.
+// call examines a simple command by its name, the first word that is none of prefixes. Behind a prefix every command counts as a
+// change, to be on the safe side.
 func (x *examiner) call(c *syntax.CallExpr) {
 	if len(c.Args) == 0 {
 		x.changes = true
@@ -141,16 +142,18 @@ func (x *examiner) call(c *syntax.CallExpr) {
 		x.lasts = name
 	}
 	switch {
-	case name == "" || name != "[" && strings.ContainsAny(name, "{*?[=~") || x.known != nil && x.known(name):
+	case name == "" || name != "[" && strings.ContainsAny(name, "{*?[=~"): // the shell expands it, zsh also =name
 		x.changes = true
-	case changing[name], name == ":" && len(c.Assigns) > 0, name == "test" || name == "[": // test -v 'a[$(…)]' runs code
+	case x.known != nil && x.known(name), changing[name]:
+		x.changes = true
+	case name == ":" && len(c.Assigns) > 0, name == "test" || name == "[": // x=1 : lasts under POSIX; test -v 'a[$(…)]' runs code
 		x.changes = true
 	}
-	x.ends = x.ends || x.endsWith(name, words[1:])
+	x.ends = x.ends || x.mayEndShell(name, words[1:])
 }
 
-// endsWith reports whether a command may end the shell.
-func (x *examiner) endsWith(name string, args []string) bool {
+// mayEndShell reports whether a command may end the shell, replace it, or have a later failure end it (set -e).
+func (x *examiner) mayEndShell(name string, args []string) bool {
 	switch name {
 	case "exit", "logout":
 		return true

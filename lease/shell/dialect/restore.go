@@ -23,7 +23,7 @@ type Statements struct {
 	Builtin   [2]string            // switch {name} on, and off
 	Option    [2]string            // switch {bare} on, and off
 	Fixed     *regexp.Regexp       // matches the statement of a variable that cannot be set again; nil = there is none
-	Special   map[string]bool      // variables that are never unset: the shell would not treat them specially afterwards
+	Special   map[string]bool      // variables that are set without being unset first: the shell would not treat them specially afterwards
 }
 
 func (s Statements) fill(statement, name, value string) string {
@@ -43,7 +43,8 @@ func (s Statements) Restore(before, after, now State) (text string, left []strin
 			left = append(left, name)
 			return
 		}
-		if statement == "" || !s.Special[name] && before.Local[name]+after.Local[name] != "" { // only unset removes attributes, as of declare -i
+		local := before.Local[name] != "" || after.Local[name] != ""
+		if statement == "" || local && !s.Special[name] { // attributes, as of declare -i, end only with the variable
 			b.WriteString(s.fill(s.Unset, name, ""))
 		}
 		if statement != "" {
@@ -65,15 +66,16 @@ func (s Statements) Restore(before, after, now State) (text string, left []strin
 	}
 	s.reverse(&b, before.Functions, after.Functions, now.Functions, s.Function)
 	s.reverse(&b, before.Hashed, after.Hashed, now.Hashed, s.Hashed)
-	s.reverse(&b, set(before.Disabled), set(after.Disabled), set(now.Disabled), [2]string{s.Builtin[1], s.Builtin[0]})
+	off := [2]string{s.Builtin[1], s.Builtin[0]} // what was in Disabled is switched off
+	s.reverse(&b, asMap(before.Disabled), asMap(after.Disabled), asMap(now.Disabled), off)
 	if before.Umask != after.Umask && now.Umask == after.Umask {
 		b.WriteString(s.fill(s.Umask, "", before.Umask))
 	}
-	s.reverse(&b, set(before.Options), set(after.Options), set(now.Options), s.Option)
+	s.reverse(&b, asMap(before.Options), asMap(after.Options), asMap(now.Options), s.Option)
 	return b.String(), left
 }
 
-// reverse writes the first statement for each name that had a value before, and the second for each that had none.
+// reverse writes, for each name of the function reverse, the first statement if it had a value before, else the second.
 func (s Statements) reverse(b *strings.Builder, before, after, now map[string]string, statements [2]string) {
 	reverse(before, after, now, func(name, value string) {
 		statement := statements[0]
@@ -84,18 +86,19 @@ func (s Statements) reverse(b *strings.Builder, before, after, now map[string]st
 	})
 }
 
-// reverse calls put, in the order of their names, for what differs between before and after, with the value of before.
+// reverse calls put, in the order of their names, for what differs between before and after and is still as in after. value is that
+// of before, "" if there was none.
 func reverse(before, after, now map[string]string, put func(name, value string)) {
 	c := Compare(before, after, nil)
 	for _, name := range slices.Sorted(slices.Values(slices.Concat(c.Added, c.Changed, c.Removed))) {
 		current, here := now[name]
-		if result, left := after[name]; here == left && current == result {
+		if result, had := after[name]; here == had && current == result {
 			put(name, before[name])
 		}
 	}
 }
 
-func set(list []string) map[string]string {
+func asMap(list []string) map[string]string {
 	m := make(map[string]string, len(list))
 	for _, name := range list {
 		m[name] = ""

@@ -19,10 +19,12 @@ type State struct {
 	Disabled  []string          // builtins that are switched off, sorted
 	Local     map[string]string // variables that are not exported: name to the statement that makes them
 	Umask     string
-	Digest    string // lower-case hex SHA-256 over all above but Local and Umask: see Sum
+	Digest    string // see Sum
 }
 
-// Sum returns the digest of what later commands inherit: two states with one digest run the same command in the same way.
+// Sum returns the Digest: lower-case hex SHA-256 over all but Local and Umask. An approval of a command holds while it is the same.
+// Local is not in it, because prompts and hooks keep variables of their own that change all the time: a command that expands one
+// may run differently under the same digest.
 func (st State) Sum() string {
 	h := appendText(nil, st.Dir)
 	for _, m := range []map[string]string{st.Vars, st.Aliases, st.Hashed, st.Functions} {

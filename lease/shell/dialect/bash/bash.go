@@ -32,7 +32,8 @@ func (Bash) VersionArgs() []string {
 	return []string{"--norc", "--noprofile", "-c", `printf %s "${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}.${BASH_VERSINFO[2]}"`}
 }
 
-// HoldKey and AcceptKey leave nothing in the line where they are unbound.
+// HoldKey and AcceptKey leave nothing in the line where they are unbound. AcceptKey is needed because a readline command that is
+// bound with -x cannot run the line that it sets.
 func (Bash) HoldKey() string   { return "\x1bO~" }
 func (Bash) AcceptKey() string { return "\x1bO}" }
 
@@ -42,7 +43,7 @@ func (Bash) Quote(text string) string { return dialect.Quote(text) }
 // Background implements dialect.Dialect: see sublet_job in integration.bash.
 func (Bash) Background(j dialect.Job) (text, refused string) { return dialect.Background(j), "" }
 
-// Child implements dialect.Dialect.
+// Child implements dialect.Dialect: the launcher opens the command's text as descriptor 3.
 func (Bash) Child(path string) []string {
 	return []string{path, "--norc", "--noprofile", "-O", "expand_aliases", "-c", ". /dev/fd/3"}
 }
@@ -150,7 +151,8 @@ func wordEnd(text string) (i int) {
 	return i
 }
 
-// special are variables that bash keeps by itself, and those of the integration.
+// special reports whether a variable is not part of the state: bash keeps it by itself, it is the integration's, or it is IFS, which
+// __sublet_state sees as a local variable of its own.
 func special(name string) bool {
 	switch name {
 	case "-", "_", "LINENO", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES", "PIPESTATUS", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "HISTCMD",
@@ -161,7 +163,7 @@ func special(name string) bool {
 	return strings.HasPrefix(name, "__sublet_") || strings.HasPrefix(name, "BASH_") || strings.HasPrefix(name, "COMP_")
 }
 
-// statements are bash's. The hooks of the integration are in two of the variables.
+// statements are bash's.
 var statements = sync.OnceValue(func() dialect.Statements {
 	return dialect.Statements{
 		Quote:     dialect.Quote,
@@ -183,7 +185,7 @@ var statements = sync.OnceValue(func() dialect.Statements {
 // Restore implements dialect.Dialect.
 func (Bash) Restore(before, after, now dialect.State) (text string, left []string) {
 	text, left = statements().Restore(before, after, now)
-	if strings.Contains(text, "PROMPT_COMMAND") || strings.Contains(text, "PS0") {
+	if strings.Contains(text, "PROMPT_COMMAND") || strings.Contains(text, "PS0") { // ReadState took the hooks out of them
 		text += "__sublet_arm\n"
 	}
 	return text, left

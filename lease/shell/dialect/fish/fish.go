@@ -22,7 +22,7 @@ type Fish struct{}
 // Name returns "fish".
 func (Fish) Name() string { return "fish" }
 
-// Oldest returns 3.4.
+// Oldest returns 3.4, which brought $(…), and runs substitutions in its own process group, as procs.BegunSince expects.
 func (Fish) Oldest() [2]int { return [2]int{3, 4} }
 
 // VersionArgs implements dialect.Dialect.
@@ -41,7 +41,7 @@ func (Fish) Background(dialect.Job) (text, refused string) {
 	return "", "fish runs only programs in the background, no text with functions or blocks"
 }
 
-// Child implements dialect.Dialect.
+// Child implements dialect.Dialect: the launcher opens the command's text as descriptor 3.
 func (Fish) Child(path string) []string {
 	return []string{path, "--no-config", "-c", "source /dev/fd/3"}
 }

@@ -25,7 +25,7 @@ type Zsh struct{}
 // Name returns "zsh".
 func (Zsh) Name() string { return "zsh" }
 
-// Oldest returns 5.8.
+// Oldest returns 5.8; the integration is not tested with older ones.
 func (Zsh) Oldest() [2]int { return [2]int{5, 8} }
 
 // VersionArgs implements dialect.Dialect.
@@ -43,7 +43,7 @@ func (Zsh) Quote(text string) string { return dialect.Quote(text) }
 // Background implements dialect.Dialect: see sublet_job in integration.zsh.
 func (Zsh) Background(j dialect.Job) (text, refused string) { return dialect.Background(j), "" }
 
-// Child implements dialect.Dialect.
+// Child implements dialect.Dialect: the launcher opens the command's text as descriptor 3.
 func (Zsh) Child(path string) []string { return []string{path, "-f", "-c", ". /dev/fd/3"} }
 
 // Start implements dialect.Dialect. Zsh reads $ZDOTDIR/.zshenv first of a user's files and looks at ZDOTDIR anew for the next;
