@@ -122,10 +122,8 @@ func (t *turn) attended() bool {
 // asking are the sessions in which a turn runs or waits that asks other clients than the session's: those of foreign agents, and of
 // agents in the background.
 func (h *Hub) asking() []*session {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	var list []*session
-	for _, t := range h.turns {
+	for _, t := range h.unfinished() {
 		if (t.foreign != nil || t.parent != nil) && !slices.Contains(list, t.s) {
 			list = append(list, t.s)
 		}
@@ -155,16 +153,10 @@ func (c *Client) questioned(id wire.ConfirmationID) *session {
 
 // cancelForeign ends the turns of foreign agents that c asked for: nobody is left who would take their results.
 func (c *Client) cancelForeign() {
-	c.hub.mu.Lock()
-	var turns []*turn
-	for _, t := range c.hub.turns {
+	for _, t := range c.hub.unfinished() {
 		if t.origin == c && t.foreign != nil {
-			turns = append(turns, t)
+			t.stop(cancelledBy(c.who(), "its connection ended"))
 		}
-	}
-	c.hub.mu.Unlock()
-	for _, t := range turns {
-		t.stop(cancelledBy(c.who(), "its connection ended"))
 	}
 }
 

@@ -166,11 +166,8 @@ func (h *Hub) ready(c *Client, s *session) *wire.Ready {
 			wire.LimitOutputTail:        int64(cfg.Shell.OutputTail),
 			wire.LimitLeaseGraceMS:      wire.LeaseGrace.Milliseconds(),
 		},
-		Session: s.snapshot(), Leases: []wire.HeldLease{}, Models: []wire.ModelInfo{},
+		Session: s.snapshot(), Leases: []wire.HeldLease{}, Models: h.opts.Models(c.creds),
 		Mode: string(c.tighten(s).Apply(policy.Policy{Mode: s.policyMode()}).Mode),
-	}
-	if h.opts.Models != nil {
-		r.Models = h.opts.Models(c.creds)
 	}
 	return r
 }

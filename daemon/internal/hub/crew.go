@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/crew"
@@ -58,10 +56,7 @@ func (h host) Play(p crew.Part, ended func(agent.Outcome)) error {
 }
 
 func (h host) Cancel(own wire.SessionID, by string) {
-	h.hub.mu.Lock()
-	turns := slices.Collect(maps.Values(h.hub.turns))
-	h.hub.mu.Unlock()
-	for _, t := range turns {
+	for _, t := range h.hub.unfinished() {
 		if t.s.id == own {
 			t.stop(cancelledBy(by, ""))
 		}

@@ -29,19 +29,19 @@ import (
 	"sublet/wire"
 )
 
-// Options for New. Store, Audit, Config, OpenModel and Hosted must be set.
+// Options for New. All must be set but for those that say what they are without.
 type Options struct {
 	Store  *store.Store
 	Audit  *store.Audit
 	Config func() config.Config // the settings in force now; safe for concurrent use
 	// OpenModel returns the model of that name ("" = the configured one). creds are what a client brought along.
 	OpenModel func(ctx context.Context, name string, creds map[string]string) (provider.Model, error)
-	// Models describes what can be used, the one in use first, without opening or running anything. nil: clients are sent none.
+	// Models describes what can be used, the one in use first, without opening or running anything.
 	Models func(creds map[string]string) []wire.ModelInfo
 	// FindModels returns the model of that name, an error if it cannot be used, or with "" those of all providers, which it asks
-	// within a bound of its own. nil: the list is empty.
+	// within a bound of its own.
 	FindModels func(ctx context.Context, name string, creds map[string]string) (*wire.ModelsReply, error)
-	// Stop asks the daemon to end: called once, when a client's ShutdownRequest was accepted. nil: such are refused.
+	// Stop asks the daemon to end: called once, when a client's ShutdownRequest was accepted.
 	Stop func(drain time.Duration)
 	// Confine returns what holds commands to a reach on this machine. nil: nothing does.
 	Confine func() reach.Confiner
@@ -50,7 +50,7 @@ type Options struct {
 	Instructions string
 	Proxy        string       // the socket of what lets commands held to project reach the hosts of the settings
 	MCP          *mcp.Servers // the settings'; whoever made it closes it, after the Hub. nil: none
-	Jobs         string       // folder of background jobs. "": there are none
+	Jobs         string       // folder of background jobs
 	Runtime      string       // private folder for the files of private shells
 	Spool        string       // folder for raw output that was cut
 	Version      string
@@ -65,7 +65,7 @@ type Hub struct {
 	log     *slog.Logger
 	started time.Time
 
-	jobs     *job.Manager // nil: there are none
+	jobs     *job.Manager
 	crew     *crew.Manager
 	projects judge.Projects
 	shells   *lend.Shells
@@ -96,9 +96,6 @@ const (
 
 // New returns a Hub. It ends the turns and compactions that an earlier daemon left open as errors, so that each has one end.
 func New(ctx context.Context, o Options) (*Hub, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	h := &Hub{
 		opts: o, log: o.Log, started: time.Now(), activity: make(chan struct{}, 1),
 		sessions: map[wire.SessionID]*session{}, clients: map[*Client]struct{}{},
@@ -117,12 +114,10 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	if h.crew, err = crew.Open(ctx, o.Store, h.log); err != nil {
 		return nil, err
 	}
-	if o.Jobs != "" {
-		if h.jobs, err = job.Open(o.Jobs, h.log); err != nil {
-			return nil, err
-		}
-		h.jobs.Follow(h.jobChanged)
+	if h.jobs, err = job.Open(o.Jobs, h.log); err != nil {
+		return nil, err
 	}
+	h.jobs.Follow(h.jobChanged)
 	return h, nil
 }
 
@@ -131,12 +126,10 @@ func (h *Hub) Activity() <-chan struct{} { return h.activity }
 
 // Idle reports that no client is attached and that no turn, no borrowed command and no background job runs.
 func (h *Hub) Idle() bool {
-	if h.jobs != nil && h.jobs.Running() > 0 {
-		return false
-	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.clients) == 0 && h.running == 0
+	idle := len(h.clients) == 0 && h.running == 0
+	h.mu.Unlock()
+	return idle && h.jobs.Running() == 0
 }
 
 // Running returns how many turns run or wait.
@@ -154,24 +147,34 @@ func (h *Hub) stir() {
 }
 
 // Notify sends a notice to every client.
-func (h *Hub) Notify(n *wire.Notice) { h.broadcast(n) }
+func (h *Hub) Notify(n *wire.Notice) {
+	for _, c := range h.attached() {
+		c.Send(n)
+	}
+}
 
 // Farewell sends every client the last message: the daemon stops on request, so they must not start another one by themselves.
 // why is one line for people.
 func (h *Hub) Farewell(why string) {
-	h.broadcast(&wire.Error{
-		Code: wire.CodeShuttingDown, Message: why, Hint: "the next request starts a new one", Details: map[string]string{},
-	})
+	for _, c := range h.attached() {
+		c.Send(&wire.Error{
+			Code: wire.CodeShuttingDown, Message: why, Hint: "the next request starts a new one", Details: map[string]string{},
+		})
+	}
 }
 
-// broadcast sends m to every client.
-func (h *Hub) broadcast(m wire.Message) {
+// attached returns the clients.
+func (h *Hub) attached() []*Client {
 	h.mu.Lock()
-	clients := slices.Collect(maps.Keys(h.clients))
-	h.mu.Unlock()
-	for _, c := range clients {
-		c.Send(m)
-	}
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Keys(h.clients))
+}
+
+// unfinished returns the turns that run or wait.
+func (h *Hub) unfinished() []*turn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Collect(maps.Values(h.turns))
 }
 
 // Refuse makes every later request that would begin work fail with lend.ErrShuttingDown. Turns that run go on.
@@ -206,26 +209,20 @@ func (h *Hub) Drain(ctx context.Context) {
 // Work returns how many turns and borrowed commands run or wait for each other, and how many turns wait for a person's
 // decision, those queued behind them included.
 func (h *Hub) Work() (working, waiting int) {
-	h.mu.Lock()
-	running := h.running
-	turns := slices.Collect(maps.Values(h.turns))
-	h.mu.Unlock()
-	for _, t := range turns {
+	working = h.Running()
+	for _, t := range h.unfinished() {
 		if t.s.questions.Turn() != "" {
 			waiting++
 		}
 	}
-	return running - waiting, waiting
+	return working - waiting, waiting
 }
 
 // Close refuses new work, cancels every turn, ends every lease, closes private shells and returns when the last turn has
 // ended, or when ctx ends, with its error. Clients stay attached until their connections end.
 func (h *Hub) Close(ctx context.Context) error {
 	h.Refuse()
-	h.mu.Lock()
-	turns := slices.Collect(maps.Values(h.turns))
-	h.mu.Unlock()
-	for _, t := range turns {
+	for _, t := range h.unfinished() {
 		if t.s.questions.Turn() == t.id {
 			t.cancel(&stopped{wire.StatusError, "the daemon was stopped while this waited for an answer", errStopped})
 		}
@@ -251,9 +248,7 @@ func (h *Hub) Close(ctx context.Context) error {
 	for _, s := range sessions {
 		s.closePrivate()
 	}
-	if h.jobs != nil {
-		h.jobs.Close()
-	}
+	h.jobs.Close()
 	return err
 }
 

@@ -39,7 +39,10 @@ func newHub(t testing.TB) *Hub {
 	}
 	agents := hosted.New(hosted.Options{Log: log})
 	t.Cleanup(agents.Close)
-	h, err := New(context.Background(), Options{Hosted: agents, Store: st, Audit: audit, Config: config.Default, Runtime: dir, Spool: dir, Log: log})
+	h, err := New(context.Background(), Options{
+		Hosted: agents, Store: st, Audit: audit, Config: config.Default, Runtime: dir, Spool: dir, Jobs: filepath.Join(dir, "jobs"), Log: log,
+		Models: func(map[string]string) []wire.ModelInfo { return []wire.ModelInfo{} },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

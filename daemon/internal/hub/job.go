@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -30,21 +29,13 @@ func (t *turn) draft(c tool.Command, shellName string) (*job.Draft, error) {
 	if !c.Background {
 		return nil, nil
 	}
-	if t.hub.jobs == nil {
-		return nil, errors.New("this daemon keeps no background jobs")
-	}
 	return t.hub.jobs.New(job.Spec{
 		Session: string(t.s.id), Agent: cmp.Or(c.Agent, t.agent), Command: mask.String(c.Text), Cwd: c.Approved.Cwd, Shell: shellName, Reach: c.Reach, Wake: c.Wake,
 	}, t.hub.opts.Config().Limits.Jobs)
 }
 
 // jobsRunning is the situation's line about the jobs of the session that run; "" where it never had any.
-func (s *session) jobsRunning() string {
-	if s.hub.jobs == nil {
-		return ""
-	}
-	return s.hub.jobs.Summary(string(s.id))
-}
+func (s *session) jobsRunning() string { return s.hub.jobs.Summary(string(s.id)) }
 
 // jobChanged is called when a job has ended or printed what was waited for.
 func (h *Hub) jobChanged(i job.Info) {
@@ -113,9 +104,6 @@ func (h *Hub) wake(id wire.SessionID, claim func() bool, what, prompt string) {
 // wakeDue delivers the reports of jobs and agents that were due while no client was attached.
 func (h *Hub) wakeDue(s *session) {
 	h.crew.Report(host{session: s})
-	if h.jobs == nil {
-		return
-	}
 	for _, i := range h.jobs.List(string(s.id)) {
 		if i.Due != "" {
 			h.wakeForJob(i)
@@ -127,8 +115,6 @@ func (h *Hub) wakeDue(s *session) {
 func (c *Client) Job(r *wire.JobRequest) error {
 	h := c.hub
 	switch {
-	case h.jobs == nil:
-		return invalid("this daemon keeps no background jobs")
 	case job.CheckRequest(r) != nil:
 		return invalid("%v", job.CheckRequest(r))
 	case r.Op == "kill", r.Op == "background":
@@ -159,10 +145,7 @@ func (s *session) toBackground(ctx context.Context) (list []job.Info, err error)
 	if p := s.ownShell(); p != nil {
 		shells = append(shells, p)
 	}
-	s.hub.mu.Lock()
-	turns := slices.Collect(maps.Values(s.hub.turns))
-	s.hub.mu.Unlock()
-	for _, t := range turns {
+	for _, t := range s.hub.unfinished() {
 		if t.s == s {
 			t.mu.Lock()
 			shells = append(shells, t.shells...)

@@ -3,8 +3,6 @@ package hub
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"sublet/daemon/internal/lend"
 	"sublet/wire"
@@ -47,10 +45,7 @@ func (c *Client) mayDecide() error {
 // announce sends a notice of a changed policy to every client that can confirm, except the one that changed it.
 func (c *Client) announce(format string, args ...any) {
 	n := &wire.Notice{Level: "info", Text: visible.Exact(visible.Cut(fmt.Sprintf(format, args...), 1024)) + ", by " + c.who()}
-	c.hub.mu.Lock()
-	clients := slices.Collect(maps.Keys(c.hub.clients))
-	c.hub.mu.Unlock()
-	for _, other := range clients {
+	for _, other := range c.hub.attached() {
 		if other != c && other.confirm {
 			other.Send(n)
 		}

@@ -147,6 +147,10 @@ func (r *rig) start() {
 			}
 			return m, err
 		},
+		Models: func(map[string]string) []wire.ModelInfo { return []wire.ModelInfo{} },
+		FindModels: func(context.Context, string, map[string]string) (*wire.ModelsReply, error) {
+			return &wire.ModelsReply{Models: []wire.Model{}, Faults: []wire.ModelFault{}}, nil
+		},
 		Stop: func(drain time.Duration) { r.stops <- drain },
 	})
 	if err != nil {
