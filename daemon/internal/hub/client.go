@@ -3,7 +3,6 @@ package hub
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sublet/daemon/internal/crew"
-	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/mcp"
@@ -50,25 +47,22 @@ type Client struct {
 	// for once: what started a process does not change.
 	startedBy func() caller.Agent
 
+	ctx      context.Context // ends with the connection
+	cancel   context.CancelCauseFunc
+	requests requests
+
 	mu sync.Mutex
 	// below: guarded by mu
 	session  *session // held
 	env      map[string]wire.OSString
 	cwd      wire.OSString
-	requests map[wire.RequestID]func(*stopped) // to cancel what runs; nil once it is over
-	order    []wire.RequestID                  // of requests, the oldest first
-	borrowed map[wire.RequestID]func(*stopped) // commands in other clients' shells
-	running  int                               // turns running and queued
-	servers  *mcp.Servers                      // MCP servers that it brought along; nil: none
-	faults   []string                          // what is wrong with others that it brought
+	servers  *mcp.Servers // MCP servers that it brought along; nil: none
+	faults   []string     // what is wrong with others that it brought
 	detached bool
 }
 
 // maxExecutionID bounds the id that a client gives to a command of its user, in bytes.
 const maxExecutionID = 128
-
-// maxRequestIDs bounds the ids remembered to refuse repeats.
-const maxRequestIDs = 1 << 16
 
 // Attach takes a client in. It sends Ready and then, in order and with nothing left out or repeated, the events that the
 // client missed; from there on whatever happens. Errors leave nothing behind: the client may try again, after a *eventlog.CutOffError
@@ -79,8 +73,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	}
 	c := &Client{
 		hub: h, peer: peer, info: env.Client, creds: maps.Clone(env.Credentials),
-		confirm:  slices.Contains(env.Capabilities, wire.CapConfirm),
-		requests: map[wire.RequestID]func(*stopped){}, borrowed: map[wire.RequestID]func(*stopped){},
+		confirm: slices.Contains(env.Capabilities, wire.CapConfirm),
 	}
 	c.info.Name = visible.Exact(visible.Cut(c.info.Name, 64))
 	c.env, c.cwd = maps.Clone(env.Env), env.Cwd
@@ -132,6 +125,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		h.release(s)
 		return nil, err
 	}
+	c.ctx, c.cancel = context.WithCancelCause(h.ctx) // Detach ends it
 	h.mu.Lock()
 	h.clients[c] = struct{}{}
 	closing := h.closing
@@ -186,7 +180,7 @@ func (c *Client) Detach() {
 	if c.lender != nil {
 		c.lender.Unlink(c)
 	}
-	c.cancelBorrowed()
+	c.cancel(cancelledBy(c.who(), "its connection ended"))
 	c.cancelForeign()
 	s.leave(c)
 	h := c.hub
@@ -224,94 +218,13 @@ func (c *Client) who() string {
 
 // Busy reports whether something runs that the client waits for or takes part in: then heartbeats flow.
 func (c *Client) Busy() bool {
-	c.mu.Lock()
-	s, running, borrowed := c.session, c.running, len(c.borrowed)
-	c.mu.Unlock()
-	return running+borrowed > 0 || s.inUse() || c.lender != nil && c.lender.Busy()
+	return c.requests.busy() || c.attached().inUse() || c.lender != nil && c.lender.Busy()
 }
 
 func (s *session) inUse() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.turns) > 0
-}
-
-// Seen remembers the id of a request, before the method that serves the request is called. It returns ErrDuplicateID for a repeat and
-// an *InvalidError for an id that is empty or too long.
-func (c *Client) Seen(id wire.RequestID) error {
-	if len(id) == 0 || len(id) > 128 {
-		return invalid("request_id: %d bytes, want 1 to 128", len(id))
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.requests[id]; ok {
-		return ErrDuplicateID
-	}
-	c.requests[id] = nil
-	c.order = append(c.order, id)
-	if len(c.order) > maxRequestIDs && c.requests[c.order[0]] == nil {
-		delete(c.requests, c.order[0])
-		c.order = c.order[1:]
-	}
-	return nil
-}
-
-// track makes a request cancellable by its id, until untrack.
-func (c *Client) track(id wire.RequestID, cancel func(*stopped)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.requests[id] = cancel
-}
-
-func (c *Client) untrack(id wire.RequestID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.requests[id]; ok {
-		c.requests[id] = nil
-	}
-}
-
-// aside answers a request that takes its time, beside the connection's reader: work's context ends when the request is cancelled.
-func (c *Client) aside(id wire.RequestID, work func(ctx context.Context) (wire.Message, error)) error {
-	h := c.hub
-	if err := h.begin(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(h.ctx)
-	c.track(id, func(why *stopped) { cancel(why) })
-	go func() { // ends with its work; Close waits for it
-		defer h.work.Done()
-		defer h.over()
-		defer c.untrack(id)
-		defer cancel(nil)
-		reply, err := h.guarded(ctx, work)
-		if err == nil {
-			c.Send(reply)
-			return
-		}
-		out := failed(err)
-		if why, ok := errors.AsType[*stopped](err); ok {
-			out.Status = why.status
-		}
-		failure := out.Failure()
-		failure.RequestID = id
-		if errors.As(err, new(*job.NotFoundError)) || errors.As(err, new(*crew.UnknownError)) {
-			failure.Code = wire.CodeInvalidMessage
-		}
-		c.Send(failure)
-	}()
-	return nil
-}
-
-// guarded makes an error of a panic, which is a fault of ours or of a library.
-func (h *Hub) guarded(ctx context.Context, work func(ctx context.Context) (wire.Message, error)) (_ wire.Message, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			h.log.Error("the work for a request panicked", "panic", r, "stack", stack())
-			err = &panicError{r}
-		}
-	}()
-	return work(ctx)
 }
 
 // sessionOf holds the session a request is about: the one it names, else the connection's.

@@ -108,11 +108,11 @@ func TestIdleUndoIsBounded(t *testing.T) {
 func TestALoanLeavesNothing(t *testing.T) {
 	h := newHub(t)
 	openWindow(t, h)
-	c := &Client{
-		hub: h, peer: deaf{}, requests: map[wire.RequestID]func(*stopped){}, borrowed: map[wire.RequestID]func(*stopped){},
-		startedBy: func() caller.Agent { return caller.Agent{} },
-	}
+	c := &Client{hub: h, peer: deaf{}, ctx: t.Context(), startedBy: func() caller.Agent { return caller.Agent{} }}
 	id := wire.RequestID("r")
+	if err := c.Seen(id); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.LeaseRun(&wire.LeaseRunRequest{RequestID: id, Command: "ls"}); err != nil {
 		t.Fatal(err)
 	}
@@ -120,8 +120,8 @@ func TestALoanLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.work.Wait()
-	if cancel, known := c.requests[id]; !known || cancel != nil || len(c.borrowed) > 0 || h.running > 0 {
-		t.Errorf("known %v, to be cancelled %v, %d borrowed, %d running", known, cancel != nil, len(c.borrowed), h.running)
+	if cancel, known := c.requests.cancels[id]; !known || cancel != nil || c.requests.busy() || h.running > 0 {
+		t.Errorf("known %v, to be cancelled %v, busy %v, %d running", known, cancel != nil, c.requests.busy(), h.running)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestTypedIn(t *testing.T) {
 	h := newHub(t)
 	s := h.newSession("/w")
 	window := func(pid int) *Client {
-		c := &Client{hub: h, session: s, peer: deaf{}, owner: lend.OwnerOf(pid, 0), requests: map[wire.RequestID]func(*stopped){}}
+		c := &Client{hub: h, session: s, peer: deaf{}, owner: lend.OwnerOf(pid, 0)}
 		c.lender = h.shells.Link(c, c.owner, &wire.EnvSnapshot{}, &wire.Ready{})
 		return c
 	}

@@ -2,8 +2,6 @@ package hub
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/store"
@@ -27,33 +25,16 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 	if ln == nil {
 		return &lend.NoShellError{PID: r.ClientPID}
 	}
-	limit := c.hub.opts.Config().Limits.RunningTurns
-	c.mu.Lock()
-	full := c.running+len(c.borrowed) >= limit
-	c.mu.Unlock()
-	if full {
-		return &LimitError{Limit: limit}
-	}
-	if err := c.hub.begin(); err != nil {
+	if err := c.begin(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(c.hub.ctx)
-	stop := func(why *stopped) { cancel(why) }
-	c.track(r.RequestID, stop)
-	c.mu.Lock()
-	c.borrowed[r.RequestID] = stop
-	c.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	c.requests.track(r.RequestID, func(why *stopped) { cancel(why) })
 	cfg := c.hub.opts.Config()
 	loan := &lend.Loan{
 		Request: r, Who: c.who(), Wait: cfg.Lease.Wait, Term: cfg.Lease.Term, Timeout: cfg.Shell.CommandTimeout, Send: c.Send,
 		Audit: func(e store.AuditEntry) { _ = c.hub.audit(e) }, // it is in the daemon's log
-		Over: func() {
-			c.untrack(r.RequestID)
-			c.mu.Lock()
-			delete(c.borrowed, r.RequestID)
-			c.mu.Unlock()
-			c.hub.over()
-		},
+		Over:  func() { c.end(r.RequestID) },
 	}
 	loan.Ask(ctx, ln) // from here on others are behind it; the rest is for a goroutine of its own
 	go func() {       // ends with the command; Close waits for it
@@ -62,14 +43,4 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 		loan.See()
 	}()
 	return nil
-}
-
-// cancelBorrowed ends the commands that this client borrowed another's shell for.
-func (c *Client) cancelBorrowed() {
-	c.mu.Lock()
-	cancels := slices.Collect(maps.Values(c.borrowed))
-	c.mu.Unlock()
-	for _, cancel := range cancels {
-		cancel(cancelledBy(c.who(), "its connection ended"))
-	}
 }

@@ -19,7 +19,7 @@ func (s *session) steer(c *Client, r *wire.AgentRequest) bool {
 	if t == nil {
 		return false
 	}
-	c.track(r.RequestID, func(why *stopped) { t.unsay(c, r, why) })
+	c.requests.track(r.RequestID, func(why *stopped) { t.unsay(c, r, why) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.turns) == 0 || s.turns[0] != t { // it ended meanwhile
@@ -50,7 +50,7 @@ func (t *turn) unsay(c *Client, r *wire.AgentRequest, why error) {
 	}
 	t.mu.Unlock()
 	if i >= 0 {
-		c.untrack(r.RequestID)
+		c.requests.untrack(r.RequestID)
 		c.neverBegan(t.s, r.RequestID, why)
 	}
 }
@@ -71,7 +71,7 @@ func (t *turn) steered() []*wire.TurnSteered {
 			t.mu.Unlock()
 			break
 		}
-		st.client.untrack(m.RequestID)
+		st.client.requests.untrack(m.RequestID)
 		out = append(out, m)
 	}
 	return out
@@ -91,7 +91,7 @@ func (t *turn) passOn() {
 		id := t.s.id
 		r.SessionID = &id
 		if err := st.client.Ask(context.WithoutCancel(t.ctx), &r); err != nil {
-			st.client.untrack(r.RequestID)
+			st.client.requests.untrack(r.RequestID)
 			failure := failed(err).Failure()
 			failure.RequestID = r.RequestID
 			st.client.Send(failure)

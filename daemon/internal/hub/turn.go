@@ -65,17 +65,7 @@ const maxQueued = 100
 // passes to the turn; an error gives it back.
 func (h *Hub) enqueue(t *turn) error {
 	c, s := t.origin, t.s
-	limit := h.opts.Config().Limits.RunningTurns
-	c.mu.Lock()
-	if c.running+len(c.borrowed) >= limit {
-		c.mu.Unlock()
-		h.release(s)
-		return &LimitError{Limit: limit}
-	}
-	c.running++
-	c.mu.Unlock()
-	if err := h.begin(); err != nil {
-		c.ended()
+	if err := c.begin(); err != nil {
 		h.release(s)
 		return err
 	}
@@ -84,8 +74,8 @@ func (h *Hub) enqueue(t *turn) error {
 	h.mu.Lock()
 	h.turns[t.id] = t
 	h.mu.Unlock()
-	c.track(t.request, t.stop)
-	start, err := s.queue(t, max(maxQueued, limit))
+	c.requests.track(t.request, t.stop)
+	start, err := s.queue(t, max(maxQueued, h.opts.Config().Limits.RunningTurns))
 	if err != nil {
 		t.cancel(nil)
 		t.over()
@@ -112,12 +102,6 @@ func (s *session) queue(t *turn, limit int) (start bool, err error) {
 	start = !s.working
 	s.turns, s.working = append(s.turns, t), true
 	return start, nil
-}
-
-func (c *Client) ended() {
-	c.mu.Lock()
-	c.running--
-	c.mu.Unlock()
 }
 
 // play runs the session's turns one after the other until there are none.
@@ -152,9 +136,7 @@ func (t *turn) over() {
 		h.mu.Lock()
 		delete(h.turns, t.id)
 		h.mu.Unlock()
-		t.origin.untrack(t.request)
-		t.origin.ended()
-		h.over()
+		t.origin.end(t.request)
 	})
 }
 
@@ -239,7 +221,7 @@ func (t *turn) play() {
 		if err != nil {
 			out = failed(err)
 		} else {
-			out = t.guard(t.ctx)
+			out = t.run(t.ctx)
 		}
 		if out.Err != nil {
 			t.out()
@@ -267,7 +249,7 @@ func (t *turn) play() {
 		ctx, stop = context.WithTimeoutCause(ctx, t.timeout, why)
 		defer stop()
 	}
-	out := t.guard(ctx)
+	out := t.run(ctx)
 	if why, ok := errors.AsType[*stopped](context.Cause(t.ctx)); ok && out.Status == wire.StatusCancelled && why.status == wire.StatusError {
 		out.Status, out.StopReason, out.Err = wire.StatusError, wire.StatusError, why // no person cancelled it
 		out.Summary = cmp.Or(out.Summary, why.why)
@@ -309,19 +291,19 @@ func (t *turn) finish(out agent.Outcome, started time.Time) {
 	t.hub.log.Info("turn ended", "turn", t.id, "status", end.Status, "ms", end.DurationMS)
 }
 
-// guard turns a panic in a tool or a provider into a failed turn: one agent's fault must not end everybody's daemon.
-func (t *turn) guard(ctx context.Context) (out agent.Outcome) {
-	defer func() {
-		if r := recover(); r != nil {
-			t.hub.log.Error("turn panicked", "turn", t.id, "panic", r, "stack", stack())
-			out = failed(&panicError{r})
+// run does the turn's work.
+func (t *turn) run(ctx context.Context) (out agent.Outcome) {
+	if err := t.hub.guard("turn "+string(t.id), func() error {
+		if t.bare != nil {
+			t.bare(ctx)
+		} else {
+			out = t.work(ctx, t)
 		}
-	}()
-	if t.bare != nil {
-		t.bare(ctx)
-		return agent.Outcome{}
+		return nil
+	}); err != nil {
+		return failed(err)
 	}
-	return t.work(ctx, t)
+	return out
 }
 
 // storeFailed notes that nothing more of the turn can be stored. The first time it sends an unstored Error to whoever is
@@ -379,35 +361,6 @@ func (t *turn) fromAgent(m wire.EventMessage) {
 		t.storeFailed(err)
 		t.cancel(&stopped{wire.StatusError, "the session cannot be written: " + err.Error(), err})
 	}
-}
-
-// Cancel ends a turn, of any connection by its id, or a request of this one. What is over already is left alone: the
-// two may have crossed on the way.
-func (c *Client) Cancel(r *wire.CancelRequest) error {
-	why := cancelledBy(c.who(), r.Reason)
-	byTurn, byRequest := r.TurnID != nil && *r.TurnID != "", r.RequestID != nil && *r.RequestID != ""
-	switch {
-	case byTurn == byRequest:
-		return invalid("one of turn_id and request_id must be given")
-	case byTurn:
-		c.hub.mu.Lock()
-		t := c.hub.turns[*r.TurnID]
-		c.hub.mu.Unlock()
-		if t != nil {
-			t.stop(why)
-		}
-	default:
-		c.mu.Lock()
-		cancel, known := c.requests[*r.RequestID]
-		c.mu.Unlock()
-		if !known {
-			return invalid("no request %q was made on this connection", *r.RequestID)
-		}
-		if cancel != nil {
-			cancel(why)
-		}
-	}
-	return nil
 }
 
 // turn makes a turn of a request; enqueue sees that it is played.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -318,13 +317,6 @@ func (t *turn) failed(ctx context.Context, err error) agent.Outcome {
 func failed(err error) agent.Outcome {
 	return agent.Outcome{Status: wire.StatusError, StopReason: wire.StatusError, Summary: err.Error(), Err: err}
 }
-
-// panicError is a fault of ours, or of a library, that ended one turn.
-type panicError struct{ value any }
-
-func (e *panicError) Error() string { return fmt.Sprintf("internal fault: %v", e.value) }
-
-func stack() string { return string(debug.Stack()) }
 
 // images are those that were kept with the events of a conversation.
 func (s *session) images(ctx context.Context, c agent.Conversation) (map[int64][]*picture.Image, error) {
