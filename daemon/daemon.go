@@ -151,13 +151,6 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	confiner := sync.OnceValue(func() reach.Confiner { return findConfiner(d.log) })
 	d.mcp = mcp.New(mcp.Options{Version: d.o.Version, Log: d.log, Folder: d.o.Paths.Runtime, Hold: func(s mcp.Spec) (string, confine.Spec, error) { return reach.Hold(confiner(), s) }})
 	defer d.mcp.Close()
-	agents := hosted.New(hosted.Options{
-		Version: d.o.Version, Log: d.log, Folder: d.o.Paths.Runtime, Server: []string{d.o.exe, "serve", "mcp"}, Where: d.o.Paths.Environ(),
-		Hold: func(a config.Agent, cwd string) (string, confine.Spec, error) {
-			return reach.HoldAgent(confiner(), a, d.conf.get().Policy, cwd)
-		},
-	})
-	defer agents.Close()
 	d.apply()
 	d.sweep()
 	if err := os.MkdirAll(d.o.Paths.Spool(), 0o700); err != nil {
@@ -178,6 +171,13 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, audit.Close()) }()
+	agents := hosted.New(hosted.Options{
+		Version: d.o.Version, Log: d.log, Store: st, Folder: d.o.Paths.Runtime, Server: []string{d.o.exe, "serve", "mcp"}, Where: d.o.Paths.Environ(),
+		Hold: func(a config.Agent, cwd string) (string, confine.Spec, error) {
+			return reach.HoldAgent(confiner(), a, d.conf.get().Policy, cwd)
+		},
+	})
+	defer agents.Close()
 	models := &models{conf: d.conf, log: d.log}
 	if d.hub, err = hub.New(ctx, hub.Options{
 		Store: st, Audit: audit, Config: d.conf.get, OpenModel: models.open, Models: models.describe, FindModels: models.find,

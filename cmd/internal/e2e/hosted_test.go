@@ -26,6 +26,7 @@ type puppet struct {
 	conn      *acp.AgentSideConnection
 	server    *mcp.ClientSession
 	got       *os.File
+	again     string // begins its answers in a session that it took up
 }
 
 // playPuppet runs the agent on standard input and output.
@@ -44,23 +45,32 @@ func playPuppet() {
 }
 
 func (p *puppet) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
-	return acp.InitializeResponse{ProtocolVersion: acp.ProtocolVersionNumber, AuthMethods: []acp.AuthMethod{}}, nil
+	can := acp.AgentCapabilities{SessionCapabilities: acp.SessionCapabilities{Resume: &acp.SessionResumeCapabilities{}}}
+	return acp.InitializeResponse{ProtocolVersion: acp.ProtocolVersionNumber, AuthMethods: []acp.AuthMethod{}, AgentCapabilities: can}, nil
 }
 
-// NewSession connects the server, as the protocol asks, and lists its tools.
 func (p *puppet) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.NewSessionResponse, error) {
-	s := r.McpServers[0].Stdio
+	return acp.NewSessionResponse{SessionId: "s"}, p.connect(r.McpServers)
+}
+
+func (p *puppet) ResumeSession(_ context.Context, r acp.ResumeSessionRequest) (acp.ResumeSessionResponse, error) {
+	p.again = "again in " + string(r.SessionId) + ", "
+	return acp.ResumeSessionResponse{}, p.connect(r.McpServers)
+}
+
+// connect connects the server, as the protocol asks, and lists its tools.
+func (p *puppet) connect(servers []acp.McpServer) (err error) {
+	s := servers[0].Stdio
 	cmd := exec.Command(s.Command, s.Args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")} // as Codex does
 	for _, v := range s.Env {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "puppet", Version: "1"}, nil)
-	var err error
 	if p.server, err = client.Connect(context.Background(), &mcp.LoggingTransport{Transport: &mcp.CommandTransport{Command: cmd}, Writer: p.got}, nil); err == nil {
 		_, err = p.server.ListTools(context.Background(), nil)
 	}
-	return acp.NewSessionResponse{SessionId: "s"}, err
+	return err
 }
 
 // Prompt runs the command and answers with the result. Like Gemini CLI and Codex it does not pass a cancel on to the server.
@@ -71,7 +81,7 @@ func (p *puppet) Prompt(_ context.Context, r acp.PromptRequest) (acp.PromptRespo
 		return acp.PromptResponse{}, err
 	}
 	text := res.Content[0].(*mcp.TextContent).Text
-	err = p.conn.SessionUpdate(context.Background(), acp.SessionNotification{SessionId: "s", Update: acp.UpdateAgentMessageText("the agent got: " + text)})
+	err = p.conn.SessionUpdate(context.Background(), acp.SessionNotification{SessionId: "s", Update: acp.UpdateAgentMessageText(p.again + "the agent got: " + text)})
 	return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
 }
 
@@ -107,7 +117,8 @@ func (term *terminal) agent(name string) {
 	term.see(name + " answers from now on")
 }
 
-// A hosted agent's commands run in the window that asked, like those of sublet's own agents. The agent ends with the daemon.
+// A hosted agent's commands run in the window that asked, like those of sublet's own agents. The agent ends with the daemon, and the
+// next one's takes its session up, until the conversation is cleared.
 func TestHostedAgent(t *testing.T) {
 	w := newWorld(t, "alias hi='echo hello from an alias'\n", nil)
 	w.write(filepath.Join(w.project, "sub", "old", "file"), "x")
@@ -138,6 +149,14 @@ func TestHostedAgent(t *testing.T) {
 	if status != 0 {
 		t.Errorf("daemon stop: %d", status)
 	}
+	term.ask("echo of the next daemon")
+	term.see(`again in s, the agent got: of the next daemon`)
+	term.send("/clear", enter)
+	term.see(`/clear again does it`)
+	term.send("/clear", enter)
+	term.see(`the conversation is empty`)
+	term.ask("echo of a clear mind")
+	term.see(`│ the agent got: of a clear mind`)
 }
 
 // What a hosted agent's command asks for is typed by the user, in their shell. What was typed with echo off is nowhere afterwards, and

@@ -150,16 +150,18 @@ func TestTaskRunsSubAgents(t *testing.T) {
 	}
 }
 
-// A sub-agent sees the jobs of its session, and ends none of another agent's.
-// A role that is a program is played by the host, with the prompt, a private shell, and the role's time.
+// A role that is a program is played by the host, with the prompt, a private shell, and the role's time. One that is asked further
+// is known to have been asked before.
 func TestTaskRunsHostedAgents(t *testing.T) {
-	model := newModel(call1("task", `{"tasks":[{"role":"codex","prompt":"one"}]}`), step{text: "all done"})
+	model := newModel(call1("task", `{"tasks":[{"role":"codex","prompt":"one"}]}`), call1("task", `{"agent":"codex-1","prompt":"two"}`), step{text: "all done"})
 	turn := teamTurn(model, &shells{})
+	var asked []string
 	turn.Roles["codex"] = Role{Name: "codex", Model: "acp/codex", Hosted: &config.Agent{Command: []string{"codex-acp"}}, Timeout: time.Hour}
 	turn.Host = func(ctx context.Context, at Turn) Outcome {
-		if _, bounded := ctx.Deadline(); !bounded || at.Name != "codex-1" || at.Prompt != "one" || !at.Role.Private {
+		if _, bounded := ctx.Deadline(); !bounded || at.Name != "codex-1" || !at.Role.Private {
 			t.Errorf("bounded %v, got %+v", bounded, at)
 		}
+		asked = append(asked, fmt.Sprint(at.Prompt, " after ", at.History.Len()))
 		return Outcome{Status: wire.StatusSuccess, Summary: "done by a program"}
 	}
 	rec := &recorder{}
@@ -169,6 +171,9 @@ func TestTaskRunsHostedAgents(t *testing.T) {
 	if got := string(rec.results()[0].Output); !strings.Contains(got, "codex-1") || !strings.HasSuffix(strings.TrimSpace(got), "done by a program") {
 		t.Errorf("got %q", got)
 	}
+	if got := strings.Join(asked, ", "); got != "one after 0, two after 1" {
+		t.Errorf("asked %s", got)
+	}
 	turn.Host = nil
 	turn.Role = turn.Roles["codex"]
 	if o := rec.play(t.Context(), turn); o.Err == nil || !strings.Contains(o.Err.Error(), "the agent codex is a program") {
@@ -176,6 +181,7 @@ func TestTaskRunsHostedAgents(t *testing.T) {
 	}
 }
 
+// A sub-agent sees the jobs of its session, and ends none of another agent's.
 func TestSubAgentsSeeJobs(t *testing.T) {
 	jobs, err := job.Open(t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {

@@ -50,7 +50,8 @@ func Check(ctx context.Context, o Options, name string, conf config.Agent, env [
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	about.Protocol, about.Mode, about.Model = int(h.about.ProtocolVersion), shown(h.session.mode, 60), shown(h.session.model, 60)
-	about.Resumes, about.Images = h.about.AgentCapabilities.LoadSession, h.about.AgentCapabilities.PromptCapabilities.Image
+	can := h.about.AgentCapabilities
+	about.Resumes, about.Images = can.LoadSession || can.SessionCapabilities.Resume != nil, can.PromptCapabilities.Image
 	return about
 }
 

@@ -11,28 +11,51 @@ import (
 	"testing"
 	"time"
 
+	"sublet/daemon/internal/agent"
 	"sublet/wire"
 )
 
-// A process that has ended is followed by one that takes up its session; what it sends of that is not shown again.
+// A process that has ended, also with its daemon, is followed by one that takes up its session; what it sends of that is not shown
+// again. One that cannot begins anew, and the user is told what it does not know.
 func TestResume(t *testing.T) {
-	w := newWorld(t, Options{})
-	for _, want := range []string{"loads", "loaded", "loads"} {
-		turn := turnOf("loads", "x", w.dir, w.emit)
-		if o := w.Run(t.Context(), turn); o.Err != nil || o.Summary != want {
-			t.Errorf("got %q, %v, want %q", o.Summary, o.Err, want)
-		}
-		w.Agents.mu.Lock()
-		h := w.hosts[key{"s", "loads"}]
-		w.Agents.mu.Unlock()
-		h.end()
-		if want == "loaded" {
+	st := openStore(t)
+	for _, step := range []struct{ mode, want, notice string }{
+		{"loads", "loads", "loads begins a new session: it does not know what was said here before \n"},
+		{"loads", "loads it", ""},
+		{"resumes", "resumes", "before \n"},
+		{"resumes", "resumes s", ""},
+		{"forgets", "forgets", "before \n"},
+		{"forgets", "forgets", "before; its earlier one is not taken up: the agent cannot do that \n"},
+		{"gone", "loads", "before; its earlier one is not taken up: Internal error: no such session \n"},
+	} {
+		w := newWorld(t, Options{Store: st}) // a daemon
+		if step.mode == "gone" {
 			t.Setenv("HOSTED_TEST_GONE", "yes")
+			step.mode = "loads"
+		}
+		if o := w.play(t.Context(), step.mode, "x"); o.Err != nil || o.Summary != step.want {
+			t.Errorf("%s: got %q, %v, want %q", step.mode, o.Summary, o.Err, step.want)
+		}
+		w.wants(step.notice)
+		if text := w.text(); strings.Contains(text, "what was said before") || step.notice == "" && strings.Contains(text, "begins") {
+			t.Errorf("%s: got\n%s", step.mode, text)
+		}
+		w.Close()
+	}
+}
+
+// A conversation that begins, or that was cleared, is that of a new session, of which nothing is said.
+func TestClearedConversation(t *testing.T) {
+	w := newWorld(t, Options{Store: openStore(t)})
+	turn := turnOf("loads", "x", w.dir, w.emit)
+	turn.Of.History = agent.Conversation{}
+	for range 2 {
+		if o := w.Run(t.Context(), turn); o.Err != nil || o.Summary != "loads" {
+			t.Errorf("got %q, %v", o.Summary, o.Err)
 		}
 	}
-	w.wants("loads does not take up its earlier session, and begins a new one: ")
-	if strings.Contains(w.text(), "what was said before") {
-		t.Errorf("got\n%s", w.text())
+	if text := w.text(); strings.Contains(text, "begins") || strings.Count(text, "player 1.2") != 2 {
+		t.Errorf("got\n%s", text)
 	}
 }
 
@@ -203,7 +226,9 @@ func TestNoPromptAfterACancel(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}()
-	o := w.Run(ctx, turnOf("reports", "x", w.dir, w.emit))
+	turn := turnOf("reports", "x", w.dir, w.emit)
+	turn.Of.History = agent.Conversation{}
+	o := w.Run(ctx, turn)
 	<-listed
 	if o.Status != wire.StatusCancelled || !errors.Is(o.Err, why) || w.text() != "" {
 		t.Errorf("got %+v and\n%s", o, w.text())

@@ -7,10 +7,10 @@ package hosted
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -25,15 +25,20 @@ import (
 	"sublet/wire/visible"
 )
 
-const (
-	maxRemembered = 1000 // sessions that are remembered for later processes
-	maxIdle       = 4    // processes that are kept for a later turn
-)
+// maxIdle bounds the processes that are kept for a later turn.
+const maxIdle = 4
+
+// Store keeps which session of its own an agent has in a session of sublet.
+type Store interface {
+	PutHosted(ctx context.Context, session wire.SessionID, agent string, record []byte) error
+	Hosted(ctx context.Context, session wire.SessionID, agent string) (record []byte, err error) // nil: there is none
+}
 
 // Options for New. Zero durations mean the defaults.
 type Options struct {
 	Version string
 	Log     *slog.Logger      // nil = discard
+	Store   Store             // nil = an agent that is started again begins a new session
 	Server  []string          // the command of sublet's MCP server, for mcpServers; nil = agents are given none
 	Where   map[string]string // that server's variables for finding the daemon
 	Folder  string            // private, for files that agents are started with
@@ -49,8 +54,8 @@ type Options struct {
 
 // Turn is one turn of a hosted agent.
 type Turn struct {
-	// Of is the turn as one of our own agents would have it. Role.Hosted, Prompt, Env, Approver and Emit are used, but no model and
-	// no history: the agent has its own.
+	// Of is the turn as one of our own agents would have it. Role.Hosted, Prompt, Env, Approver and Emit are used, but no model: the
+	// agent has its own. Of History it counts only whether there is any: without, the agent begins a new session.
 	Of   agent.Turn
 	Env  []string // NAME=value, for the process; without secrets
 	Home string
@@ -72,13 +77,13 @@ type Agents struct {
 	// below: guarded by mu
 	hosts  map[key]*host
 	tokens map[string]*host // by what the MCP server of a host presents
-	before map[key]earlier  // the newest session of each conversation
 }
 
-// earlier is a session whose process may have ended.
+// earlier is the session of a process that may have ended, as it is stored.
 type earlier struct {
-	conf config.Agent
-	session
+	ID   string  `json:"id"`
+	Cwd  string  `json:"cwd"`
+	Cost float64 `json:"cost"`
 }
 
 // key names a conversation with one agent.
@@ -94,7 +99,7 @@ func New(o Options) *Agents {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &Agents{o: o, log: o.Log, hosts: map[key]*host{}, tokens: map[string]*host{}, before: map[key]earlier{}}
+	a := &Agents{o: o, log: o.Log, hosts: map[key]*host{}, tokens: map[string]*host{}}
 	a.ctx, a.cancel = context.WithCancel(context.Background()) // Close ends it
 	return a
 }
@@ -142,7 +147,11 @@ func (a *Agents) host(r *run) (*host, error) {
 	h := a.hosts[k]
 	a.mu.Unlock()
 	if h != nil {
-		if err := h.take(r); !errors.Is(err, errUnusable) {
+		err := errUnusable
+		if !r.fresh() {
+			err = h.take(r)
+		}
+		if !errors.Is(err, errUnusable) {
 			return h, err
 		}
 		h.end()
@@ -163,7 +172,6 @@ func (a *Agents) EndSession(session string) {
 			list = append(list, h)
 		}
 	}
-	maps.DeleteFunc(a.before, func(k key, _ earlier) bool { return k.session == session })
 	a.mu.Unlock()
 	for _, h := range list {
 		a.work.Go(h.end)
@@ -195,27 +203,35 @@ func (a *Agents) add(k key, h *host) {
 	a.hosts[k], a.tokens[h.token] = h, h
 }
 
-// remember keeps a session, so that a later process of the agent can take it up.
+// remember stores a session, so that a later process of the agent can take it up.
 func (a *Agents) remember(h *host) {
-	h.mu.Lock()
-	e := earlier{h.conf, h.session}
-	h.mu.Unlock()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.before) >= maxRemembered {
-		clear(a.before) // those agents begin anew
+	if a.o.Store == nil {
+		return
 	}
-	a.before[h.key] = e
+	h.mu.Lock()
+	record, err := json.Marshal(earlier{string(h.session.id), h.session.cwd, h.session.cost})
+	h.mu.Unlock()
+	if err == nil {
+		err = a.o.Store.PutHosted(a.ctx, wire.SessionID(h.key.session), h.key.agent, record)
+	}
+	if err != nil {
+		a.log.Warn("the session of an agent is not stored", "agent", h.key.agent, "err", err)
+	}
 }
 
-// remembered returns the session that the agent had before, the zero value for none.
-func (a *Agents) remembered(k key, conf config.Agent) earlier {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if e := a.before[k]; reflect.DeepEqual(e.conf, conf) {
+// remembered returns the session that the agent had before in the turn's conversation, the zero value for none.
+func (a *Agents) remembered(r *run, k key) (e earlier) {
+	if a.o.Store == nil || r.fresh() {
 		return e
 	}
-	return earlier{}
+	record, err := a.o.Store.Hosted(r.ctx, wire.SessionID(k.session), k.agent)
+	if err == nil && record != nil {
+		err = json.Unmarshal(record, &e)
+	}
+	if err != nil {
+		a.log.Warn("the session of an agent cannot be read", "agent", k.agent, "err", err)
+	}
+	return e
 }
 
 func (a *Agents) remove(k key, h *host) {

@@ -33,7 +33,7 @@ func TestUpdatesBecomeEvents(t *testing.T) {
 		"notice player 1.2, mode default \n", "reasoning hm", `tool_call todo{"todos":[{"text":"one","status":"done"}]} `,
 		"text first answer \n", `tool_call edit{"path":"/f"} `, `-old\n+new\n" ["/f"]`, "tool_result edit success\n", "text the end: two \n",
 	)
-	if got := w.text(); strings.Count(got, "notice") != 1 || strings.Contains(got, "sublet_") {
+	if got := w.text(); strings.Count(got, "notice player") != 1 || strings.Contains(got, "sublet_") {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -189,9 +189,10 @@ func TestGrants(t *testing.T) {
 
 // An agent reports the cost of its session; that of a turn is what it adds.
 func TestCostIsTheTurns(t *testing.T) {
-	w := newWorld(t, Options{})
+	st := openStore(t)
 	spent := 0.0
 	for range 2 {
+		w := newWorld(t, Options{Store: st}) // a daemon
 		turn := turnOf("costs", "", w.dir, w.emit)
 		turn.Of.Budget.Spend = func(usd float64) (float64, error) { spent += usd; return spent, nil }
 		o := w.Run(t.Context(), turn)
@@ -199,8 +200,8 @@ func TestCostIsTheTurns(t *testing.T) {
 			t.Errorf("got %v, %v", c, o.Err)
 		}
 	}
-	if spent != 0.5 || w.before[key{"s", "costs"}].cost != 0.5 {
-		t.Errorf("counted %v, kept %v", spent, w.before)
+	if spent != 0.5 {
+		t.Errorf("counted %v", spent)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -46,6 +47,7 @@ type player struct {
 	stop      chan struct{} // closed by session/cancel
 	once      sync.Once
 	costs     float64
+	took      string // which session it took up
 }
 
 // play is one agent on standard input and output.
@@ -82,6 +84,8 @@ func (p *player) Initialize(context.Context, sdk.InitializeRequest) (sdk.Initial
 	switch p.mode {
 	case "loads":
 		r.AgentCapabilities.LoadSession = true
+	case "resumes", "costs":
+		r.AgentCapabilities.SessionCapabilities.Resume = &sdk.SessionResumeCapabilities{}
 	case "old":
 		r.ProtocolVersion = 7
 	case "unsigned":
@@ -115,8 +119,13 @@ func (p *player) LoadSession(_ context.Context, r sdk.LoadSessionRequest) (sdk.L
 		return sdk.LoadSessionResponse{}, errors.New("no such session")
 	}
 	p.say("what was said before")
-	p.mode = "loaded"
+	p.took = " it"
 	return sdk.LoadSessionResponse{}, nil
+}
+
+func (p *player) ResumeSession(_ context.Context, r sdk.ResumeSessionRequest) (sdk.ResumeSessionResponse, error) {
+	p.took, p.costs = " "+string(r.SessionId), 0.25
+	return sdk.ResumeSessionResponse{}, nil
 }
 
 func (p *player) SetSessionMode(context.Context, sdk.SetSessionModeRequest) (sdk.SetSessionModeResponse, error) {
@@ -241,8 +250,8 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 			_, err := p.conn.WriteTextFile(ctx, sdk.WriteTextFileRequest{SessionId: "s", Path: file, Content: "new\n"})
 			p.say("%v ", err)
 		}
-	case "loads", "loaded":
-		p.say("%s", p.mode)
+	case "loads", "resumes", "forgets":
+		p.say("%s", p.mode+p.took)
 	case "files":
 		p.files(ctx, text)
 	case "terminal":
@@ -351,7 +360,8 @@ func turnOf(mode, prompt, dir string, emit func(wire.EventMessage)) Turn {
 	conf := &config.Agent{Command: []string{os.Args[0]}, Env: map[string]string{"HOSTED_TEST_MODE": mode}}
 	return Turn{
 		Of: agent.Turn{
-			Role: agent.Role{Name: mode, Model: "acp/" + mode, Hosted: conf}, Prompt: prompt, Place: agent.Place{Project: dir}, Emit: emit,
+			History: agent.History([]wire.EventMessage{&wire.TurnStarted{Model: "m", Prompt: "what was asked before"}}),
+			Role:    agent.Role{Name: mode, Model: "acp/" + mode, Hosted: conf}, Prompt: prompt, Place: agent.Place{Project: dir}, Emit: emit,
 			Env: tool.Env{Cwd: dir, Files: &tool.FileLog{}, Todo: &tool.TodoList{}, Session: "s"}, Tools: []tool.Tool{tool.Bash(time.Minute, time.Hour)},
 			Approver: approver{},
 		},
@@ -420,6 +430,20 @@ func newWorld(t *testing.T, o Options) *world {
 	w := &world{Agents: New(o), t: t, dir: t.TempDir()}
 	t.Cleanup(w.Close)
 	return w
+}
+
+// openStore returns a store that has the session of turnOf.
+func openStore(t *testing.T) *store.Store {
+	t.Helper()
+	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "sublet.db"), nil)
+	if err == nil {
+		t.Cleanup(func() { st.Close() })
+		err = st.CreateSession(t.Context(), wire.SessionInfo{ID: "s"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
 }
 
 func (w *world) emit(m wire.EventMessage) {

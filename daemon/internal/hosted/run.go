@@ -80,6 +80,9 @@ func newRun(ctx context.Context, t Turn) *run {
 	return r
 }
 
+// fresh reports whether the conversation begins with this turn, or was cleared before it.
+func (r *run) fresh() bool { return r.t.Of.History.Len() == 0 }
+
 // close ends what runs for the agent and waits for it.
 func (r *run) close() {
 	r.mu.Lock()

@@ -29,9 +29,9 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 		of: a, key: k, conf: conf, known: knownOf(conf.Command), token: rand.Text(), lists: make(chan struct{}),
 		session: session{cwd: r.t.Of.Env.Cwd}, bad: &badLines{},
 	}
-	last := a.remembered(k, conf)
-	if info, err := os.Stat(last.cwd); err == nil && info.IsDir() {
-		h.session.cwd = last.cwd
+	last := a.remembered(r, k)
+	if info, err := os.Stat(last.Cwd); err == nil && info.IsDir() {
+		h.session.cwd = last.Cwd
 	}
 	if err := h.launch(r); err != nil {
 		return nil, &FaultError{r.name, "it cannot be started: " + err.Error(), "look at `command` below [agents." + r.name + "] in the settings"}
@@ -41,10 +41,18 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 		<-h.conn.Done()
 		h.end()
 	})
-	signedIn := true
+	signedIn, begins := true, r.name+" begins a new session: it does not know what was said here before"
 	err = h.within(r, a.o.Start, func(ctx context.Context) error {
-		if err := h.initialize(ctx); err != nil || h.resume(ctx, r, last) {
+		if err := h.initialize(ctx); err != nil {
 			return err
+		}
+		if last.ID != "" {
+			err := h.resume(ctx, last)
+			if err == nil {
+				begins = ""
+				return nil
+			}
+			begins += "; its earlier one is not taken up: " + visible.Exact(shown(message(err), 200))
 		}
 		err := h.open(ctx)
 		if refused, ok := errors.AsType[*sdk.RequestError](err); ok && refused.Code == authRequired {
@@ -62,6 +70,9 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 		})
 	}
 	if err == nil {
+		if begins != "" && !r.fresh() {
+			r.notice(begins)
+		}
 		a.remember(h)
 		err = h.within(r, a.o.Start, h.ask)
 	}
@@ -150,21 +161,27 @@ func (g *gated) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// resume loads the session of an earlier process and reports whether that succeeded. The conversation that the agent then replays is
-// ignored: the store has it.
-func (h *host) resume(ctx context.Context, r *run, last earlier) bool {
-	if last.id == "" || !h.about.AgentCapabilities.LoadSession {
-		return false
+// resume takes up the session of an earlier process. What the agent then sends of the conversation is ignored: the store has it.
+func (h *host) resume(ctx context.Context, last earlier) error {
+	s, id, can := h.opening(), sdk.SessionId(last.ID), h.about.AgentCapabilities
+	switch {
+	case can.SessionCapabilities.Resume != nil:
+		r, err := h.conn.ResumeSession(ctx, sdk.ResumeSessionRequest{SessionId: id, Cwd: s.Cwd, McpServers: s.McpServers, Meta: s.Meta})
+		if err != nil {
+			return err
+		}
+		h.read(id, sdk.NewSessionResponse{Modes: r.Modes, Models: r.Models, ConfigOptions: r.ConfigOptions})
+	case can.LoadSession:
+		r, err := h.conn.LoadSession(ctx, sdk.LoadSessionRequest{SessionId: id, Cwd: s.Cwd, McpServers: s.McpServers, Meta: s.Meta})
+		if err != nil {
+			return err
+		}
+		h.read(id, sdk.NewSessionResponse{Modes: r.Modes, Models: r.Models, ConfigOptions: r.ConfigOptions})
+	default:
+		return errors.New("the agent cannot do that")
 	}
-	s := h.opening()
-	loaded, err := h.conn.LoadSession(ctx, sdk.LoadSessionRequest{SessionId: last.id, Cwd: s.Cwd, McpServers: s.McpServers, Meta: s.Meta})
-	if err != nil {
-		r.notice(fmt.Sprintf("%s does not take up its earlier session, and begins a new one: %s", r.name, visible.Exact(shown(message(err), 200))))
-		return false
-	}
-	h.session.cost = last.cost // no turn runs yet
-	h.read(last.id, sdk.NewSessionResponse{Modes: loaded.Modes, Models: loaded.Models, ConfigOptions: loaded.ConfigOptions})
-	return true
+	h.session.cost = last.Cost // no turn runs yet
+	return nil
 }
 
 // open opens the session.

@@ -120,6 +120,10 @@ func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentReque
 	if role.Hosted != nil {
 		at := t.agentTurn(role, string(r.Context.Cwd))
 		at.Prompt, at.Attachments, at.Context = r.Prompt, r.Attachments, r.Context
+		var err error
+		if at.History, at.StartSeq, err = t.s.history(ctx, t.id); err != nil {
+			return t.failed(ctx, err)
+		}
 		return agent.Run(ctx, at)
 	}
 	at, err := t.conversation(ctx, role, r)

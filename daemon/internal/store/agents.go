@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 
 	"sublet/wire"
@@ -35,4 +37,23 @@ func (s *Store) Agents(ctx context.Context) (records [][]byte, err error) {
 		return nil, s.fault(fmt.Errorf("read agents: %w", err))
 	}
 	return records, nil
+}
+
+// PutHosted stores, as JSON, which session of its own an agent of another program has in a session. One that is not stored keeps none.
+func (s *Store) PutHosted(ctx context.Context, session wire.SessionID, agent string, record []byte) error {
+	_, err := s.exec(ctx, `INSERT INTO hosted (session_id, agent, record) SELECT id, ?, ? FROM sessions WHERE id = ?
+		ON CONFLICT (session_id, agent) DO UPDATE SET record = excluded.record`, agent, string(record), session)
+	if err != nil {
+		return s.fault(fmt.Errorf("store an agent's session: %w", err))
+	}
+	return nil
+}
+
+// Hosted returns the record of PutHosted, nil if there is none.
+func (s *Store) Hosted(ctx context.Context, session wire.SessionID, agent string) (record []byte, err error) {
+	err = s.db.QueryRowContext(ctx, "SELECT CAST(record AS BLOB) FROM hosted WHERE session_id = ? AND agent = ?", session, agent).Scan(&record)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, s.fault(fmt.Errorf("read an agent's session: %w", err))
+	}
+	return record, nil
 }

@@ -97,4 +97,12 @@ CREATE TABLE agents (
 	record     TEXT NOT NULL, -- JSON
 	PRIMARY KEY (session_id, name)
 ) STRICT, WITHOUT ROWID;
+`, `
+-- The sessions that agents of other programs have of their own.
+CREATE TABLE hosted (
+	session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+	agent      TEXT NOT NULL,
+	record     TEXT NOT NULL, -- JSON
+	PRIMARY KEY (session_id, agent)
+) STRICT, WITHOUT ROWID;
 `}
