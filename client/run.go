@@ -142,9 +142,9 @@ type window struct {
 	stopped bool // it stopped on request, and the screen shows that
 	work    sync.WaitGroup
 
-	mu    sync.Mutex
-	wired bool  // the lender gets the shell's events; guarded by mu
-	early []any // events before that; guarded by mu
+	mu      sync.Mutex
+	passing bool  // the lender gets the shell's events; guarded by mu
+	early   []any // events before that; guarded by mu
 }
 
 // terminalShell is the user's shell as the screen uses it: it also informs the lender when the screen takes the terminal and
@@ -208,7 +208,7 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 		Notice: notices, Connect: o.Connect, SwitchKey: o.SwitchKey, Log: w.log,
 	})
 	close(w.bound)
-	w.wire()
+	w.passEvents()
 	w.work.Go(func() { w.watch(ctx, cancel) })
 	w.guardShell() // before the screen changes the terminal's modes
 	return w.screen.Run(ctx)
@@ -224,21 +224,21 @@ func (w *window) guardShell() {
 func (w *window) event(e any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.wired {
+	if !w.passing {
 		w.early = append(w.early, e)
 		return
 	}
 	w.lender.Event(e)
 }
 
-// wire passes the shell's events to the lender from now on, the earlier ones first.
-func (w *window) wire() {
+// passEvents passes the shell's events to the lender from now on, the earlier ones first.
+func (w *window) passEvents() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.early {
 		w.lender.Event(e)
 	}
-	w.wired, w.early = true, nil
+	w.passing, w.early = true, nil
 }
 
 // closeLink ends the lease while the daemon can still be informed, then the connection.

@@ -16,10 +16,10 @@ import (
 // linkBound is how long a request waits for the daemon to come back.
 const linkBound = 20 * time.Second
 
-// ErrClosed says that the session's Close was called.
+// ErrClosed reports that the session's Close was called.
 var ErrClosed = errors.New("the session was closed")
 
-// ErrAway says that the daemon did not come back in time.
+// ErrAway reports that the daemon did not come back within linkBound.
 var ErrAway error = awayError{}
 
 type awayError struct{}

@@ -6,15 +6,15 @@ import (
 	"sublet/wire"
 )
 
-// liveBound is how many bytes of live output may wait for a slow daemon; older ones are dropped. The command's result does not
-// depend on them.
+// liveBound is how many bytes of live output are kept for a slow daemon once twice as many wait: the newest. The command's result does
+// not depend on the others.
 const liveBound = 256 << 10
 
 // outputFrame is the most live output in one message, in bytes.
 const outputFrame = 32 << 10
 
 // pump sends a command's live output to the daemon. It merges pieces while the daemon is slower than the command, and drops the
-// oldest when more than liveBound waits (then the offset jumps). The shell never waits for it.
+// oldest when too many wait (then the offset jumps). The shell never waits for it.
 type pump struct {
 	send func(wire.Message) bool
 	ref  wire.LeaseRef
@@ -47,10 +47,10 @@ func (p *pump) add(data []byte) {
 		go p.run() // ends with close
 	}
 	p.mu.Unlock()
-	p.wakeWorker()
+	p.signal()
 }
 
-func (p *pump) wakeWorker() {
+func (p *pump) signal() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -64,7 +64,7 @@ func (p *pump) close() {
 	running := p.running
 	p.mu.Unlock()
 	if running {
-		p.wakeWorker()
+		p.signal()
 		<-p.done
 	}
 }

@@ -112,7 +112,7 @@ func (l *link) rests() bool {
 
 func (l *link) busyLocked() bool { return len(l.turns)+len(l.asks)+len(l.leases) > 0 }
 
-// note records what runs, for heartbeats. sent reports the direction.
+// note records what runs, by a message that this client sends (outgoing) or receives; pulse sends heartbeats meanwhile.
 func (l *link) note(m wire.Message, outgoing bool) {
 	l.mu.Lock()
 	switch m := m.(type) {

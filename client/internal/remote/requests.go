@@ -163,10 +163,10 @@ func (c *Conn) Show(ctx context.Context, r *wire.ShowRequest) (*wire.ShowReply, 
 }
 
 // Cancel ends a turn, by turn_id or by request_id of this connection. The turn's AgentComplete answers.
-func (c *Conn) Cancel(_ context.Context, r *wire.CancelRequest) error { return c.say(r) }
+func (c *Conn) Cancel(_ context.Context, r *wire.CancelRequest) error { return c.notify(r) }
 
 // Confirm answers a question. ConfirmationResolved reports how it ended.
-func (c *Conn) Confirm(_ context.Context, r *wire.ConfirmationResponse) error { return c.say(r) }
+func (c *Conn) Confirm(_ context.Context, r *wire.ConfirmationResponse) error { return c.notify(r) }
 
 // Compact sends the request; CompactionStarted and CompactionComplete arrive at Handle.
 func (c *Conn) Compact(ctx context.Context, r *wire.CompactRequest) error {
@@ -188,7 +188,8 @@ func (c *Conn) EnvChanged(context.Context) error {
 	return c.Send(s)
 }
 
-func (c *Conn) say(m wire.Message) error {
+// notify sends a message that has no reply. Unlike Send it makes the next attempt to connect earlier; it never starts a stopped daemon.
+func (c *Conn) notify(m wire.Message) error {
 	l, err := c.current()
 	if err != nil {
 		return err
@@ -262,7 +263,7 @@ func (c *Conn) Look(ctx context.Context) (*wire.StatusReply, error) {
 }
 
 // Shutdown stops the daemon; the connection closes when it is gone. With IfIdle a busy one refuses: errors.Is(err,
-// wire.ErrShuttingDown), and the *wire.Error's details tell how many turns run.
+// wire.ErrShuttingDown), and the *wire.Error's details contain how many turns run.
 func (c *Conn) Shutdown(ctx context.Context, r *wire.ShutdownRequest) (*wire.StatusReply, error) {
 	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
 }

@@ -163,7 +163,7 @@ func (t *terminal) run(ctx context.Context) error {
 	if err != nil {
 		killing, stop := context.WithTimeout(ctx, showBound)
 		defer stop()
-		_, _ = a.conn.KillTerminal(killing, sdk.KillTerminalRequest{SessionId: t.s.id, TerminalId: t.id}) // it is let go next
+		_, _ = a.conn.KillTerminal(killing, sdk.KillTerminalRequest{SessionId: t.s.id, TerminalId: t.id}) // the deferred release follows
 	}
 	return err
 }

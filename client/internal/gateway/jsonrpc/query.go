@@ -32,8 +32,8 @@ type recentCommand struct {
 }
 
 func (r recentCommand) startedMS() int64 {
-	const yearsFromNow = 1e11 // as seconds that is the year 5138
-	if r.Timestamp < yearsFromNow {
+	const mostSeconds = 1e11 // the year 5138; a larger number is milliseconds
+	if r.Timestamp < mostSeconds {
 		return int64(r.Timestamp * 1000)
 	}
 	return int64(r.Timestamp)
@@ -196,6 +196,7 @@ func (c *conn) end(q *query, status string, why error) {
 	c.notify("stream.complete", map[string]any{"query_id": q.ID, "status": status, "metadata": metadata})
 }
 
+// longTitles are the messages of stream.error, for which the document has other words than for answers.
 var longTitles = map[int]string{
 	codeParams: "Invalid params", codeInternal: "Internal server error", codeAgent: "Agent processing failed",
 	codeModel: "LLM inference failed", codeTool: "Tool execution failed", codeTimeout: "Operation timed out",

@@ -50,8 +50,8 @@ func (c *conn) flush(q *query) {
 	q.waiting = nil
 }
 
-// say sends a piece of the answer: a block at once, text with the next flush.
-func (c *conn) say(q *query, p piece) {
+// emit sends a piece of the answer: a block at once, text with the next flush.
+func (c *conn) emit(q *query, p piece) {
 	if p.block != nil {
 		c.flush(q)
 		c.block(q, p.block)
@@ -61,8 +61,8 @@ func (c *conn) say(q *query, p piece) {
 	q.index++
 }
 
-// spoken reports whether m is text of the agent itself or a void chunk, rather than text of a sub-agent.
-func spoken(m wire.Message) (*wire.AgentStreamChunk, bool) {
+// answerText reports whether m is text of the agent itself or a void chunk, rather than text of a sub-agent.
+func answerText(m wire.Message) (*wire.AgentStreamChunk, bool) {
 	chunk, ok := m.(*wire.AgentStreamChunk)
 	if !ok || chunk.Chunk.Type != wire.ChunkText && chunk.Chunk.Type != wire.ChunkVoid || wire.IsDelegate(chunk.Agent) {
 		return nil, false
@@ -70,8 +70,8 @@ func spoken(m wire.Message) (*wire.AgentStreamChunk, bool) {
 	return chunk, true
 }
 
-// said adds a piece of the answer and returns what to send now.
-func (q *query) said(m *wire.AgentStreamChunk) []piece {
+// addText adds a piece of the answer and returns what to send now.
+func (q *query) addText(m *wire.AgentStreamChunk) []piece {
 	text := m.Chunk.Text
 	void := m.Chunk.Type == wire.ChunkVoid
 	switch {
@@ -94,8 +94,8 @@ func (q *query) said(m *wire.AgentStreamChunk) []piece {
 	return q.split.add(text)
 }
 
-// rest returns what was held back, at the end of an answer or before a tool's call.
-func (q *query) rest() []piece {
+// heldBack returns the text that was not sent yet, at the end of an answer or before a tool's call.
+func (q *query) heldBack() []piece {
 	switch {
 	case q.stream:
 		return q.split.end()
@@ -118,9 +118,9 @@ func (q *query) rest() []piece {
 }
 
 func (c *conn) flushText(q *query) {
-	for _, p := range q.rest() {
+	for _, p := range q.heldBack() {
 		if p.block == nil || p.block.Content != "" || p.block.Type != "text" {
-			c.say(q, p)
+			c.emit(q, p)
 		}
 	}
 	c.flush(q)
@@ -135,9 +135,9 @@ func (c *conn) block(q *query, b *block) {
 
 // event converts one event of a query.
 func (c *conn) event(q *query, e wire.EventMessage) {
-	if chunk, ok := spoken(e); ok {
-		for _, p := range q.said(chunk) {
-			c.say(q, p)
+	if chunk, ok := answerText(e); ok {
+		for _, p := range q.addText(chunk) {
+			c.emit(q, p)
 		}
 		return
 	}

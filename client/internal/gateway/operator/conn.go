@@ -101,7 +101,7 @@ func (c *conn) read() error {
 	}
 }
 
-// check refuses a request that is over the rate or whose id was used.
+// check refuses a request without the token, or whose id was used.
 func (c *conn) check(r *request) *problem {
 	if !c.authorized && !c.s.guard.IsToken(r.token) {
 		return invalid("metadata.token is missing, or not this server's").with("field", "metadata.token").with("reason", "unauthorized")

@@ -67,6 +67,10 @@ const (
 	maxID       = 128      // bytes of an id or a name
 	maxPrompt   = 10 << 20 // the daemon's own bound
 	maxTokenLen = 4096
+	maxPath     = 4096                // PATH_MAX of Linux
+	maxCursor   = 1024                // the daemon's have a time and a session's id
+	maxComment  = 64 << 10            // with an answer to a question
+	maxTimeout  = 24 * 60 * 60 * 1000 // a day, in milliseconds
 )
 
 // sessionName is what a session may be called; the daemon has the same rule.
@@ -199,7 +203,7 @@ func (p *parser) metadata(r *request, f fields) {
 		return s
 	}
 	r.token = text("token", maxTokenLen)
-	r.project = text("project", 4096)
+	r.project = text("project", maxPath)
 	r.model = text("model", maxID)
 	r.options.batch, r.options.extended, r.approvals = flag("batchToolResults"), flag("extended"), flag("approvals")
 	switch c := text("compression", maxID); c {
@@ -209,8 +213,8 @@ func (p *parser) metadata(r *request, f fields) {
 	default:
 		p.fail("metadata.compression", "%q is neither gzip nor none", c)
 	}
-	if p.into(m, "metadata.", "timeoutMs", &r.timeout, "a whole number of milliseconds") && (r.timeout < 0 || r.timeout > 24*3600*1000) {
-		p.fail("metadata.timeoutMs", "must be from 0 to 86400000")
+	if p.into(m, "metadata.", "timeoutMs", &r.timeout, "a whole number of milliseconds") && (r.timeout < 0 || r.timeout > maxTimeout) {
+		p.fail("metadata.timeoutMs", "must be from 0 to %d", maxTimeout)
 	}
 }
 
@@ -232,7 +236,7 @@ func (p *parser) parseS3(r *request, f fields) {
 	case kindGet, kindDelete:
 		p.need(f, "sessionID", maxID)
 	case kindList:
-		r.cursor = p.text(f, "cursor", 1024)
+		r.cursor = p.text(f, "cursor", maxCursor)
 	case kindCancel:
 		r.target, r.turn = p.text(f, "requestID", maxID), p.text(f, "turnID", maxID)
 		if p.err == nil && (r.target == "") == (r.turn == "") {
@@ -242,7 +246,7 @@ func (p *parser) parseS3(r *request, f fields) {
 		p.need(f, "sessionID", maxID)
 		r.answer.confirmation = p.need(f, "confirmationID", maxID)
 		r.answer.decision = p.need(f, "decision", maxID)
-		r.answer.comment = p.text(f, "comment", 64<<10)
+		r.answer.comment = p.text(f, "comment", maxComment)
 		p.into(f, "", "grant", &r.answer.grant, "one of the grants offered")
 		switch r.answer.decision {
 		case "allow", "deny", "allow_always", "deny_always", "":

@@ -16,6 +16,9 @@ import (
 	"sublet/wire/visible"
 )
 
+// maxID bounds a request's id in bytes: each of its responses repeats it.
+const maxID = 1000
+
 // request is an incoming line. Unknown fields are ignored.
 type request struct {
 	ID          string                  `json:"id"`
@@ -109,8 +112,8 @@ func parse(line []byte) (r *request, id string, err error) {
 	if id == "" {
 		return r, "", errors.New("id: is empty")
 	}
-	if len(id) > 1000 {
-		return r, clip(id), errors.New("id: is over 1000 bytes long")
+	if len(id) > maxID {
+		return r, clip(id), fmt.Errorf("id: is over %d bytes long", maxID)
 	}
 	if err := json.Unmarshal(line, r); err != nil {
 		return r, id, errors.New(gateway.Fault(err))
