@@ -51,13 +51,21 @@ func Allows(list []string, address string) bool {
 	})
 }
 
-// outside returns an error for an address on this machine or in a special range, since an allowed name may resolve to any.
+// outside returns an error for an address of this machine or in a special range, since an allowed name may resolve to any.
 func outside(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
-	if ip := at.Addr().Unmap(); !ip.IsGlobalUnicast() { // true for private networks, whose hosts a list may name
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return err
+	}
+	ip := at.Addr().Unmap()
+	if !ip.IsGlobalUnicast() || slices.ContainsFunc(own, func(a net.Addr) bool { // global: also private networks, whose hosts a list may name
+		network, ok := a.(*net.IPNet)
+		return ok && network.IP.Equal(ip.AsSlice())
+	}) {
 		return fmt.Errorf("%s is not the address of another machine", ip)
 	}
 	return nil

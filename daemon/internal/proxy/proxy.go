@@ -104,7 +104,7 @@ func receive(c net.Conn) (net.Listener, error) {
 	if err := c.SetReadDeadline(time.Now().Add(dialBound)); err != nil {
 		return nil, err
 	}
-	rights := make([]byte, syscall.CmsgSpace(4))
+	rights := make([]byte, syscall.CmsgSpace(4)) // room for one descriptor, an int
 	_, n, _, _, err := unix.ReadMsgUnix(make([]byte, 1), rights)
 	if err != nil {
 		return nil, err

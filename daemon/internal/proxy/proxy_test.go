@@ -55,6 +55,16 @@ func TestOutside(t *testing.T) {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
+	// The machine's own addresses in its networks were taken for those of another machine.
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range own {
+		if err := outside(net.JoinHostPort(a.(*net.IPNet).IP.String(), "80")); err == nil {
+			t.Errorf("%v is taken for another machine's", a)
+		}
+	}
 }
 
 // served has a gate with a list of hosts, whose every address leads to a server.
