@@ -93,7 +93,7 @@ func Read(name string, r io.Reader) (*Image, error) {
 // wholePNG reports whether a PNG's chunks are complete up to IEND. Providers refuse every request of a conversation that
 // contains a broken image.
 func wholePNG(b []byte) bool {
-	for at := 8; at+12 <= len(b); {
+	for at := 8; at+12 <= len(b); { // after the signature; a chunk has 12 bytes beside its data: length, type and checksum
 		size := int64(binary.BigEndian.Uint32(b[at:]))
 		if string(b[at+4:at+8]) == "IEND" {
 			return true

@@ -46,7 +46,7 @@ func (f Fault) Status(status int, code, message string, header http.Header) *Err
 	case status == http.StatusNotFound, code == "not_found_error", code == "model_not_found":
 		e.Kind = ErrNotFound
 		e.HintText = f.modelHint()
-	case status == http.StatusTooManyRequests, status == 529, code == "overloaded_error", code == "rate_limit_error", code == "rate_limit_exceeded",
+	case status == http.StatusTooManyRequests, status == 529 /* Anthropic: overloaded */, code == "overloaded_error", code == "rate_limit_error", code == "rate_limit_exceeded",
 		status >= 500 && status != http.StatusNotImplemented, code == "api_error", code == "server_error", code == "timeout_error":
 		e.Kind = ErrOverloaded
 		e.HintText = "wait a moment and ask again, or choose another model; `fallback` in the settings names those that take over"

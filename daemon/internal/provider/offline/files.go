@@ -108,13 +108,14 @@ func listing(j *job) string {
 	return s
 }
 
-// about says what a project says of itself: the beginning of its README, what it is built with, what is in it.
+// about answers what a project does: the beginning of its README, what it is built with, what is in it. The first result is that of
+// ls -lA, the second, if there is a README, that of the read tool.
 func about(j *job) string {
 	s := ""
 	if len(j.results) > 1 && !j.last().isError {
 		lines, _ := numbered(j.last().text)
 		text := strings.TrimSpace(strings.Join(lines, "\n"))
-		if paragraphs := strings.SplitN(text, "\n\n", 3); text != "" && !strings.Contains(paragraphs[0], "```") {
+		if paragraphs := strings.SplitN(text, "\n\n", 3); text != "" && !strings.Contains(paragraphs[0], "```") { // else a block of code would stay open
 			s = "Its README begins:\n\n> " + strings.ReplaceAll(visible.Text(strings.Join(paragraphs[:min(len(paragraphs), 2)], "\n\n")), "\n", "\n> ") + "\n\n"
 		}
 	}

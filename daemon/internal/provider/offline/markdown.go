@@ -82,7 +82,7 @@ func block(language, text string, maxLines int, head bool) string {
 	return out
 }
 
-// cut shortens s to about n bytes, between characters.
+// firstLine returns the first line of s, with … if there are others.
 func firstLine(s string) string {
 	line, _, more := strings.Cut(strings.TrimSpace(s), "\n")
 	if more {

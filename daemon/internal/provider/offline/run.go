@@ -26,7 +26,7 @@ func tested(j *job) string {
 		return "**The tests pass**: " + sum + ", by " + command + "."
 	case r.ok():
 		return "**The tests pass**: " + command + " ended with exit code 0.\n\n" + block("", r.text, 8, false)
-	case r.exit == 5 && strings.Contains(r.text, "no tests ran"):
+	case r.exit == 5 && strings.Contains(r.text, "no tests ran"): // pytest's exit code
 		return "There are no tests: " + command + " found none."
 	case strings.Contains(r.text, "No module named pytest"):
 		return "pytest is not installed for this Python, so no test was run. `python3 -m pip install pytest` installs it."

@@ -185,12 +185,12 @@ var languages = map[string]string{
 	"code": "*.bash *.c *.cc *.cpp *.cs *.go *.h *.hpp *.java *.js *.jsx *.kt *.mjs *.php *.py *.rb *.rs *.sh *.swift *.ts *.tsx",
 }
 
-// sourceNames is find's expression for the files of a language.
+// sourceNames returns find's expression for the files of a language; without one, of all languages.
 func sourceNames(j *job) string {
 	names, ok := languages[strings.ToLower(j.args["lang"])]
 	if !ok {
 		if j.args["file"] != "" {
-			return ""
+			return "" // that file, or all in that folder, of whatever kind
 		}
 		names = languages["code"]
 	}

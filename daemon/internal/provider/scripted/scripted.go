@@ -134,7 +134,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 			text = text[len(piece):]
 			out += len(piece)
 			onDelta(provider.Delta{Type: t, Text: piece, CallID: call, Tool: tool})
-			if err := sleep(ctx, time.Duration(step.ChunkMS)*time.Millisecond); err != nil {
+			if err := provider.Sleep(ctx, time.Duration(step.ChunkMS)*time.Millisecond); err != nil {
 				return err
 			}
 		}
@@ -209,11 +209,11 @@ func (s Step) wait(ctx context.Context) error {
 		if _, err := os.Stat(s.WaitFile); err == nil {
 			break
 		}
-		if err := sleep(ctx, pollInterval); err != nil {
+		if err := provider.Sleep(ctx, pollInterval); err != nil {
 			return err
 		}
 	}
-	return sleep(ctx, time.Duration(s.DelayMS)*time.Millisecond)
+	return provider.Sleep(ctx, time.Duration(s.DelayMS)*time.Millisecond)
 }
 
 func (s Step) stopReason() provider.StopReason {
@@ -253,23 +253,6 @@ func cut(s string, n int) string {
 		n++
 	}
 	return s[:n]
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }
 
 func (m *Model) fail(kind provider.ErrorKind, message string, err error) *provider.Error {
