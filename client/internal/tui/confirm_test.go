@@ -488,7 +488,7 @@ func TestCardWaitsForTheShell(t *testing.T) {
 			end.Changed = "cd /tmp"
 			d.send(end)
 		} else {
-			d.wait(shellWord)
+			d.wait(reportWait)
 		}
 		printed := d.printed()
 		card, text := strings.Index(printed, "cd /tmp"), strings.Index(printed, "There.")

@@ -26,6 +26,11 @@ type execution struct {
 	shellSaid bool // LeasedEnded was received
 }
 
+const (
+	maxKept  = 50  // finished cards that ^O can print
+	maxCards = 200 // cards above which those that were printed are dropped
+)
+
 // executions are the calls of tools that the screen shows.
 type executions struct {
 	cards  map[wire.ExecutionID]*execution
@@ -61,11 +66,11 @@ func (x *executions) hide(c *execution) {
 
 // keep records that a card was printed.
 func (x *executions) keep(c *execution) {
-	if len(x.cards) > 200 { // printed ones of which one of the two reports of the end never came
+	if len(x.cards) > maxCards { // with printed ones, of which one of the two reports of the end never came
 		maps.DeleteFunc(x.cards, func(_ wire.ExecutionID, o *execution) bool { return o.printed && o != c })
 	}
 	x.kept = append(x.kept, c)
-	x.kept = x.kept[max(0, len(x.kept)-50):]
+	x.kept = x.kept[max(0, len(x.kept)-maxKept):]
 	x.openAt = 0
 }
 
@@ -156,9 +161,9 @@ func (m *model) finish(c *execution) {
 	m.keep(c)
 }
 
-// shellWord bounds how long a finished card waits for the shell's report on what changed in it, which comes after the
+// reportWait bounds how long a finished card waits for the shell's report on what changed in it, which comes after the
 // result; what is printed after the card waits with it, below.
-const shellWord = 700 * time.Millisecond
+const reportWait = 700 * time.Millisecond
 
 // reserve keeps a finished card's place in the scrollback until the shell has reported what changed.
 func (m *model) reserve(c *execution) {
@@ -168,7 +173,7 @@ func (m *model) reserve(c *execution) {
 	m.hide(c)
 	c.place = &entry{kind: kindCard, card: c}
 	m.out = append(m.out, c.place)
-	m.after(shellWord, func() {
+	m.after(reportWait, func() {
 		if c.place != nil {
 			m.finish(c)
 		}

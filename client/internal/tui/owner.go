@@ -90,7 +90,15 @@ func (m *model) leaveAI() {
 // wantsScreen reports whether this program needs the screen for anything but a borrowed command.
 func (m *model) wantsScreen() bool {
 	o := &m.own
-	return o.insert == "" && (o.ai || len(m.questions) > 0 || len(m.out) > 0 && (o.taken || !o.leased) || o.taken && (!o.typed && m.streaming() || m.rest.Expected(m.now(), m.lastKey))) && !(o.yields && !o.ai)
+	switch {
+	case o.insert != "", o.yields && !o.ai: // the shell runs the line, or the keyboard asks it for the screen
+		return false
+	case o.ai, len(m.questions) > 0, len(m.out) > 0 && (o.taken || !o.leased):
+		return true
+	case o.taken && m.rest.Expected(m.now(), m.lastKey): // the rest of an answer must not reach the shell
+		return true
+	}
+	return o.taken && !o.typed && m.streaming() // more of the text follows at once
 }
 
 // streaming reports whether an agent is in the middle of a block of text.

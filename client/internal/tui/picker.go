@@ -88,7 +88,7 @@ func sessionLine(th *style.Theme, s wire.SessionInfo, now time.Time, width int) 
 	return th.Dim.Render(cells.Pad(id, 9)+when) + title + th.Dim.Render(tail)
 }
 
-// ago says how long something is past.
+// ago formats how long ago something was.
 func ago(d time.Duration) string {
 	switch {
 	case d < time.Minute:
