@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"sublet/wire/visible"
 )
 
 // Kind of an Item.
@@ -250,65 +252,8 @@ func shortOutput(r Result, size int) string {
 		}
 		return s + "; call the tool again if you need it]"
 	}
-	head, tail := cutHead(r.Content, size*2/3), cutTail(r.Content, size/3)
+	head, tail := visible.Cut(r.Content, size*2/3), visible.CutTail(r.Content, size/3)
 	return fmt.Sprintf("%s\n[… %d bytes of old output cut …]\n%s", head, len(r.Content)-len(head)-len(tail), tail)
-}
-
-// cutHead returns the longest prefix of s of at most n bytes that ends between characters.
-func cutHead(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	n = max(n, 0)
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
-
-// cutTail returns the longest suffix of s of at most n bytes that begins between characters.
-func cutTail(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	i := len(s) - max(n, 0)
-	for i < len(s) && !utf8.RuneStart(s[i]) {
-		i++
-	}
-	return s[i:]
-}
-
-// Paired reports whether every call of items has exactly one result, in the Results item right after its Answer, and every
-// result has a call.
-func Paired(items []Item) bool {
-	for i, it := range items {
-		switch it.Kind {
-		case Answer:
-			if len(it.Calls) == 0 {
-				continue
-			}
-			if i+1 >= len(items) || items[i+1].Kind != Results {
-				return false
-			}
-			var want, got []string
-			for _, c := range it.Calls {
-				want = append(want, c.ID)
-			}
-			for _, r := range items[i+1].Results {
-				got = append(got, r.CallID)
-			}
-			slices.Sort(want)
-			slices.Sort(got)
-			if !slices.Equal(want, got) {
-				return false
-			}
-		case Results:
-			if i == 0 || items[i-1].Kind != Answer || len(items[i-1].Calls) == 0 {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // line puts s on one line of at most n bytes, with an ellipsis after them if it was cut.
@@ -317,5 +262,5 @@ func line(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return cutHead(s, n) + "…"
+	return visible.Cut(s, n) + "…"
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -15,19 +14,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// A leaf imports nothing of ours (design section 3).
-func TestIsALeaf(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range strings.Fields(string(out)) {
-		if strings.HasPrefix(p, "sublet/") && p != "sublet/compaction" {
-			t.Errorf("imports %s", p)
-		}
-	}
-}
 
 func exit(n int) *int { return &n }
 
@@ -311,7 +297,7 @@ func TestPlansKeepWhatMustBeKept(t *testing.T) {
 					after = slices.Concat(p.Items[:p.From], []Item{s}, p.Items[p.To:])
 				}
 			}
-			if !Paired(after) {
+			if !paired(after) {
 				t.Fatalf("round %d: calls and results are apart", round)
 			}
 			if got := Tokens(after); got > before {
@@ -378,4 +364,37 @@ func TestLedgerInProportion(t *testing.T) {
 			t.Errorf("%d bytes of output each: got %d commands, %v, %v, want %d", output, len(f.Ledger.Commands), ok, err, want)
 		}
 	}
+}
+
+// paired reports whether every call of items has exactly one result, in the Results item right after its Answer, and every
+// result has a call.
+func paired(items []Item) bool {
+	for i, it := range items {
+		switch it.Kind {
+		case Answer:
+			if len(it.Calls) == 0 {
+				continue
+			}
+			if i+1 >= len(items) || items[i+1].Kind != Results {
+				return false
+			}
+			var want, got []string
+			for _, c := range it.Calls {
+				want = append(want, c.ID)
+			}
+			for _, r := range items[i+1].Results {
+				got = append(got, r.CallID)
+			}
+			slices.Sort(want)
+			slices.Sort(got)
+			if !slices.Equal(want, got) {
+				return false
+			}
+		case Results:
+			if i == 0 || items[i-1].Kind != Answer || len(items[i-1].Calls) == 0 {
+				return false
+			}
+		}
+	}
+	return true
 }

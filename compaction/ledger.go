@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"sublet/wire/visible"
 )
 
 // Ledger is what a compaction must not lose. It is built by rules, not by a model, and accompanies the summary.
@@ -63,7 +65,7 @@ var sentenceEnd = lazy(`[.!?;](?:["')\]]*)(?:\s+|$)|\n+|。|！|？`)
 // Limits returns the sentences of a user's prompt that set a limit, word for word, in order.
 func Limits(prompt string) []string {
 	if len(prompt) > 2*maxScan {
-		prompt = cutHead(prompt, maxScan) + "\n" + cutTail(prompt, maxScan)
+		prompt = visible.Cut(prompt, maxScan) + "\n" + visible.CutTail(prompt, maxScan)
 	}
 	var out []string
 	for _, s := range sentences(prompt) {
@@ -142,7 +144,7 @@ func (l *Ledger) result(r Result, c Call) {
 	switch {
 	case r.IsError || r.ExitCode != nil && *r.ExitCode != 0:
 		if said := strings.TrimSpace(r.Content); said != "" {
-			l.Errors = append(l.Errors, nameOfCall(r)+": "+strings.TrimSpace(cutTail(said, maxError)))
+			l.Errors = append(l.Errors, nameOfCall(r)+": "+strings.TrimSpace(visible.CutTail(said, maxError)))
 		}
 	case c.Tool == "read":
 		if what := readOf(c.Arguments); what != "" {
@@ -182,7 +184,7 @@ func shortError(e string) string {
 	if len(said) <= maxOldError {
 		return e
 	}
-	return name + end + "…" + cutTail(said, maxOldError)
+	return name + end + "…" + visible.CutTail(said, maxOldError)
 }
 
 // merge adds the entries of an earlier summary's ledger. A summary is the first of the items that are folded, so nothing newer
@@ -239,7 +241,7 @@ func shortenedPrompts(prompts []string, room int) []string {
 	out := slices.Clone(prompts)
 	for i, p := range slices.Backward(out) {
 		if room -= len(p); room < 0 && len(p) > maxOldPrompt {
-			out[i] = cutHead(p, maxOldPrompt) + " […]"
+			out[i] = visible.Cut(p, maxOldPrompt) + " […]"
 		}
 	}
 	return out

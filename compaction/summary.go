@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"sublet/wire/visible"
 )
 
 // A Summarizer sends one prompt to a model. When ctx ends it returns context.Cause(ctx).
@@ -55,7 +57,7 @@ func Prompt(items []Item, instructions string, maxTokens int) (system, prompt st
 	var b strings.Builder
 	b.WriteString(userPrompt)
 	if instructions = strings.TrimSpace(instructions); instructions != "" {
-		fmt.Fprintf(&b, "The user asks of the summary: %s\n", cutHead(instructions, maxInstructions))
+		fmt.Fprintf(&b, "The user asks of the summary: %s\n", visible.Cut(instructions, maxInstructions))
 	}
 	b.WriteString("\n<conversation>\n")
 	budget := max(maxTokens-EstimateTokens(b.String())-EstimateTokens(systemPrompt)-frameTokens, minTranscript)
@@ -69,7 +71,7 @@ func Prompt(items []Item, instructions string, maxTokens int) (system, prompt st
 	// 7/2 bytes a token is the most for ASCII, so halving this limit needs few rounds.
 	for limit := budget * 7 / 2; EstimateTokens(text) > budget && limit > 0; limit /= 2 {
 		if len(text) > limit {
-			text = cutHead(text, limit/2) + "\n[… cut …]\n" + cutTail(text, limit/2)
+			text = visible.Cut(text, limit/2) + "\n[… cut …]\n" + visible.CutTail(text, limit/2)
 		}
 	}
 	b.WriteString(text)
@@ -98,13 +100,13 @@ func transcript(items []Item, output int) string {
 				fmt.Fprintf(&b, "AGENT: %s\n", it.Text)
 			}
 			for _, c := range it.Calls {
-				fmt.Fprintf(&b, "CALL %s %s\n", c.Tool, cutHead(c.Arguments, output))
+				fmt.Fprintf(&b, "CALL %s %s\n", c.Tool, visible.Cut(c.Arguments, output))
 			}
 		case Results:
 			for _, r := range it.Results {
 				content := r.Content
 				if len(content) > output {
-					content = cutHead(content, output/2) + "\n[…]\n" + cutTail(content, output/2)
+					content = visible.Cut(content, output/2) + "\n[…]\n" + visible.CutTail(content, output/2)
 				}
 				fmt.Fprintf(&b, "RESULT %s\n", content)
 			}
@@ -208,7 +210,7 @@ func fit(f Folded, limit int) (Folded, bool) {
 	}
 	for len(f.Summary) > cutSummary && size() > limit {
 		half := len(f.Summary) / 2
-		f.Summary = strings.TrimSpace(cutHead(f.Summary, max(half, minSummary))) + " […]"
+		f.Summary = strings.TrimSpace(visible.Cut(f.Summary, max(half, minSummary))) + " […]"
 		if half <= minSummary {
 			break
 		}
@@ -261,7 +263,7 @@ func Extract(items []Item) string {
 	}
 	text := strings.Join(lines, "\n")
 	if len(text) > maxExtract {
-		text = cutHead(text, maxExtract/3) + "\n[…]\n" + cutTail(text, maxExtract*2/3)
+		text = visible.Cut(text, maxExtract/3) + "\n[…]\n" + visible.CutTail(text, maxExtract*2/3)
 	}
 	return text
 }
@@ -277,4 +279,4 @@ func nameOfCall(r Result) string {
 	return "a call"
 }
 
-func lastWords(s string) string { return line(cutTail(strings.TrimSpace(s), 200), 200) }
+func lastWords(s string) string { return line(visible.CutTail(strings.TrimSpace(s), 200), 200) }

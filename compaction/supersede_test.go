@@ -62,7 +62,7 @@ func TestSupersedeChangesInSteps(t *testing.T) {
 		before, steps, gone := Supersede(items[:1]), 0, 0
 		for n := 3; n <= len(items); n += 2 {
 			got := Supersede(items[:n])
-			if !Paired(got) || len(got) != n {
+			if !paired(got) || len(got) != n {
 				t.Fatalf("got %d items of %d", len(got), n)
 			}
 			if !reflect.DeepEqual(got[:n-2], before) {

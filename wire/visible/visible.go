@@ -115,6 +115,18 @@ func Cut(s string, most int) string {
 	return s[:max(most, 0)]
 }
 
+// CutTail returns the end of s, of at most the given number of bytes, never cut inside a character.
+func CutTail(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	i := len(s) - max(most, 0)
+	for i < len(s) && s[i]&0xC0 == 0x80 {
+		i++
+	}
+	return s[i:]
+}
+
 // Clip is Cut with an ellipsis behind what was cut.
 func Clip(s string, most int) string {
 	if len(s) <= most {

@@ -446,7 +446,7 @@ func describeCommand(command string, exitCode *int, tail string) string {
 		s += fmt.Sprintf(" (exit code %d)", *exitCode)
 	}
 	if tail = strings.TrimSpace(clean(tail)); tail != "" {
-		s += ":\n" + tool.CutTail(tail, 2000)
+		s += ":\n" + visible.CutTail(tail, 2000)
 	}
 	return s
 }

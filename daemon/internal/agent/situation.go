@@ -15,8 +15,8 @@ import (
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/provider"
-	"sublet/daemon/internal/tool"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 const (
@@ -169,7 +169,7 @@ func (r *runner) beside(ctx context.Context, attached []string) []string {
 	add(sinceHead, strings.Join(r.userDid(), "\n"))
 	c := r.t.Context
 	if len(c.RecentOutput) > 0 && !slices.ContainsFunc(c.RecentCommands, func(rc wire.RecentCommand) bool { return len(rc.OutputTail) > 0 }) {
-		add("Newest output on the user's screen:\n", tool.CutTail(clean(string(c.RecentOutput)), maxOutputTail))
+		add("Newest output on the user's screen:\n", visible.CutTail(clean(string(c.RecentOutput)), maxOutputTail))
 	}
 	var open []string
 	for _, f := range c.OpenFiles[:min(len(c.OpenFiles), 50)] {

@@ -3,7 +3,6 @@ package tool
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"sublet/wire/visible"
 )
@@ -21,19 +20,7 @@ func Bound(text string, limit int) (out string, left int64) {
 	if len(text) <= limit {
 		return text, 0
 	}
-	head, tail := visible.Cut(text, limit/2), CutTail(text, limit-limit/2)
+	head, tail := visible.Cut(text, limit/2), visible.CutTail(text, limit-limit/2)
 	n := len(text) - len(head) - len(tail)
 	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", head, n, tail), int64(n)
-}
-
-// CutTail returns the longest suffix of s that has at most n bytes and begins between characters.
-func CutTail(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	i := len(s) - max(n, 0)
-	for i < len(s) && !utf8.RuneStart(s[i]) {
-		i++
-	}
-	return s[i:]
 }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sublet/wire/visible"
 )
 
 func TestReadNumbersLines(t *testing.T) {
@@ -60,7 +62,7 @@ func TestReadSeveralRanges(t *testing.T) {
 	got := mustDo(t, Read(), env, m{"path": "wide", "ranges": r{{"offset": 1, "limit": 2}, {"offset": 50, "limit": 40}}}).Content
 	shown := strings.Count(got, "\t") - 2
 	if want := fmt.Sprintf("[lines 1-2, 50-%d of 100, 190100 bytes; more follows: read on with offset %d]", 49+shown, 50+shown); len(got) > MaxResult || !strings.HasSuffix(got, want) {
-		t.Errorf("got %d bytes that end in %q, want %q", len(got), CutTail(got, 100), want)
+		t.Errorf("got %d bytes that end in %q, want %q", len(got), visible.CutTail(got, 100), want)
 	}
 }
 
@@ -69,7 +71,7 @@ func TestReadIsBounded(t *testing.T) {
 	put(t, env.Cwd, "long", strings.Repeat(strings.Repeat("é", 5000)+"\n", 200))
 	r := mustDo(t, Read(), env, m{"path": "long"})
 	if len(r.Content) > MaxResult || !strings.Contains(r.Content, "read on with offset") || !strings.Contains(r.Content, "[line cut]") {
-		t.Errorf("got %d bytes ending in %q", len(r.Content), CutTail(r.Content, 80))
+		t.Errorf("got %d bytes ending in %q", len(r.Content), visible.CutTail(r.Content, 80))
 	}
 	if strings.ContainsRune(r.Content, '\uFFFD') {
 		t.Error("got a character cut in two")

@@ -57,10 +57,10 @@ func (r *Result) Fit(folder string, mask func(string) string) (err error) {
 		r.SpoolPath, err = spool(folder, r.Content)
 	}
 	room := (MaxResult - maxFitNotes) / 2
-	lines, more, ferr := failingLines(whole, visible.Cut(r.Content, room), CutTail(r.Content, room), mask)
+	lines, more, ferr := failingLines(whole, visible.Cut(r.Content, room), visible.CutTail(r.Content, room), mask)
 	err = errors.Join(err, ferr)
 	room -= len(lines) / 2
-	head, tail := wholeLines(visible.Cut(r.Content, room), CutTail(r.Content, room))
+	head, tail := wholeLines(visible.Cut(r.Content, room), visible.CutTail(r.Content, room))
 	r.TruncatedBy += int64(len(r.Content) - len(head) - len(tail))
 	note := fmt.Sprintf("[… %d bytes left out", r.TruncatedBy)
 	if r.SpoolPath != "" {

@@ -49,11 +49,11 @@ func TestFitKeepsEndsAndFailures(t *testing.T) {
 		t.Errorf("got %q, want %q", note, want)
 	}
 	if !strings.HasPrefix(text, head+"\n") || !strings.HasSuffix(text, "\n"+tail) {
-		t.Errorf("got parts of lines, %q and %q", CutTail(head, 20), visible.Cut(tail, 20))
+		t.Errorf("got parts of lines, %q and %q", visible.CutTail(head, 20), visible.Cut(tail, 20))
 	}
 	if len(r.Content) > MaxResult || len(r.Content) < MaxResult-1000 || !utf8.ValidString(r.Content) || !strings.HasPrefix(text, head) || !strings.HasSuffix(text, tail) ||
 		int(r.TruncatedBy) != len(text)-len(head)-len(tail)-1 && int(r.TruncatedBy) != len(text)-len(head)-len(tail) {
-		t.Errorf("got %d bytes, %d left out, that begin %.40q and end %q", len(r.Content), r.TruncatedBy, head, CutTail(tail, 40))
+		t.Errorf("got %d bytes, %d left out, that begin %.40q and end %q", len(r.Content), r.TruncatedBy, head, visible.CutTail(tail, 40))
 	}
 }
 
