@@ -68,18 +68,12 @@ func Open(c provider.Config) *Model {
 func (m *Model) Info() provider.Info {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	info := provider.Info{
+	return provider.Info{
 		Name: m.config.FullName(), Provider: m.config.Name, Kind: provider.KindAnthropic,
 		Loaded:        m.config.APIKey != "",
-		ContextWindow: m.limit.ContextWindow, MaxOutput: m.limit.MaxOutput, NoImages: m.noImages,
+		ContextWindow: cmp.Or(m.config.ContextWindow, m.limit.ContextWindow, provider.DefaultContextWindow),
+		MaxOutput:     m.limit.MaxOutput, NoImages: m.noImages,
 	}
-	if info.ContextWindow == 0 {
-		info.ContextWindow = provider.DefaultContextWindow
-	}
-	if m.config.ContextWindow > 0 {
-		info.ContextWindow = m.config.ContextWindow
-	}
-	return info
 }
 
 func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (provider.Response, error) {

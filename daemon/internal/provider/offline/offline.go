@@ -9,6 +9,7 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,13 +27,10 @@ func Open(c provider.Config) *Model {
 	if c.Name == "" {
 		c.Name = provider.KindOffline
 	}
-	m := &Model{info: provider.Info{
-		Name: c.FullName(), Provider: c.Name, Kind: provider.KindOffline, Loaded: true, ContextWindow: provider.DefaultContextWindow,
+	return &Model{info: provider.Info{
+		Name: c.FullName(), Provider: c.Name, Kind: provider.KindOffline, Loaded: true,
+		ContextWindow: cmp.Or(c.ContextWindow, provider.DefaultContextWindow),
 	}}
-	if c.ContextWindow > 0 {
-		m.info.ContextWindow = c.ContextWindow
-	}
-	return m
 }
 
 func (m *Model) Info() provider.Info { return m.info }

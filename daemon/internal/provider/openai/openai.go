@@ -8,6 +8,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -58,17 +59,11 @@ func (m *Model) loaded() bool {
 
 func (m *Model) Info() provider.Info {
 	limit := m.probe.known()
-	info := provider.Info{
+	return provider.Info{
 		Name: m.config.FullName(), Provider: m.config.Name, Kind: m.config.Kind, Loaded: m.loaded(),
-		ContextWindow: limit.ContextWindow, MaxOutput: limit.MaxOutput, NoImages: m.quirks.get().noImages,
+		ContextWindow: cmp.Or(m.config.ContextWindow, limit.ContextWindow, provider.DefaultContextWindow),
+		MaxOutput:     limit.MaxOutput, NoImages: m.quirks.get().noImages,
 	}
-	if info.ContextWindow == 0 {
-		info.ContextWindow = provider.DefaultContextWindow
-	}
-	if m.config.ContextWindow > 0 {
-		info.ContextWindow = m.config.ContextWindow
-	}
-	return info
 }
 
 func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (provider.Response, error) {
