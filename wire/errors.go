@@ -16,30 +16,22 @@ var (
 	ErrSlow = errors.New("wire: the peer stopped reading and was cut off")
 )
 
-// Sentinels for the error codes: errors.Is(err, ErrLeaseStale) holds for every *Error whose Code is lease_stale, on
+// Sentinels for error codes: errors.Is(err, ErrLeaseStale) holds for every *Error whose Code is lease_stale, on
 // both ends of a connection.
 var (
 	ErrInvalidMessage   error = codeError(CodeInvalidMessage)
 	ErrUnknownKind      error = codeError(CodeUnknownKind)
 	ErrVersion          error = codeError(CodeVersion)
 	ErrTooLarge         error = codeError(CodeTooLarge)
-	ErrRateLimited      error = codeError(CodeRateLimited)
 	ErrTooManyQueries   error = codeError(CodeTooManyQueries)
 	ErrDuplicateID      error = codeError(CodeDuplicateID)
 	ErrNotFoundSession  error = codeError(CodeNotFoundSession)
-	ErrNotFoundAgent    error = codeError(CodeNotFoundAgent)
-	ErrToolNotAvailable error = codeError(CodeToolNotAvailable)
-	ErrToolFailed       error = codeError(CodeToolFailed)
-	ErrProvider         error = codeError(CodeProvider)
-	ErrModel            error = codeError(CodeModel)
-	ErrTokenLimit       error = codeError(CodeTokenLimit)
 	ErrPermissionDenied error = codeError(CodePermissionDenied)
 	ErrCancelled        error = codeError(CodeCancelled)
 	ErrTimeout          error = codeError(CodeTimeout)
 	ErrLeaseStale       error = codeError(CodeLeaseStale)
 	ErrLeaseDenied      error = codeError(CodeLeaseDenied)
 	ErrShuttingDown     error = codeError(CodeShuttingDown)
-	ErrInternal         error = codeError(CodeInternal)
 )
 
 // codeError is an error code as a target of errors.Is.

@@ -305,7 +305,7 @@ func (s *Shell) holdNow(ctx context.Context) error {
 	a, err := s.take(ctx, holdBound)
 	switch {
 	case errors.Is(err, errNotAnswered) || err == nil && a.context != "ready":
-		s.giveBack("none")
+		s.giveBack()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		same := e.prompt && s.records.prompts == prompts
@@ -318,15 +318,15 @@ func (s *Shell) holdNow(ctx context.Context) error {
 	case err != nil:
 		return err
 	case strings.Contains(a.flags, "e"):
-		s.giveBack("none")
+		s.giveBack()
 		return &BrokenError{Why: "set -e is on: a borrowed command that fails would end it", Fix: "set +e"}
 	}
 	return nil
 }
 
 // giveBack ends a hold that changed nothing: the editor goes on with its line. The caller has holdLock.
-func (s *Shell) giveBack(directive string) {
-	s.release(directive)
+func (s *Shell) giveBack() {
+	s.release("none")
 	s.inputLock.Lock()
 	s.flush()
 	s.inputLock.Unlock()

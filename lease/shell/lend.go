@@ -33,7 +33,7 @@ func (s *Shell) HoldIfEmpty(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if a.context != "ready" || a.line {
-		s.giveBack("none")
+		s.giveBack()
 		return false, nil
 	}
 	return true, s.takeScreen(ctx)
@@ -197,7 +197,7 @@ func (s *Shell) showPrompt() {
 	s.mu.Unlock()
 	defer s.restored()
 	if held && !fresh && !ran {
-		s.giveBack("none") // nothing was shown: the editor goes on where it was
+		s.giveBack() // nothing was shown: the editor goes on where it was
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), doneBound, errNotAnswered)

@@ -210,16 +210,14 @@ func (p *painted) line() string {
 	const cols = 4096 // so that nothing wraps
 	prompt := string(term.Render(p.b[:p.prompt], cols))
 	all := string(term.Render(p.b, cols))
-	_, prompt = cutLast(strings.TrimRight(prompt, "\n"))
-	_, all = cutLast(strings.TrimRight(all, "\n"))
-	line, ok := strings.CutPrefix(all, prompt)
+	line, ok := strings.CutPrefix(lastLine(all), lastLine(prompt))
 	if !ok {
 		return ""
 	}
 	return line
 }
 
-func cutLast(s string) (before, last string) {
-	i := strings.LastIndexByte(s, '\n')
-	return s[:max(i, 0)], s[i+1:]
+func lastLine(s string) string {
+	s = strings.TrimRight(s, "\n")
+	return s[strings.LastIndexByte(s, '\n')+1:]
 }

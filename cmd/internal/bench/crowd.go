@@ -73,7 +73,7 @@ func startNative(s *site, clients int) (*native, error) {
 // stream lets each of the clients have a turn, all at once, and returns the microseconds for each event.
 func (d *native) stream(conns []*wire.Conn, prompt string) (float64, error) {
 	events, failed := make([]int, len(conns)), make([]error, len(conns))
-	took, err := each(1, func() error {
+	took, err := timed(func() error {
 		var all sync.WaitGroup
 		for i, c := range conns {
 			all.Go(func() { events[i], failed[i] = turn(c, prompt) })

@@ -37,7 +37,7 @@ func processRows(s *site) ([]row, error) {
 					return 0, err
 				}
 				running = true
-				return each(1, f)
+				return timed(f)
 			})
 		}
 	}

@@ -31,7 +31,7 @@ func riskRows(s *site) ([]row, error) {
 			return percentile(ordinary, 200, 0.50)
 		}, fixed(50)},
 		{"R2", "`explain --json -`, a line of a batch", "us", "bash -n for each line", 0.2, 5, func() (float64, error) {
-			took, err := each(1, func() error {
+			took, err := timed(func() error {
 				cmd := exec.Command(s.binary, "explain", "--json", "-")
 				cmd.Stdin = strings.NewReader(batch)
 				out, err := cmd.Output()
@@ -62,7 +62,7 @@ func percentile(commands []string, times int, share float64) (float64, error) {
 	return quantile(share, len(commands)*times, func() (float64, error) {
 		c := commands[n%len(commands)]
 		n++
-		return each(1, func() (err error) {
+		return timed(func() (err error) {
 			if v := daemon.Explain(c, "/home/u/project", config.Policy{}); v.Level == "" {
 				err = fmt.Errorf("no level for %q", c)
 			}

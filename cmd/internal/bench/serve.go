@@ -85,20 +85,20 @@ func (s *served) dial() (*rpc, error) {
 		return nil, err
 	}
 	r := &rpc{c, bufio.NewReaderSize(c, 1<<20)}
-	_, err = r.call("initialize", map[string]any{"protocol_version": "1.0.0"})
-	return r, err
+	return r, r.call("initialize", map[string]any{"protocol_version": "1.0.0"})
 }
 
-// call makes a request and returns its answer; nothing else comes before it here.
-func (r *rpc) call(method string, params any) (map[string]any, error) {
+// call makes a request and waits for its answer; nothing else comes before it here.
+func (r *rpc) call(method string, params any) error {
 	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := r.Write(append(line, '\n')); err != nil {
-		return nil, err
+		return err
 	}
-	return r.until("")
+	_, err = r.until("")
+	return err
 }
 
 // until reads to the next notification of a method, or, with "", to the next answer.
@@ -139,7 +139,7 @@ func (s *served) submit() (float64, error) {
 	}
 	defer c.Close()
 	begun := time.Now()
-	if _, err := c.call("agent.query", map[string]any{"message": "say"}); err != nil {
+	if err := c.call("agent.query", map[string]any{"message": "say"}); err != nil {
 		return 0, err
 	}
 	took := millis(begun)
@@ -154,7 +154,7 @@ func (s *served) reaction(prompt, method string) (float64, error) {
 		return 0, err
 	}
 	defer c.Close()
-	if _, err := c.call("agent.query", map[string]any{"message": prompt}); err != nil {
+	if err := c.call("agent.query", map[string]any{"message": prompt}); err != nil {
 		return 0, err
 	}
 	if _, err := c.until("agent.thinking"); err != nil { // it began

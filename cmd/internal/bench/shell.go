@@ -63,7 +63,7 @@ func shellRows(s *site) (rows []row, err error) {
 func runLeased(sh *shell.Shell, command string) (took float64, err error) {
 	ctx := context.Background()
 	var res shell.Result
-	took, err = each(1, func() error {
+	took, err = timed(func() error {
 		err := sh.Hold(ctx)
 		if err == nil {
 			res, err = sh.Run(ctx, shell.Command{Text: command})
@@ -87,7 +87,7 @@ func changeKnown(sh *shell.Shell) (float64, error) {
 			return 0, err
 		}
 		var difference string
-		took, err := each(1, func() error {
+		took, err := timed(func() error {
 			after, err := sh.State(context.Background())
 			difference = shell.Difference(before, after)
 			return err
@@ -127,7 +127,7 @@ const shortLines = "seq 1 500000"
 
 // bareOutput reads a PTY on which bash runs the command, and does next to nothing else.
 func bareOutput() (float64, error) {
-	return each(1, func() error {
+	return timed(func() error {
 		t, err := openTerminal(exec.Command("bash", "--norc", "-c", shortLines))
 		if err != nil {
 			return err

@@ -172,8 +172,8 @@ func (p *parser) text(f fields, name string, most int) string {
 	return s
 }
 
-func (p *parser) need(f fields, name string, most int) string {
-	s := p.text(f, name, most)
+func (p *parser) need(f fields, name string) string {
+	s := p.text(f, name, maxID)
 	if p.err == nil && s == "" {
 		p.fail(name, "is missing")
 	}
@@ -227,14 +227,14 @@ func (p *parser) parseS3(r *request, f fields) {
 		if p.err == nil && !f.has("content") {
 			p.fail("content", "is missing (S4's dispatch has messages)")
 		}
-		r.agent = p.need(f, "agentID", maxID)
+		r.agent = p.need(f, "agentID")
 		r.prompt = p.text(f, "content", maxPrompt)
 		if p.err == nil && strings.TrimSpace(r.prompt) == "" {
 			p.fail("content", "is empty")
 		}
 		r.files = p.list(f, "files")
 	case kindGet, kindDelete:
-		p.need(f, "sessionID", maxID)
+		p.need(f, "sessionID")
 	case kindList:
 		r.cursor = p.text(f, "cursor", maxCursor)
 	case kindCancel:
@@ -243,9 +243,9 @@ func (p *parser) parseS3(r *request, f fields) {
 			p.fail("requestID", "or turnID must be given, and not both")
 		}
 	case kindConfirm:
-		p.need(f, "sessionID", maxID)
-		r.answer.confirmation = p.need(f, "confirmationID", maxID)
-		r.answer.decision = p.need(f, "decision", maxID)
+		p.need(f, "sessionID")
+		r.answer.confirmation = p.need(f, "confirmationID")
+		r.answer.decision = p.need(f, "decision")
 		r.answer.comment = p.text(f, "comment", maxComment)
 		p.into(f, "", "grant", &r.answer.grant, "one of the grants offered")
 		switch r.answer.decision {
@@ -259,7 +259,7 @@ func (p *parser) parseS3(r *request, f fields) {
 func (p *parser) parseS4(r *request, f fields) {
 	switch r.kind {
 	case kindStream:
-		p.need(f, "sessionID", maxID)
+		p.need(f, "sessionID")
 		r.lastTurn = p.text(f, "lastTurnID", maxID)
 		return
 	case kindContext:

@@ -383,19 +383,6 @@ func (s *Shell) Key() {
 	s.Type(s.dialect.HoldKey())
 }
 
-// Drop takes back directives that nobody has read, because the widget was interrupted.
-func (s *Shell) Drop() {
-	s.t.Helper()
-	raw, err := s.down.SyscallConn()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	raw.Read(func(fd uintptr) bool { //nolint:errcheck // it does not wait
-		unix.Read(int(fd), make([]byte, 4096)) //nolint:errcheck // nothing may be there
-		return true
-	})
-}
-
 // Hold calls the widget and waits until it blocks.
 func (s *Shell) Hold() Held {
 	s.t.Helper()
