@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -105,14 +106,19 @@ func review(j *job) string {
 	if !stat.ok() {
 		return trouble(stat)
 	}
-	if strings.TrimSpace(stat.text) == "" && len(others) == 0 {
-		return "There is nothing to review: no change since the last commit."
-	}
 	findings := added(diff.text)
 	for _, l := range check.lines() {
 		if m := checkLine().FindStringSubmatch(l); m != nil {
-			findings = append(findings, fmt.Sprintf("%s:%s: %s", code(m[1]), m[2], strings.TrimSuffix(m[3], ".")))
+			line, _ := strconv.Atoi(m[2]) // digits by the pattern
+			findings = append(findings, finding{m[1], line, "warning", strings.TrimSuffix(m[3], ".")})
 		}
+	}
+	if j.schema {
+		list, _ := json.Marshal(map[string][]finding{"findings": findings}) // strings and numbers always marshal
+		return string(list)
+	}
+	if strings.TrimSpace(stat.text) == "" && len(others) == 0 {
+		return "There is nothing to review: no change since the last commit."
 	}
 	sums := stat.lines()
 	s := "Looked at **no changed file**"
@@ -124,7 +130,7 @@ func review(j *job) string {
 	}
 	s += ".\n"
 	for _, f := range findings[:min(len(findings), 25)] {
-		s += "\n- " + f
+		s += fmt.Sprintf("\n- %s:%d: %s", code(f.File), f.Line, f.Message)
 	}
 	if len(findings) == 0 {
 		s += "\nNothing stands out by rule: no conflict marks, no blanks at line ends, no debugging aids, no skipped tests, nothing like a secret."
@@ -135,8 +141,17 @@ func review(j *job) string {
 	return s + "\n\nThese are mechanical checks; whether the change is right takes a person or a real model."
 }
 
-// added lists what is suspicious in the added lines of a diff without context.
-func added(diff string) (findings []string) {
+// finding is what a review found, with the fields that `sublet review` asks for.
+type finding struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Level   string `json:"level"`
+	Message string `json:"message"`
+}
+
+// added lists what is suspicious in the added lines of a diff without context. It is never nil.
+func added(diff string) []finding {
+	findings := []finding{}
 	name, line := "", 0
 	for l := range strings.Lines(diff) {
 		l = strings.TrimRight(l, "\r\n")
@@ -150,7 +165,7 @@ func added(diff string) (findings []string) {
 		case strings.HasPrefix(l, "+"):
 			for _, s := range suspicious {
 				if s.pattern().MatchString(l[1:]) {
-					findings = append(findings, fmt.Sprintf("%s:%d: %s", code(name), line, s.says))
+					findings = append(findings, finding{name, line, "warning", s.says})
 				}
 			}
 			line++

@@ -19,6 +19,7 @@ type job struct {
 	before  []result        // what the calls of those brought
 	beside  []provider.Part // what came with this prompt: the user's newest commands among them
 	private bool            // the user's shell could not be had: use one of the agent's own
+	schema  bool            // a review is to be JSON, as `sublet review` asks
 }
 
 // result is what one call brought.
@@ -53,7 +54,7 @@ func splitLines(s string) (list []string) {
 }
 
 func newJob(req provider.Request, prompt string, after []provider.Message) *job {
-	j := &job{said: prompt, facts: req.Facts, tools: map[string]bool{}}
+	j := &job{said: prompt, facts: req.Facts, tools: map[string]bool{}, schema: strings.Contains(req.System, `"findings":{"type":"array"`)}
 	for _, t := range req.Tools {
 		j.tools[t.Name] = true
 	}

@@ -28,6 +28,12 @@ var values = map[string]func(j *job) (any, bool){
 		_, changes := parseStatus(j.last().text)
 		return "HEAD", slices.ContainsFunc(changes, func(c change) bool { return c.letters != "??" })
 	},
+	"range": func(j *job) (any, bool) {
+		if r, ok := strings.CutPrefix(strings.Trim(j.args["text"], "`"), "git diff "); ok {
+			return quote(r), true
+		}
+		return "HEAD", true
+	},
 	"remove": removal,
 	"content": func(j *job) (any, bool) {
 		text := j.args["text"] + j.args["old"]
