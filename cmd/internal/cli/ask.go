@@ -145,7 +145,7 @@ func (a *app) runAsk(q question) error {
 	}
 	end, err := turn()
 	if schema != nil && err == nil {
-		end, err = schema.insist(a, req, end, q.print, turn)
+		end, err = schema.insist(a, q, req, end, turn)
 	}
 	if kerr := a.keepSession(ctx, c, q); err == nil {
 		err = kerr

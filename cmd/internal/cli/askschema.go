@@ -84,20 +84,24 @@ func (s *outputSchema) value(answer string) (json.RawMessage, error) {
 	return json.RawMessage(strings.TrimSpace(text)), nil
 }
 
-// insist asks again until the answer is valid, and prints it, as it is where print is nil. A turn that failed, and the last answer that is not valid, are
-// errors.
-func (s *outputSchema) insist(a *app, req *wire.AgentRequest, end *wire.AgentComplete, print func(json.RawMessage) error, turn func() (*wire.AgentComplete, error)) (*wire.AgentComplete, error) {
+// insist asks again until the answer is valid, and prints it, as it is where q.print is nil. A turn that failed, and the last
+// answer that is not valid, are errors.
+func (s *outputSchema) insist(a *app, q question, req *wire.AgentRequest, end *wire.AgentComplete, turn func() (*wire.AgentComplete, error)) (*wire.AgentComplete, error) {
 	for try := 0; end.Status == wire.StatusSuccess; try++ {
 		value, err := s.value(end.Summary)
 		if err == nil {
-			if print != nil {
-				return end, print(value)
+			if q.print != nil {
+				return end, q.print(value)
 			}
 			a.printf("%s\n", value)
 			return end, nil
 		}
 		if try == schemaTries {
-			return end, hinted{"the answer is not valid by the schema: " + oneLine(err.Error()), "see it with `sublet session show " + string(end.SessionID) + "`"}
+			hint := ""
+			if !q.ephemeral {
+				hint = "see it with `sublet session show " + string(end.SessionID) + "`"
+			}
+			return end, hinted{"the answer is not valid by the schema: " + oneLine(err.Error()), hint}
 		}
 		a.printNotice("the answer is not valid by the schema, and asked for again", err.Error(), "")
 		req.RequestID, req.Attachments = "", []wire.Attachment{}
