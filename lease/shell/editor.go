@@ -297,7 +297,8 @@ func (s *Shell) hold(ctx context.Context, done func() bool) error {
 	}
 }
 
-// holdNow asks the free editor once. One that does not answer counts as in use until the next prompt. The caller has holdLock.
+// holdNow asks the free editor once. One that does not answer, or whose widget reports that nothing may be run now (ack.context is
+// not "ready": a search, a continuation line), counts as in use until the next prompt. The caller has holdLock.
 func (s *Shell) holdNow(ctx context.Context) error {
 	s.mu.Lock()
 	e, prompts := &s.editor, s.records.prompts
@@ -309,9 +310,8 @@ func (s *Shell) holdNow(ctx context.Context) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		same := e.prompt && s.records.prompts == prompts
-		broken := err != nil && same && !e.typed.keys
 		e.typed.other = e.typed.other || same
-		if broken {
+		if err != nil && same && !e.typed.keys { // no key of the user's can have led the editor into another mode
 			return &BrokenError{Why: "its line editor does not answer sublet's key", Fix: "open sublet again"}
 		}
 		return errNotAnswered

@@ -99,9 +99,8 @@ func (w *watcher) wants(silent bool) (why, who string) {
 	if !silent {
 		return w.why, w.who
 	}
-	fg := p.term.Foreground()
 	asks := sync.OnceValue(w.r.out.Asks)
-	if procs.WaitsForKeys(p.pid, fg, fg == p.pid, p.term.Name, m.Lflag&unix.ICANON == 0, asks) {
+	if procs.WaitsForKeys(p.pid, p.term.Foreground(), p.term.Name, m.Lflag&unix.ICANON == 0, asks) {
 		return "input", ""
 	}
 	return "", ""

@@ -2,11 +2,12 @@
 
 package procs
 
-// WaitsForKeys knows here only what is on the screen.
-func WaitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() bool) bool {
-	return raw && !own || asks()
+// WaitsForKeys reports whether a program in the foreground group switched canonical mode off (raw), or asks reports a question on
+// the screen: nothing shows here what a process waits for.
+func WaitsForKeys(shell, pgid int, tty string, raw bool, asks func() bool) bool {
+	return raw && pgid != shell || asks()
 }
 
-// AsksForSecret returns the program that leads the foreground group. Which file it runs cannot be told here, so none is known
-// as one of the system's.
+// AsksForSecret returns the program that leads the foreground group. Nothing shows here which file it runs, so none is known as one
+// of the system's.
 func AsksForSecret(shell, pgid int, tty string) (name string, system bool) { return Name(pgid), false }

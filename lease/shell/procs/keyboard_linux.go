@@ -9,13 +9,14 @@ import (
 	"syscall"
 )
 
-// WaitsForKeys reports whether a program in the foreground group waits for the terminal: blocked in a read of it, on any of its
-// threads, or in select, poll or epoll where it took the line discipline's place (raw), or asks and has the terminal among what
-// it watches. For a program whose system call cannot be read, such as another user's (sudo), asks decides.
-func WaitsForKeys(shell, pgid int, own bool, tty string, raw bool, asks func() bool) bool {
+// WaitsForKeys reports whether the shell, if pgid is its own group, or else a program in the foreground group pgid waits for the
+// terminal: blocked in a read of it, on any of its threads, or in select, poll or epoll where it switched canonical mode off (raw),
+// or asks reports a question on the screen and the terminal is among what it watches. For a program whose system call cannot be
+// read, such as another user's (sudo), asks decides.
+func WaitsForKeys(shell, pgid int, tty string, raw bool, asks func() bool) bool {
 	loop := func(watches func() bool) bool { return raw || asks() && watches() }
-	if own {
-		return waits(shell, shell, tty, loop) // the shell's own read -t and read -e wait in select
+	if pgid == shell {
+		return waits(shell, shell, tty, loop) // its builtins read -t and read -e wait in select
 	}
 	for _, pid := range Group(pgid) {
 		if !showsCalls(pid) {

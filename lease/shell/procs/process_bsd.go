@@ -62,7 +62,7 @@ func elapsedTime(s string) (d time.Duration) {
 }
 
 func begunSince(shell int, from Moment) (list []stat) {
-	limit := time.Duration(Now().ticks-from.ticks)*time.Second/ticks + time.Second
+	limit := time.Duration(Now().ticks-from.ticks)*time.Second/ticks + time.Second // ps prints ages in whole seconds
 	eachProcess(inSession(shell), func(st stat) {
 		if st.PID != shell && st.age <= limit {
 			list = append(list, st)
