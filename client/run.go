@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	if err := os.WriteFile(w.starting, nil, 0o600); err != nil {
 		return 1, fmt.Errorf("start the shell: %w", err)
 	}
-	notice, err := w.startShell(ctx, shell.Options{
+	notice, err := w.startShell(shell.Options{
 		Path: o.ShellPath, Env: o.Env, Size: sizeOf(o.Stdout), Folder: folder, Termios: saved, Patience: o.Patience,
 		Head: o.OutputHead, Tail: o.OutputTail, Log: o.Log, Event: w.event,
 		Output: func(p []byte) { <-w.bound; w.screen.ShellOutput(p) },
@@ -101,14 +101,14 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 }
 
 // startShell starts the user's shell. notice is for the user if it is not the shell that they expect.
-func (w *window) startShell(ctx context.Context, so shell.Options) (notice string, err error) {
+func (w *window) startShell(so shell.Options) (notice string, err error) {
 	if w.o.Paths.State != "" { // else there is no spool folder
 		so.Spool = w.o.Paths.Spool()
 	}
-	if w.sh, err = shell.Start(ctx, so); err != nil && so.Path != "" {
+	if w.sh, err = shell.Start(so); err != nil && so.Path != "" {
 		notice = "shell.path of your settings is not used: " + err.Error()
 		so.Path = ""
-		w.sh, err = shell.Start(ctx, so)
+		w.sh, err = shell.Start(so)
 	}
 	if err != nil {
 		return "", err

@@ -8,7 +8,7 @@ import (
 
 // BenchmarkTrue runs a borrowed `true` under one Hold; BenchmarkBashC starts a shell for it.
 func BenchmarkTrue(b *testing.B) {
-	s, err := Start(b.Context(), Options{
+	s, err := Start(Options{
 		NoStartup: true, Dir: b.TempDir(), Folder: b.TempDir(), Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=/", "TERM=xterm", "SHELL=/bin/bash"},
 	})
 	if err != nil {

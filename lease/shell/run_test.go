@@ -85,7 +85,7 @@ func start2(t *testing.T, change func(*Options)) (*Shell, *screen) {
 	if change != nil {
 		change(&o)
 	}
-	s, err := Start(t.Context(), o)
+	s, err := Start(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -108,7 +108,7 @@ type process struct {
 
 // Start starts a shell and returns when its process runs; the event PromptShown follows when it is ready. The error is a
 // *NoShellError, or says what could not be made or started.
-func Start(_ context.Context, o Options) (*Shell, error) {
+func Start(o Options) (*Shell, error) {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}

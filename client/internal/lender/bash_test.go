@@ -68,7 +68,7 @@ func openBash(t *testing.T) *bench {
 			l.Event(e)
 		}
 	}
-	sh, err := shell.Start(t.Context(), shell.Options{
+	sh, err := shell.Start(shell.Options{
 		NoStartup: true, Dir: home, Env: env, Folder: t.TempDir(), Event: event, Patience: 50 * time.Millisecond,
 		Output: func(p []byte) {
 			b.mu.Lock()

@@ -28,7 +28,7 @@ func shellRows(s *site) (rows []row, err error) {
 		if err := writeStartFiles(s.dir, name); err != nil {
 			return nil, err
 		}
-		sh, err := shell.Start(context.Background(), shell.Options{Path: path, Dir: s.dir, Env: s.env, Folder: s.dir, Private: private})
+		sh, err := shell.Start(shell.Options{Path: path, Dir: s.dir, Env: s.env, Folder: s.dir, Private: private})
 		if err != nil {
 			return nil, err
 		}

@@ -141,7 +141,7 @@ func (t *turn) startShell(ctx context.Context, agents bool) (*lend.Private, erro
 	}
 	cwd = cmp.Or(t.cwd, cwd)
 	cfg := t.hub.opts.Config()
-	p, err := t.hub.shells.StartPrivate(ctx, lend.PrivateOptions{
+	p, err := t.hub.shells.StartPrivate(lend.PrivateOptions{
 		Env: env, Cwd: cwd, Pass: cfg.Shell.Pass, Agent: agents, Folder: t.hub.opts.Runtime, Spool: t.hub.opts.Spool,
 		Head: cfg.Shell.OutputHead, Tail: cfg.Shell.OutputTail,
 	})

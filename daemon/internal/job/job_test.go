@@ -38,7 +38,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	sh, err := shell.Start(t.Context(), shell.Options{Path: "/bin/bash", Private: true, Dir: t.TempDir(), Folder: t.TempDir()})
+	sh, err := shell.Start(shell.Options{Path: "/bin/bash", Private: true, Dir: t.TempDir(), Folder: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

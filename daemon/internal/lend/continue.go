@@ -208,7 +208,7 @@ func (s *Shells) finishJob(k *continuable, folder string, e ended) {
 func (p *Private) replace(ctx context.Context, state shell.State) (left []string, err error) {
 	o := p.o
 	o.Cwd = wire.OSString(state.Dir)
-	sh, err := p.shells.start(ctx, o)
+	sh, err := p.shells.start(o)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func privateShell(t *testing.T) (*Private, func() (*job.Draft, error)) {
 		t.Fatal(err)
 	}
 	t.Cleanup(jobs.Close)
-	p, err := newShells(t).StartPrivate(t.Context(), PrivateOptions{
+	p, err := newShells(t).StartPrivate(PrivateOptions{
 		Env: map[string]wire.OSString{"PATH": wire.OSString(os.Getenv("PATH")), "HOME": wire.OSString(dir)}, Cwd: wire.OSString(dir), Folder: dir, Spool: dir,
 	})
 	if err != nil {

@@ -57,15 +57,15 @@ type PrivateOptions struct {
 }
 
 // StartPrivate starts a private shell. The caller closes it.
-func (s *Shells) StartPrivate(ctx context.Context, o PrivateOptions) (*Private, error) {
-	sh, err := s.start(ctx, o)
+func (s *Shells) StartPrivate(o PrivateOptions) (*Private, error) {
+	sh, err := s.start(o)
 	if err != nil {
 		return nil, err
 	}
 	return &Private{sh: sh, shells: s, turn: make(chan struct{}, 1), o: o}, nil
 }
 
-func (s *Shells) start(ctx context.Context, o PrivateOptions) (*shell.Shell, error) {
+func (s *Shells) start(o PrivateOptions) (*shell.Shell, error) {
 	dir := string(o.Cwd)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = Home(o.Env)
@@ -75,7 +75,7 @@ func (s *Shells) start(ctx context.Context, o PrivateOptions) (*shell.Shell, err
 	if err != nil {
 		path = "" // there is no bash: Start takes $SHELL
 	}
-	sh, err := shell.Start(ctx, shell.Options{
+	sh, err := shell.Start(shell.Options{
 		Path: path, Dir: dir, Env: PrivateEnv(o.Env, o.Pass), Folder: o.Folder, Spool: o.Spool,
 		Head: o.Head, Tail: o.Tail, Private: true, Log: s.log,
 	})

@@ -39,7 +39,7 @@ func (s *jobShell) Run(ctx context.Context, c Command, _ func([]byte)) (CommandR
 }
 
 func TestJobs(t *testing.T) {
-	sh, err := shell.Start(t.Context(), shell.Options{Path: "/bin/bash", Private: true, Dir: t.TempDir(), Folder: t.TempDir()})
+	sh, err := shell.Start(shell.Options{Path: "/bin/bash", Private: true, Dir: t.TempDir(), Folder: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func openWindow(t *testing.T, w *gatewaytest.World) *window {
 	launcher := confinetest.Beside(t)
 	prompted := make(chan struct{}, 16)
 	bound := make(chan struct{})
-	sh, err := shell.Start(t.Context(), shell.Options{
+	sh, err := shell.Start(shell.Options{
 		Path: "/bin/bash", Dir: w.Project, Env: env, Folder: t.TempDir(), Spool: t.TempDir(), Patience: 50 * time.Millisecond, Size: shell.Size{Cols: 80, Rows: 24},
 		Event: func(e any) {
 			<-bound
