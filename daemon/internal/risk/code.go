@@ -145,7 +145,7 @@ func (a *analysis) wideLoss(text string, sp Span) {
 func (a *analysis) commandsIn(text string, sp Span, st *state) {
 	a.Spend(1 + len(text)/bashread.BytesMatched)
 	var quoted []string
-	for _, m := range expr("code-string").FindAllStringSubmatch(text, 24) {
+	for _, m := range expr("code-string").FindAllStringSubmatch(text, -1) {
 		s := strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\n`, "\n", `\\`, `\`).Replace(m[1] + m[2] + m[3])
 		quoted = append(quoted, shellQuote(s))
 		a.maybe(s, sp, st)
@@ -172,7 +172,7 @@ func (a *analysis) doEditor(c *call) {
 		a.note(High, RunCode, f.Span, "runs commands in the editor")
 		a.commandsIn(f.S, f.Span, c.st)
 		a.wideLoss(f.S, f.Span)
-		for _, m := range expr("editor-writes").FindAllStringSubmatch(f.S, 16) {
+		for _, m := range expr("editor-writes").FindAllStringSubmatch(f.S, -1) {
 			a.touch(Write, f.With(m[1]), c.st, touching{})
 		}
 	}
@@ -231,7 +231,7 @@ func (a *analysis) awkProgram(c *call, f *field) {
 		a.maybe(value, f.Span, c.st)
 	}
 	if strings.Contains(bare, ">") {
-		for _, m := range expr("awk-write").FindAllStringSubmatch(text, 16) {
+		for _, m := range expr("awk-write").FindAllStringSubmatch(text, -1) {
 			name, literal := strings.CutPrefix(m[1], `"`)
 			if !literal {
 				name = unknownPart
@@ -239,7 +239,7 @@ func (a *analysis) awkProgram(c *call, f *field) {
 			a.touch(Write, &field{S: strings.TrimSuffix(name, `"`), Known: literal, Span: f.Span}, c.st, touching{})
 		}
 	}
-	for _, m := range expr("awk-read").FindAllStringSubmatch(text, 16) {
+	for _, m := range expr("awk-read").FindAllStringSubmatch(text, -1) {
 		a.touch(Read, &field{S: m[1], Known: true, Span: f.Span}, c.st, touching{})
 	}
 	if strings.Contains(bare, "ENVIRON") {
@@ -318,7 +318,7 @@ func (a *analysis) sedScript(c *call, f *field) {
 	if f.Opaque() && !strings.HasPrefix(strings.TrimLeft(f.S, "0123456789,$ "), "s") {
 		a.note(High, RunCode, f.Span, "a sed script that is not known here")
 	}
-	for _, m := range expr("sed-runs").FindAllStringSubmatch(f.S, 16) {
+	for _, m := range expr("sed-runs").FindAllStringSubmatch(f.S, -1) {
 		a.note(High, RunCode, f.Span, "a sed script that runs commands")
 		a.shellText(*f.With(m[1]), c.st)
 	}
@@ -329,7 +329,7 @@ func (a *analysis) sedScript(c *call, f *field) {
 			a.maybe(strings.ReplaceAll(part, "\x02", "/"), f.Span, c.st)
 		}
 	}
-	for _, m := range expr("sed-file").FindAllStringSubmatch(f.S, 16) {
+	for _, m := range expr("sed-file").FindAllStringSubmatch(f.S, -1) {
 		a.touch(Write, f.With(m[1]), c.st, touching{})
 	}
 }
@@ -340,7 +340,7 @@ func (a *analysis) doSQL(c *call) {
 	local := c.name == "sqlite3" || c.name == "duckdb" || c.name == "litecli"
 	var text *field
 	for i := range c.opts {
-		if o := &c.opts[i]; o.val != nil && o.spec != nil && o.spec.Role == "text" {
+		if o := &c.opts[i]; o.val != nil && o.spec != nil && o.spec.Role == programs.Text {
 			text = o.val
 		}
 	}
@@ -363,7 +363,7 @@ func (a *analysis) doSQL(c *call) {
 	a.net = a.net || !local
 	s := text.S
 	a.Spend(len(s) / bashread.BytesMatched)
-	for _, m := range expr("sql-file").FindAllStringSubmatch(s, 16) {
+	for _, m := range expr("sql-file").FindAllStringSubmatch(s, -1) {
 		a.touch(Write, text.With(m[1]), c.st, touching{})
 	}
 	if wide := expr("sql-wide").FindString(s); wide != "" && !strings.Contains(strings.ToLower(wide), "where") {

@@ -173,7 +173,7 @@ func TestT3iOptions(t *testing.T) {
 
 // Texts that look other than they are, and texts too long to look at.
 func TestT3jTextTricks(t *testing.T) {
-	atLeast(t, High, here(), "ls\r", "ls \x1b[2K", "echo \x00", "ls\u202e", "ls \u200b", "ls\u00a0-l", "echo \u2066x", "ls \x7f", "echo \xff\xfe", "ls \ufeff", "ls \u2028rm")
+	atLeast(t, High, here(), "ls\r", "ls \x1b[2K", "echo \x00", "ls\u202e", "ls \u200b", "ls\u00a0-l", "echo \u2066x", "ls \x7f", "echo \xff\xfe", "echo \xef", "ls \ufeff", "ls \u2028rm")
 	exactly(t, Low, here(), "echo héllo", "echo 日本語", "git log --grep='Grüße'", "echo '👍'")
 	// More sub-commands than anybody counts do not switch the check off.
 	long := strings.Repeat("ls; ", 3000) + "rm -rf /"
@@ -249,6 +249,18 @@ func TestT3oFiles(t *testing.T) {
 	}
 	if v := AnalyzeFile(FileAction{}, here()); v.Level != Low {
 		t.Errorf("no effects: got %s, want low", v.Level)
+	}
+}
+
+// Of many files, or commands, in a script only the first 16, or 24, were judged.
+func TestEachOfMany(t *testing.T) {
+	c := here()
+	for text, last := range map[string]string{
+		"awk '%s'": `print "a" > "/home/u/.bashrc";`, "sed -n '%s'": "\nw /home/u/.bashrc", "sqlite3 a.db <<'E'\n%s\nE": "\n.output /home/u/.bashrc",
+		"vim -c '%s' b": "\nw! /home/u/.bashrc", "python3 -c '%s'": `os.system("rm -r /home/u");`,
+	} {
+		one := strings.NewReplacer("/home/u/.bashrc", "/tmp/x", "rm -r /home/u", "ls").Replace(last)
+		exactly(t, Critical, c, fmt.Sprintf(text, last), fmt.Sprintf(text, strings.Repeat(one, 30)+last))
 	}
 }
 
