@@ -163,7 +163,7 @@ func (r *Reader) Declared(f *Field, st *State, kind Assignment) {
 	name = strings.TrimSuffix(name, "+")
 	if strings.ContainsAny(name, "\x00\x01") || f.Opaque() && !ok {
 		r.Judge.Note(programs.High, programs.ShellState, f.Span, "sets variables whose names are not known here")
-		st.Changed = append(st.Changed, "PATH")
+		st.Changed = append(st.Changed, "PATH") // the worst that it may be: it concerns every command
 		return
 	}
 	r.EvalText(name, st, f.Span)
@@ -183,6 +183,12 @@ func (r *Reader) Declared(f *Field, st *State, kind Assignment) {
 		r.Judge.Note(programs.Medium, programs.ShellState, f.Span, "exports variables to every command run later in this shell")
 	}
 }
+
+// maxValues and maxValue bound what is kept of a variable, in elements and in bytes: a value that doubles soon fills the memory.
+const (
+	maxValues = 256
+	maxValue  = 16 << 10
+)
 
 // assign walks one assignment, and returns what is assigned.
 func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
@@ -237,7 +243,7 @@ func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
 	if as.Append || as.Index != nil {
 		v.Flow |= old.Flow
 	}
-	if len(v.Words) > 256 || v.size() > 16<<10 {
+	if len(v.Words) > maxValues || v.size() > maxValue {
 		v.Words = []string{string(UnknownPart)}
 	}
 	if v.Handed = kind != Plain; kind != Prefix {

@@ -69,7 +69,10 @@ func Brackets(s string) int {
 func maskInvalid(s string) string {
 	b := []byte(s)
 	for i, c := range s {
-		if c == utf8.RuneError && b[i] != 0xef {
+		if c != utf8.RuneError {
+			continue
+		}
+		if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 { // else it is U+FFFD itself
 			b[i] = '_'
 		}
 	}
