@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -47,9 +48,10 @@ func (s *Store) Session(ctx context.Context, id wire.SessionID) (wire.SessionInf
 // ErrCursor reports a cursor that no earlier page returned.
 var ErrCursor = errors.New("not the cursor of an earlier page")
 
-// Sessions returns up to limit sessions, the most recently used first, from cursor on ("" = the start). next is "" at the end.
+// Sessions returns up to limit sessions, the most recently used first, from cursor on ("" = the start), without those of agents.
+// next is "" at the end.
 func (s *Store) Sessions(ctx context.Context, cursor string, limit int) (list []wire.SessionInfo, next string, err error) {
-	before, id := int64(1)<<62, ""
+	before, id := int64(math.MaxInt64), ""
 	if cursor != "" {
 		at, rest, ok := strings.Cut(cursor, ":")
 		before, err = strconv.ParseInt(at, 10, 64)

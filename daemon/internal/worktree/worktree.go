@@ -25,6 +25,8 @@ const (
 	// file counts as tracked.
 	askBound = 3 * time.Second
 	maxList  = 64 << 20
+	// maxGitFile bounds a .git file, which names a folder, in bytes: PATH_MAX of Linux.
+	maxGitFile = 4096
 	// maxTrees is how many lists are cached.
 	maxTrees = 16
 )
@@ -140,7 +142,7 @@ func indexOf(root string) (stamp, error) {
 	if err != nil {
 		return stamp{}, err
 	}
-	if info.Mode().IsRegular() && info.Size() < 4096 {
+	if info.Mode().IsRegular() && info.Size() < maxGitFile {
 		text, err := os.ReadFile(git)
 		if err != nil {
 			return stamp{}, err
