@@ -186,8 +186,8 @@ func (a *analysis) builtin(name string) bool {
 	return programs.Builtin(name) && !slices.Contains(a.c.Disabled, name)
 }
 
-// hashed judges the file that the hash table of the live shell names, besides the program of that name, which other
-// programs start.
+// hashed judges the file that the live shell runs for the name of c because its hash table has it (hash -p). The caller judges the
+// program of that name as well: a program that c starts does not know the table.
 func (a *analysis) hashed(c *call, file string) {
 	if path.Base(file) == c.name && path.IsAbs(file) && systemBin(path.Dir(file)) {
 		return

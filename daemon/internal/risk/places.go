@@ -191,7 +191,7 @@ func (a *analysis) homeOf(p string) string {
 	return ""
 }
 
-// homePlace is projectPlace for a home.
+// homePlace returns the place of what is named rest in a home. open: it is not secret.
 func homePlace(rest string, open bool) *place {
 	if everything(rest) {
 		return homeTop

@@ -204,8 +204,8 @@ func onlyChangesShell(v Verdict) bool {
 		!slices.ContainsFunc(v.Commands, func(c Command) bool { return !slices.Contains(c.Effects, ShellState) })
 }
 
-// onlyTemporary reports whether a text is known to write in temporary folders alone, which a held command has for itself. A
-// project or a home in one of them is none.
+// onlyTemporary reports whether a text is known to write in temporary folders alone, which a confined command has for itself. It is
+// false where one of them holds the project or the home that is written in.
 func (c Context) onlyTemporary(v Verdict) bool {
 	known := false
 	for _, t := range v.Targets {

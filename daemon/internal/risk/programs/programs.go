@@ -262,7 +262,8 @@ func readLine(t map[string]*Spec, line string) error {
 	return put(t, nil, strings.Fields(head), s)
 }
 
-// put files a line under every combination of its names.
+// put files a line under every combination of its names. Of two lines for a sub-command the later counts, with the sub-commands of
+// both: a line for many names comes before one for a few of them.
 func put(t map[string]*Spec, up *Spec, names []string, s *Spec) error {
 	for n := range strings.SplitSeq(names[0], ",") {
 		old := t[n]

@@ -157,18 +157,17 @@ func ends(name, section string) bool {
 	return slices.ContainsFunc(list(section), func(end string) bool { return len(name) > len(end) && strings.HasSuffix(name, end) })
 }
 
-// Named reports whether files of a name hold keys, tokens or passwords, wherever they are.
+// Named reports whether files of a name, which may be a pattern, hold keys, tokens or passwords, wherever they are.
 func Named(base string) bool {
 	switch {
 	case slices.Contains(list("names"), base):
 		return true
-	case public(base), base == ".env":
+	case public(base), base == "*.asc": // these are signatures for the most part
 		return false
-	case strings.HasPrefix(base, ".env."), strings.HasSuffix(base, ".env") && len(base) > 4:
+	case strings.HasPrefix(base, ".env."), strings.HasSuffix(base, ".env"), ends(base, "ends"):
 		return true
-	case ends(base, "ends"):
-		return !strings.HasPrefix(base, "*.asc")
 	}
+	// A pattern for keys of SSH, or for one of the names that begin with a dot.
 	return strings.ContainsAny(base, "*?[") && strings.Trim(base, "*?") != "" && (strings.HasPrefix(base, "id_") || base[0] == '.' && Match(base, list("names")))
 }
 
