@@ -158,39 +158,30 @@ var (
 	envelopeType = reflect.TypeFor[Envelope]()
 )
 
+// scalar returns the plan of a type whose values get and set convert from and to T.
+func scalar[T any](write func(*encoder, T), get func(reflect.Value) T, read func(*decoder) (T, *fieldError), set func(reflect.Value, T)) plan {
+	return plan{
+		func(e *encoder, v reflect.Value) { write(e, get(v)) },
+		func(d *decoder, v reflect.Value) *fieldError {
+			x, err := read(d)
+			set(v, x)
+			return err
+		},
+	}
+}
+
 func planType(t reflect.Type) plan {
 	switch t {
 	case osStringType:
-		return plan{
-			func(e *encoder, v reflect.Value) { e.osString(v.String()) },
-			func(d *decoder, v reflect.Value) *fieldError {
-				s, err := d.readOSString()
-				v.SetString(s)
-				return err
-			},
-		}
+		return scalar((*encoder).osString, reflect.Value.String, (*decoder).readOSString, reflect.Value.SetString)
 	case envelopeType:
 		return plan{writeEnvelope, readEnvelope}
 	}
 	switch t.Kind() {
 	case reflect.String:
-		return plan{
-			func(e *encoder, v reflect.Value) { e.text(v.String()) },
-			func(d *decoder, v reflect.Value) *fieldError {
-				s, err := d.readStr()
-				v.SetString(s)
-				return err
-			},
-		}
+		return scalar((*encoder).text, reflect.Value.String, (*decoder).readStr, reflect.Value.SetString)
 	case reflect.Bool:
-		return plan{
-			func(e *encoder, v reflect.Value) { e.bool(v.Bool()) },
-			func(d *decoder, v reflect.Value) *fieldError {
-				b, err := d.readBool()
-				v.SetBool(b)
-				return err
-			},
-		}
+		return scalar((*encoder).bool, reflect.Value.Bool, (*decoder).readBool, reflect.Value.SetBool)
 	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int16, reflect.Int8:
 		return plan{
 			func(e *encoder, v reflect.Value) { e.int(v.Int()) },
@@ -216,14 +207,7 @@ func planType(t reflect.Type) plan {
 			},
 		}
 	case reflect.Float64:
-		return plan{
-			func(e *encoder, v reflect.Value) { e.float(v.Float()) },
-			func(d *decoder, v reflect.Value) *fieldError {
-				f, err := d.readFloat()
-				v.SetFloat(f)
-				return err
-			},
-		}
+		return scalar((*encoder).float, reflect.Value.Float, (*decoder).readFloat, reflect.Value.SetFloat)
 	case reflect.Struct:
 		p := planStruct(t)
 		return plan{p.write, p.read}
@@ -231,14 +215,7 @@ func planType(t reflect.Type) plan {
 		return planPointer(t.Elem())
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
-			return plan{
-				func(e *encoder, v reflect.Value) { e.bytes(v.Bytes()) },
-				func(d *decoder, v reflect.Value) *fieldError {
-					b, err := d.readBin()
-					v.SetBytes(b)
-					return err
-				},
-			}
+			return scalar((*encoder).bytes, reflect.Value.Bytes, (*decoder).readBin, reflect.Value.SetBytes)
 		}
 		return planSlice(t)
 	case reflect.Map:
