@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime/debug"
 
+	"golang.org/x/time/rate"
+
 	"sublet/wire"
 )
 
@@ -22,7 +24,10 @@ func (c *conn) dispatch(ctx context.Context, m wire.Message) {
 		c.message(ctx, m)
 		return
 	}
-	if limit := c.server.config().Limits.RequestsPerSecond; !c.rate.take(limit) {
+	limit := c.server.config().Limits.RequestsPerSecond
+	c.rate.SetLimit(rate.Limit(limit))
+	c.rate.SetBurst(limit)
+	if !c.rate.Allow() {
 		c.answer(rateError(wire.RequestOf(m), limit))
 		return
 	}

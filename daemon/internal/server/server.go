@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"sublet/daemon/config"
 	"sublet/daemon/internal/eventlog"
 	"sublet/daemon/internal/hub"
@@ -85,8 +87,8 @@ type conn struct {
 	pid    int
 	hungUp func() bool // reports whether the client has closed the connection; it does if this daemon was suspended for a while
 	log    *slog.Logger
-	client *hub.Client // set by the handshake; only the reader uses it
-	rate   bucket
+	client *hub.Client   // set by the handshake; only the reader uses it
+	rate   *rate.Limiter // of requests
 	beat   heart
 }
 
@@ -100,6 +102,7 @@ func (s *Server) ServeConn(ctx context.Context, rw io.ReadWriteCloser, pid int) 
 	c := &conn{
 		Conn:   wire.NewConn(rw, wire.Options{MaxFrame: wire.MaxHandshakeFrame}),
 		server: s, cancel: cancel, pid: pid, log: s.log.With("conn", ids.Add(1), "pid", pid),
+		rate: rate.NewLimiter(0, s.config().Limits.RequestsPerSecond),
 	}
 	c.hungUp = func() bool { nc, ok := rw.(syscall.Conn); return ok && socket.HungUp(nc) }
 	c.beat.conn = c
