@@ -157,7 +157,7 @@ func (p *Painter) Give() <-chan struct{} {
 	done := make(chan struct{})
 	p.later(func() {
 		if p.has == ourScreen {
-			b := append(p.erase(), "\x1b[m"+pasteOff...)
+			b := append(p.erase(p.buf[:0]), "\x1b[m"+pasteOff...)
 			p.has = shellScreen
 			p.write(p.shell.resume(b))
 		}
@@ -170,7 +170,7 @@ func (p *Painter) Give() <-chan struct{} {
 func (p *Painter) Hold(head string) {
 	p.later(func() {
 		if p.has == ourScreen {
-			b := append(append(p.erase(), pasteOff...), p.th.Spell(head)...)
+			b := append(append(p.erase(p.buf[:0]), pasteOff...), p.th.Spell(head)...)
 			p.has, p.lastByte = programScreen, '\n'
 			p.write(b)
 		}
@@ -262,21 +262,22 @@ func (p *Painter) Close() {
 	p.wmu.Lock()
 	defer p.wmu.Unlock()
 	p.serve()
-	var b []byte
+	b := p.buf[:0]
 	switch p.has {
-	case programScreen:
-		b = append(p.tidy(p.erase()), pasteOff...)
+	case programScreen: // tidied first, since what is printed on the program's alternate screen would be lost
+		b = p.tidy(b)
+		fallthrough
 	case ourScreen:
-		b = append(p.erase(), pasteOff...)
+		b = append(p.erase(b), pasteOff...)
 	}
 	p.has = noScreen
 	p.write(append(p.shell.reset(b), "\x1b[m\x1b[?25h"...))
 	p.closeWritten()
 }
 
-// erase returns the bytes that erase the live part and print the text that waits. The live part is empty then.
-func (p *Painter) erase() []byte {
-	b := appendPrints(p.wipe(p.buf[:0]), p.prints)
+// erase appends what erases the live part and prints the text that waits. The live part is empty then.
+func (p *Painter) erase(b []byte) []byte {
+	b = appendPrints(p.wipe(b), p.prints)
 	p.want, p.fresh, p.prints = Frame{}, false, nil
 	p.shown, p.row, p.col = nil, 0, 0
 	return b

@@ -177,6 +177,15 @@ func TestPainterHold(t *testing.T) {
 		{"a string left open", "a\r\n\x1bP+qb", "cmd\na\nnote\n$"},
 		{"killed in the alternate screen with the mouse on", "\x1b[?1049h\x1b[?1002;1006h\x1b[?25l\x1b[2Jeditor", "cmd\nnote\n$"},
 	} {
+		closed, c := canvas(20, 8)
+		closed.Hold("cmd\r\n")
+		closed.Raw([]byte(tc.out))
+		closed.Print("note")
+		closed.Close() // printed on the program's alternate screen, the text was lost with that
+		if got, want := c.Text(), strings.TrimSuffix(tc.want, "\n$"); got != want && got != strings.Replace(want, "\n⏎", "", 1) {
+			t.Errorf("%s: closed meanwhile: got\n%s\nwant\n%s", tc.name, got, want)
+		}
+
 		p, s := canvas(20, 8)
 		p.drawNow(Frame{Lines: []string{"$ cmd"}, Col: 5})
 		p.Hold("cmd\r\n")
