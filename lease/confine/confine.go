@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -50,14 +51,7 @@ type Support struct {
 }
 
 // Holds reports whether a reach can be enforced.
-func (s Support) Holds(reach string) bool {
-	for _, r := range s.Reaches {
-		if r == reach {
-			return true
-		}
-	}
-	return false
-}
+func (s Support) Holds(reach string) bool { return slices.Contains(s.Reaches, reach) }
 
 // Probe returns what this machine can enforce. It has the launcher at path confine an empty command, which takes about 10 ms.
 func Probe(path string) Support {

@@ -8,7 +8,7 @@ import (
 
 // Mark marks process pid and everything that it starts from now on. The mark is a lowered hard resource limit without any
 // other effect: it is inherited across fork, exec and setsid, survives the parents, and only a process with CAP_SYS_RESOURCE
-// can remove it. It is idempotent, and an error where pid is another user's.
+// can remove it. Mark is idempotent. It returns an error if pid belongs to another user.
 func Mark(pid int) error {
 	var old unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &old); err != nil {

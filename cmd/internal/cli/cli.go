@@ -186,32 +186,33 @@ func credentials(path string) []string {
 	return names
 }
 
-// dial connects a script, starting the daemon where none runs, unless running asks for one that does already.
-func (a *app) dial(ctx context.Context, running bool, change ...func(*client.Options)) (*client.Conn, error) {
+// dial connects a command to the daemon. Where none runs it starts one or, if noStart is set, returns client.ErrNoDaemon. change
+// adapts the options.
+func (a *app) dial(ctx context.Context, noStart bool, change ...func(*client.Options)) (*client.Conn, error) {
 	o, err := a.options()
 	if err != nil {
 		return nil, err
 	}
-	if !running {
-		// A daemon that cannot start because of its settings would say so in its log only.
+	if !noStart {
+		// A daemon that cannot start because of its settings would report it in its log only.
 		if _, err := os.Stat(o.Paths.Socket); err != nil {
 			if _, err := daemon.LoadSettings(o.Paths.Config); err != nil {
 				return nil, err
 			}
 		}
 	}
-	o.NoStart = running
+	o.NoStart = noStart
 	for _, f := range change {
 		f(&o)
 	}
 	return client.Dial(ctx, o)
 }
 
-// connected dials, as dial does, for a command that asks the daemon something and ends.
-func (a *app) connected(running bool, do func(ctx context.Context, c *client.Conn) error, change ...func(*client.Options)) error {
+// connected calls do with a connection as dial makes it, and closes that. Its context ends with SIGINT, SIGTERM or SIGHUP.
+func (a *app) connected(noStart bool, do func(ctx context.Context, c *client.Conn) error, change ...func(*client.Options)) error {
 	ctx, stop := interruptible(context.Background())
 	defer stop()
-	c, err := a.dial(ctx, running, change...)
+	c, err := a.dial(ctx, noStart, change...)
 	if err != nil {
 		return err
 	}

@@ -169,10 +169,10 @@ func checkServers(ctx context.Context, settings string) []check {
 	return checks
 }
 
-// examine prints a line for each check, and a hint below what is not well. What fails for the reason of an earlier check
-// names that one: it is mended there.
+// examine runs the checks and prints a line for each, with a hint below what failed. A check that fails with the same error as an
+// earlier one names that instead, because the cause is one. What only lacks the daemon is a warning: the check of that has failed.
 func (a *app) examine(checks []check) error {
-	failed, told := 0, map[string]string{} // the check that told a fault first
+	failed, firstWith := 0, map[string]string{} // the name of the first check with an error
 	for _, c := range checks {
 		found, err := c.run()
 		if err == nil {
@@ -186,10 +186,10 @@ func (a *app) examine(checks []check) error {
 			failed++
 		}
 		text, hint := oneLine(err.Error()), oneLine(hintOf(err))
-		if first := told[text]; first != "" {
+		if first := firstWith[text]; first != "" {
 			text, hint = "not before `"+first+"` is mended", ""
 		} else if !errors.Is(err, errNoDaemonToAsk) {
-			told[text] = c.name
+			firstWith[text] = c.name
 		}
 		a.printf("%-8s %-9s %s\n", word, c.name, text)
 		if hint != "" {

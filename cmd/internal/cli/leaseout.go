@@ -16,7 +16,7 @@ type borrowed struct {
 	app  *app
 	json bool
 	cook bool                  // standard output is no terminal: line ends are \n, not the \r\n of one
-	keep func(seq []byte) bool // control sequences; nil = all
+	keep func(seq []byte) bool // reports whether a control sequence is printed; nil = all are
 	stop context.CancelCauseFunc
 	part []byte // held back, and printed with the next output
 	next int64  // offset of the byte that comes next
@@ -24,7 +24,8 @@ type borrowed struct {
 	err  error  // the first failed write's; nothing is printed after it
 }
 
-// newBorrowed returns a borrowed that calls stop with the error if standard output fails. The caller must call finish.
+// newBorrowed returns a borrowed that prints JSON (json) or text. No control sequence is printed if bare is set, and on a terminal
+// none that makes it answer (mute). It calls stop with the error if standard output fails. The caller must call finish.
 func newBorrowed(a *app, json, cook, bare bool, stop context.CancelCauseFunc) *borrowed {
 	o := &borrowed{app: a, json: json, cook: cook, stop: stop}
 	switch {

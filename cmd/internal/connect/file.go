@@ -66,8 +66,9 @@ func (f File) Connect() (Change, error) {
 	return c, nil
 }
 
-// Undo returns what takes back what Connect wrote, by the backup: whatever else was changed since stays. A file that Connect made
-// is removed if nothing else is in it. Without a backup it returns ErrNoBackup and an empty change.
+// Undo returns the change that gives each setting of Connect the value that it has in the backup, or none. All other settings stay
+// as they are. A file that Connect made is removed if nothing else is in it. Without a backup it returns ErrNoBackup and an empty
+// change.
 func (f File) Undo() (Change, error) {
 	c, err := f.change()
 	if err != nil {
@@ -81,7 +82,7 @@ func (f File) Undo() (Change, error) {
 	if old == nil {
 		return c, ErrNoBackup
 	}
-	if c.Before == nil {
+	if c.Before == nil { // the user removed the file
 		return c, nil
 	}
 	if c.After, err = f.takeBack(c.Before, old); err != nil {
@@ -202,7 +203,7 @@ func takenBack(edits []edit, was func(path []string) bool) (back []edit) {
 	return back
 }
 
-// same reports whether two values mean the same in JSON, where an empty object is the same as none.
+// same reports whether two values mean the same in JSON, where a member that is an empty object is the same as none.
 func same(a, b any) bool {
 	plain := func(v any) (any, error) {
 		text, err := json.Marshal(v)
