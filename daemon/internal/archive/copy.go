@@ -11,9 +11,6 @@ import (
 	"sublet/wire/visible"
 )
 
-// ErrNotStored is wrapped in an error of Copy that comes from store.
-var ErrNotStored = errors.New("the copy was not stored")
-
 // atOnce is how many events Copy stores in one transaction, so that others can write in between.
 const atOnce = 500
 
@@ -25,7 +22,7 @@ func Copy(next func() (wire.EventMessage, error), store func(...wire.EventMessag
 	var list []wire.EventMessage // to be stored next
 	flush := func() error {
 		if err := store(list...); err != nil {
-			return fmt.Errorf("%w: %w", ErrNotStored, err)
+			return fmt.Errorf("the copy was not stored: %w", err)
 		}
 		list = list[:0]
 		return nil

@@ -58,7 +58,7 @@ func (c *Client) path(p wire.OSString) (string, error) {
 	return path, nil
 }
 
-// load reads a saved session as a new one: its events get new ids of session and their numbers anew.
+// load reads a saved session as a new one.
 func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.SessionReply) error {
 	path, err := c.path(r.Path)
 	if err != nil {
@@ -70,73 +70,58 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	}
 	defer f.Close()
 	in, info, err := archive.NewReader(f)
-	if err != nil {
+	if err == nil {
+		out.Session, err = c.copied(ctx, info, in.Event, func(to wire.SessionID, numbers map[int64]int64) error {
+			return in.Images(func(seq int64, images []*picture.Image) (err error) {
+				if seq = numbers[seq]; seq != 0 && len(images) > 0 { // else of an event that was left out
+					err = c.hub.opts.Store.KeepImages(ctx, to, seq, images)
+				}
+				return err
+			})
+		})
+	}
+	if _, ok := errors.AsType[*archive.FormatError](err); ok {
 		return invalid("path: %s: %v", visible.Exact(path), err)
 	}
-	s := c.hub.newSession(info.Cwd)
-	defer c.hub.release(s)
-	if err := s.events.Rename(ctx, visible.Exact(visible.Cut(info.Name, maxName))); err != nil {
-		return err
-	}
-	numbers, err := archive.Copy(in.Event, s.events.Emit)
-	if err != nil && !errors.Is(err, archive.ErrNotStored) {
-		err = invalid("path: %s: %v", visible.Exact(path), err)
-	}
-	if err != nil {
-		return errors.Join(err, s.remove(ctx))
-	}
-	err = in.Images(func(seq int64, images []*picture.Image) (err error) {
-		if seq = numbers[seq]; seq != 0 && len(images) > 0 { // else of an event that was left out
-			err = c.hub.opts.Store.KeepImages(ctx, s.id, seq, images)
-		}
-		return err
-	})
-	if _, ok := errors.AsType[*archive.FormatError](err); ok {
-		err = invalid("path: %s: %v", visible.Exact(path), err)
-	}
-	if err != nil {
-		return errors.Join(err, s.remove(ctx))
-	}
-	// What was under way when the session was saved has no end in the file.
-	if err := c.hub.endUnfinished(ctx, s.id, copied); err != nil {
-		return err
-	}
-	out.Session, out.Path, out.Size = s.snapshot(), wire.OSString(path), size
-	return nil
+	out.Path, out.Size = wire.OSString(path), size
+	return err
 }
 
 // fork copies a session's turns, up to one of them, into a new session.
 func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest, out *wire.SessionReply) error {
 	events, err := c.hub.opts.Store.AllEvents(ctx, from.id)
-	if err == nil {
-		if events, err = archive.UntilTurn(events, r.Turn); errors.Is(err, archive.ErrRunning) {
-			err = ErrSessionBusy
-		} else if err != nil {
-			err = invalid("%v", err)
-		}
-	}
 	if err != nil {
 		return err
 	}
-	info := from.snapshot()
-	s := c.hub.newSession(info.Cwd)
-	defer c.hub.release(s)
-	if err := s.events.Rename(ctx, info.Name); err != nil {
-		return err
+	if events, err = archive.UntilTurn(events, r.Turn); errors.Is(err, archive.ErrRunning) {
+		return ErrSessionBusy
+	} else if err != nil {
+		return invalid("%v", err)
 	}
-	numbers, err := archive.Copy(archive.Each(events), s.events.Emit)
-	if err == nil {
-		err = c.hub.opts.Store.CopyImages(ctx, from.id, s.id, numbers)
-	}
-	if err == nil { // a compaction may be under way
-		err = c.hub.endUnfinished(ctx, s.id, copied)
-	}
-	if err != nil {
-		return errors.Join(err, s.remove(ctx))
-	}
-	out.Session = s.snapshot()
-	return nil
+	out.Session, err = c.copied(ctx, from.snapshot(), archive.Each(events), func(to wire.SessionID, numbers map[int64]int64) error {
+		return c.hub.opts.Store.CopyImages(ctx, from.id, to, numbers)
+	})
+	return err
 }
 
-// copied is what is unfinished in a copy is ended with.
-const copied = "the session was copied before the end of this"
+// copied makes a new session of the events that next returns, with new ids and numbers: see archive.Copy. images adds those of the
+// events.
+func (c *Client) copied(ctx context.Context, from wire.SessionInfo, next func() (wire.EventMessage, error), images func(to wire.SessionID, numbers map[int64]int64) error) (wire.SessionInfo, error) {
+	s := c.hub.newSession(from.Cwd)
+	defer c.hub.release(s)
+	err := s.events.Rename(ctx, visible.Exact(visible.Cut(from.Name, maxName)))
+	var numbers map[int64]int64
+	if err == nil {
+		numbers, err = archive.Copy(next, s.events.Emit)
+	}
+	if err == nil {
+		err = images(s.id, numbers)
+	}
+	if err == nil { // what was under way has no end in the copy
+		err = c.hub.endUnfinished(ctx, s.id, "the session was copied before the end of this")
+	}
+	if err != nil {
+		return wire.SessionInfo{}, errors.Join(err, s.remove(ctx))
+	}
+	return s.snapshot(), nil
+}
