@@ -218,13 +218,7 @@ func (c *Client) who() string {
 
 // Busy reports whether something runs that the client waits for or takes part in: then heartbeats flow.
 func (c *Client) Busy() bool {
-	return c.requests.busy() || c.attached().inUse() || c.lender != nil && c.lender.Busy()
-}
-
-func (s *session) inUse() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.turns) > 0
+	return c.requests.busy() || c.attached().snapshot().Running || c.lender != nil && c.lender.Busy()
 }
 
 // sessionOf holds the session a request is about: the one it names, else the connection's.

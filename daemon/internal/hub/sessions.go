@@ -76,17 +76,12 @@ func (h *Hub) list(ctx context.Context, r *wire.SessionRequest, limit int, out *
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	inMemory := make(map[wire.SessionID]*session, len(h.sessions))
-	for _, info := range list {
-		if s := h.sessions[info.ID]; s != nil {
-			inMemory[info.ID] = s
-		}
-	}
-	h.mu.Unlock()
 	for i := range list {
-		if s := inMemory[list[i].ID]; s != nil {
-			list[i].Running = s.inUse()
+		h.mu.Lock()
+		s := h.sessions[list[i].ID]
+		h.mu.Unlock()
+		if s != nil {
+			list[i].Running = s.snapshot().Running
 		}
 	}
 	if list != nil {

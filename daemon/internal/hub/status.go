@@ -2,6 +2,8 @@ package hub
 
 import (
 	"cmp"
+	"context"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -131,4 +133,17 @@ func (c *Client) RevokeLease(r *wire.LeaseRevokeRequest) (*wire.StatusReply, err
 	}
 	h.log.Info("leases revoked", "lease", r.LeaseID, "client", r.ClientPID, "by", c.who())
 	return c.status(r.RequestID, false), nil
+}
+
+// Models answers which models there are, or whether one can be used.
+func (c *Client) Models(r *wire.ModelsRequest) error {
+	h, creds := c.hub, maps.Clone(c.creds)
+	return c.aside(r.RequestID, func(ctx context.Context) (wire.Message, error) {
+		reply, err := h.opts.FindModels(ctx, r.Name, creds)
+		if err != nil {
+			return nil, err
+		}
+		reply.RequestID = r.RequestID
+		return reply, nil
+	})
 }
