@@ -69,7 +69,7 @@ func (l *Log[S]) Rename(ctx context.Context, name string) error {
 	defer l.mu.Unlock()
 	if l.info.Stored {
 		if err := l.store.Rename(ctx, l.id, name); err != nil {
-			return noSession(err)
+			return err
 		}
 	}
 	l.info.Name = name
@@ -82,7 +82,7 @@ func (l *Log[S]) Delete(ctx context.Context) error {
 	defer l.mu.Unlock()
 	if l.info.Stored {
 		if err := l.store.Delete(ctx, l.id); err != nil {
-			return noSession(err)
+			return err
 		}
 	}
 	l.deleted.Store(true)
@@ -96,18 +96,11 @@ func (l *Log[S]) Clear(ctx context.Context) error {
 	defer l.mu.Unlock()
 	if l.info.Stored {
 		if err := l.store.Clear(ctx, l.id); err != nil {
-			return noSession(err)
+			return err
 		}
 	}
 	l.info.Title, l.info.Turns, l.unended = "", 0, nil
 	return nil
-}
-
-func noSession(err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return ErrNoSession
-	}
-	return err
 }
 
 // Emit stores events in one transaction and sends them. The error is the store's, or ErrNoSession; nothing was sent then.

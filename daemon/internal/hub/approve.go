@@ -219,14 +219,8 @@ func (a *approver) action(q agent.Question, to risk.Reach) policy.Action {
 
 // decided writes a decision into the audit log and returns it, as a no where that failed. p is what the policy said: that a person was to be asked, and why.
 func (a *approver) decided(q agent.Question, v risk.Verdict, p policy.Decision, d agent.Decision) agent.Decision {
-	e := store.AuditEntry{
-		At: time.Now(), Event: "decision", Session: string(a.t.s.id), Turn: string(a.t.id), Agent: q.Agent, Model: a.t.model,
-		Tool: q.Tool, Command: mask.String(q.Subject()), Cwd: q.Action.Cwd, Level: v.Level.String(), Decision: "deny", By: d.By,
-		Why: mask.String(p.Why),
-	}
-	if a.t.foreign != nil {
-		e.Agent = a.t.foreign.who()
-	}
+	e := a.t.entry("decision", q.Agent, q.Tool, q.Subject(), q.Action.Cwd)
+	e.Level, e.Decision, e.By, e.Why = v.Level.String(), "deny", d.By, mask.String(p.Why)
 	if p.Rule != nil {
 		e.Rule = mask.String(p.Rule.Pattern)
 	}
@@ -270,15 +264,20 @@ func (t *turn) auditExecution(r *wire.CommandResult) {
 	if r.Status == wire.StatusDenied {
 		return
 	}
-	who := r.Agent
+	e := t.entry("execution", r.Agent, r.Tool, string(r.Command), string(r.Cwd))
+	e.Status, e.ExitCode, e.DurationMS = r.Status, r.ExitCode, r.DurationMS
+	_ = t.hub.audit(e) // it is in the daemon's log, and the execution cannot be undone
+}
+
+// entry begins an entry of the audit log.
+func (t *turn) entry(event, who, tool, command, cwd string) store.AuditEntry {
 	if t.foreign != nil {
 		who = t.foreign.who()
 	}
-	_ = t.hub.audit(store.AuditEntry{ // it is in the daemon's log, and the execution cannot be undone
-		At: time.Now(), Event: "execution", Session: string(t.s.id), Turn: string(t.id), Agent: who, Model: t.model,
-		Tool: r.Tool, Command: mask.String(string(r.Command)), Cwd: string(r.Cwd), Status: r.Status, ExitCode: r.ExitCode,
-		DurationMS: r.DurationMS,
-	})
+	return store.AuditEntry{
+		At: time.Now(), Event: event, Session: string(t.s.id), Turn: string(t.id), Agent: who, Model: t.model,
+		Tool: tool, Command: mask.String(command), Cwd: cwd,
+	}
 }
 
 // audit records e. That somebody else touched the log is said to every client, and is no error.

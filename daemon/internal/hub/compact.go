@@ -31,15 +31,19 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 	}
 	t := c.turn(s, r.RequestID)
 	t.agent, t.model = agent.Orchestrator, cmp.Or(c.hub.opts.Config().Compactor, c.hub.opts.Config().Model)
-	t.bare = func(ctx context.Context) { t.compact(ctx, r) }
+	t.bare = func(ctx context.Context) error {
+		t.compact(ctx, r)
+		return nil
+	}
 	return c.hub.enqueue(t)
 }
 
 // compact is a CompactRequest when its turn has come. Its events belong to no turn.
 func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
-	of := wire.Event{RequestID: t.request}
-	// Why it failed is said in the summary, which counts for nothing then, and to whoever asked.
-	explain := func(err error, done *wire.CompactionComplete) {
+	done, err := t.fold(ctx, r)
+	done.Event = wire.Event{RequestID: t.request}
+	// Why it failed is in the summary, which counts for nothing then, and sent to whoever asked.
+	explain := func(err error) {
 		failure := failed(err).Failure()
 		if fault, ok := errors.AsType[*store.FaultError](err); ok {
 			failure.Hint = fault.Hint()
@@ -47,40 +51,40 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 		t.origin.Send(&wire.Notice{Level: "error", Text: "not compacted: " + failure.Message, Hint: failure.Hint})
 		done.Status, done.Summary = wire.StatusError, failure.Message
 	}
-	emit := func(m *wire.CompactionComplete) {
-		if err := t.end(m); err != nil {
-			t.hub.log.Error("compaction could not be stored", "session", t.s.id, "err", err)
-			explain(err, m)
-			t.s.events.EmitUnstored(m, t.recorded) // whoever waits for the end must get one
-		}
+	switch {
+	case err != nil && done.Status != wire.StatusCancelled:
+		explain(err)
+	case r.Op == "preview": // shown to whoever asked, and nowhere kept
+		t.out()
+		t.answer(done)
+		return
 	}
-	fail := func(err error, done *wire.CompactionComplete) {
-		explain(err, done)
-		emit(done)
+	if err := t.end(done); err != nil {
+		t.hub.log.Error("compaction could not be stored", "session", t.s.id, "err", err)
+		explain(err)
+		t.s.events.EmitUnstored(done, t.recorded) // whoever waits for the end must get one
 	}
-	none := &wire.CompactionComplete{Event: of, Status: wire.StatusError, Ledger: store.EmptyLedger()}
+}
+
+// fold does what a CompactRequest asks for. Its result is never nil.
+func (t *turn) fold(ctx context.Context, r *wire.CompactRequest) (*wire.CompactionComplete, error) {
+	none := &wire.CompactionComplete{Status: wire.StatusError, Ledger: store.EmptyLedger()}
 	events, err := t.hub.opts.Store.AllEvents(ctx, t.s.id)
 	if err != nil {
-		fail(err, none)
-		return
+		return none, err
 	}
 	if r.Op == "undo" {
-		done := agent.UndoCompaction(events)
-		done.Event = of
-		emit(done)
-		return
+		return agent.UndoCompaction(events), nil
 	}
 	model, err := t.hub.opts.OpenModel(ctx, t.model, t.creds)
 	if err != nil {
-		fail(err, none)
-		return
+		return none, err
 	}
 	images, err := t.s.images(ctx, agent.History(events))
 	if err != nil {
-		fail(err, none)
-		return
+		return none, err
 	}
-	done, err := agent.Compact(ctx, agent.Compaction{
+	return agent.Compact(ctx, agent.Compaction{
 		Images: images,
 		Used: func(u provider.Usage) {
 			if u.CostUSD != nil {
@@ -106,16 +110,6 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 			t.recorded = true
 		},
 	})
-	done.Event = of
-	switch {
-	case err != nil && done.Status != wire.StatusCancelled:
-		fail(err, done)
-	case r.Op == "preview": // shown to whoever asked, and nowhere kept
-		t.out()
-		t.answer(done)
-	default:
-		emit(done)
-	}
 }
 
 // answer sends an event that is not stored, and so has no number, to the client that asked.

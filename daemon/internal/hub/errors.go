@@ -21,12 +21,9 @@ var (
 )
 
 // An InvalidError is a request whose fields make no sense.
-type InvalidError struct{ Reason, HintText string }
+type InvalidError struct{ Reason string }
 
 func (e *InvalidError) Error() string { return e.Reason }
-
-// Hint describes a valid request.
-func (e *InvalidError) Hint() string { return e.HintText }
 
 func invalid(format string, args ...any) error {
 	return &InvalidError{Reason: fmt.Sprintf(format, args...)}

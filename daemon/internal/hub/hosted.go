@@ -27,18 +27,16 @@ func (t *turn) host(ctx context.Context, at agent.Turn) agent.Outcome {
 func (c *Client) hostedTool(s *session, r *wire.ToolRequest) error {
 	t := c.turn(s, r.RequestID)
 	t.foreign = &foreign{} // it ends with the connection
-	t.bare = func(ctx context.Context) {
+	t.bare = func(ctx context.Context) error {
 		res, err := c.hub.opts.Hosted.Call(ctx, r)
-		t.out()
 		if err != nil {
-			failure := t.failed(ctx, err).Failure()
-			failure.RequestID = r.RequestID
-			c.Send(failure)
-			return
+			return err
 		}
+		t.out()
 		res.Event = wire.Event{RequestID: r.RequestID}
 		c.Send(res)
 		c.Send(&wire.AgentComplete{Event: res.Event, Status: wire.StatusSuccess, ToolsExecuted: []string{}, Refused: []wire.RefusedTool{}})
+		return nil
 	}
 	return c.hub.enqueue(t)
 }

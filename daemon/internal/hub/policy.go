@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"sublet/daemon/internal/judge"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/store"
@@ -56,7 +57,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		if r.Secrets != secretsMask && r.Secrets != secretsShow {
 			return nil, invalid("secrets: %q is neither mask nor show", visible.Exact(visible.Cut(r.Secrets, 64)))
 		}
-		s.policy.ShowSecrets(r.Secrets == secretsShow)
+		s.policy.ShowSecrets.Store(r.Secrets == secretsShow)
 		c.hub.log.Info("secrets set", "session", s.id, "secrets", r.Secrets, "by", c.who())
 		c.announce("secrets in session %s: %s", s.id, r.Secrets)
 	case "set_mode":
@@ -93,7 +94,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 	reply.Mode = string(t.Apply(policy.Policy{Mode: s.policyMode()}).Mode)
 	reply.Rules = append(list, t.Rules...)
 	reply.Secrets = secretsMask
-	if s.policy.ShowsSecrets() {
+	if s.policy.ShowSecrets.Load() {
 		reply.Secrets = secretsShow
 	}
 	reply.Suspects = c.suspects(ctx, s)
@@ -131,4 +132,27 @@ func (s *session) revokeRule(ctx context.Context, id wire.RuleID) error {
 		return ErrNoRule
 	}
 	return err
+}
+
+// tighten is what the projects' files ask for: of the folder that a call works in, of the shell and of the session. An
+// agent that leaves a project does not leave its rules.
+func (c *Client) tighten(s *session, dirs ...string) judge.Tightening {
+	env, cwd := c.environ()
+	return c.hub.projects.Tighten(lend.Home(env), append(dirs, string(cwd), string(s.snapshot().Cwd))...)
+}
+
+// reportFaults sends the attached clients a notice for each fault of a project's file or rule that is not known yet.
+func (s *session) reportFaults(faults []judge.Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.events.Subscribers()) == 0 {
+		return // reported when a client attaches
+	}
+	for _, f := range faults {
+		if !slices.Contains(s.broken, f) {
+			s.hub.log.Warn("policy is not as it was meant", "session", s.id, "what", f.Text)
+			s.events.Send(&wire.Notice{Level: "warning", Text: visible.Exact(f.Text), Hint: f.Hint})
+		}
+	}
+	s.broken = faults
 }

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/crew"
 	"sublet/daemon/internal/job"
 	"sublet/wire"
@@ -166,6 +167,13 @@ func (c *Client) aside(id wire.RequestID, work func(ctx context.Context) (wire.M
 		c.Send(failure)
 	}()
 	return nil
+}
+
+// fail answers a request with why it failed.
+func (c *Client) fail(id wire.RequestID, out agent.Outcome) {
+	failure := out.Failure()
+	failure.RequestID = id
+	c.Send(failure)
 }
 
 // panicError is a fault of ours, or of a library, that ended one turn or request.

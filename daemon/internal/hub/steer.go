@@ -13,32 +13,19 @@ type steering struct {
 	request *wire.AgentRequest
 }
 
-// steer gives r to the turn that runs in the session, and reports whether there is one.
+// steer gives r to the turn that runs in the session, and reports whether there is one that is an agent's.
 func (s *session) steer(c *Client, r *wire.AgentRequest) bool {
-	t := s.steerable()
-	if t == nil {
-		return false
-	}
-	c.requests.track(r.RequestID, func(why *stopped) { t.unsay(c, r, why) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.turns) == 0 || s.turns[0] != t { // it ended meanwhile
+	if len(s.turns) == 0 || !s.turns[0].begun || s.turns[0].work == nil {
 		return false
 	}
+	t := s.turns[0]
+	c.requests.track(r.RequestID, func(why *stopped) { t.unsay(c, r, why) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.steering = append(t.steering, steering{c, r})
 	return true
-}
-
-// steerable is the turn that runs, nil where none does or it is no agent's.
-func (s *session) steerable() *turn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.turns) == 0 || !s.turns[0].begun || s.turns[0].work == nil {
-		return nil
-	}
-	return s.turns[0]
 }
 
 // unsay drops what the turn has not taken in yet.
@@ -92,9 +79,7 @@ func (t *turn) passOn() {
 		r.SessionID = &id
 		if err := st.client.Ask(context.WithoutCancel(t.ctx), &r); err != nil {
 			st.client.requests.untrack(r.RequestID)
-			failure := failed(err).Failure()
-			failure.RequestID = r.RequestID
-			st.client.Send(failure)
+			st.client.fail(r.RequestID, failed(err))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sublet/daemon/internal/agent"
@@ -27,11 +28,11 @@ type turn struct {
 	asked
 	creds   map[string]string
 	work    func(ctx context.Context, t *turn) agent.Outcome
-	bare    func(ctx context.Context) // in place of work: what has its own events, and is no turn to the client
-	parent  *session                  // of an agent in the background: the session that started it, held
-	cwd     wire.OSString             // of such an agent: where its private shells start
-	rules   []wire.Rule               // of such an agent
-	foreign *foreign                  // works for an agent of another program; nil: for one of ours, or a person
+	bare    func(ctx context.Context) error // in place of work: what has its own events, and is no turn to the client
+	parent  *session                        // of an agent in the background: the session that started it, held
+	cwd     wire.OSString                   // of such an agent: where its private shells start
+	rules   []wire.Rule                     // of such an agent
+	foreign *foreign                        // works for an agent of another program; nil: for one of ours, or a person
 
 	ctx    context.Context // ends when the turn is cancelled, also while it waits
 	cancel context.CancelCauseFunc
@@ -43,8 +44,9 @@ type turn struct {
 	shells   []*lend.Private                    // guarded by mu: that this turn started
 	ends     []func()                           // guarded by mu: to be called when it is over
 	steering []steering                         // guarded by mu: what the user said to it, and it has not taken in yet
-	unstored error                              // guarded by mu: why the store failed; nothing more of the turn is stored
-	recorded bool                               // its TurnStarted, or CompactionStarted, is stored
+
+	unstored atomic.Bool // the store failed: nothing more of the turn is stored
+	recorded bool        // its TurnStarted, or CompactionStarted, is stored
 }
 
 // asked is what a request wants of a turn.
@@ -217,17 +219,12 @@ func (t *turn) play() {
 	}
 	err := t.s.events.StoreEnds(t.ctx)
 	if t.bare != nil {
-		var out agent.Outcome
-		if err != nil {
-			out = failed(err)
-		} else {
-			out = t.run(t.ctx)
+		if err == nil {
+			err = h.guard("turn "+string(t.id), func() error { return t.bare(t.ctx) })
 		}
-		if out.Err != nil {
+		if err != nil {
 			t.out()
-			failure := out.Failure()
-			failure.RequestID = t.request
-			t.origin.Send(failure)
+			t.origin.fail(t.request, t.failed(t.ctx, err))
 		}
 		return
 	}
@@ -249,7 +246,13 @@ func (t *turn) play() {
 		ctx, stop = context.WithTimeoutCause(ctx, t.timeout, why)
 		defer stop()
 	}
-	out := t.run(ctx)
+	out := agent.Outcome{}
+	if err := h.guard("turn "+string(t.id), func() error {
+		out = t.work(ctx, t)
+		return nil
+	}); err != nil {
+		out = failed(err)
+	}
 	if why, ok := errors.AsType[*stopped](context.Cause(t.ctx)); ok && out.Status == wire.StatusCancelled && why.status == wire.StatusError {
 		out.Status, out.StopReason, out.Err = wire.StatusError, wire.StatusError, why // no person cancelled it
 		out.Summary = cmp.Or(out.Summary, why.why)
@@ -260,7 +263,7 @@ func (t *turn) play() {
 // finish stores and sends the turn's last events: an Error where it failed, and AgentComplete. Where the store fails
 // they are sent unstored, since whoever waits for the end must get one, and the session stores an end later.
 func (t *turn) finish(out agent.Outcome, started time.Time) {
-	if failure := out.Failure(); failure != nil && !t.storeHasFailed() {
+	if failure := out.Failure(); failure != nil && !t.unstored.Load() {
 		if errors.Is(out.Err, errStopped) {
 			failure.Code, failure.Hint = wire.CodeShuttingDown, store.AskAgain
 		}
@@ -276,12 +279,12 @@ func (t *turn) finish(out agent.Outcome, started time.Time) {
 	end := out.Complete()
 	of := end.Meta()
 	of.TurnID, of.RequestID = t.id, t.request
-	if !t.storeHasFailed() {
+	if !t.unstored.Load() {
 		if err := t.end(end); err != nil {
 			t.storeFailed(err)
 		}
 	}
-	if t.storeHasFailed() {
+	if t.unstored.Load() {
 		if end.Status == wire.StatusSuccess {
 			end.Status, end.StopReason = wire.StatusError, wire.StatusError
 		}
@@ -291,31 +294,10 @@ func (t *turn) finish(out agent.Outcome, started time.Time) {
 	t.hub.log.Info("turn ended", "turn", t.id, "status", end.Status, "ms", end.DurationMS)
 }
 
-// run does the turn's work.
-func (t *turn) run(ctx context.Context) (out agent.Outcome) {
-	if err := t.hub.guard("turn "+string(t.id), func() error {
-		if t.bare != nil {
-			t.bare(ctx)
-		} else {
-			out = t.work(ctx, t)
-		}
-		return nil
-	}); err != nil {
-		return failed(err)
-	}
-	return out
-}
-
 // storeFailed notes that nothing more of the turn can be stored. The first time it sends an unstored Error to whoever is
 // attached.
 func (t *turn) storeFailed(err error) {
-	t.mu.Lock()
-	first := t.unstored == nil
-	if first {
-		t.unstored = err
-	}
-	t.mu.Unlock()
-	if !first {
+	if t.unstored.Swap(true) {
 		return
 	}
 	hint := "is the disk full? `sublet doctor` looks"
@@ -328,12 +310,6 @@ func (t *turn) storeFailed(err error) {
 		Message: "the session cannot be written: " + err.Error(), Hint: hint,
 		Details: map[string]string{},
 	}, t.recorded)
-}
-
-func (t *turn) storeHasFailed() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.unstored != nil
 }
 
 // emit stores and sends an event of this turn.
@@ -354,7 +330,7 @@ func (t *turn) fromAgent(m wire.EventMessage) {
 	if r, ok := m.(*wire.CommandResult); ok {
 		t.auditExecution(r)
 	}
-	if t.storeHasFailed() {
+	if t.unstored.Load() {
 		return
 	}
 	if err := t.s.events.Emit(m); err != nil {

@@ -46,16 +46,14 @@ func (c *Client) Show(ctx context.Context, r *wire.ShowRequest) error {
 	if err != nil {
 		return err
 	}
-	t.bare = func(ctx context.Context) {
+	t.bare = func(ctx context.Context) error {
 		at, err := t.conversation(ctx, role, &r.Request)
-		t.out()
 		if err != nil {
-			failure := t.failed(ctx, err).Failure()
-			failure.RequestID = t.request
-			t.origin.Send(failure)
-			return
+			return err
 		}
+		t.out()
 		t.origin.Send(&wire.ShowReply{RequestID: r.RequestID, Model: at.Model.Info().Name, Parts: agent.Preview(ctx, at)})
+		return nil
 	}
 	return c.hub.enqueue(t)
 }
@@ -203,7 +201,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	held, languages := t.checkers()
 	at := agent.Turn{
 		Role: role, Tools: agent.Tools(cfg, roles), Approver: &approver{t: t}, Emit: t.fromAgent,
-		Log: t.hub.log, ShowSecrets: t.governs().policy.ShowsSecrets, Team: agent.Team{Roles: roles, NewPrivateShell: t.newPrivateShell, Host: t.host},
+		Log: t.hub.log, ShowSecrets: t.governs().policy.ShowSecrets.Load, Team: agent.Team{Roles: roles, NewPrivateShell: t.newPrivateShell, Host: t.host},
 		Env:   tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: held, Languages: languages, Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
 		Place: agent.Place{Project: root, Trusted: t.hub.trusts, Jobs: t.s.jobsRunning, Trees: &t.hub.projects.Trees, Instructions: t.hub.opts.Instructions},
 		Bounds: agent.Bounds{

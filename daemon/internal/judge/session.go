@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"sublet/daemon/internal/policy"
 	"sublet/wire"
@@ -11,11 +12,12 @@ import (
 
 // SessionPolicy is what the user has set for one session, in memory only. The zero value has nothing set. It is safe for concurrent use.
 type SessionPolicy struct {
+	ShowSecrets atomic.Bool // models receive what looks like a secret unmasked
+
 	mu sync.Mutex
 	// below: guarded by mu
-	mode        policy.Mode
-	rules       []wire.Rule // of scope session
-	showSecrets bool
+	mode  policy.Mode
+	rules []wire.Rule // of scope session
 }
 
 // Mode returns the session's mode, or configured if none is set, so that reloaded settings do not reset it. An unknown mode is
@@ -58,18 +60,4 @@ func (s *SessionPolicy) Revoke(id wire.RuleID) bool {
 	n := len(s.rules)
 	s.rules = slices.DeleteFunc(s.rules, func(r wire.Rule) bool { return r.ID == id })
 	return len(s.rules) < n
-}
-
-// ShowsSecrets reports whether models receive what looks like a secret unmasked.
-func (s *SessionPolicy) ShowsSecrets() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.showSecrets
-}
-
-// ShowSecrets sets what ShowsSecrets reports.
-func (s *SessionPolicy) ShowSecrets(show bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.showSecrets = show
 }
