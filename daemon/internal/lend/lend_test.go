@@ -39,9 +39,9 @@ func TestEndOfAClientIsSeen(t *testing.T) {
 		after time.Duration
 	}{
 		{"alive", OwnerOf(1, os.Getpid()), lease.Grace},
-		{"not told by the kernel", Owner{says: 1}, lease.Grace},
+		{"not told by the kernel", Owner{reported: 1}, lease.Grace},
 		{"ended", was, goneEvery},
-		{"its pid was used again", Owner{says: 1, pid: os.Getpid(), started: 1}, goneEvery},
+		{"its pid was used again", Owner{reported: 1, pid: os.Getpid(), started: 1}, goneEvery},
 	} {
 		if c.owner.started == 1 && runtime.GOOS != "linux" {
 			continue // cannot be told there
@@ -435,7 +435,7 @@ func TestLastTyped(t *testing.T) {
 	s := newShells(t)
 	for n := range 10 {
 		w := &window{t: t}
-		ln := s.Link(w, Owner{says: 100 + n}, &wire.EnvSnapshot{}, &wire.Ready{})
+		ln := s.Link(w, Owner{reported: 100 + n}, &wire.EnvSnapshot{}, &wire.Ready{})
 		ln.typedAt = time.Unix(int64(n%5), 0) // 4 and 9 were typed in last, at the same time
 		if n == 0 {
 			ln.Unlink(w)

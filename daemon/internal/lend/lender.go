@@ -64,7 +64,7 @@ func newLender(s *Shells, o Owner) *Lender {
 }
 
 // PID returns the client's pid by its own word.
-func (ln *Lender) PID() int { return ln.owner.says }
+func (ln *Lender) PID() int { return ln.owner.reported }
 
 // Window returns the connection of the lender's client, nil while the link is down.
 func (ln *Lender) Window() Window {

@@ -14,14 +14,14 @@ import (
 // Owner is the process that lends a shell, on whichever connection. The pid that the client reports is not enough: it belongs to
 // the client's namespace, and pids are reused.
 type Owner struct {
-	says    int   // the pid that the client reported
-	pid     int   // of the connection's other end, from the kernel; 0 = not known
-	started int64 // when that process started, in clock ticks since boot; 0 without /proc
+	reported int   // the pid that the client sent
+	pid      int   // of the connection's other end, from the kernel; 0 = not known
+	started  int64 // when that process started, in clock ticks since boot; 0 without /proc
 }
 
-// OwnerOf names the process at the other end of a connection.
-func OwnerOf(says, pid int) Owner {
-	o := Owner{says: says, pid: pid}
+// OwnerOf returns the process at the other end of a connection, by the pid that it reported and the kernel's.
+func OwnerOf(reported, pid int) Owner {
+	o := Owner{reported: reported, pid: pid}
 	if st, err := procstat.Read(pid); err == nil {
 		o.started = st.Start
 	}
@@ -147,7 +147,7 @@ func (a *used) began(session int) bool {
 func (s *Shells) Own() []int {
 	pids := []int{os.Getpid()}
 	for _, ln := range s.all(0) {
-		pids = append(pids, ln.owner.pid, ln.owner.says)
+		pids = append(pids, ln.owner.pid, ln.owner.reported)
 	}
 	s.used.mu.Lock()
 	defer s.used.mu.Unlock()

@@ -32,7 +32,7 @@ func newShells(t *testing.T) *Shells {
 func openWindow(t *testing.T, s *Shells, leases ...wire.HeldLease) *window {
 	t.Helper()
 	w := &window{t: t, shells: s}
-	w.ln = s.Link(w, Owner{says: 1}, &wire.EnvSnapshot{Capabilities: []string{wire.CapRestore}, Leases: leases}, &wire.Ready{})
+	w.ln = s.Link(w, Owner{reported: 1}, &wire.EnvSnapshot{Capabilities: []string{wire.CapRestore}, Leases: leases}, &wire.Ready{})
 	return w
 }
 
