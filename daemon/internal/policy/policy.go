@@ -348,7 +348,7 @@ func covered(allow []*parsedRule, v risk.Verdict, a Action, free risk.Level) *Ru
 	return used
 }
 
-// grants says what "always" could mean for this action: rules that would have allowed it, and no more than they say.
+// grants returns what "always" could mean for this action: rules that would have allowed it, and no more than their words.
 // There is none for critical, for what is not wholly known and for what belongs to no command. Every offer holds for the
 // level of now at most, and above medium only in the folder of now, since the same words mean more elsewhere.
 func grants(v risk.Verdict, a Action, free risk.Level) []Grant {

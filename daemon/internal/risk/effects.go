@@ -46,7 +46,7 @@ func (a *analysis) effects(c *call) {
 	}
 }
 
-// deletes reports whether a word of a program that works elsewhere says that something is deleted: delete, apps:destroy.
+// deletes reports whether a word of a program that works elsewhere is the name of a deletion: delete, apps:destroy.
 func deletes(s string) bool {
 	verb, what, _ := strings.Cut(s[strings.LastIndexByte(s, ':')+1:], "-")
 	return slices.Contains([]string{"delete", "destroy", "drop", "purge", "terminate", "flushall", "undefine", "wipe", "del"}, verb) && what != "tags"

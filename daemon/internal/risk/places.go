@@ -52,7 +52,7 @@ func (a *analysis) placeOf(p string) *place {
 	base := path.Base(p)
 	first, rest, deep := strings.Cut(p[1:], "/")
 	temp := a.c.Env["TMPDIR"]
-	closed, open := a.c.Secrets.Says(p)
+	closed, open := a.c.Secrets.Override(p)
 	switch {
 	case closed:
 		return credential

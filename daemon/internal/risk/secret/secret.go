@@ -24,7 +24,7 @@ func list(section string) []string { return sections()[section] }
 
 var sections = sync.OnceValue(func() map[string][]string { return programs.Sections(text) })
 
-// Table is the built-in table with what the user says of it. The zero value is the built-in one of a user without a home.
+// Table is the built-in table with the user's changes to it. The zero value is the built-in one of a user without a home.
 type Table struct {
 	home         string
 	closed, open []string // what the user added and took out: absolute and clean
@@ -49,9 +49,9 @@ func New(home string, add, remove []string) Table {
 	return Table{home, expand(add), expand(remove)}
 }
 
-// Says returns what the user says of a path, whose segments may be patterns: that it is secret (closed), that it is not
-// (open), or nothing. Of several words the one about the nearest folder counts.
-func (t Table) Says(p string) (closed, open bool) {
+// Override returns the user's setting for a path, whose segments may be patterns: that it is secret (closed), that it is not
+// (open), or none. Of several settings the one about the nearest folder counts.
+func (t Table) Override(p string) (closed, open bool) {
 	nearest := 0
 	for _, dir := range t.open {
 		if len(dir) > nearest && Under(p, dir) {
@@ -68,13 +68,13 @@ func (t Table) Says(p string) (closed, open bool) {
 
 // Holds reports whether a file holds secrets.
 func (t Table) Holds(p string) bool {
-	closed, open := t.Says(p)
+	closed, open := t.Override(p)
 	return closed || !open && (InSystem(p) || Named(path.Base(p)) || t.home != "" && p != t.home && Under(p, t.home) && InHome(strings.TrimPrefix(p[len(t.home):], "/")))
 }
 
 // Named is the function Named for a path of which the user may say that it is not secret.
 func (t Table) Named(p string) bool {
-	_, open := t.Says(p)
+	_, open := t.Override(p)
 	return !open && Named(path.Base(p))
 }
 
@@ -85,7 +85,7 @@ func (t Table) Mentioned(text string) bool {
 		if rest, ok := strings.CutPrefix(p, "~/"); ok {
 			p = path.Join(t.home, rest)
 		}
-		if closed, open := t.Says(path.Clean(p)); closed || open {
+		if closed, open := t.Override(path.Clean(p)); closed || open {
 			return closed
 		}
 		for rest, more := strings.TrimLeft(word, "/"), true; more; _, rest, more = strings.Cut(rest, "/") {
@@ -117,7 +117,7 @@ func (t Table) Hidden(project string) []string {
 	}
 	var hidden []string
 	for _, p := range all {
-		if _, open := t.Says(p); !open {
+		if _, open := t.Override(p); !open {
 			hidden = append(hidden, t.around(p)...)
 		}
 	}
