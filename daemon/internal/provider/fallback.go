@@ -62,8 +62,8 @@ func (f *fallback) Stream(ctx context.Context, req Request, onDelta func(Delta))
 	}
 }
 
-// after returns the model that replaces failed, nil if there is none. unusable says, for the user, which were passed over, and
-// why.
+// after returns the model that replaces failed, nil if there is none. unusable has a line for the user about each that was passed
+// over, with the reason.
 func (f *fallback) after(failed Model) (next Model, unusable []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

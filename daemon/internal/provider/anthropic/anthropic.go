@@ -198,7 +198,7 @@ func (m *Model) failed(ctx context.Context, err error) error {
 	if code == "" {
 		code = "stream_error"
 	}
-	return m.fault.Status(status, code, said(api.RawJSON()), header)
+	return m.fault.Status(status, code, errorMessage(api.RawJSON()), header)
 }
 
 // learn records a feature that a refusal names and that can be left out or replaced, and reports whether that is new.

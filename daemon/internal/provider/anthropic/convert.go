@@ -190,8 +190,8 @@ func stopReason(r sdk.StopReason) provider.StopReason {
 	return provider.EndTurn
 }
 
-// said returns the message in {"type":"error","error":{"type":…,"message":…}}, or the text unchanged.
-func said(raw string) string {
+// errorMessage returns the message in {"type":"error","error":{"type":…,"message":…}}, or the text unchanged.
+func errorMessage(raw string) string {
 	var body struct {
 		Error struct{ Message string }
 	}

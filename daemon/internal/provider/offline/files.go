@@ -168,7 +168,7 @@ func numbered(text string) (lines []string, more bool) {
 	return lines, more
 }
 
-// shown is a file as it is.
+// shown answers with a file's text.
 func shown(j *job) string {
 	lines, more := numbered(j.last().text)
 	name := code(j.args["file"])
@@ -182,7 +182,7 @@ func shown(j *job) string {
 	return s + ":\n\n" + block(language(j.args["file"]), strings.Join(lines, "\n"), 120, true)
 }
 
-// unread says why a file could not be read.
+// unread answers why a file could not be read.
 func unread(j *job) string {
 	r, name := j.last(), code(j.args["file"])
 	switch {
@@ -207,7 +207,7 @@ func language(name string) string {
 // outline finds the lines that say what is in a file, in most languages.
 var outline = rx(`^(?:\s*(?:export |default |async |pub(?:\([^)]*\))? |public |private |protected |static )*(?:func|type|def|class|fn|struct|enum|trait|interface|module|function) (?:\([^)]*\) )?(\w+)|#+ (.+)|\[+([^\]]+)\]|([\w.-]+):(?:[^=]|$))`)
 
-// explainFile says what can be counted of a file, and what it says of itself.
+// explainFile answers what a file is: what can be counted of it, and its first comment.
 func explainFile(j *job) string {
 	lines, more := numbered(j.last().text)
 	name := code(j.args["file"])

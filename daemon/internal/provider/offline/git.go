@@ -47,7 +47,7 @@ func (c change) says() string {
 	return "modified"
 }
 
-// status says what changed since the last commit.
+// status answers what changed since the last commit.
 func status(j *job) string {
 	branch, changes := parseStatus(j.results[0].text)
 	name, track, _ := strings.Cut(strings.TrimPrefix(branch, "No commits yet on "), "...")

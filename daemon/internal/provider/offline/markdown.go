@@ -12,7 +12,7 @@ import (
 	"sublet/wire/visible"
 )
 
-// quote makes one shell word of any text.
+// quote returns any text as one shell word.
 func quote(s string) string {
 	word, err := syntax.Quote(strings.ReplaceAll(s, "\x00", ""), syntax.LangBash)
 	if err != nil { // a NUL is the one thing that bash cannot quote
@@ -21,7 +21,7 @@ func quote(s string) string {
 	return word
 }
 
-// fileWord makes a shell word of a file's name: a leading ~ is the home folder, a leading dash is no option.
+// fileWord returns a file's name as one shell word: a leading ~ is the home folder, a leading dash is no option.
 func fileWord(name string) string {
 	switch rest, home := strings.CutPrefix(name, "~/"); {
 	case name == "~":
@@ -52,7 +52,7 @@ func code(s string) string {
 	return fence + s + fence
 }
 
-// block is a block of code, at most max lines and 6,000 bytes of it: the end, or the beginning where head is set.
+// block returns a block of code, at most maxLines lines and 6,000 bytes of text: its end, or its beginning where head is set.
 func block(language, text string, maxLines int, head bool) string {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
 	for i := range lines {
@@ -137,7 +137,7 @@ func join(names []string, most int) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// trouble is what a command says that failed, for the end of an answer.
+// trouble describes the failure of a command, for the end of an answer: its output and what that means.
 func trouble(r result) string {
 	what := code(firstLine(r.command))
 	if r.tool != "bash" || r.command == "" {

@@ -71,7 +71,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	return resp, nil
 }
 
-// unseen says that the images of this turn were not looked at, and by name which they were.
+// unseen returns a note with the names of this turn's images, which the model did not look at; "" if there are none.
 func unseen(messages []provider.Message) string {
 	_, after := provider.LastPrompt(messages)
 	images := provider.Images(messages[max(len(messages)-len(after)-1, 0):])
@@ -170,7 +170,7 @@ type call struct {
 	args json.RawMessage // an object
 }
 
-// bash is a command for the shell, with what it is for, shown to the user while the shell is lent.
+// bash returns a call of the bash tool. purpose is shown to the user while the shell is lent.
 func bash(purpose, command string) *call {
 	args, err := json.Marshal(map[string]string{"command": command, "description": purpose})
 	if err != nil {

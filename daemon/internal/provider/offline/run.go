@@ -11,7 +11,7 @@ import (
 const noTools = "I found nothing here to do that with. I look for go.mod, Cargo.toml, package.json, pyproject.toml or other Python files, a Makefile, CMakeLists.txt, pom.xml, " +
 	"Gradle, mix.exs, a Gemfile or a .NET project; here and at the top of the repository."
 
-// tested counts what a test run says, and shows what failed.
+// tested answers how a test run went: the numbers that it printed, and what failed.
 func tested(j *job) string {
 	if len(j.results) == 0 {
 		return noTools
@@ -96,7 +96,7 @@ var (
 	place        = rx(`^\s*(?:(?:-->|error:?|vet:)\s*)?(?:\./)?[\w./-]+\.\w+[:(]\d+`)
 )
 
-// failureText begins where the first failure is told.
+// failureText returns the output from the first failure on.
 func failureText(text string) string {
 	if at := failureStart().FindStringIndex(text); at != nil {
 		return text[at[0]:]
@@ -105,7 +105,7 @@ func failureText(text string) string {
 	return strings.Join(lines[max(0, len(lines)-30):], "\n")
 }
 
-// built says how a build, a check or a run of the project went: of a failure, the lines with file and place first.
+// built answers how a build, a check or a run of the project went: of a failure, the lines with file and place first.
 func built(j *job) string {
 	if len(j.results) == 0 {
 		return noTools

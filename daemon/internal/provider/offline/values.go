@@ -111,7 +111,7 @@ func tool(j *job, column int) (string, bool) {
 	return "", false
 }
 
-// commitMessage is the user's, or says what changed: "Update a.go and b.go", "Add x.md, update y.md", "Change 7 files in wire".
+// commitMessage returns the user's, or one about what changed: "Update a.go and b.go", "Add x.md, update y.md", "Change 7 files in wire".
 func commitMessage(j *job) (any, bool) {
 	_, changes := parseStatus(j.last().text)
 	if len(changes) == 0 || slices.ContainsFunc(changes, change.conflict) {

@@ -1,4 +1,4 @@
-// Package scripted is a model that says what a file tells it to say. Tests drive the whole product with it: which tools
+// Package scripted is a model whose answers are in a file. Tests drive the whole product with it: which tools
 // are called, how an answer is cut into pieces, when a step waits, where a stream breaks. It is stateless: which step
 // comes next is read off the conversation, so it behaves the same after a restart.
 package scripted
@@ -170,7 +170,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	return provider.Response{Message: msg, StopReason: step.stopReason(), Usage: step.usage(req, out)}, nil
 }
 
-// describe says which images came, and that they came whole.
+// describe lists the images with their sizes and digests, so that a test sees that they came whole.
 func describe(images []*picture.Image) string {
 	if len(images) == 0 {
 		return "no image"
@@ -203,7 +203,7 @@ func (f File) step(req provider.Request) Step {
 	return Step{Text: "no script for: " + prompt}
 }
 
-// wait holds the answer back as the step says; it ends with ctx.
+// wait returns when WaitFile exists and DelayMS have passed, or with the cause of ctx.
 func (s Step) wait(ctx context.Context) error {
 	for s.WaitFile != "" {
 		if _, err := os.Stat(s.WaitFile); err == nil {
