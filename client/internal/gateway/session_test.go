@@ -3,7 +3,6 @@ package gateway_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -11,16 +10,10 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/client/internal/gateway/gatewaytest"
-	"sublet/daemon"
 	"sublet/wire"
-	"sublet/wire/socket"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func runDaemon(ctx context.Context, p socket.Paths, log *slog.Logger) error {
-	return daemon.Run(ctx, daemon.Options{Paths: p, Version: "test", Log: log})
-}
 
 type (
 	scene = gatewaytest.Scene
@@ -92,7 +85,7 @@ func TestASessionThatIsNotReadIsPaused(t *testing.T) {
 		long.WriteString(strings.Repeat(string(rune('a'+i%26)), 3))
 		long.WriteByte('\n')
 	}
-	w := gatewaytest.New(t, runDaemon, []scene{{Match: "^flood$", Steps: []step{{Text: long.String(), ChunkBytes: 10}}}, {Match: "^say$", Steps: []step{{Text: "hello"}}}})
+	w := gatewaytest.New(t, []scene{{Match: "^flood$", Steps: []step{{Text: long.String(), ChunkBytes: 10}}}, {Match: "^say$", Steps: []step{{Text: "hello"}}}})
 	d := w.Daemon()
 	d.Inbox = 4 << 10
 	s := connect(t, d, gateway.Options{})
@@ -112,7 +105,7 @@ func TestASessionThatIsNotReadIsPaused(t *testing.T) {
 
 // A question that is open when the link is lost stays with whoever was asked: it is handed on once, and its answer counts.
 func TestAQuestionIsHandedOnOnce(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, []scene{{Match: "^clean$", Steps: []step{{ToolCalls: []gatewaytest.Call{gatewaytest.Bash("rm -rf build")}}, {Text: "kept"}}}})
+	w := gatewaytest.New(t, []scene{{Match: "^clean$", Steps: []step{{ToolCalls: []gatewaytest.Call{gatewaytest.Bash("rm -rf build")}}, {Text: "kept"}}}})
 	d := w.Daemon()
 	open := d.Open
 	links := make(chan *wire.Conn, 2)
@@ -152,7 +145,7 @@ func TestAQuestionIsHandedOnOnce(t *testing.T) {
 
 // C6: what ran when the daemon went ends with an error; what waited is asked again, and plays once.
 func TestARestartedDaemonIsFoundAgain(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, []scene{
+	w := gatewaytest.New(t, []scene{
 		{Match: "^hang$", Steps: []step{{Text: "begun", ChunkBytes: 1}, {}}},
 		{Match: "^wait$", Steps: []step{{Text: "begun", WaitFile: "/nowhere/at/all"}}},
 		{Match: "^say$", Steps: []step{{Text: "hello"}}},
@@ -201,7 +194,7 @@ func TestARestartedDaemonIsFoundAgain(t *testing.T) {
 }
 
 func TestConnectErrors(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	if _, err := w.Daemon().Connect(t.Context(), gateway.Options{Session: "none"}); !errors.Is(err, wire.ErrNotFoundSession) {
 		t.Errorf("got %v", err)
 	}
@@ -216,7 +209,7 @@ func TestConnectErrors(t *testing.T) {
 
 // A session attached to without its old events is told only what happens from there on, also after another attach.
 func TestAttachWithoutThePast(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, []scene{{Match: "say", Steps: []step{{Text: "hello"}}}})
+	w := gatewaytest.New(t, []scene{{Match: "say", Steps: []step{{Text: "hello"}}}})
 	one, two := connect(t, w.Daemon(), gateway.Options{}), connect(t, w.Daemon(), gateway.Options{})
 	turn(t, one, ask(t, one, "say one"))
 	turn(t, two, ask(t, two, "say two"))

@@ -20,8 +20,6 @@ import (
 	"go.uber.org/goleak"
 
 	"sublet/client/internal/gateway/gatewaytest"
-	"sublet/daemon"
-	"sublet/wire/socket"
 )
 
 // TestMain is also what runs in the editor's terminals.
@@ -38,10 +36,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
-}
-
-func runDaemon(ctx context.Context, p socket.Paths, log *slog.Logger) error {
-	return daemon.Run(ctx, daemon.Options{Paths: p, Version: "test", Log: log})
 }
 
 type (
@@ -179,7 +173,7 @@ func text(updates []sdk.SessionUpdate) string {
 }
 
 func TestEditor(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, common)
+	w := gatewaytest.New(t, common)
 	run := func(name string, f func(t *testing.T, e *editor)) {
 		t.Run(name, func(t *testing.T) { f(t, start(t, w)) })
 	}
@@ -436,7 +430,7 @@ func TestEditor(t *testing.T) {
 
 // the SDK gives a connection up at a long line and says nothing to what is no message; the gate does not.
 func TestHostileLines(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, common)
+	w := gatewaytest.New(t, common)
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	done := make(chan error, 1)

@@ -29,7 +29,7 @@ func serveAt(w *gatewaytest.World, in io.Reader, requestsPerSecond int) (string,
 // P11: an editor that goes at any byte of a message: what is no whole one is answered as such or not at all, and the server
 // ends in order.
 func TestDisconnectAtEveryByte(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, common)
+	w := gatewaytest.New(t, common)
 	message := `{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"` + w.Project + `","mcpServers":[]}}`
 	for n := range len(message) {
 		out, err := serve(w, strings.NewReader(hello+message[:n]))
@@ -45,7 +45,7 @@ func TestDisconnectAtEveryByte(t *testing.T) {
 // A message may come one byte at a time, and have 10 MiB with its newline: one byte more is answered, and reading goes on
 // (N1). The SDK gave the connection up at the very limit that its callers were told.
 func TestSlowWriterAndLimit(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	done := make(chan error, 1)
@@ -84,7 +84,7 @@ func TestSlowWriterAndLimit(t *testing.T) {
 // limit.
 func TestFlood(t *testing.T) {
 	const n, limit = 300, 2 // so few that a slow machine refuses most, too
-	w := gatewaytest.New(t, runDaemon, common)
+	w := gatewaytest.New(t, common)
 	in := strings.Builder{}
 	in.WriteString(hello)
 	for i := range n {
@@ -122,7 +122,7 @@ func (u *until) Write(p []byte) (int, error) {
 
 // 200 editors at once; each opens a session, every tenth asks something.
 func TestManyEditors(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, common)
+	w := gatewaytest.New(t, common)
 	gatewaytest.Crowd(t, 200, func(i int) error {
 		in := hello + `{"jsonrpc":"2.0","id":2,"method":"session/list","params":{}}` + "\n"
 		want := `"sessions"`
@@ -142,7 +142,7 @@ func TestManyEditors(t *testing.T) {
 
 // P11: a request wrong in any one byte has at most one answer, and the next one is answered as ever.
 func TestEveryByteMangled(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, common)
+	w := gatewaytest.New(t, common)
 	var in strings.Builder
 	in.WriteString(hello)
 	list := gatewaytest.Mangled(`{"jsonrpc":"2.0","id":7,"method":"session/set_mode","params":{"sessionId":"é","modeId":"plan"}}`)

@@ -13,7 +13,7 @@ import (
 // An image that the editor hands over as bytes reaches the model as it is; no file of it is left. One that is none is told.
 func TestImages(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	w := gatewaytest.New(t, runDaemon, []scene{{Match: ".", Steps: []step{{Text: "saw {images}"}}}})
+	w := gatewaytest.New(t, []scene{{Match: ".", Steps: []step{{Text: "saw {images}"}}}})
 	e := start(t, w)
 	id := e.open(w)
 	one, two := gatewaytest.PNG(t, 31, 17), gatewaytest.PNG(t, 5, 3)

@@ -34,7 +34,7 @@ func TestEditorsServers(t *testing.T) {
 	greet := func(server string) step {
 		return step{ToolCalls: []call{{Name: "mcp__" + server + "__greet", Arguments: map[string]any{"name": "Ada"}}}}
 	}
-	w := gatewaytest.New(t, runDaemon, append([]scene{
+	w := gatewaytest.New(t, append([]scene{
 		{Match: "^greet$", Steps: []step{greet("local_one"), greet("remote"), {Text: "greeted"}}},
 	}, common...))
 	server := greeter()

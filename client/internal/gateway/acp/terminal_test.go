@@ -113,7 +113,7 @@ func embedded(updates []sdk.SessionUpdate) (ids []string, last *sdk.SessionToolC
 // An editor that has terminals shows in one what a command prints, as it comes, and how it ended; the command itself keeps
 // the session's shell.
 func TestTerminals(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	gate := w.Path("gate")
 	w.Script([]scene{
 		{Match: "^print$", Steps: []step{{ToolCalls: []call{bash("cd /; KEPT=yes; printf 'one\\ntwo\\n'; false")}}, {ToolCalls: []call{bash("echo $PWD $KEPT")}}, {Text: "ok"}}},

@@ -1,5 +1,5 @@
 // Package gatewaytest is what the tests of the translators share: a user with a real daemon in this process, whose model is
-// a script. It does not import the daemon; the test passes its Run.
+// a script.
 package gatewaytest
 
 import (
@@ -16,15 +16,13 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/client/internal/launch"
+	"sublet/daemon"
 	"sublet/wire"
 	"sublet/wire/socket"
 )
 
 // Patience bounds every wait; nothing is ever slept for.
 const Patience = 60 * time.Second
-
-// Runner is daemon.Run as far as tests need it.
-type Runner func(ctx context.Context, p socket.Paths, log *slog.Logger) error
 
 // A Scene answers the prompts that Match is found in; see provider/scripted.
 type Scene struct {
@@ -69,18 +67,17 @@ type World struct {
 	Root    string // short: a socket's path holds 104 bytes
 	Project string
 	Paths   socket.Paths
-	run     Runner
 	stop    func()
 }
 
 // New makes a user whose model plays scenes, and starts the daemon. settings are added to the settings file.
-func New(t testing.TB, run Runner, scenes []Scene, settings ...string) *World {
+func New(t testing.TB, scenes []Scene, settings ...string) *World {
 	t.Helper()
 	root, err := os.MkdirTemp("/tmp", "sg")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &World{T: t, Root: root, Project: filepath.Join(root, "project"), run: run}
+	w := &World{T: t, Root: root, Project: filepath.Join(root, "project")}
 	for _, d := range []string{"run", "state", "project", "home"} {
 		if err := os.Mkdir(filepath.Join(root, d), 0o700); err != nil {
 			t.Fatal(err)
@@ -143,7 +140,7 @@ func (w *World) Start() {
 	if os.Getenv("GATEWAYTEST_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	go func() { over <- w.run(ctx, w.Paths, log) }()
+	go func() { over <- daemon.Run(ctx, daemon.Options{Paths: w.Paths, Version: "test", Log: log}) }()
 	w.stop = func() {
 		cancel()
 		if err := <-over; err != nil {

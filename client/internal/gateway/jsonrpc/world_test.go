@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -16,15 +15,9 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/client/internal/gateway/gatewaytest"
-	"sublet/daemon"
-	"sublet/wire/socket"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func runDaemon(ctx context.Context, p socket.Paths, log *slog.Logger) error {
-	return daemon.Run(ctx, daemon.Options{Paths: p, Version: "test", Log: log})
-}
 
 type (
 	scene = gatewaytest.Scene
@@ -49,7 +42,7 @@ func newWorld(t testing.TB, scenes []scene, change ...func(*Options)) *world {
 // settled is newWorld with lines for the settings file.
 func settled(t testing.TB, scenes []scene, settings string, change ...func(*Options)) *world {
 	t.Helper()
-	w := &world{World: gatewaytest.New(t, runDaemon, scenes, settings)}
+	w := &world{World: gatewaytest.New(t, scenes, settings)}
 	w.o = Options{Daemon: w.Daemon(), Socket: w.Path("rpc.sock")}
 	for _, f := range change {
 		f(&w.o)

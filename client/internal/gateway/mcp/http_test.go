@@ -65,7 +65,7 @@ func connectHTTP(t *testing.T, address, name string) *agent {
 
 // The same tools by HTTP; two clients at once each get their own answers.
 func TestHTTP(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	win := openWindow(t, w)
 	address := serveHTTP(t, w)
 	a, b := connectHTTP(t, address, "codex"), connectHTTP(t, address, "claude-code")
@@ -95,7 +95,7 @@ func TestHTTP(t *testing.T) {
 
 // A client by HTTP whose connection drops, without a word, frees the shell.
 func TestHTTPClientDies(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	win := openWindow(t, w)
 	address := serveHTTP(t, w)
 	other := connectHTTP(t, address, "codex")
@@ -146,7 +146,7 @@ func TestHTTPAtAnyLoopback(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only 127.0.0.1 is set up by default") // Linux has all of 127.0.0.0/8
 	}
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	r, err := connectHTTP(t, serveAt(t, w, "127.0.0.2:0"), "codex").call(t.Context(), "shell_state", nil)
 	if err != nil || !strings.Contains(r.text, errNoWindow.Error()) {
 		t.Errorf("got %+v, %v", r, err)
@@ -155,7 +155,7 @@ func TestHTTPAtAnyLoopback(t *testing.T) {
 
 // Whoever does not know the token, names another host, or is a page of another origin is refused, and nothing runs.
 func TestHTTPRefuses(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	win := openWindow(t, w)
 	address := serveHTTP(t, w)
 	web := &http.Transport{}

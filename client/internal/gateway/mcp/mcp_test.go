@@ -20,7 +20,7 @@ import (
 // The shell is the user's own: its aliases, functions and variables are there, and what a call changes is there for the next one,
 // and told.
 func TestLiveShell(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	win := openWindow(t, w)
 	a := connect(t, w, "codex-mcp-client")
 	if r := a.run("hi; mine 3; echo $FROM_RC"); r.Output != "hello from an alias\nmine 3\nyes\n" || r.ExitCode == nil || *r.ExitCode != 0 || r.isError || r.Where != "live" {
@@ -45,7 +45,7 @@ func TestLiveShell(t *testing.T) {
 
 // The tool's description for a client: a schema each way, what it may do, and that Claude Code need not search for it.
 func TestToolIsDescribed(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	openWindow(t, w)
 	a := connect(t, w, "claude-code")
 	if got := a.InitializeResult().Instructions; len(strings.Split(got, "\n")) != 5 {
@@ -64,7 +64,7 @@ func TestToolIsDescribed(t *testing.T) {
 
 // A risky command waits for the window's answer, the client hears that it waits, and only a yes of the window runs it.
 func TestQuestionIsTheWindows(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	win := openWindow(t, w)
 	a := connect(t, w, "gemini-cli-mcp-client-sublet", func(o *Options) { o.Progress = time.Millisecond })
 	file := w.Write("project/precious", "x")
@@ -97,7 +97,7 @@ func TestQuestionIsTheWindows(t *testing.T) {
 // A command in the background is a job of the user's shell: the call returns at once, and the tool job lists it, waits for a line
 // of its output, and ends it.
 func TestBackgroundJob(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	openWindow(t, w)
 	a := connect(t, w, "claude-code")
 	a.run("true") // what is judged before the shell has reported its state may be judged again, as another job
@@ -125,7 +125,7 @@ func TestBackgroundJob(t *testing.T) {
 
 // A question that nobody answers within the gateway's bound is a no, and the result says so.
 func TestQuestionNobodyAnswers(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	openWindow(t, w)
 	a := connect(t, w, "opencode", func(o *Options) { o.Answer = time.Millisecond })
 	if r := a.run("rm precious"); r.Status != wire.StatusDenied || !strings.Contains(r.text, "nobody answered within 1ms") {
@@ -135,7 +135,7 @@ func TestQuestionNobodyAnswers(t *testing.T) {
 
 // A cancel of the client ends the command, and the shell is free for the next one.
 func TestCancelEndsTheCommand(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	win := openWindow(t, w)
 	a := connect(t, w, "qwen-code")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -156,7 +156,7 @@ func TestCancelEndsTheCommand(t *testing.T) {
 
 // A client that dies takes its command and its question with it; another one gets the shell.
 func TestClientDies(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	win := openWindow(t, w)
 	other := connect(t, w, "opencode")
 	for _, command := range []string{"sleep 600", "rm precious"} {
@@ -182,7 +182,7 @@ func TestClientDies(t *testing.T) {
 
 // Two agents at once take turns.
 func TestTwoAgentsTakeTurns(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	openWindow(t, w)
 	var work sync.WaitGroup
 	for _, name := range []string{"codex", "claude-code"} {
@@ -201,7 +201,7 @@ func TestTwoAgentsTakeTurns(t *testing.T) {
 
 // A long output is cut in the middle, and the whole is where the result says.
 func TestLongOutput(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	openWindow(t, w)
 	a := connect(t, w, "codex")
 	for _, n := range []int{3000, 60_000} { // within what the daemon passes on, and beyond
@@ -230,7 +230,7 @@ func TestLongOutputIsCounted(t *testing.T) {
 
 // Without a window the call says so, and a private shell keeps its state between calls.
 func TestWithoutAWindow(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	a := connect(t, w, "codex")
 	if r := a.run("ls"); !r.isError || !strings.Contains(r.text, "no sublet window is open") || !strings.Contains(r.text, "private shell") {
 		t.Errorf("got %+v", r)
@@ -246,7 +246,7 @@ func TestWithoutAWindow(t *testing.T) {
 
 // Bad input is answered with its cause, and the next call works.
 func TestBadInput(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	openWindow(t, w)
 	a := connect(t, w, "codex")
 	for _, c := range []struct {
@@ -282,7 +282,7 @@ func TestBadInput(t *testing.T) {
 
 // 100 calls at once: those that there is room for run one after the other, the others are refused with the reason.
 func TestManyCallsAtOnce(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	openWindow(t, w)
 	a := connect(t, w, "codex")
 	ran := make(chan bool, 100)
@@ -311,7 +311,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 
 // A message that is too long ends its client alone.
 func TestTooLongAMessage(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	openWindow(t, w)
 	inR, inW := ioPipe(t)
 	var said strings.Builder
@@ -330,7 +330,7 @@ func TestTooLongAMessage(t *testing.T) {
 
 // A client that never reads gets its command run, and others the shell.
 func TestClientThatNeverReads(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	win := openWindow(t, w)
 	inR, inW := ioPipe(t)
 	outR, outW := ioPipe(t)
@@ -373,7 +373,7 @@ func TestNames(t *testing.T) {
 
 // The shell is described without running anything, and without the value of a variable.
 func TestShellState(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	a := connect(t, w, "codex")
 	if r, err := a.call(t.Context(), "shell_state", nil); err != nil || !r.isError || !strings.Contains(r.text, "no sublet window is open") {
 		t.Errorf("without a window: %+v, %v", r, err)
@@ -437,7 +437,7 @@ func TestNamesAreMadeVisible(t *testing.T) {
 
 // A question to the user is answered in the window, by a choice or in their words, or not at all.
 func TestAskUser(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	a := connect(t, w, "codex")
 	question := map[string]any{"question": "Which one?", "choices": []string{"left", "right"}}
 	if r, err := a.call(t.Context(), "ask_user", question); err != nil || !r.isError || !strings.Contains(r.text, "no sublet window is open") {
@@ -475,7 +475,7 @@ func TestAskUser(t *testing.T) {
 
 // shell_state does not describe the window last typed in to a hosted agent: it may belong to another session.
 func TestHostedSeesNoOtherWindow(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	openWindow(t, w)
 	s := newServer(t.Context(), Options{Daemon: w.Daemon(), Hosted: "guess"})
 	defer s.close()
@@ -507,7 +507,7 @@ func TestHostedSeesNoOtherWindow(t *testing.T) {
 // Where no window is open, a client that can ask its own user does so, by the newest revision of the protocol and by an older one.
 // What is asked is checked first, and no answer is one. Where a window is open, that asks.
 func TestAskUserInTheClient(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, nil)
+	w := gatewaytest.New(t, nil)
 	question := map[string]any{"question": "Which one?", "choices": []string{"left", "right"}}
 	var a *agent
 	var asked *sdk.ElicitParams

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,18 +17,12 @@ import (
 	"sublet/client/internal/gateway/gatewaytest"
 	"sublet/client/internal/lender"
 	"sublet/client/internal/remote"
-	"sublet/daemon"
 	"sublet/lease/confine/confinetest"
 	"sublet/lease/shell"
 	"sublet/wire"
-	"sublet/wire/socket"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func runDaemon(ctx context.Context, p socket.Paths, log *slog.Logger) error {
-	return daemon.Run(ctx, daemon.Options{Paths: p, Version: "test", Log: log})
-}
 
 // window lends a real bash on a PTY, as the terminal program does, and has no screen: a test answers its questions.
 type window struct {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -18,16 +17,10 @@ import (
 	"go.uber.org/goleak"
 
 	"sublet/client/internal/gateway/gatewaytest"
-	"sublet/daemon"
 	"sublet/wire"
-	"sublet/wire/socket"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func runDaemon(ctx context.Context, p socket.Paths, log *slog.Logger) error {
-	return daemon.Run(ctx, daemon.Options{Paths: p, Version: "test", Log: log})
-}
 
 type (
 	scene = gatewaytest.Scene
@@ -54,7 +47,7 @@ func newWorld(t testing.TB, scenes []scene, change ...func(*Options)) *world {
 // settled is newWorld with lines for the settings file.
 func settled(t testing.TB, scenes []scene, settings []string, change ...func(*Options)) *world {
 	t.Helper()
-	w := &world{World: gatewaytest.New(t, runDaemon, scenes, settings...)}
+	w := &world{World: gatewaytest.New(t, scenes, settings...)}
 	o := Options{Daemon: w.Daemon(), Project: w.Project, Mode: "ask", Token: token, Page: page}
 	for _, f := range change {
 		f(&o)

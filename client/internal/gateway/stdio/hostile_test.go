@@ -36,7 +36,7 @@ func serve(w *gatewaytest.World, in io.Reader) (lines []map[string]any, err erro
 
 // P11: a parent that goes at any byte of a message; what is no whole one is nothing, and the runtime ends in order.
 func TestDisconnectAtEveryByte(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, common)
+	w := gatewaytest.New(t, common)
 	message := ask("1", "say", `,"metadata":{"conversationId":"é"}`)
 	for n := range len(message) + 1 {
 		lines, err := serve(w, strings.NewReader(message[:n]))
@@ -51,7 +51,7 @@ func TestDisconnectAtEveryByte(t *testing.T) {
 
 // T10: a message may come one byte at a time.
 func TestSlowWriter(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, common)
+	w := gatewaytest.New(t, common)
 	r := start(t, w)
 	for _, b := range []byte(ask("1", "say") + "\r\n") {
 		if _, err := r.in.Write([]byte{b}); err != nil {
@@ -65,7 +65,7 @@ func TestSlowWriter(t *testing.T) {
 
 // N1: 10 MB are a message, one byte more is none, and reading goes on.
 func TestLimit(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, common)
+	w := gatewaytest.New(t, common)
 	r := start(t, w)
 	for _, n := range []int{gateway.MaxLine, gateway.MaxLine + 1} {
 		head := `{"id":"big","kind":"dance","message":"`
@@ -83,7 +83,7 @@ func TestLimit(t *testing.T) {
 // N2: a flood is answered line by line, and what is over the rate says so.
 func TestFlood(t *testing.T) {
 	const n = 300
-	w := gatewaytest.New(t, runDaemon, common)
+	w := gatewaytest.New(t, common)
 	var in strings.Builder
 	for i := range n {
 		fmt.Fprintf(&in, `{"id":"f%d","kind":"dance"}`+"\n", i)
@@ -122,7 +122,7 @@ func TestResult(t *testing.T) {
 
 // 200 runtimes at once, each with its own parent; every tenth asks something.
 func TestManyRuntimes(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, common)
+	w := gatewaytest.New(t, common)
 	gatewaytest.Crowd(t, 200, func(i int) error {
 		line, want := `{"id":"1","kind":"get_status"}`, "status"
 		if i%10 == 0 {
@@ -138,7 +138,7 @@ func TestManyRuntimes(t *testing.T) {
 
 // P11: a request wrong in any one byte is answered where it tells an id, else logged; the runtime goes on.
 func TestEveryByteMangled(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, common, "[limits]\nrequests_per_second = 100000")
+	w := gatewaytest.New(t, common, "[limits]\nrequests_per_second = 100000")
 	var in strings.Builder
 	in.WriteString(`{"id":"first","kind":"get_status"}` + "\n") // the daemon's limits are known from here on
 	list := gatewaytest.Mangled(`{"id":"1","kind":"get_status","metadata":{"userId":"é"}}`)

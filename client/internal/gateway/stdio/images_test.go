@@ -10,7 +10,7 @@ import (
 
 // D9: an attached image is shown to the model, whatever its mime says, and stays in its conversation.
 func TestImages(t *testing.T) {
-	w := gatewaytest.New(t, runDaemon, []gatewaytest.Scene{{Match: ".", Steps: []gatewaytest.Step{{Text: "saw {images}"}}}})
+	w := gatewaytest.New(t, []gatewaytest.Scene{{Match: ".", Steps: []gatewaytest.Step{{Text: "saw {images}"}}}})
 	file := gatewaytest.PNG(t, 31, 17)
 	path := w.Write("shot", string(file))
 	if !filepath.IsAbs(path) {

@@ -20,16 +20,10 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/client/internal/gateway/gatewaytest"
-	"sublet/daemon"
 	"sublet/lease/confine/confinetest"
-	"sublet/wire/socket"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func runDaemon(ctx context.Context, p socket.Paths, log *slog.Logger) error {
-	return daemon.Run(ctx, daemon.Options{Paths: p, Version: "test", Log: log})
-}
 
 type (
 	scene = gatewaytest.Scene
@@ -201,7 +195,7 @@ func ask(id, message string, more ...string) string {
 // One test for each row of the checklist that S5 states, named by it.
 func TestConformance(t *testing.T) {
 	confinetest.Beside(t) // auto is offered only with it
-	w := gatewaytest.New(t, runDaemon, common)
+	w := gatewaytest.New(t, common)
 	run := func(name string, f func(t *testing.T, r *runtime)) {
 		t.Run(name, func(t *testing.T) { f(t, start(t, w)) })
 	}
