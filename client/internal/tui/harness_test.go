@@ -148,7 +148,7 @@ func (s *fakeShell) enter() {
 	}
 	s.ran = append(s.ran, text)
 	s.put(shell.UserBegan{})
-	if text == "exit" {
+	if text == "exit" && s.run == nil {
 		close(s.exited)
 		return
 	}

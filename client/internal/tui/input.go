@@ -176,6 +176,7 @@ func (m *model) endOfInput() {
 	works := m.turn != nil || len(m.waiting) > 0
 	if (!works && !held) || m.again.second("ctrl+d", m.now(), 5*time.Second) {
 		m.insert("exit", held)
+		m.leaveAI() // where stopped jobs keep the shell, the next ^D is the shell's
 		return
 	}
 	what := "ctrl+d again leaves"
@@ -230,7 +231,7 @@ func (m *model) submit(text string, steer bool) {
 	m.ed.Set("")
 }
 
-// insert has the shell run a line of the user's when no borrowed command runs. AI mode returns afterwards.
+// insert has the shell run a line of the user's when no borrowed command runs. AI mode, unless left by then, returns afterwards.
 func (m *model) insert(line string, takeBack bool) {
 	m.own.insert = line
 	m.again = again{}

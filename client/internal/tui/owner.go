@@ -32,7 +32,8 @@ type owner struct {
 	yields  bool            // the keyboard asks the shell for the screen; no other take may begin
 	failed  bool            // the last take failed; the next one waits for the next prompt
 	typed   bool            // the user types for the shell, so it gets the screen back
-	// insert is a line that the shell runs when it gets the screen back. With returns AI mode begins again when it has run.
+	// insert is a line that the shell runs when it gets the screen back. With returns, set if AI mode was on, that begins again when
+	// it has run.
 	insert  string
 	returns bool
 }
@@ -187,7 +188,7 @@ func (m *model) giveScreen() {
 	m.keys.Route(keys.ToShell)
 	line := o.insert
 	if o.insert = ""; line != "" {
-		o.ai, o.returns = false, true
+		o.ai, o.returns = false, o.ai
 	}
 	given := m.paint.Give()
 	m.task(func(ctx context.Context) then {

@@ -328,6 +328,19 @@ func TestEndOfInput(t *testing.T) {
 	}
 }
 
+// A shell that does not end because of its stopped jobs keeps the screen: it ends where ^D follows at once.
+func TestEndOfInputRefused(t *testing.T) {
+	w := open(t, 80, 24, func(w *window) {
+		w.sh.run = func(string) (string, int) { return "There are stopped jobs.\r\n", 1 }
+	})
+	w.ai()
+	w.keys("\x04")
+	w.until("the report of it", func() bool { w.d.mu.Lock(); defer w.d.mu.Unlock(); return len(w.d.commands) == 1 })
+	w.prompt()
+	w.keys("x")
+	w.see("u@box:~$ exit\nThere are stopped jobs.\nu@box:~$ x")
+}
+
 // Without a daemon it is the user's shell, whose prompt no word of that moves. AI mode says why it cannot ask.
 func TestWithoutDaemon(t *testing.T) {
 	w := open(t, 80, 24)
