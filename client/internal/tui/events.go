@@ -267,7 +267,9 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 		m.flushText(e.Agent)
 		text := visible.Text(c.Text)
 		if s.name != "" && s.name != "orchestrator" {
-			text = visible.Line(s.name) + " " + text
+			if name := visible.Line(s.name) + " "; !strings.HasPrefix(text, name) {
+				text = name + text
+			}
 			if strings.HasPrefix(c.Text, "ended") { // the last chunk of a sub-agent's task
 				s.phase = ""
 			}

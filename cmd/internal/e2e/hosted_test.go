@@ -122,7 +122,7 @@ func (term *terminal) agent(name string) {
 func TestHostedAgent(t *testing.T) {
 	w := newWorld(t, "alias hi='echo hello from an alias'\n", nil)
 	w.write(filepath.Join(w.project, "sub", "old", "file"), "x")
-	w.puppets("puppet")
+	w.puppets("puppet", "stranger")
 	term := w.openShell()
 	w.connected(1)
 	term.agent("puppet")
@@ -151,6 +151,10 @@ func TestHostedAgent(t *testing.T) {
 	}
 	term.ask("echo of the next daemon")
 	term.see(`again in s, the agent got: of the next daemon`)
+	term.agent("stranger")
+	term.ask("echo hello")
+	term.see(`^· stranger begins a new session: it does not know what was said here before$`)
+	term.agent("puppet")
 	term.send("/clear", enter)
 	term.see(`/clear again does it`)
 	term.send("/clear", enter)

@@ -3,11 +3,13 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"sublet/lease/procstat"
 )
@@ -33,9 +35,12 @@ func TestOutsideHosted(t *testing.T) {
 	}
 }
 
-// host is one hosted agent's day: state that stays, a question, a cancel, and an end by kill -9.
+// host is one hosted agent's day: state that stays, a question, another daemon, a password, a cancel, an end by kill -9, and a turn
+// taken.
 func host(t *testing.T, o outsider) {
 	w := lendingWorld(t)
+	gate := filepath.Join(w.project, "sub", "gate")
+	w.write(gate, "wait\n")
 	running := func(command string) bool { return strings.Contains(w.processes(), command) }
 	free := func() bool { return idle(w.status()) }
 	model := newStandIn(t)
@@ -69,6 +74,27 @@ func host(t *testing.T, o outsider) {
 	a.q.answer <- answer{text: "that is all"}
 	term.see("that is all")
 
+	// The agent of the next daemon takes the session up.
+	if o.name == "gemini" { // it loses a session that it takes up within the minute in which that began
+		began := time.Now().Minute()
+		w.await("the next minute", func() bool { return time.Now().Minute() != began })
+	}
+	if _, errs, status := w.sublet("daemon", "stop"); status != 0 {
+		t.Fatal(errs)
+	}
+	a = prompt()
+	if !strings.Contains(a.q.body, "do it 1") || term.sees("begins a new session") {
+		t.Error("it does not know what was said before")
+	}
+	a.begin("shell", map[string]any{"command": `read -rsp 'Password: ' p; echo; echo "got ${#p} letters"; unset p`})
+	term.allow("the keyboard to be handed over", func() bool { return strings.Contains(term.bytes(), "⌨ ") })
+	term.send("secret", enter)
+	if got := a.result(); !strings.Contains(got, "got 6 letters") {
+		t.Errorf("the password: got %q", got)
+	}
+	a.q.answer <- answer{text: "thank you"}
+	term.see("thank you")
+
 	// A cancel ends the command. The agent then answers the next prompt.
 	a = prompt()
 	a.begin("shell", map[string]any{"command": "sleep 7000"})
@@ -85,6 +111,28 @@ func host(t *testing.T, o outsider) {
 	}
 	w.await("the killed agent's command to be gone", func() bool { return !running("sleep 7001") && free() })
 	term.see(`it ended: signal: killed`)
+
+	// Two at once take turns.
+	first := prompt()
+	first.begin("shell", map[string]any{"command": "until grep -q go gate; do sleep 0.1; done; echo said to the first"})
+	w.await("the first agent's command to run", func() bool { return running("sleep 0.1") })
+	term.send("/new", enter)
+	term.see("a new conversation")
+	second := prompt()
+	second.begin("shell", map[string]any{"command": "echo said to the second"})
+	w.await("the second agent to wait", func() bool {
+		list, _, _ := w.sublet("lease", "ls")
+		return strings.Contains(list, "waits")
+	})
+	if err := os.WriteFile(gate, []byte("go\n"), 0o600); err != nil { // in place: an overlay of /tmp shows no file in place of another
+		t.Fatal(err)
+	}
+	for range 2 {
+		got := strings.Join(model.next().results, "\n")
+		if strings.Contains(got, "said to the first") == strings.Contains(got, "said to the second") {
+			t.Errorf("two at once: got %q", got)
+		}
+	}
 }
 
 // hosted returns the process id of an agent: the child of the daemon whose command line contains program.

@@ -177,14 +177,14 @@ func (h *host) awaitServer(r *run) bool {
 	return true
 }
 
-// introduce sends a notice with the agent's name, mode and model, once for each process.
+// introduce sends a notice with the program's name, its mode and model, as far as they are known, once for each process.
 func (h *host) introduce(r *run) {
 	h.mu.Lock()
 	introduced := h.introduced
 	h.introduced = true
-	parts := []string{r.name}
+	var parts []string
 	if i := h.about.AgentInfo; i != nil {
-		parts[0] = strings.TrimSpace(cmp.Or(deref(i.Title), i.Name) + " " + i.Version)
+		parts = append(parts, strings.TrimSpace(cmp.Or(deref(i.Title), i.Name)+" "+i.Version))
 	}
 	if h.session.mode != "" {
 		parts = append(parts, "mode "+h.session.mode)
@@ -193,7 +193,7 @@ func (h *host) introduce(r *run) {
 		parts = append(parts, "model "+h.session.model)
 	}
 	h.mu.Unlock()
-	if !introduced {
+	if !introduced && len(parts) > 0 {
 		r.notice(visible.Exact(shown(strings.Join(parts, ", "), 300)))
 	}
 }
