@@ -54,13 +54,13 @@ func startNative(s *site, clients int) (*native, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.later(func() error { return s.sublet("daemon", "stop", "--drain", "0s") })
+	s.cleanup(func() error { return s.sublet("daemon", "stop", "--drain", "0s") })
 	for range clients {
 		c, err := shakeHands(filepath.Join(s.dir, "run", "daemon.sock"))
 		if err != nil {
 			return nil, err
 		}
-		s.later(c.Close)
+		s.cleanup(c.Close)
 		d.conns = append(d.conns, c)
 	}
 	if _, err := d.stream(d.conns, "short"); err != nil {

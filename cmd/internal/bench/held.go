@@ -14,7 +14,7 @@ func heldRows(s *site) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.later(func() error { return os.RemoveAll(dir) })
+	s.cleanup(func() error { return os.RemoveAll(dir) })
 	env := sandbox(dir)
 	launcher := filepath.Join(filepath.Dir(s.binary), confine.Program)
 	if s := confine.Probe(launcher); s.Missing != "" {

@@ -16,10 +16,10 @@ import (
 	"sublet/wire"
 )
 
-// lendRows time a borrowed command end to end: a connection of its own asks the daemon, which offers the shell of a
-// window on a PTY, and that runs it; exit code and directory are known at the end. A fresh lease for each.
+// lendRows time a borrowed command end to end, each with a lease of its own: a client asks the daemon, which leases the shell of a
+// window on a PTY and has it run the command, until the client knows exit code and directory.
 func lendRows(s *site) (rows []row, err error) {
-	spread := func(q float64, measure func() (float64, error)) func() (float64, error) {
+	of200 := func(q float64, measure func() (float64, error)) func() (float64, error) {
 		return func() (float64, error) { return quantile(q, 200, measure) }
 	}
 	bash := func() (float64, error) {
@@ -29,22 +29,22 @@ func lendRows(s *site) (rows []row, err error) {
 		shell := filepath.Base(path)
 		dir := filepath.Join(s.dir, shell)
 		w := &window{site: &site{binary: s.binary, dir: dir, env: append(sandbox(dir), "SHELL="+path)}, shell: shell, path: path}
-		s.later(w.close)
+		s.cleanup(w.close)
 		if err := w.open(); err != nil {
 			return nil, fmt.Errorf("%s: %w", shell, err)
 		}
 		borrow := func() (float64, error) { return w.borrow(w.conns[0]) }
 		letter := shell[:1]
 		rows = append(rows,
-			row{"E1" + letter, "borrowed `true`, end to end, median, " + shell, "us", "bash -c true", 0.4, 7, spread(0.5, borrow), spread(0.5, bash)},
-			row{"E2" + letter, "the same, the slowest in a hundred", "us", "the slowest bash -c true in a hundred", 1, 7, spread(0.99, borrow), spread(0.99, bash)},
-			row{"E4" + letter, "the shell goes from one borrower to the next", "us", "bash -c true", 0.4, 7, w.handOver, spread(0.5, bash)})
+			row{"E1" + letter, "borrowed `true`, end to end, median, " + shell, "us", "bash -c true", 0.4, 7, of200(0.5, borrow), of200(0.5, bash)},
+			row{"E2" + letter, "the same, the slowest in a hundred", "us", "the slowest bash -c true in a hundred", 1, 7, of200(0.99, borrow), of200(0.99, bash)},
+			row{"E4" + letter, "the shell goes from one borrower to the next", "us", "bash -c true", 0.4, 7, w.handOver, of200(0.5, bash)})
 		if shell == "bash" {
 			agent, err := w.agent()
 			if err != nil {
 				return nil, err
 			}
-			rows = append(rows, row{"E5", "an MCP call of `true`, median, bash", "us", "`sublet lease run -- true`", 1.3, 7, spread(0.5, agent), func() (float64, error) {
+			rows = append(rows, row{"E5", "an MCP call of `true`, median, bash", "us", "`sublet lease run -- true`", 1.3, 7, of200(0.5, agent), func() (float64, error) {
 				return once(20, func() error { return w.sublet("lease", "run", "--", "true") })
 			}})
 		}

@@ -1,6 +1,7 @@
 // Command bench prints one table: what sublet takes, what a baseline measured in the same run takes, and their ratio
-// against the goal. Ours and the baseline take turns, and the median of the rounds is told: absolute figures are this
-// machine's, ratios carry over. It judges nothing and fails only where something could not be measured.
+// against the goal. Ours and the baseline take turns, and the median of the rounds is printed: absolute figures are this
+// machine's, ratios carry over. Goals were set by hand: a row that misses one is marked, and bench fails only where something could
+// not be measured.
 package main
 
 import (
@@ -23,7 +24,7 @@ type row struct {
 	id, name string
 	unit     string
 	baseline string
-	goal     float64 // ours / base at most; where unit begins with +, ours - base
+	goal     float64 // what ours / base is to be at most; where unit begins with +, ours - base
 	rounds   int
 	ours     func() (float64, error)
 	base     func() (float64, error)
@@ -40,12 +41,12 @@ type group struct {
 // A site is what the rows of a group share: the sublet that they measure, and a folder for its files and theirs.
 type site struct {
 	binary, dir string
-	env         []string       // of a sublet whose files are all in dir
-	undo        []func() error // what ends the set-up, in order
+	env         []string // of a sublet whose files are all in dir
+	cleanups    []func() error
 }
 
-// later has f called when the rows have been measured.
-func (s *site) later(f func() error) { s.undo = append(s.undo, f) }
+// cleanup has f called when the rows have been measured, the last such function first.
+func (s *site) cleanup(f func() error) { s.cleanups = append(s.cleanups, f) }
 
 // sublet runs the sublet to be measured.
 func (s *site) sublet(args ...string) error { return call(s.env, s.binary, args...) }
@@ -59,7 +60,7 @@ func (g group) at(binary string) (rows []row, leave func(), err error) {
 	s := &site{binary: binary, dir: dir, env: sandbox(dir)}
 	rows, err = g.rows(s)
 	return rows, func() { // its errors do not matter: measured already
-		for _, f := range slices.Backward(s.undo) {
+		for _, f := range slices.Backward(s.cleanups) {
 			_ = f()
 		}
 		_ = os.RemoveAll(dir)

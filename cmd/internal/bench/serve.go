@@ -18,7 +18,7 @@ import (
 // serveRows times `serve jsonrpc` in front of a real daemon against the targets of its document (O1 to O5).
 func serveRows(place *site) ([]row, error) {
 	s := &served{site: place, gate: filepath.Join(place.dir, "gate")}
-	s.later(s.stop)
+	s.cleanup(s.stop)
 	if err := s.start(); err != nil {
 		return nil, err
 	}

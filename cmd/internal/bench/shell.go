@@ -32,7 +32,7 @@ func shellRows(s *site) (rows []row, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s.later(sh.Close)
+		s.cleanup(sh.Close)
 		leased := func(command string) func() (float64, error) {
 			return func() (float64, error) {
 				return quantile(0.5, 100, func() (float64, error) { return runLeased(sh, command) })

@@ -43,7 +43,7 @@ func storedRows(s *site) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.later(c.Close)
+	s.cleanup(c.Close)
 	d.conns = []*wire.Conn{c}
 	limit := func() (float64, error) { return storedGoal, nil }
 	line := func(id, name string, request func(i int) *wire.SessionRequest) row {
@@ -185,7 +185,10 @@ func fill(file string) (ids []wire.SessionID, err error) {
 			exec("INSERT INTO texts (rowid, session_id, seq, at, body) VALUES (?, ?, ?, ?, ?)", rows, id, seq+1, at, body)
 		}
 	}
-	return ids, errors.Join(err, tx.Commit())
+	if err != nil {
+		return nil, err
+	}
+	return ids, tx.Commit()
 }
 
 // conversation returns the events of two turns.

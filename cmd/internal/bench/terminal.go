@@ -114,16 +114,17 @@ func (t *terminal) react(keys string, ok func(seen []byte, prompt int) bool) (fl
 	return float64(time.Since(begun).Nanoseconds()) / 1e6, nil
 }
 
-// settle waits until nothing was printed for a while.
+// settle waits until nothing was printed for 30 ms, which is more than a shell pauses while it draws its line.
 func (t *terminal) settle() {
+	const silence = 30 * time.Millisecond
 	for {
 		t.mu.Lock()
 		silent := time.Since(t.last)
 		t.mu.Unlock()
-		if silent > 30*time.Millisecond {
+		if silent > silence {
 			return
 		}
-		time.Sleep(30*time.Millisecond - silent)
+		time.Sleep(silence - silent)
 	}
 }
 

@@ -45,12 +45,12 @@ func wireRows(s *site) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.later(ln.Close)
+	s.cleanup(ln.Close)
 	pair := func() (client, server net.Conn, err error) {
 		if client, err = net.Dial("unix", ln.Addr().String()); err != nil {
 			return nil, nil, err
 		}
-		s.later(client.Close)
+		s.cleanup(client.Close)
 		server, err = ln.Accept()
 		return client, server, err
 	}
@@ -65,8 +65,8 @@ func wireRows(s *site) ([]row, error) {
 		return nil, err
 	}
 	client, server := wire.NewConn(a, wire.Options{}), wire.NewConn(b, wire.Options{})
-	s.later(client.Close)
-	s.later(server.Close)
+	s.cleanup(client.Close)
+	s.cleanup(server.Close)
 	go echo(server)
 
 	rows := []row{{
@@ -84,8 +84,8 @@ func wireRows(s *site) ([]row, error) {
 		return nil, err
 	}
 	source, sink := wire.NewConn(c, wire.Options{}), wire.NewConn(d, wire.Options{})
-	s.later(source.Close)
-	s.later(sink.Close)
+	s.cleanup(source.Close)
+	s.cleanup(sink.Close)
 	rawSource, rawSink, err := pair()
 	if err != nil {
 		return nil, err
@@ -144,6 +144,7 @@ func rawRoundTrips(c net.Conn, size int) (float64, error) {
 	})
 }
 
+// tripsOf returns how many round trips of size bytes take long enough to be measured: fewer of larger ones.
 func tripsOf(size int) int { return max(500, min(5000, 50_000_000/(size+5000))) }
 
 func echo(c *wire.Conn) {
@@ -278,7 +279,7 @@ func serverSentEvents(s *site) (measure func() (float64, error), err error) {
 			}
 		}
 	})}
-	s.later(srv.Close)
+	s.cleanup(srv.Close)
 	go func() { _ = srv.Serve(ln) }() // ends with Close
 	hc := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
