@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"sublet/client/internal/gateway"
@@ -162,8 +163,9 @@ func (c *conn) approve(r *request) (_ any, then func(), _ *failure) {
 	return result, nil, nil
 }
 
-// grant selects one of the offered grants, the narrowest first: with remember_choice this very action, for the project; with
-// apply_to_similar the widest rule, for the project with remember_choice, else for this session. Critical is never remembered.
+// grant returns the standing permission that the client's options ask for; nil for none, and always if the risk is critical. The
+// daemon offers those of a scope from the narrowest to the widest, behind that of a reach. remember_choice alone selects the
+// project's narrowest, for this very action; apply_to_similar the widest, of the project with remember_choice, else of the session.
 func grant(ask *wire.ConfirmationRequest, remember, similar bool) *wire.Grant {
 	scope := "session"
 	if remember {
@@ -174,7 +176,7 @@ func grant(ask *wire.ConfirmationRequest, remember, similar bool) *wire.Grant {
 	}
 	var picked *wire.Grant
 	for i := range ask.Grants {
-		if g := &ask.Grants[i]; g.Scope == scope && (picked == nil || similar) {
+		if g := &ask.Grants[i]; g.Scope == scope && (similar || picked == nil && !strings.HasPrefix(g.Rule, "reach: ")) {
 			picked = g
 		}
 	}

@@ -272,8 +272,12 @@ func TestH3_RequestApproval(t *testing.T) {
 
 // H5: which of the standing permissions on offer is taken; critical is never remembered.
 func TestH5_Grant(t *testing.T) {
+	// remember_choice for this very action took the offer of all edits and builds in the project, which is the first.
+	if g := grant(&wire.ConfirmationRequest{Grants: []wire.Grant{{Scope: "project", Rule: "reach: project"}}}, true, false); g != nil {
+		t.Errorf("got %+v, want nothing remembered", g)
+	}
 	ask := &wire.ConfirmationRequest{Verdict: wire.Verdict{Level: "medium"}, Grants: []wire.Grant{
-		{Scope: "session", Rule: "s-narrow"}, {Scope: "session", Rule: "s-wide"}, {Scope: "project", Rule: "p-narrow"}, {Scope: "project", Rule: "p-wide"},
+		{Scope: "session", Rule: "s-narrow"}, {Scope: "session", Rule: "s-wide"}, {Scope: "project", Rule: "reach: project"}, {Scope: "project", Rule: "p-narrow"}, {Scope: "project", Rule: "p-wide"},
 	}}
 	for _, c := range []struct {
 		remember, similar bool
