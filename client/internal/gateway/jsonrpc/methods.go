@@ -220,37 +220,44 @@ func (c *conn) do(r *wire.SessionRequest) (*wire.SessionReply, error) {
 	return c.session.Do(ctx, r)
 }
 
-// count returns the numbers of messages (the user's and the agents') and blocks in a session's history.
+// count returns the numbers of messages (the user's and the agent's own) and of blocks, other than questions, in a session's history.
 func (c *conn) count(id wire.SessionID) (blocks, messages int, err error) {
-	var split splitter
-	found := func(list []piece) {
-		for _, p := range list {
+	var text wire.StreamedText // of the agent's current message
+	end := func() {
+		if text.Len() == 0 {
+			return
+		}
+		messages++
+		var split splitter
+		for _, p := range append(split.add(text.String()), split.end()...) {
 			if p.block != nil {
 				blocks++
 			}
 		}
+		text.Reset()
 	}
-	speaking := false
-	_, err = c.session.History(c.ctx, id, func(m wire.EventMessage) {
-		switch m := m.(type) {
+	_, err = c.session.History(c.ctx, id, func(e wire.EventMessage) {
+		if chunk, ok := answerText(e); ok && chunk.Chunk.Type == wire.ChunkVoid {
+			text.Void(chunk.Chunk.FromSeq)
+		} else if ok {
+			text.Add(chunk.First(), chunk.Chunk.Text)
+		}
+		switch m := e.(type) {
 		case *wire.TurnStarted:
-			messages, speaking = messages+1, false
+			end()
+			messages++
 		case *wire.CommandResult:
-			blocks, speaking = blocks+1, false
+			if end(); isBlock(m) {
+				blocks++
+			}
 		case *wire.AgentComplete:
-			found(split.end())
-			speaking = false
+			end()
 		case *wire.AgentStreamChunk:
-			switch m.Chunk.Type {
-			case wire.ChunkText:
-				if !speaking {
-					messages, speaking = messages+1, true
-				}
-				found(split.add(m.Chunk.Text))
-			case wire.ChunkBlock:
+			if m.Chunk.Type == wire.ChunkBlock {
 				blocks++
 			}
 		}
 	})
+	end()
 	return blocks, messages, err
 }

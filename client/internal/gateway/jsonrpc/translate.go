@@ -231,7 +231,7 @@ func (c *conn) progress(id wire.ExecutionID, percentage int, message string) {
 	})
 }
 
-// toolEnd reports a tool's end, and sends its output as a block of the answer (G2, G6).
+// toolEnd reports a tool's end (G2, G6).
 func (c *conn) toolEnd(q *query, m *wire.CommandResult) {
 	if m.ExecutionID == "" {
 		return // a command that a person ran in a session that is shared
@@ -246,12 +246,15 @@ func (c *conn) toolEnd(q *query, m *wire.CommandResult) {
 		result["exit_code"] = *m.ExitCode
 	}
 	c.notify("tool.complete", map[string]any{"execution_id": m.ExecutionID, "status": m.Status, "result": result})
-	if q.blocks && m.Tool == "bash" && len(m.Output) > 0 {
+	if q.blocks && isBlock(m) {
 		c.block(q, &block{
 			Type: "tool_output", Content: string(m.Output), Metadata: blockMetadata{Execution: string(m.ExecutionID)}, Annotations: []annotation{},
 		})
 	}
 }
+
+// isBlock reports whether a tool's output is a block of the answer.
+func isBlock(m *wire.CommandResult) bool { return m.Tool == "bash" && len(m.Output) > 0 }
 
 // summary returns a call's arguments in one line.
 func summary(arguments string) string {
