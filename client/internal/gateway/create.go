@@ -46,8 +46,7 @@ func (s *Session) Create(ctx context.Context, id wire.SessionID) error {
 	})
 }
 
-// pending reports whether a request of this session has neither ended nor been refused, by the messages received so far. When a
-// Do returns, those that the daemon sent before its reply have been received.
+// pending reports whether a request of this session has neither ended nor been refused, by the messages received so far.
 func (s *Session) pending(id wire.RequestID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

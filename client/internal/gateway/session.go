@@ -41,7 +41,7 @@ type Session struct {
 	links   int          // how often a link came up
 	linked  bool
 	id      wire.SessionID
-	seq     int64 // of the newest event in the inbox; before the first link also -1: of the newest that is stored
+	seq     int64 // of the newest event in the inbox; -1 = not known yet, because only events after the daemon's answer are wanted
 	ready   *wire.Ready
 	down    error         // why there is no link
 	changed chan struct{} // closed and replaced when linked, down or paused changes

@@ -30,7 +30,7 @@ func Remember[T any](list []T, id T) []T {
 	return list[max(0, len(list)-rememberMost):]
 }
 
-// A Turn is one request of a client, from Begin to the delivery of its end. The fields before Done are set by the dialect.
+// A Turn is one request of a client, from Begin to the delivery of its end. The dialect sets the fields up to Outlives.
 type Turn struct {
 	ID    string   // the client's name for it; "" = none
 	Files []string // of Turns.Handed, removed at the end
@@ -42,7 +42,7 @@ type Turn struct {
 	Outlives bool
 
 	request wire.RequestID
-	session *Session      // set by Ask
+	session *Session      // set once, by Ask, with turns.mu held; may then be read without it
 	done    chan struct{} // closed after Handle of the end
 	turns   *Turns
 
@@ -64,7 +64,7 @@ func (e *BusyError) Error() string {
 }
 
 // Begin registers a turn of which at most limit may run at once (0 = any number). Errors are *BusyError and, for an id that a
-// running turn has, ErrRepeated. Ask or End must follow.
+// running turn has, ErrRepeated. Ask or Abandon must follow.
 func (l *Turns) Begin(t *Turn, limit int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,13 +110,14 @@ func (l *Turns) remove(t *Turn) {
 	}
 }
 
-// Cancel ends the turn, whose end follows.
+// Cancel ends a turn for which Ask was called; its end follows. It returns false if the turn has ended.
 func (t *Turn) Cancel(why string) bool { return t.session.Cancel(t.request, why) }
 
 // Done is closed when the turn has ended and Handle was called for it.
 func (t *Turn) Done() <-chan struct{} { return t.done }
 
-// Pending reports whether the daemon has not reported the turn's end, as far as is known after a Do of its session.
+// Pending reports whether no end or refusal of the turn has been received. When a Do of its session returns, all that the daemon
+// sent before its reply has been received.
 func (t *Turn) Pending() bool { return t.session.pending(t.request) }
 
 // Ended reports whether id is one of the last turns that ended.

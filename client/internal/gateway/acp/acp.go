@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -140,7 +141,7 @@ func (g *gate) read(in *gateway.LineReader, to *io.PipeWriter) {
 			}
 			g.count(1)
 		}
-		if _, err := to.Write(append(line, '\n')); err != nil {
+		if _, err := to.Write(slices.Concat(line, []byte("\n"))); err != nil {
 			return
 		}
 	}

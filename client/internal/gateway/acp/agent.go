@@ -41,7 +41,8 @@ var (
 	_ sdk.AgentLoader = (*agent)(nil)
 )
 
-// Initialize settles the version: ours, whatever the editor has; one that cannot speak it leaves.
+// Initialize answers with the protocol's version 1, whichever the editor asked for: an editor without it disconnects. It records
+// whether the editor has terminals.
 func (a *agent) Initialize(_ context.Context, p sdk.InitializeRequest) (sdk.InitializeResponse, error) {
 	if p.ClientInfo != nil {
 		a.log.Info("editor", "name", clip(p.ClientInfo.Name), "version", clip(p.ClientInfo.Version))

@@ -170,7 +170,7 @@ func (c *conn) message(line []byte) error {
 	default:
 		err = c.send(answers[0])
 	}
-	for _, f := range after {
+	for _, f := range after { // also after an error: a query that is registered must be asked or abandoned
 		f()
 	}
 	return err

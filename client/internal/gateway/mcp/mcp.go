@@ -105,7 +105,7 @@ func newServer(ctx context.Context, o Options) *server {
 // sdkServer is the protocol's side, for any number of clients.
 func (s *server) sdkServer() *sdk.Server {
 	o := &sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{}}
-	if s.log.Enabled(s.ctx, slog.LevelDebug) { // it calls every end an error
+	if s.log.Enabled(s.ctx, slog.LevelDebug) { // only then, since the SDK logs also the regular end of a client as an error
 		o.Logger = s.log
 	}
 	m := sdk.NewServer(&sdk.Implementation{Name: "sublet", Title: "sublet", Version: s.o.Daemon.Version}, o)
@@ -170,7 +170,7 @@ func Serve(ctx context.Context, o Options) error {
 type watched struct {
 	io.Reader
 	over func()
-	err  error // why it ended; read after over was called
+	err  error // why it ended; read after the SDK's Run, which waits for the last Read
 }
 
 func (w *watched) Read(p []byte) (int, error) {
@@ -212,8 +212,8 @@ func (s *server) close() {
 // errTooMany refuses a client or a call that is one too many.
 var errTooMany = errors.New("too many at once")
 
-// link returns the connection for a client, made when it first calls, until done. key names the client: its session, with which
-// the connection ends, or its own name where the protocol has no sessions.
+// link returns the connection of a client for one call, at whose end done must be called; the client's first call makes it. key
+// names the client: its session, with which the connection ends, or its own name where the protocol has no sessions.
 func (s *server) link(ctx context.Context, key string, session *sdk.ServerSession) (*link, error) {
 	s.mu.Lock()
 	l, err := s.openLocked(key)

@@ -80,7 +80,7 @@ func (c *conn) trim() {
 	}
 }
 
-// drop closes every link to a deleted session.
+// drop closes the links to a deleted session. One whose turn's end is still to be delivered stays until trim or abandon.
 func (c *conn) drop(id wire.SessionID) {
 	c.mu.Lock()
 	var gone, kept []*link

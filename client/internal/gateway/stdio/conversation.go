@@ -18,7 +18,8 @@ type conversation struct {
 	session *gateway.Session
 }
 
-// conversation returns a conversation, or creates it: conversations are stored under their names (D11).
+// conversation returns a conversation, or creates it: conversations are stored under their names (D11). Only read's goroutine calls
+// it; it takes mu because of Serve, which closes the sessions.
 func (s *server) conversation(name string) (*conversation, error) {
 	s.mu.Lock()
 	t := s.talks[name]
