@@ -138,12 +138,13 @@ func (in *Reader) Images(keep func(seq int64, images []*picture.Image) error) er
 		if err != nil || seq < of {
 			return formatError("image %d of the file cannot be read", n)
 		}
-		if seq > of {
+		if seq > of && len(images) > 0 {
 			if err := keep(of, images); err != nil {
 				return err
 			}
-			of, images, size = seq, nil, 0
+			images, size = nil, 0
 		}
+		of = seq
 		images, size = append(images, i), size+len(i.Data)
 		if len(images) > maxEventImages || size > picture.MaxRequest {
 			return formatError("image %d of the file is more than an event can have", n)

@@ -1,6 +1,9 @@
 package archive
 
 import (
+	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/daemon/internal/picture"
 	"sublet/wire"
 )
 
@@ -44,5 +48,34 @@ func TestMarkdownWithoutControlSequences(t *testing.T) {
 	})
 	if strings.Contains(text, "\x1b") {
 		t.Errorf("got an escape in %q", text)
+	}
+}
+
+// Images called keep for event 0, with no images, before those of the first event.
+func TestImagesOfEachEvent(t *testing.T) {
+	var file bytes.Buffer
+	w := NewWriter(&file, wire.SessionInfo{})
+	for i, seq := range []int64{2, 2, 5} {
+		if err := w.Image(seq, &picture.Image{Name: fmt.Sprint("image ", i), MIME: "image/png", Width: 1, Height: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	in, _, err := NewReader(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Event(); err != io.EOF {
+		t.Fatalf("got %v, want no event", err)
+	}
+	got := ""
+	err = in.Images(func(seq int64, images []*picture.Image) error {
+		got += fmt.Sprint(seq, ":", len(images), " ")
+		return nil
+	})
+	if err != nil || got != "2:2 5:1 " {
+		t.Errorf("got %q, %v", got, err)
 	}
 }

@@ -73,7 +73,7 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	if err == nil {
 		out.Session, err = c.copied(ctx, info, in.Event, func(to wire.SessionID, numbers map[int64]int64) error {
 			return in.Images(func(seq int64, images []*picture.Image) (err error) {
-				if seq = numbers[seq]; seq != 0 && len(images) > 0 { // else of an event that was left out
+				if seq = numbers[seq]; seq != 0 { // else of an event that was left out
 					err = c.hub.opts.Store.KeepImages(ctx, to, seq, images)
 				}
 				return err
