@@ -100,7 +100,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 			return nil, err
 		}
 	} else {
-		s = h.newSession(env.Cwd)
+		s = h.newSession(env.Cwd, "")
 	}
 	c.session = s
 	first, err := s.events.Missed(ctx, env.AfterSeq)
@@ -254,17 +254,26 @@ func (c *Client) EnvChanged(env *wire.EnvSnapshot) {
 	}
 }
 
-// ShellState takes what the live shell looks like now.
-func (c *Client) ShellState(st *wire.ShellState) error {
+// Lender takes a message about the shell that the client lends.
+func (c *Client) Lender(m wire.Message) error {
 	if c.lender == nil {
 		return lend.ErrNotShellOwner
 	}
-	if err := c.lender.StateChanged(c, st); err != nil {
-		return err
+	switch m := m.(type) {
+	case *wire.ShellState:
+		if err := c.lender.StateChanged(c, m); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.cwd = m.Cwd
+		c.mu.Unlock()
+	case *wire.ShellUseReply:
+		c.lender.ShellUse(c, m)
+	case *wire.SecretTyped:
+		mask.KeepTyped(string(m.Value))
+	case wire.LeaseMessage:
+		return c.lender.Report(c, m)
 	}
-	c.mu.Lock()
-	c.cwd = st.Cwd
-	c.mu.Unlock()
 	return nil
 }
 
@@ -297,30 +306,4 @@ func (c *Client) environ() (env map[string]wire.OSString, cwd wire.OSString) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.env, c.cwd
-}
-
-// Lease takes a message of the client's own leases.
-func (c *Client) Lease(m wire.LeaseMessage) error {
-	if c.lender == nil {
-		return lend.ErrNotShellOwner
-	}
-	return c.lender.Report(c, m)
-}
-
-// ShellUse takes a client's answer to who has its shell, or that its user has just begun a command.
-func (c *Client) ShellUse(m *wire.ShellUseReply) error {
-	if c.lender == nil {
-		return lend.ErrNotShellOwner
-	}
-	c.lender.ShellUse(c, m)
-	return nil
-}
-
-// SecretTyped has what the user typed without echo hidden from now on.
-func (c *Client) SecretTyped(m *wire.SecretTyped) error {
-	if c.lender == nil {
-		return lend.ErrNotShellOwner
-	}
-	mask.KeepTyped(string(m.Value))
-	return nil
 }

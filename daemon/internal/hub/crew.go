@@ -9,7 +9,6 @@ import (
 	"sublet/daemon/internal/crew"
 	"sublet/daemon/internal/project"
 	"sublet/wire"
-	"sublet/wire/visible"
 )
 
 // host is a session as the crew.Host of the agents that it has in the background. turn starts them; it is nil where none is started.
@@ -29,9 +28,7 @@ func (h host) Play(p crew.Part, ended func(agent.Outcome)) error {
 	t, hub := h.turn, h.hub
 	own, err := hub.session(hub.ctx, p.Session)
 	if errors.Is(err, ErrNoSession) {
-		if own, err = hub.addSession(p.Session, p.Request.Context.Cwd); err == nil {
-			err = own.events.Rename(hub.ctx, visible.Exact(visible.Cut(p.Title, maxName)))
-		}
+		own, err = hub.addSession(p.Session, p.Request.Context.Cwd, p.Title)
 	}
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func readsFrom(t *testing.T, s *session) (from int64) {
 // cleared; nothing of the turn itself is in it.
 func TestHistoryOfATurn(t *testing.T) {
 	h := newHub(t)
-	s := h.newSession("/w")
+	s := h.newSession("/w", "")
 	defer h.release(s)
 	check := func(when string, reads int64) {
 		t.Helper()
@@ -106,7 +106,7 @@ func BenchmarkHistory(b *testing.B) {
 	for _, events := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(events), func(b *testing.B) {
 			h := newHub(b)
-			s := h.newSession("/w")
+			s := h.newSession("/w", "")
 			defer h.release(s)
 			for range events / 100 {
 				played(b, s, 100)

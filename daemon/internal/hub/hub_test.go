@@ -57,7 +57,7 @@ func newHub(t testing.TB) *Hub {
 // watched is a new session that clients are attached to.
 func watched(t testing.TB, h *Hub, clients ...*Client) *session {
 	t.Helper()
-	s := h.newSession("/w")
+	s := h.newSession("/w", "")
 	for _, c := range clients {
 		if err := s.join(t.Context(), c, eventlog.Missed{}, s.snapshot()); err != nil {
 			t.Fatal(err)
@@ -69,11 +69,11 @@ func watched(t testing.TB, h *Hub, clients ...*Client) *session {
 // Sessions that nobody holds stay for their undo log, up to a bound; one that is held is never forgotten.
 func TestIdleSessionsAreBounded(t *testing.T) {
 	h := newHub(t)
-	held := h.newSession("/w")
-	first := h.newSession("/w")
+	held := h.newSession("/w", "")
+	first := h.newSession("/w", "")
 	h.release(first)
 	for range maxIdleSessions {
-		h.release(h.newSession("/w"))
+		h.release(h.newSession("/w", ""))
 	}
 	if _, err := h.session(context.Background(), first.id); !errors.Is(err, ErrNoSession) {
 		t.Errorf("the oldest: got %v", err)
@@ -94,7 +94,7 @@ func TestIdleUndoIsBounded(t *testing.T) {
 	h := newHub(t)
 	var all []*session
 	for range 5 {
-		s := h.newSession("/w")
+		s := h.newSession("/w", "")
 		s.files.Changed(tool.Change{Path: "/w/f", Before: make([]byte, maxIdleUndo/4)})
 		all = append(all, s)
 		h.release(s)
@@ -129,7 +129,7 @@ func TestALoanLeavesNothing(t *testing.T) {
 // when that is long ago.
 func TestTypedIn(t *testing.T) {
 	h := newHub(t)
-	s := h.newSession("/w")
+	s := h.newSession("/w", "")
 	window := func(pid int) *Client {
 		c := &Client{hub: h, session: s, peer: deaf{}, owner: lend.OwnerOf(pid, 0)}
 		c.lender = h.shells.Link(c, c.owner, &wire.EnvSnapshot{}, &wire.Ready{})
@@ -143,11 +143,11 @@ func TestTypedIn(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	if err := a.ShellUse(&wire.ShellUseReply{Holder: "user"}); err != nil {
+	if err := a.Lender(&wire.ShellUseReply{Holder: "user"}); err != nil {
 		t.Fatal(err)
 	}
 	is("a command begins", a)
-	if err := b.ShellUse(&wire.ShellUseReply{Holder: "user"}); err != nil {
+	if err := b.Lender(&wire.ShellUseReply{Holder: "user"}); err != nil {
 		t.Fatal(err)
 	}
 	is("another begins elsewhere", b)
@@ -155,7 +155,7 @@ func TestTypedIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	is("the first ends", b)
-	if err := (&Client{hub: h, lender: a.lender}).ShellUse(&wire.ShellUseReply{Holder: "user"}); err != nil {
+	if err := (&Client{hub: h, lender: a.lender}).Lender(&wire.ShellUseReply{Holder: "user"}); err != nil {
 		t.Fatal(err)
 	}
 	is("a connection that was replaced says so", b)

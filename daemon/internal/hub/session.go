@@ -18,6 +18,7 @@ import (
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // session is one conversation in memory: its events, what runs in it, which questions are open. Its history is in
@@ -55,15 +56,15 @@ type session struct {
 const maxRecent = 10
 
 // newSession makes a session that nobody has stored yet; the caller holds it and lets it go with release.
-func (h *Hub) newSession(cwd wire.OSString) *session {
-	s, _ := h.addSession(wire.SessionID(wire.NewID()), cwd) // a fresh id is nobody else's
+func (h *Hub) newSession(cwd wire.OSString, name string) *session {
+	s, _ := h.addSession(wire.SessionID(wire.NewID()), cwd, name) // a fresh id is nobody else's
 	return s
 }
 
 // addSession is newSession under an id; ErrSessionExists where it is in memory already, ErrNoSession where it was deleted.
-func (h *Hub) addSession(id wire.SessionID, cwd wire.OSString) (*session, error) {
+func (h *Hub) addSession(id wire.SessionID, cwd wire.OSString, name string) (*session, error) {
 	now := time.Now().UnixMilli()
-	s := h.makeSession(wire.SessionInfo{ID: id, Cwd: cwd, CreatedAtMS: now, UpdatedAtMS: now})
+	s := h.makeSession(wire.SessionInfo{ID: id, Name: visible.Exact(visible.Cut(name, maxName)), Cwd: cwd, CreatedAtMS: now, UpdatedAtMS: now})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if old := h.sessions[id]; old != nil && old.events.Deleted() {
@@ -81,7 +82,7 @@ var sessionIDs = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 
 // namedSession is newSession under an id of the client's choosing. ErrSessionExists where it is taken, ErrNoSession where
 // a session of that id was deleted: what was deleted does not come back under the same name.
-func (h *Hub) namedSession(ctx context.Context, id wire.SessionID, cwd wire.OSString) (*session, error) {
+func (h *Hub) namedSession(ctx context.Context, id wire.SessionID, cwd wire.OSString, name string) (*session, error) {
 	if !sessionIDs().MatchString(string(id)) {
 		return nil, invalid("session_id: want 1 to 128 of A-Z a-z 0-9 . _ : @ -, not beginning with -")
 	}
@@ -95,7 +96,7 @@ func (h *Hub) namedSession(ctx context.Context, id wire.SessionID, cwd wire.OSSt
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
-	return h.addSession(id, cwd)
+	return h.addSession(id, cwd, name)
 }
 
 func (h *Hub) makeSession(info wire.SessionInfo) *session {

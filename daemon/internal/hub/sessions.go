@@ -144,14 +144,11 @@ func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.S
 	} else {
 		_, cwd := c.environ()
 		if r.SessionID != nil && *r.SessionID != "" {
-			if to, err = c.hub.namedSession(ctx, *r.SessionID, cwd); err != nil {
+			if to, err = c.hub.namedSession(ctx, *r.SessionID, cwd, r.Name); err != nil {
 				return err
 			}
 		} else {
-			to = c.hub.newSession(cwd)
-		}
-		if err = to.events.Rename(ctx, visible.Exact(visible.Cut(r.Name, maxName))); err != nil {
-			return err
+			to = c.hub.newSession(cwd, r.Name)
 		}
 	}
 	first, err := to.events.Missed(ctx, r.AfterSeq)

@@ -57,7 +57,7 @@ func TestATurnInTheUsersShell(t *testing.T) {
 	cfg.Lease.Wait, cfg.Lease.Term = 50*time.Second, 7*time.Second
 	h.opts.Config = func() config.Config { return cfg }
 	w := openWindow(t, h)
-	if err := w.c.ShellState(&wire.ShellState{Digest: "old"}); err != nil {
+	if err := w.c.Lender(&wire.ShellState{Digest: "old"}); err != nil {
 		t.Fatal(err)
 	}
 	other := &window{t: t} // another client of the session
@@ -144,7 +144,7 @@ func (deaf) PID() int                    { return 0 }
 // Commands that a hosted agent runs side by side share the session's private shell.
 func TestOnePrivateShell(t *testing.T) {
 	h := newHub(t)
-	s := h.newSession("/")
+	s := h.newSession("/", "")
 	u := &turn{hub: h, s: s, origin: &Client{hub: h, env: map[string]wire.OSString{"SHELL": "/bin/sh", "PATH": "/bin:/usr/bin"}, cwd: "/"}}
 	defer s.closePrivate()
 	var shells [4]*lend.Private

@@ -107,13 +107,9 @@ func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest
 // copied makes a new session of the events that next returns, with new ids and numbers: see archive.Copy. images adds those of the
 // events.
 func (c *Client) copied(ctx context.Context, from wire.SessionInfo, next func() (wire.EventMessage, error), images func(to wire.SessionID, numbers map[int64]int64) error) (wire.SessionInfo, error) {
-	s := c.hub.newSession(from.Cwd)
+	s := c.hub.newSession(from.Cwd, from.Name)
 	defer c.hub.release(s)
-	err := s.events.Rename(ctx, visible.Exact(visible.Cut(from.Name, maxName)))
-	var numbers map[int64]int64
-	if err == nil {
-		numbers, err = archive.Copy(next, s.events.Emit)
-	}
+	numbers, err := archive.Copy(next, s.events.Emit)
 	if err == nil {
 		err = images(s.id, numbers)
 	}

@@ -14,7 +14,7 @@ import (
 // and some are left out.
 func TestCopyOfAClearedSession(t *testing.T) {
 	c := &Client{hub: newHub(t)}
-	s := c.hub.newSession("/w")
+	s := c.hub.newSession("/w", "")
 	defer c.hub.release(s)
 	played(t, s, 40)
 	if err := s.clear(t.Context()); err != nil {

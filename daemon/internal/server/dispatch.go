@@ -84,12 +84,8 @@ func (c *conn) message(ctx context.Context, m wire.Message) {
 	switch m := m.(type) {
 	case *wire.EnvSnapshot:
 		c.client.EnvChanged(m)
-	case *wire.ShellState:
-		c.done("", c.client.ShellState(m))
-	case *wire.ShellUseReply:
-		c.done("", c.client.ShellUse(m))
-	case *wire.SecretTyped:
-		c.done("", c.client.SecretTyped(m))
+	case *wire.ShellState, *wire.ShellUseReply, *wire.SecretTyped:
+		c.done("", c.client.Lender(m))
 	case *wire.Heartbeat:
 		if !m.Reply {
 			// c.Send would count as a message to the client, and so start the heartbeats.
@@ -116,7 +112,7 @@ func (c *conn) message(ctx context.Context, m wire.Message) {
 			c.wrongWay(m)
 			return
 		}
-		c.done(m.Ref().RequestID, c.client.Lease(m))
+		c.done(m.Ref().RequestID, c.client.Lender(m))
 	default:
 		c.wrongWay(m)
 	}
