@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"sublet/wire/citest"
+
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
@@ -413,7 +415,7 @@ func TestPlaces(t *testing.T) {
 // TestMountsBelowTmp: an ordinary user cannot have an overlay over /tmp while something is mounted below it.
 func TestMountsBelowTmp(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("not root")
+		citest.Skip(t, "not root")
 	}
 	below, err := os.MkdirTemp("", "sublet-mount")
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"sublet/wire/citest"
+
 	"sublet/lease/confine/confinetest"
 )
 
@@ -79,9 +81,7 @@ var ordinary = user{"user", 65534, 65534} // nobody: it is on every system and o
 // users returns who can attack here.
 func users(t *testing.T) []user {
 	if os.Getuid() != 0 {
-		if os.Getenv("CI") != "" {
-			t.Log("not root: without the attacks of root")
-		}
+		t.Log("not root: without the attacks of root")
 		return []user{{"user", os.Getuid(), os.Getgid()}}
 	}
 	return []user{ordinary, {"root", 0, 0}}
@@ -104,10 +104,8 @@ func launcher(t *testing.T, who user) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := who.as(exec.Command(path, "--probe")).CombinedOutput(); err != nil && os.Getenv("CI") != "" {
-		t.Fatalf("%v: %s", err, out)
-	} else if err != nil {
-		t.Skipf("%v: %s", err, out)
+	if out, err := who.as(exec.Command(path, "--probe")).CombinedOutput(); err != nil {
+		citest.Skip(t, err, string(out))
 	}
 	return path
 }

@@ -84,6 +84,7 @@ var ranks = map[string]int{
 
 	"sublet/wire/secretname": leaf + 1,
 	"sublet/wire/visible":    leaf + 1,
+	"sublet/wire/citest":     leaf + 1,
 }
 
 const leaf = 100

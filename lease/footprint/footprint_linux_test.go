@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 
+	"sublet/wire/citest"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -15,7 +17,7 @@ func TestReleaseText(t *testing.T) {
 	}
 	for _, m := range list { // all of it is there
 		if err := m.advise(unix.MADV_POPULATE_READ); err != nil {
-			t.Skip("this kernel cannot read a whole mapping in:", err)
+			citest.Skip(t, "this kernel cannot read a whole mapping in:", err)
 		}
 	}
 	before := resident(t, list)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"sublet/wire/citest"
 )
 
 // operator starts `sublet serve operator` and returns its address and token; it ends with the test, in order.
@@ -83,16 +85,12 @@ func webScript(w *world) script {
 	}
 }
 
-// runNode runs a program of the front end's tests with the server's address. It is needed in CI, and left out elsewhere
-// where there is no node.
+// runNode runs a program of the front end's tests with the server's address.
 func (w *world) runNode(args []string, env ...string) {
 	w.t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		if os.Getenv("CI") != "" {
-			w.t.Fatal("node is needed for the front end's tests: apt-get install nodejs")
-		}
-		w.t.Skip("no node")
+		citest.Skip(w.t, "node is needed for the front end's tests: apt-get install nodejs")
 	}
 	cmd := exec.CommandContext(w.t.Context(), node, args...)
 	cmd.Dir = filepath.Join("..", "..", "..", "client", "web")

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"sublet/wire/citest"
+
 	"sublet/wire/socket"
 )
 
@@ -82,15 +84,12 @@ func (w *world) activate(ln net.Listener, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// systemd finds one of its programs. It is needed in CI, and left out elsewhere where there is none.
+// systemd finds one of its programs.
 func systemd(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("%s is needed for the tests of the service: apt-get install systemd", name)
-		}
-		t.Skip("no " + name)
+		citest.Skip(t, name, "is needed for the tests of the service: apt-get install systemd")
 	}
 	return path
 }

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 
+	"sublet/wire/citest"
+
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"sublet/lease/confine/confinetest"
@@ -60,10 +62,7 @@ type try struct {
 func TestTasks(t *testing.T) {
 	confinetest.Need(t)
 	if out, err := exec.Command("which", "gcc", "make", "node", "python3").Output(); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("of gcc, make, node and python3 there are only %s", out)
-		}
-		t.Skipf("of gcc, make, node and python3 there are only %s", out)
+		citest.Skip(t, "of gcc, make, node and python3 there are only", string(out))
 	}
 	files, err := filepath.Glob("testdata/tasks/*.txtar")
 	if err != nil || len(files) < 30 {

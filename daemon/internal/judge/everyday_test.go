@@ -26,6 +26,7 @@ import (
 	"sublet/daemon/internal/risk/secret"
 	"sublet/daemon/internal/worktree"
 	"sublet/lease/confine"
+	"sublet/lease/confine/confinetest"
 )
 
 // everyday is a row of testdata/everyday/commands.txt.
@@ -183,11 +184,9 @@ func (p *everydayProject) try(t *testing.T, row everyday, n *everydayTally) {
 
 // everydayLauncher builds the launcher; "" where nothing can be held here, which fails where CI runs.
 func everydayLauncher(t *testing.T) string {
-	path := filepath.Join(t.TempDir(), confine.Program)
-	build := exec.Command("go", "build", "-o", path, "sublet/cmd/sublet-confine")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	path, err := confinetest.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	if s := confine.Probe(path); s.Missing != "" {
 		if os.Getenv("CI") != "" {

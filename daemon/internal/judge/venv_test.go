@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"sublet/wire/citest"
+
 	"sublet/daemon/internal/risk"
 )
 
@@ -13,10 +15,8 @@ import (
 func TestStandardVenv(t *testing.T) {
 	project := filepath.Join(t.TempDir(), "project")
 	venv := filepath.Join(project, ".venv")
-	if out, err := exec.Command("python3", "-m", "venv", "--without-pip", venv).CombinedOutput(); err != nil && os.Getenv("CI") != "" {
-		t.Fatalf("python3 -m venv: %v\n%s", err, out)
-	} else if err != nil {
-		t.Skipf("python3 -m venv: %v\n%s", err, out)
+	if out, err := exec.Command("python3", "-m", "venv", "--without-pip", venv).CombinedOutput(); err != nil {
+		citest.Skip(t, "python3 -m venv:", err, string(out))
 	}
 	activate := filepath.Join(venv, "bin", "activate")
 	others := t.TempDir()

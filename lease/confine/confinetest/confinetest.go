@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"sublet/wire/citest"
+
 	"sublet/lease/confine"
 )
 
@@ -25,11 +27,7 @@ func Build(dir string) (string, error) {
 // Need returns the path of a launcher, and skips the test where it can hold nothing; in CI the test fails there.
 func Need(t *testing.T) string {
 	t.Helper()
-	path, err := Build(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return need(t, path)
+	return need(t, t.TempDir())
 }
 
 // Beside is Need with the launcher beside the test binary, where confine.Find looks for it.
@@ -39,21 +37,17 @@ func Beside(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := Build(filepath.Dir(exe))
+	return need(t, filepath.Dir(exe))
+}
+
+func need(t *testing.T, dir string) string {
+	t.Helper()
+	path, err := Build(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return need(t, path)
-}
-
-func need(t *testing.T, path string) string {
-	t.Helper()
-	switch s := confine.Probe(path); {
-	case s.Missing == "":
-	case os.Getenv("CI") != "":
-		t.Fatal(s.Missing)
-	default:
-		t.Skip(s.Missing)
+	if s := confine.Probe(path); s.Missing != "" {
+		citest.Skip(t, s.Missing)
 	}
 	return path
 }

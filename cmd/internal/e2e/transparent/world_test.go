@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"sublet/wire/citest"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -64,12 +66,8 @@ func newWorld(t *testing.T, r row) *world {
 		if strings.HasPrefix(name, "/") {
 			_, err = os.Stat(name)
 		}
-		switch {
-		case err == nil:
-		case os.Getenv("CI") != "":
-			t.Fatalf("%s is missing: run `make shells`", name)
-		default:
-			t.Skipf("%s is missing: `make shells` installs it", name)
+		if err != nil {
+			citest.Skip(t, name, "is missing: `make shells` installs it")
 		}
 	}
 	root, err := os.MkdirTemp("/tmp", "tr")

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"sublet/wire/citest"
+
 	"github.com/charmbracelet/x/vt"
 	"golang.org/x/sys/unix"
 
@@ -87,15 +89,10 @@ type Shell struct {
 func Find(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	switch {
-	case err == nil:
-		return path
-	case os.Getenv("CI") != "":
-		t.Fatalf("%s is not installed", name)
-	default:
-		t.Skipf("%s is not installed", name)
+	if err != nil {
+		citest.Skip(t, err)
 	}
-	return ""
+	return path
 }
 
 // Start starts the shell in a home directory of its own and waits for its first prompt.
