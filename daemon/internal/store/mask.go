@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"sublet/daemon/internal/mask"
 	"sublet/wire"
 )
@@ -34,7 +36,7 @@ func Mask(m wire.EventMessage) {
 		m.Output, m.OutputTail = mask.Bytes(m.Output), mask.Bytes(m.OutputTail)
 	case *wire.ConfirmationRequest:
 		// The command is not masked: the user must approve exactly what runs. See forStore.
-		m.Arguments = mask.String(m.Arguments)
+		m.Arguments, m.ReachWhy = mask.String(m.Arguments), mask.String(m.ReachWhy)
 		m.Preview.Content = mask.String(m.Preview.Content)
 	case *wire.ConfirmationResolved:
 		m.Comment = mask.String(m.Comment)
@@ -61,7 +63,8 @@ func maskLedger(l *wire.Ledger) {
 	}
 }
 
-// forStore returns the event as it is stored: the command of a question, which is shown unmasked, is stored masked.
+// forStore returns the event as it is stored: the command of a question, which is shown unmasked, is stored masked, and so is
+// what quotes it.
 func forStore(m wire.EventMessage) wire.EventMessage {
 	q, ok := m.(*wire.ConfirmationRequest)
 	if !ok {
@@ -69,5 +72,15 @@ func forStore(m wire.EventMessage) wire.EventMessage {
 	}
 	masked := *q
 	masked.Command = wire.OSString(mask.String(string(q.Command)))
+	masked.Grants, masked.Verdict.Reasons = slices.Clone(q.Grants), slices.Clone(q.Verdict.Reasons)
+	for i := range masked.Grants {
+		g := &masked.Grants[i]
+		g.Rule, g.Covers = mask.String(g.Rule), mask.String(g.Covers)
+	}
+	for i := range masked.Verdict.Reasons {
+		r := &masked.Verdict.Reasons[i]
+		r.Text = mask.String(r.Text)
+	}
+	masked.Verdict.UndoHint = mask.String(q.Verdict.UndoHint)
 	return &masked
 }
