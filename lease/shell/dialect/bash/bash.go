@@ -151,13 +151,12 @@ func wordEnd(text string) (i int) {
 	return i
 }
 
-// special reports whether a variable is not part of the state: bash keeps it by itself, it is the integration's, or it is IFS, which
-// __sublet_state sees as a local variable of its own.
+// special reports whether a variable is not part of the state: bash keeps it by itself, or it is the integration's.
 func special(name string) bool {
 	switch name {
 	case "-", "_", "LINENO", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES", "PIPESTATUS", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "HISTCMD",
 		"PPID", "UID", "EUID", "GROUPS", "DIRSTACK", "FUNCNAME", "OPTIND", "OPTERR", "OPTARG", "REPLY", "SHELLOPTS", "BASHOPTS", "BASH", "BASHPID",
-		"HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "READLINE_LINE", "READLINE_POINT", "READLINE_MARK", "READLINE_ARGUMENT", "IFS", "MAILCHECK":
+		"HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "READLINE_LINE", "READLINE_POINT", "READLINE_MARK", "READLINE_ARGUMENT", "MAILCHECK":
 		return true
 	}
 	return strings.HasPrefix(name, "__sublet_") || strings.HasPrefix(name, "BASH_") || strings.HasPrefix(name, "COMP_")

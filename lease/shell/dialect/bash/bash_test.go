@@ -162,6 +162,24 @@ func state(s *dialecttest.Shell) dialect.State {
 	return st
 }
 
+// The widget has an IFS of its own, and the user's was not seen behind it.
+func TestStateHasIFS(t *testing.T) {
+	s := start(t, plain)
+	before := state(s)
+	s.Run("IFS=$':\\n'")
+	after := state(s)
+	if d := dialect.Difference(before, after); !strings.HasPrefix(d, "changed IFS, look at IFS") {
+		t.Errorf("got %q", d)
+	}
+	text, left := Bash{}.Restore(before, after, after)
+	if r := s.Run(text); r.Status != 0 || left != nil {
+		t.Fatalf("restore: %+v, left %q\n%s", r, left, text)
+	}
+	if r := s.Run(`printf %q "$IFS"`); r.Output != `$' \t\n'` {
+		t.Errorf("got %q", r.Output)
+	}
+}
+
 // A $ inside $'…' was taken for the end of the quotes, and the variables behind it were not seen.
 func TestStatementsOf(t *testing.T) {
 	want := []string{`declare -- a=$'1\n$2'`, `declare -a b=([0]="$3" [1]='4')`, `declare -- c="5"`}

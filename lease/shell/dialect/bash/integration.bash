@@ -68,7 +68,7 @@ __sublet_keep_history() {
 # Readline calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive of
 # the client's ends it. The user's options and IFS do not hold in it.
 __sublet_widget() {
-	builtin local __sublet_flags=- __sublet_context=ready __sublet_directive __sublet_rest IFS=' '
+	builtin local __sublet_flags=- __sublet_context=ready __sublet_directive __sublet_rest __sublet_ifs="${IFS+declare -- IFS=${IFS@Q}}" IFS=' '
 	builtin local __sublet_options="$SHELLOPTS:$BASHOPTS" -
 	[[ $- != *e* ]] || __sublet_flags=e
 	builtin set +eufxvk
@@ -104,7 +104,8 @@ __sublet_widget() {
 }
 
 # Writes what a command can change in the shell, for ReadState in bash.go: fields that end with NUL. A table is a count, so many
-# names, and as many values. $1 is the options, as they are outside of the widget.
+# names, and as many values. $1 is the options, as they are outside of the widget; the last statement is that of the user's IFS,
+# behind the local one.
 __sublet_state() {
 	builtin local IFS=$' \t\n' __sublet_name
 	builtin local -a __sublet_names
@@ -124,7 +125,7 @@ __sublet_state() {
 			builtin printf '%s\0' "${!__sublet_name}"
 		done
 		builtin declare -p
-		builtin printf '\0'
+		builtin printf '%s\n\0' "$__sublet_ifs"
 	} >|"$__sublet_folder/state" 2>/dev/null
 	builtin printf 'T %s\0' "$$" >"$__sublet_folder/up"
 	builtin printf '\e]7701;T;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
