@@ -233,7 +233,7 @@ func (c *Card) verdict(th *style.Theme) (mark string, parts []string) {
 	}
 	dim("exit 0", c.Exit != nil && *c.Exit == 0 && !cut)
 	// A command that was started as a background job continues after the end of its call.
-	job := c.Tool == "bash" && c.Status == wire.StatusSuccess && c.Exit == nil && c.arguments().Background
+	job := c.Tool == "bash" && (c.Status == wire.StatusSuccess || c.Status == wire.StatusOK) && c.Exit == nil && c.arguments().Background
 	dim("goes on in the background: sublet job ls", job)
 	dim(visible.Line(c.Reach), c.Reach != "")
 	dim(style.Elapsed(c.Took), c.Took >= 100*time.Millisecond && c.Status != wire.StatusDenied)

@@ -72,12 +72,15 @@ func TestCardTellsTheEndOnce(t *testing.T) {
 	}
 }
 
-// The card of a background job says that it goes on; one that was not started, and ran to its end, does not.
+// The card of a background job says that it goes on, by the shell's report and by the daemon's; one that was not started, and
+// ran to its end, does not.
 func TestCardOfAJob(t *testing.T) {
-	for _, exit := range []*int{nil, new(0)} {
-		c := &Card{Tool: "bash", Command: "make", Args: `{"command":"make","background":true}`, Status: wire.StatusSuccess, Exit: exit}
-		if got := strings.Contains(c.Finished(screentest.Theme(), 100), "goes on in the background"); got != (exit == nil) {
-			t.Errorf("with exit status %v: goes on: %v", exit, got)
+	for _, status := range []string{wire.StatusOK, wire.StatusSuccess} {
+		for _, exit := range []*int{nil, new(int)} {
+			c := &Card{Tool: "bash", Command: "make", Args: `{"command":"make","background":true}`, Status: status, Exit: exit}
+			if got := strings.Contains(c.Finished(screentest.Theme(), 100), "goes on in the background"); got != (exit == nil) {
+				t.Errorf("%s, exit %v: it says that it goes on: %v", status, exit, got)
+			}
 		}
 	}
 }
