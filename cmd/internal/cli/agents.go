@@ -22,7 +22,7 @@ const agentPatience = 25 * time.Second
 
 func (a *app) agents() *cobra.Command {
 	var asJSON bool
-	c := command("agents", "List the agents of other programs that sublet hosts, and those that it could", cobra.NoArgs, func([]string) error {
+	c := command("agents", "List agents of other programs: hosted, or ready to be", cobra.NoArgs, func([]string) error {
 		paths, err := a.paths()
 		if err != nil {
 			return err

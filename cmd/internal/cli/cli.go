@@ -71,10 +71,12 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sublet",
 		Short: "Lend your shell to AI agents, on your terms",
-		Long: "sublet opens a terminal program: your own shell, and agents that borrow it, one at a time, in front of your eyes.\n" +
-			"Tab on an empty line switches between the shell ($) and asking (>).\n\n" +
-			"Exit statuses: 0 success, 1 failure, 2 wrong call, 3 it was refused or needed a question, 4 no daemon,\n" +
-			"5 time is up, 130 cancelled. `sublet lease run --help` explains its own.",
+		Long: "sublet opens a terminal program: your own shell, and agents that borrow it, one\n" +
+			"at a time, in front of your eyes. Tab on an empty line switches between the\n" +
+			"shell ($) and asking (>).\n\n" +
+			"Exit statuses: 0 success, 1 failure, 2 wrong call, 3 it was refused or needed a\n" +
+			"question, 4 no daemon, 5 time is up, 130 cancelled. `sublet lease run --help`\n" +
+			"explains its own.",
 		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,

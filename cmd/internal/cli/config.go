@@ -25,7 +25,7 @@ func (a *app) config() *cobra.Command {
 			return run(paths.Config)
 		})
 	}
-	return family("config", "The settings: where they are, what is in force, whether they are right", "",
+	return family("config", "The settings: where, what is in force, whether they are right", "",
 		at("path", "Print where the settings file is, or would be", func(path string) error {
 			a.printf("%s\n", path)
 			return nil

@@ -28,7 +28,7 @@ import (
 )
 
 func (a *app) doctor() *cobra.Command {
-	return command("doctor", "Check everything sublet needs, and print how to get what is missing", cobra.NoArgs, a.runDoctor)
+	return command("doctor", "Check all that sublet needs, and say how to get it", cobra.NoArgs, a.runDoctor)
 }
 
 // check is one line of the doctor's.

@@ -32,10 +32,14 @@ func (a *app) jobList() *cobra.Command {
 		if asJSON {
 			return a.printElements(reply, "jobs")
 		}
-		for _, j := range reply.Jobs {
-			a.printf("%-5s %-24s %9s  %s  %s: %s\n", plain(j.JobID), jobState(j), jobAge(j), plain(j.Agent), plain(j.Shell), firstLine(string(j.Command), 100))
+		if len(reply.Jobs) == 0 {
+			return nil
 		}
-		return nil
+		w := a.table("ID\tSTATE\tTIME\tAGENT\tSHELL\tCOMMAND")
+		for _, j := range reply.Jobs {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", plain(j.JobID), jobState(j), jobAge(j), plain(j.Agent), plain(j.Shell), firstLine(string(j.Command), 60))
+		}
+		return w.Flush()
 	}), &asJSON, "job")
 }
 
