@@ -285,7 +285,7 @@ func (m *model) slashRules(args string) {
 	}
 	request(m, "/rules", m.Daemon.Policy, &wire.PolicyRequest{Op: "list"}, func(p *wire.PolicyReply) {
 		if len(p.Rules) == 0 {
-			m.note("no rules: everything beyond " + visible.Line(p.Mode) + " mode is asked")
+			m.note("no rules: " + visible.Line(p.Mode) + " mode alone decides")
 			return
 		}
 		var lines []string
