@@ -61,8 +61,7 @@ func (l *Lender) acquireLocked(m *wire.AcquireShellLease) {
 		l.scheduleQueuedReportLocked()
 		return
 	}
-	if m.Fence <= l.newest {
-		// The lease was superseded or has ended: answer that.
+	if m.Fence <= l.newest { // the lease was superseded or has ended
 		l.answerEndedLocked(m.LeaseRef, wire.ReleasedReleased)
 		return
 	}
@@ -73,20 +72,20 @@ func (l *Lender) acquireLocked(m *wire.AcquireShellLease) {
 		l.answerEndedLocked(w.LeaseRef, wire.ReleasedReleased)
 	}
 	l.waiting = []*wire.AcquireShellLease{m}
-	if g := l.grant; g != nil {
-		// There is at most one holder: end the current lease, its command first.
+	if g := l.grant; g != nil { // there is at most one holder
 		l.endLocked(g, wire.ReleasedExpired, errLeaseOver)
 	}
 	if l.grant != nil {
-		l.queueLocked(m, "")
+		l.sendQueuedLocked(m, "")
 	}
 	l.scheduleQueuedReportLocked()
 	l.wakeWorker()
 	l.changedLocked()
 }
 
-// queueLocked reports that a lease waits for the user, unless the last lease is still settling.
-func (l *Lender) queueLocked(m *wire.AcquireShellLease, why string) {
+// sendQueuedLocked reports to the daemon that m waits: for the current lease, which is ending, else for the user. why is what keeps
+// the line editor busy; "" = not known.
+func (l *Lender) sendQueuedLocked(m *wire.AcquireShellLease, why string) {
 	q := &wire.ShellLeaseQueued{LeaseRef: m.LeaseRef, Holder: "user", Why: why}
 	switch {
 	case l.grant != nil:
@@ -113,7 +112,7 @@ func (l *Lender) reportQueued() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, m := range l.waiting {
-		l.queueLocked(m, why)
+		l.sendQueuedLocked(m, why)
 	}
 }
 
@@ -141,13 +140,12 @@ func (l *Lender) executeLocked(e *execution) {
 	}
 	switch {
 	case g == nil || g.ref() != refOf(m) || g.ending != "":
-		if old := l.endedLocked(m.LeaseRef); old != nil && old.last != nil && old.last.ExecutionID == m.ExecutionID {
+		if old := l.findEndedLocked(m.LeaseID); old != nil && old.last != nil && old.last.ExecutionID == m.ExecutionID {
 			l.send(old.last)
 			return
 		}
 		l.refuse(m, "the lease is over")
-	case g.exec != nil && g.exec.msg.ExecutionID == m.ExecutionID:
-		// A repeat of the current request.
+	case g.exec != nil && g.exec.msg.ExecutionID == m.ExecutionID: // a repeat of the current request
 	case g.last != nil && g.last.ExecutionID == m.ExecutionID:
 		l.send(g.last)
 	case g.seen[m.ExecutionID]:
@@ -165,7 +163,7 @@ func (l *Lender) executeLocked(e *execution) {
 	}
 }
 
-// refOf returns the lease that a message belongs to, nil if it is not known.
+// refOf returns the lease that a message belongs to, for a comparison: without the id of a request.
 func refOf(m wire.LeaseMessage) wire.LeaseRef {
 	return wire.LeaseRef{LeaseID: m.Ref().LeaseID, Fence: m.Ref().Fence}
 }
@@ -234,7 +232,7 @@ func (l *Lender) releaseLocked(m *wire.ReleaseShellLease) {
 
 // answerEndedLocked answers that a lease has ended: with its own reason if it was in force here, else with the given one.
 func (l *Lender) answerEndedLocked(ref wire.LeaseRef, reason string) {
-	if g := l.endedLocked(ref); g != nil && g.acquire.Fence == ref.Fence { // the lease may have been lent twice
+	if g := l.findEndedLocked(ref.LeaseID); g != nil && g.acquire.Fence == ref.Fence {
 		reason = g.reason
 	}
 	l.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: reason})
@@ -263,9 +261,11 @@ func (l *Lender) endLocked(g *grant, reason string, cause error) {
 	l.wakeWorker()
 }
 
-func (l *Lender) endedLocked(ref wire.LeaseRef) *grant {
+// findEndedLocked returns a lease that has ended, nil if it is not remembered. If it was lent twice, under two fences, that is the
+// second time.
+func (l *Lender) findEndedLocked(id wire.LeaseID) *grant {
 	for _, g := range slices.Backward(l.ended) {
-		if g.ref().LeaseID == ref.LeaseID {
+		if g.ref().LeaseID == id {
 			return g
 		}
 	}

@@ -70,7 +70,7 @@ func (l *Lender) Up(r *wire.Ready) {
 	}
 	for id, h := range theirs {
 		reason := wire.ReleasedDisconnected
-		if g := l.endedLocked(wire.LeaseRef{LeaseID: id}); g != nil {
+		if g := l.findEndedLocked(id); g != nil {
 			l.resendEndLocked(g, h)
 			reason = g.reason
 		}
