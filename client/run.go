@@ -113,7 +113,8 @@ func (w *window) startShell(so shell.Options) (notice string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if login := filepath.Base(lookup(w.o.Env, "SHELL")); notice == "" && so.Path == "" && login != w.sh.Name() && login != "." && login != "sh" {
+	// Nobody misses settings of a bare sh; "." is the Base of an empty SHELL.
+	if login := filepath.Base(lookup(w.o.Env, "SHELL")); notice == "" && so.Path == "" && login != w.sh.Name() && login != "sh" && login != "." {
 		notice = fmt.Sprintf("your shell is %s; sublet lends %s %s (%s), which does not read your %s settings", login, w.sh.Name(), w.sh.Version(), w.sh.Path(), login)
 	}
 	return notice, nil
@@ -327,11 +328,10 @@ func (w *window) handle(m wire.Message) {
 func (w *window) up(ctx context.Context, r *wire.Ready) {
 	<-w.bound
 	w.lender.Up(r)
-	detail := ""
-	if w.daemon != 0 && w.daemon != r.Daemon.PID {
+	first, same, detail := w.daemon == 0, w.daemon == r.Daemon.PID, ""
+	if !first && !same {
 		detail = "it is a new one, and the turns of the last one have ended"
 	}
-	first, same := w.daemon == 0, w.daemon == r.Daemon.PID
 	w.daemon = r.Daemon.PID
 	w.screen.Send(r)
 	w.screen.Send(tui.LinkChanged{Connected: true, Detail: detail})

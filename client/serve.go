@@ -73,8 +73,8 @@ type Operator = operator.Options
 // OperatorPage is the page that ServeOperator can serve.
 var OperatorPage fs.FS = web.Files
 
-// ServeOperator serves the operator protocol's two dialects over TCP and WebSocket on ln, which it closes, until ctx is done.
-// Its errors are those of Dial and of the listener.
+// ServeOperator serves the operator protocol's two dialects over TCP and WebSocket on ln until ctx is done. It closes ln unless it
+// returns an error of Dial; its other errors are those of ln.
 func ServeOperator(ctx context.Context, o Options, so Operator, ln net.Listener) error {
 	so.Daemon, so.Log = gatewayDaemon(o), o.Log
 	so.Project = so.Daemon.Cwd

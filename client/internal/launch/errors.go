@@ -100,8 +100,8 @@ func (e *SkewError) Hint() string {
 }
 
 const (
-	lastLines = 5
-	lastBytes = 64 << 10
+	lastLines = 5        // of a log, shown with an error
+	lastBytes = 64 << 10 // read of what was logged since the start, to find them
 	// lastWordsBound is how long a daemon that cannot start may take to answer why and to end.
 	lastWordsBound = 2 * time.Second
 )
@@ -142,8 +142,8 @@ func (l *Launcher) startError(ctx context.Context, err error) error {
 	return e
 }
 
-// tail returns the last lines of the first lastBytes of a file after an offset, those before a stack where there is one,
-// without control characters: a log is data. A file that cannot be read has none.
+// tail returns the last lines of a log from an offset on. If a panic has printed stacks, it returns the lines before the first,
+// which have the reason. A log is data: control characters become spaces. A file that cannot be read has no lines.
 func tail(path string, from int64) []string {
 	f, err := os.Open(path)
 	if err != nil {

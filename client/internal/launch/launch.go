@@ -254,10 +254,10 @@ func (l *Launcher) connect(ctx context.Context) (nc net.Conn, started bool, err 
 	}
 }
 
-// start runs under the lock.
-func (l *Launcher) start(ctx context.Context, lock *os.File) (net.Conn, bool, error) {
+// start starts the daemon and connects to it, or to one that somebody else has started meanwhile; then started is false. The
+// caller holds lock, a copy of which the daemon gets.
+func (l *Launcher) start(ctx context.Context, lock *os.File) (nc net.Conn, started bool, err error) {
 	p := l.o.Paths
-	// Somebody may have started it between our dial and the lock.
 	if nc, err := socket.Dial(ctx, p.Socket); err == nil {
 		return nc, false, nil
 	}
@@ -270,8 +270,7 @@ func (l *Launcher) start(ctx context.Context, lock *os.File) (net.Conn, bool, er
 		os.Remove(p.Socket) // nobody will ever accept there; left behind it would only be stale
 		return nil, false, err
 	}
-	nc, err := socket.Dial(ctx, p.Socket)
-	if err != nil {
+	if nc, err = socket.Dial(ctx, p.Socket); err != nil {
 		return nil, true, l.startError(ctx, err)
 	}
 	return nc, true, nil
