@@ -47,6 +47,23 @@ func home(t testing.TB, settings string) socket.Paths {
 	return p
 }
 
+// listening takes the lock and the socket as the starter of a daemon does.
+func listening(t testing.TB, p socket.Paths) (lock *os.File, ln net.Listener) {
+	t.Helper()
+	if err := p.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := socket.TryLock(p.Lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err = socket.Listen(p.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock, ln
+}
+
 func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -174,17 +191,7 @@ func TestLife(t *testing.T) {
 // Descriptors from the environment are taken over, closed for children, and not told to them (design section 2).
 func TestInherited(t *testing.T) {
 	p := home(t, "")
-	if err := p.Prepare(); err != nil {
-		t.Fatal(err)
-	}
-	lock, err := socket.TryLock(p.Lock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := socket.Listen(p.Socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock, ln := listening(t, p)
 	file, err := ln.(*net.UnixListener).File()
 	if err != nil {
 		t.Fatal(err)

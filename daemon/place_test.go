@@ -95,18 +95,8 @@ func TestPlaceIsLost(t *testing.T) {
 			if err := os.Rename(p.Runtime, p.Runtime+".old"); err != nil {
 				t.Fatal(err)
 			}
-			if err := p.Prepare(); err != nil {
-				t.Fatal(err)
-			}
-			lock, err := socket.TryLock(p.Lock)
-			if err != nil {
-				t.Fatal(err)
-			}
+			lock, ln := listening(t, p)
 			t.Cleanup(func() { lock.Close() })
-			ln, err := socket.Listen(p.Socket)
-			if err != nil {
-				t.Fatal(err)
-			}
 			t.Cleanup(func() {
 				ln.Close()
 				if _, err := os.Lstat(p.Socket); err != nil {
@@ -142,17 +132,7 @@ func TestPlaceIsLost(t *testing.T) {
 // A service manager's socket is not the daemon's to make again: it ends, and the next client starts one.
 func TestActivatedSocketIsRemoved(t *testing.T) {
 	p := home(t, "")
-	if err := p.Prepare(); err != nil {
-		t.Fatal(err)
-	}
-	lock, err := socket.TryLock(p.Lock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := socket.Listen(p.Socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock, ln := listening(t, p)
 	_, ended := run(t, Options{Paths: p, Listener: ln, LockFile: lock, activation: true})
 	c := client(t, p)
 	if err := os.Remove(p.Socket); err != nil {

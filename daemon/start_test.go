@@ -16,18 +16,8 @@ import (
 // used to learn that the connection was reset.
 func TestStartThatFailsIsAnswered(t *testing.T) {
 	p := home(t, "")
-	if err := p.Prepare(); err != nil {
-		t.Fatal(err)
-	}
+	lock, ln := listening(t, p)
 	if err := os.Mkdir(p.Database(), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	lock, err := socket.TryLock(p.Lock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := socket.Listen(p.Socket)
-	if err != nil {
 		t.Fatal(err)
 	}
 	var waiting []*wire.Conn
@@ -66,14 +56,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		lock, err := socket.TryLock(p.Lock)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ln, err := socket.Listen(p.Socket)
-		if err != nil {
-			b.Fatal(err)
-		}
+		lock, ln := listening(b, p)
 		nc, err := socket.Dial(b.Context(), p.Socket)
 		if err != nil {
 			b.Fatal(err)

@@ -21,26 +21,14 @@ func agent(t *testing.T, name string) (Agent, string) {
 	return a, home
 }
 
-// connect writes what a file is to become, and returns it.
-func connect(t *testing.T, f File) string {
-	t.Helper()
-	c, err := f.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Write(); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(f.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
+func connect(t *testing.T, f File) string { t.Helper(); return changed(t, f, f.Connect) }
 
-func undo(t *testing.T, f File) string {
+func undo(t *testing.T, f File) string { t.Helper(); return changed(t, f, f.Undo) }
+
+// changed writes what a file is to become, and returns it.
+func changed(t *testing.T, f File, change func() (Change, error)) string {
 	t.Helper()
-	c, err := f.Undo()
+	c, err := change()
 	if err != nil {
 		t.Fatal(err)
 	}
