@@ -118,6 +118,7 @@ func (p *protector) ownMount(dir string) error {
 	return p.mount(dir, 0)
 }
 
+// mount makes path a mount point by binding it to itself, with the given MOUNT_ATTR_ flags.
 func (p *protector) mount(path string, attributes uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -190,7 +191,7 @@ func makePlaceholder(s confine.Spec, project int, path string) error {
 		}
 		defer unix.Close(dir)
 	}
-	made := errors.ErrUnsupported
+	made := errors.ErrUnsupported // not made yet
 	if dir == project && name != ".git" {
 		made = unix.Mknodat(dir, name, unix.S_IFSOCK|unix.S_ISVTX|0o555, 0)
 	}

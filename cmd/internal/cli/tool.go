@@ -49,8 +49,8 @@ type toolCall struct {
 	jsonIn, jsonOut bool
 }
 
-// parseTool reads NAME and --key value, --key=value or --flag. Values of numbers and truth are told by the tools'
-// arguments that have such, so that a --pattern of 42 stays text.
+// parseTool reads NAME and --key value, --key=value or --flag. Only the arguments named below become numbers and booleans, so that a
+// --pattern of 42 stays text; of an MCP server's tool, every value that is JSON is taken as that.
 func parseTool(args []string) (toolCall, error) {
 	call := toolCall{name: args[0], arguments: map[string]any{}}
 	if strings.HasPrefix(call.name, "-") {

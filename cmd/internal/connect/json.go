@@ -58,6 +58,7 @@ func (d *document) raw(path []string) json.RawMessage {
 	return json.RawMessage(plain.Pack())
 }
 
+// do applies the operation add (which replaces a value that is there) or remove (which takes none).
 func (d *document) do(op string, path []string, value any) error {
 	p := patch{Op: op, Path: pointer(path)}
 	if op != "remove" {
@@ -87,7 +88,7 @@ func (d *document) set(path []string, value any) error {
 			return fmt.Errorf("%s is not an object", strings.Join(path[:i], "."))
 		}
 	}
-	return d.do("add", path, value) // replaces one that is there
+	return d.do("add", path, value)
 }
 
 // list returns the list at a path, nil where there is none.

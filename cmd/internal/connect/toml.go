@@ -20,7 +20,7 @@ var errByHand = errors.New("it is written in a way that sublet does not change; 
 // checks that the result is the old settings and ours.
 type lines []string
 
-// table returns where the lines of a table begin and end, -1 where there is none.
+// table returns the index of a table's header and the one behind its last line that is not blank, -1 where there is none.
 func (l lines) table(name string) (from, to int) {
 	from = slices.IndexFunc(l, func(s string) bool { return header(s) == name })
 	if from < 0 {
