@@ -31,6 +31,7 @@ func words(bashrc string) dialecttest.Words {
 		Function: "greet() { echo greetings; }",
 		Status:   "$?",
 		History:  "fc -l 1",
+		Unbind:   `for map in emacs vi-insert vi-command; do bind -m $map -r '\eO~'; done`,
 		Late:     true,
 	}
 }
@@ -61,10 +62,9 @@ func TestContinuationIsNotReady(t *testing.T) {
 			s := start(t, plain+"PS2='more> '\n")
 			s.Type(line)
 			s.AwaitText("more>")
-			if h := s.Hold(); h.Context != "continuation" {
+			if h := s.Look(); h.Context != "continuation" {
 				t.Errorf("got %+v", h)
 			}
-			s.Direct("none")
 			s.Type(rest)
 			s.Prompt()
 			s.AwaitText("got")
@@ -77,8 +77,7 @@ func TestViModes(t *testing.T) {
 	s := start(t, plain+"set -o vi\nbind 'set keyseq-timeout 50'\n")
 	s.Type("echo one two")
 	s.AwaitText("two")
-	before := s.Hold()
-	s.Direct("none")
+	before := s.Look()
 	s.Type("\x1b")
 	for mode := before; mode.Cursor != 11; s.Direct("none") { // once ESC was waited for
 		mode = s.Hold()
@@ -88,21 +87,12 @@ func TestViModes(t *testing.T) {
 	s.AwaitText("\none ohi\n")
 }
 
-func TestUnboundKeyLeavesNothing(t *testing.T) {
-	s := start(t, plain)
-	s.Enter(`for map in emacs vi-insert vi-command; do bind -m $map -r '\eO~'; done`)
-	s.Type("echo " + Bash{}.HoldKey() + "ok" + Bash{}.HoldKey() + "\r")
-	s.Prompt()
-	s.AwaitText("> echo ok\nok\n")
-}
-
 func TestErrexitIsReported(t *testing.T) {
 	s := start(t, plain)
 	s.Enter("set -e")
-	if h := s.Hold(); h.Flags != "e" {
+	if h := s.Look(); h.Flags != "e" {
 		t.Errorf("got %+v", h)
 	}
-	s.Direct("none")
 }
 
 // Hooks that were replaced are put back when the widget is called.

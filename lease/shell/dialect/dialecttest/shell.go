@@ -387,6 +387,13 @@ func (s *Shell) Hold() Held {
 	return s.Held()
 }
 
+// Look is Hold, after which the line goes on as it was.
+func (s *Shell) Look() Held {
+	s.t.Helper()
+	defer s.Direct("none")
+	return s.Hold()
+}
+
 // Held waits until the widget blocks.
 func (s *Shell) Held() Held {
 	s.t.Helper()

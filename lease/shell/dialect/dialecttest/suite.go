@@ -19,6 +19,7 @@ type Words struct {
 	Function string  // a command that defines a function "greet" that prints "greetings"
 	Status   string  // what expands to the last status
 	History  string  // a command that lists the history
+	Unbind   string  // a command that binds nothing to the key that calls the widget
 	Late     bool    // what the user runs is not reported at its beginning
 }
 
@@ -31,7 +32,7 @@ func Suite(t *testing.T, d dialect.Dialect, w Words) {
 		})
 	}
 	commands(run, d, w)
-	line(run)
+	line(run, w)
 	usersOwn(run, w)
 	terminal(run, w)
 }
@@ -101,7 +102,14 @@ func commands(run runner, d dialect.Dialect, w Words) {
 }
 
 // line tests that what the user was typing outlives a borrowed command.
-func line(run runner) {
+func line(run runner, w Words) {
+	run("an unbound key leaves nothing", func(t *testing.T, s *Shell) {
+		s.Enter(w.Unbind)
+		s.Type("echo " + s.dialect.HoldKey() + "ok" + s.dialect.HoldKey() + "\r")
+		s.Prompt()
+		s.AwaitText("> echo ok\nok\n")
+	})
+
 	for name, keys := range map[string]string{
 		"a half-typed line":     "echo a half; echo line",
 		"one with wide letters": "echo 日本 éè x ünd",
@@ -301,8 +309,7 @@ func Bench(b *testing.B, d dialect.Dialect, w Words) {
 	s := Start(b, d, w.Options)
 	b.Run("hold", func(b *testing.B) {
 		for b.Loop() {
-			s.Hold()
-			s.Direct("none")
+			s.Look()
 		}
 	})
 	b.Run("run", func(b *testing.B) {

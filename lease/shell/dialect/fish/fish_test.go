@@ -33,6 +33,7 @@ var words = dialecttest.Words{
 	Function: "function greet; echo greetings; end",
 	Status:   "$status",
 	History:  "history",
+	Unbind:   "bind --erase --all",
 }
 
 func TestSuite(t *testing.T) { dialecttest.Suite(t, Fish{}, words) }
@@ -88,29 +89,25 @@ func TestSearchAndPagerAreNotReady(t *testing.T) {
 	s.Enter("echo found")
 	s.Type("echo m\t\t")
 	s.AwaitText("menu2")
-	if h := s.Hold(); h.Context != "menu" {
+	if h := s.Look(); h.Context != "menu" {
 		t.Errorf("in the pager: %+v", h)
 	}
-	s.Direct("none")
 	s.Type("\x1b[C\r")
 	s.AwaitText("> echo menu2")
 	s.Type("\x15ec\x1b[A")
 	s.AwaitText("> echo found")
-	if h := s.Hold(); h.Context != "search" {
+	if h := s.Look(); h.Context != "search" {
 		t.Errorf("in a search: %+v", h)
 	}
-	s.Direct("none")
 	s.Type("\x1b[B")
-	if h := s.Hold(); h.Line != "ec" {
+	if h := s.Look(); h.Line != "ec" {
 		t.Errorf("behind the search: %+v", h)
 	}
-	s.Direct("none")
 	s.Type("\x15\x12")
 	s.AwaitText("search:")
-	if h := s.Hold(); h.Context != "menu" {
+	if h := s.Look(); h.Context != "menu" {
 		t.Errorf("in the history pager: %+v", h)
 	}
-	s.Direct("none")
 	s.Type("found")
 	s.AwaitText("search: found")
 }
@@ -120,8 +117,7 @@ func TestViModes(t *testing.T) {
 	s.AwaitScreen("insert 0>")
 	s.Type("echo one two")
 	s.AwaitText("> echo one two")
-	s.Hold()
-	s.Direct("none")
+	s.Look()
 	s.Type("\x1b")
 	s.AwaitText("default 0> echo one two")
 	for _, mode := range []string{"default", "visual", "replace"} {
@@ -129,10 +125,9 @@ func TestViModes(t *testing.T) {
 			s.Type(map[string]string{"visual": "v", "replace": "R"}[mode])
 			s.AwaitText(mode + " 0>")
 		}
-		if h := s.Hold(); h.Context != "ready" || h.Line != "echo one two" {
+		if h := s.Look(); h.Context != "ready" || h.Line != "echo one two" {
 			t.Errorf("in mode %s: %+v", mode, h)
 		}
-		s.Direct("none")
 		if mode != "default" {
 			s.Type("\x1b")
 			s.AwaitText("default 0>")
@@ -186,14 +181,6 @@ func TestInterruptWhileHeld(t *testing.T) {
 	}
 	s.Direct("none")
 	s.Run("true")
-}
-
-func TestUnboundKeyLeavesNothing(t *testing.T) {
-	s := start(t, plain)
-	s.Enter("bind --erase --all")
-	s.Type("echo " + Fish{}.HoldKey() + "ok" + Fish{}.HoldKey() + "\r")
-	s.Prompt()
-	s.AwaitText("> echo ok\nok\n")
 }
 
 func TestHistoryFile(t *testing.T) {

@@ -34,6 +34,7 @@ func words(zshrc string) dialecttest.Words {
 		Function: "function greet { echo greetings; }",
 		Status:   "$?",
 		History:  "fc -l 1",
+		Unbind:   `for map in emacs viins vicmd; do builtin bindkey -M $map -r '\eO~'; done`,
 	}
 }
 
@@ -111,10 +112,9 @@ func TestContinuationIsNotReady(t *testing.T) {
 			s.Type("e")
 			s.AwaitText("> e")
 			s.Type("\x7f")
-			if h := s.Hold(); h.Context != "continuation" {
+			if h := s.Look(); h.Context != "continuation" {
 				t.Errorf("got %+v", h)
 			}
-			s.Direct("none")
 			s.Type(rest)
 			s.Prompt()
 			s.AwaitText("got")
@@ -142,8 +142,7 @@ func TestSearchAndMenuDoNotAnswer(t *testing.T) {
 		s.Type("echo m\t\t\t")
 		s.AwaitText("> echo menu1")
 		if i == 0 {
-			s.Hold()
-			s.Direct("none")
+			s.Look()
 			s.Type("x")
 			s.AwaitText("> echo menu1 x")
 		} else {
@@ -167,27 +166,23 @@ func TestSearchAndMenuDoNotAnswer(t *testing.T) {
 func TestViModes(t *testing.T) {
 	s := start(t, plain+"bindkey -v\nzle-keymap-select() { PS1='$KEYMAP> '; zle reset-prompt }; zle -N zle-keymap-select; setopt promptsubst\n")
 	s.Type("echo one two")
-	before := s.Hold()
-	s.Direct("none")
+	before := s.Look()
 	s.Type("\x1b")
 	s.AwaitText("vicmd> echo one two")
-	if h := s.Hold(); h.Context != "ready" || h.Line != before.Line || h.Cursor != 11 {
+	if h := s.Look(); h.Context != "ready" || h.Line != before.Line || h.Cursor != 11 {
 		t.Errorf("in command mode: %+v", h)
 	}
-	s.Direct("none")
 	s.Type("dbahi\r")
 	s.Prompt()
 	s.AwaitText("\none ohi\n")
 	s.Type("echo some\x1bhv")
-	s.Hold()
-	s.Direct("none")
+	s.Look()
 	s.Type("\x1b0x")
 	s.AwaitText("vicmd> cho some")
 	s.Run("true")
-	if h := s.Hold(); h.Line != "cho some" || h.Cursor != 0 {
+	if h := s.Look(); h.Line != "cho some" || h.Cursor != 0 {
 		t.Errorf("behind a command: %+v", h)
 	}
-	s.Direct("none")
 }
 
 func TestPromptIsErasedAndPaintedAgain(t *testing.T) {
@@ -196,8 +191,7 @@ func TestPromptIsErasedAndPaintedAgain(t *testing.T) {
 	s.AwaitText("right\nabove\n")
 	s.Type("\x1b[200~echo 'a\nb\n" + strings.Repeat("long ", 30) + "\x1b[201~")
 	s.AwaitText("long\n")
-	s.Hold()
-	s.Direct("none")
+	s.Look()
 	s.Type("\x1b[D\x1b[D")
 	s.Hold()
 	before := s.Screen()
@@ -270,18 +264,9 @@ func TestErrorsEndTheText(t *testing.T) {
 func TestErrexitIsReported(t *testing.T) {
 	s := start(t, plain)
 	s.Enter("setopt errexit")
-	if h := s.Hold(); h.Flags != "e" {
+	if h := s.Look(); h.Flags != "e" {
 		t.Errorf("got %+v", h)
 	}
-	s.Direct("none")
-}
-
-func TestUnboundKeyLeavesNothing(t *testing.T) {
-	s := start(t, plain)
-	s.Enter("for map in emacs viins vicmd; bindkey -M $map -r '\\eO~'")
-	s.Type("echo " + Zsh{}.HoldKey() + "ok" + Zsh{}.HoldKey() + "\r")
-	s.Prompt()
-	s.AwaitText("> echo ok\nok\n")
 }
 
 // The user's hooks see the user's lines only, but each prompt; a hook in between finds the history as it is.
@@ -316,10 +301,9 @@ func TestPushedLineStays(t *testing.T) {
 	s.AwaitScreen("0>")
 	s.Run("true")
 	s.Type("echo own")
-	if h := s.Hold(); h.Line != "echo own" {
+	if h := s.Look(); h.Line != "echo own" {
 		t.Errorf("got %+v", h)
 	}
-	s.Direct("none")
 	s.Type("\r")
 	s.Prompt()
 	s.AwaitText("> echo pushed")
