@@ -22,6 +22,7 @@ const (
 	doneHead  = 12 // further lines of a finished one
 	doneTail  = 6  // lines under it
 	diffShown = 24 // lines of a diff
+	headFrom  = 8  // least cells of a header's command, however long the names before it
 	placeFrom = 60 // cells of a window in which a running command's header says that it is in the user's shell
 )
 
@@ -92,8 +93,8 @@ func (c *Card) subject() []string {
 	return strings.Split(strings.TrimRight(visible.Text(c.Subject()), "\n"), "\n")
 }
 
-// Header returns the first line, without the mark before it, and at most lines further lines of the command.
-func (c *Card) Header(th *style.Theme, width, lines int) []string {
+// Header returns the first line, without its mark, and at most further lines of the command; the last may count those left out.
+func (c *Card) Header(th *style.Theme, width, further int) []string {
 	name := th.Bold.Render(visible.Line(cmp.Or(c.Shell, c.Tool)))
 	if c.Agent != "" && c.Agent != "orchestrator" && c.Agent != "you" {
 		name = th.Name(c.Agent) + " " + name
@@ -102,10 +103,10 @@ func (c *Card) Header(th *style.Theme, width, lines int) []string {
 	if text[0] != "" {
 		name += "  "
 	}
-	out := []string{name + cells.Fit(text[0], max(8, width-cells.Width(name)))}
+	out := []string{name + cells.Fit(text[0], max(headFrom, width-cells.Width(name)))}
 	for i, l := range text[1:] {
-		if i+1 == lines && len(text) > lines+1 {
-			return append(out, th.Dim.Render("    … "+english.Plural(len(text)-lines, "more line", "")))
+		if i+1 == further && len(text) > further+1 {
+			return append(out, th.Dim.Render("    … "+english.Plural(len(text)-further, "more line", "")))
 		}
 		out = append(out, "    "+cells.Fit(l, width-4))
 	}

@@ -34,7 +34,8 @@ type Keyboard struct {
 	Deliver func(msg any) (pass, ok bool)
 	Shell   func([]byte)
 	Answer  func([]byte) // to the borrowed command that has the terminal
-	// Enter asks the shell for the screen and reports whether this program has it now.
+	// Enter begins AI mode, for which it takes the screen from the shell, and reports whether it has. If not, as while AI mode is on,
+	// chunk is input like any other.
 	Enter     func(chunk []byte) bool
 	Switch    []byte // a key chosen by the user; nil = none
 	Bracketed func() bool
@@ -65,7 +66,7 @@ type Receiver int
 
 const (
 	ToShell   Receiver = iota // command mode
-	ToUs                      // the event loop; for this and the shell, a key may switch modes
+	ToUs                      // the event loop
 	ToProgram                 // the borrowed command that has the terminal
 	toAgain                   // that command, when it asks again: see Pause
 )
@@ -185,8 +186,8 @@ func (k *Keyboard) Feed(p []byte) bool {
 		return true
 	}
 	if len(k.decoder.pending) == 0 && k.decoder.paste == nil {
-		entered := k.Routed() <= ToUs && k.switches(p, now) && k.Enter(p) // p was the key that did it
-		if entered || k.forOthers(p) {
+		to := k.Routed() // ToUs also in command mode, while this program prints something
+		if (to == ToShell || to == ToUs) && k.switches(p, now) && k.Enter(p) || k.forOthers(p) {
 			if len(p) >= longChunk {
 				k.longRead = k.Now()
 			}

@@ -25,11 +25,11 @@ type layoutKey struct {
 const more = "  " // the prompt of all lines but the first
 
 // Render returns the prompt (one line that ends in the default style), the text and, behind it, the placeholder, in at most height
-// lines around the cursor (0 = any number), and the cursor's place. It wraps again only what differs from the last call.
+// lines around the cursor (0 = any number), and the cursor's place. The layout is kept until the text or an argument changes.
 func (l *Line) Render(prompt, placeholder string, width, height int) (lines []string, row, col int) {
 	if k := (layoutKey{prompt, l.Text, placeholder, l.Pos, width}); k != l.laid.key || l.laid.lines == nil {
 		l.laid = layout{key: k}
-		l.laid.wrap(max(2, width), l.Show)
+		l.laid.wrap(max(2, width), l.Show) // a wide character takes two cells
 	}
 	lines, row, col = l.laid.lines, l.laid.row, l.laid.col
 	if height > 0 && len(lines) > height {

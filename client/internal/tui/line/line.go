@@ -18,7 +18,7 @@ import (
 type Line struct {
 	Text string
 	Pos  int // the cursor's position
-	// Show makes a character visible; nil = visible.Line.
+	// Show makes a character visible, always in the same way; nil = visible.Line.
 	Show func(string) string
 
 	killed  string // what ^Y inserts

@@ -139,7 +139,7 @@ func (p strikeParser) Parse(_ ast.Node, block text.Reader, pc parser.Context) as
 	before := block.PrecendingCharacter()
 	line, segment := block.PeekLine()
 	d := parser.ScanDelimiter(line, before, 1, p)
-	if d == nil || d.OriginalLength > 2 || before == '~' {
+	if d == nil || d.OriginalLength > 2 || before == '~' { // a run of three is text; goldmark then offers its rest, too
 		return nil
 	}
 	d.Segment = segment.WithStop(segment.Start + d.OriginalLength)

@@ -87,7 +87,8 @@ func (m *Stream) line(line string, start, end int) (at int, cut bool) {
 	return 0, false
 }
 
-// inFence reports whether a code block ends, or is cut, behind a line of it.
+// inFence handles a line of a code block and reports whether the text is cut behind it: the fence closes, or the block has become
+// long. A code block of a list does not cut the list.
 func (m *Stream) inFence(trimmed string, end int) bool {
 	if strings.HasPrefix(trimmed, m.fence) && strings.Trim(trimmed, m.fence[:1]) == "" {
 		m.fence = ""

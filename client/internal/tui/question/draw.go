@@ -13,8 +13,10 @@ import (
 	"sublet/wire/visible"
 )
 
-// markedFrom is the least height at which marks are drawn below a command.
-const markedFrom = 14
+const (
+	markedFrom = 14 // least height at which marks are drawn below a command
+	editLines  = 6  // at most, of a comment or a command while it is written
+)
 
 type bodyKey struct {
 	width  int
@@ -132,16 +134,16 @@ func (q *Question) reach() (line string) {
 	return line
 }
 
-// foot returns the answers, in at most height lines.
+// foot returns what is below the body: the answers, what is being written, or the standing permissions in at most height lines.
 func (q *Question) foot(th *style.Theme, width, height int, armed bool) (lines []string, row, col int) {
 	k := q.kind()
 	q.edit.Show = th.Line
 	switch q.step {
 	case stepComment:
-		lines, row, col = q.edit.Render(th.Dim.Render(k.label), "", width, 6)
+		lines, row, col = q.edit.Render(th.Dim.Render(k.label), "", width, editLines)
 		return append(lines, th.Dim.Render(cells.Fit(k.help, width))), row, col
 	case stepEdit:
-		lines, row, col = q.edit.Render(th.Dim.Render(strings.TrimPrefix(k.editLabel, " ")), "", width, 6)
+		lines, row, col = q.edit.Render(th.Dim.Render(strings.TrimPrefix(k.editLabel, " ")), "", width, editLines)
 		return append(lines, th.Dim.Render(cells.Fit(k.editHelp, width))), row, col
 	case stepGrant:
 		return q.grants(th, width, height)
@@ -194,20 +196,16 @@ func (q *Question) grants(th *style.Theme, width, height int) (lines []string, r
 	}
 	lines = append(lines, th.Dim.Render(cells.Fit(head, width)))
 	for i, g := range offers {
-		rule := th.Dim.Render("    " + cells.Fit(th.Line(g.Rule), width-4))
-		switch {
-		case from+i == q.choice:
+		if from+i == q.choice {
 			row = len(lines)
 			for n, l := range covers {
 				lines = append(lines, []string{th.Accent.Render("▸ "), "  "}[min(n, 1)]+th.Bold.Render(l))
 			}
-			if withRules {
-				lines = append(lines, rule)
-			}
-		case withRules:
-			lines = append(lines, "  "+cells.Fit(label(g), width-2), rule)
-		default:
+		} else {
 			lines = append(lines, "  "+cells.Fit(label(g), width-2))
+		}
+		if withRules {
+			lines = append(lines, th.Dim.Render("    "+cells.Fit(th.Line(g.Rule), width-4)))
 		}
 	}
 	return append(lines, th.Dim.Render(cells.Fit("enter allows it · esc goes back", width))), row, 0

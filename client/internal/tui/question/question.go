@@ -59,7 +59,7 @@ type kind struct {
 	wants               string // what the agent wants to do
 	no, yes, comment    string // labels of the answers
 	label, help         string // for the line of the comment
-	editLabel, editHelp string // for the line of the edited command
+	editLabel, editHelp string // for the line of the edited command; editLabel " " = none
 	allowed, notAllowed string // outcomes
 	noRisk              bool   // no answer runs anything, so no risk is shown
 	noSubject           bool   // the outcome is shown without the subject
@@ -234,6 +234,9 @@ func (q *Question) Key(k, text string, now, lastKey time.Time) (answer *wire.Con
 	return nil, false
 }
 
+// pageLines is by how many lines Page Up and Page Down scroll; Render bounds the scroll.
+const pageLines = 8
+
 // press handles a key of an armed question and returns an answer, or nil. meant reports whether the key has a meaning.
 func (q *Question) press(k, text string) (answer *wire.ConfirmationResponse, meant bool) {
 	if q.sent {
@@ -270,9 +273,9 @@ func (q *Question) press(k, text string) (answer *wire.ConfirmationResponse, mea
 	case "down", "ctrl+n":
 		q.scroll++
 	case "pgup":
-		q.scroll = max(0, q.scroll-8)
+		q.scroll = max(0, q.scroll-pageLines)
 	case "pgdown":
-		q.scroll += 8
+		q.scroll += pageLines
 	case "esc":
 		return q.take(keyDeny), true
 	case "enter":
@@ -288,7 +291,7 @@ func (q *Question) press(k, text string) (answer *wire.ConfirmationResponse, mea
 	return nil, true
 }
 
-// take chooses the option with a key.
+// take chooses the option that has a key.
 func (q *Question) take(key string) *wire.ConfirmationResponse {
 	switch key {
 	case keyAllow:
