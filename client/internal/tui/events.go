@@ -255,7 +255,7 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 			k.Started = m.at(e.Meta())
 		}
 		m.show(k)
-	case wire.ChunkToolOutput:
+	case wire.ChunkToolOutput: // that of a leased command comes from the shell, and so does its end
 		if k := m.cards[c.ExecutionID]; k != nil && !k.Leased && !k.printed {
 			k.Out.Write(c.Data)
 		}

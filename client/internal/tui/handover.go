@@ -20,6 +20,9 @@ import (
 // is writing stays where it is.
 const handQuiet = 300 * time.Millisecond
 
+// handHead is how many further lines of the command are shown above what it asks.
+const handHead = 4
+
 // handMute is how long what is typed is dropped after a command that asked for the keyboard was ended by force, or ended while
 // it asked for a secret: it may be the rest of one.
 const handMute = 500 * time.Millisecond
@@ -94,18 +97,14 @@ func (m *model) askSecret(e lender.LeasedKeyboard) {
 	m.settleOwner()
 }
 
-// tryHand gives the keyboard to the command that asked for it, unless it has not begun, a question is on the screen, or
-// the user is in the middle of typing.
+// tryHand gives terminal and keyboard to the command that asked for them. While the command has not begun, a question is on the
+// screen or the user types, it does nothing: whatever ends that calls it again.
 func (m *model) tryHand() {
 	h := m.hand
 	if h == nil || h.on || !m.own.leased || m.question() != nil {
 		return
 	}
-	last := m.lastKey
-	if typed := m.keys.Last(); typed.After(last) {
-		last = typed // for somebody else, or dropped
-	}
-	if quiet := m.now().Sub(last); quiet < handQuiet {
+	if quiet := min(m.now().Sub(m.lastKey), m.now().Sub(m.keys.Last())); quiet < handQuiet { // Last: also what was not for this program
 		m.after(handQuiet-quiet, m.tryHand)
 		return
 	}
@@ -114,7 +113,7 @@ func (m *model) tryHand() {
 		return // not begun: something else in the shell reads its terminal
 	}
 	if !m.own.has {
-		m.settleOwner()
+		m.settleOwner() // the painter must have the screen to hand it on
 	}
 	h.on = true
 	m.keys.Route(keys.ToProgram)
@@ -123,7 +122,7 @@ func (m *model) tryHand() {
 	if gap(m.lastKind, kindCard) {
 		b.WriteString("\r\n")
 	}
-	head := c.Header(&m.th, m.w-2, 4)
+	head := c.Header(&m.th, m.w-2, handHead)
 	head[0] = m.th.Accent.Render("▶") + " " + head[0]
 	head = append(head, m.handSign(h.why, h.who))
 	if h.why != "screen" {
