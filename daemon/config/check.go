@@ -236,8 +236,17 @@ func variables(key string, env map[string]string) error {
 	return nil
 }
 
-// ProviderKinds are the values of kind under [provider.NAME].
-var ProviderKinds = []string{"anthropic", "openai", "google", "offline", "scripted"}
+// Kinds of providers, the values of kind under [provider.NAME].
+const (
+	KindAnthropic = "anthropic"
+	KindOpenAI    = "openai" // and every server that speaks its chat completions
+	KindGoogle    = "google" // through its OpenAI-compatible endpoint
+	KindOffline   = "offline"
+	KindScripted  = "scripted"
+)
+
+// ProviderKinds are all of them.
+var ProviderKinds = []string{KindAnthropic, KindOpenAI, KindGoogle, KindOffline, KindScripted}
 
 func (p Provider) check(key string) error {
 	if err := oneOf(key+".kind", p.Kind, ProviderKinds...); err != nil {
@@ -248,7 +257,7 @@ func (p Provider) check(key string) error {
 			return err
 		}
 	}
-	if p.Kind == "scripted" && p.Script == "" {
+	if p.Kind == KindScripted && p.Script == "" {
 		return fmt.Errorf("%s.script: a scripted provider needs a file", key)
 	}
 	if p.ContextWindow < 0 {
@@ -258,7 +267,7 @@ func (p Provider) check(key string) error {
 		return fmt.Errorf("%s.silence: %v is outside 1s to 24h", key, s)
 	}
 	if p.API != "" {
-		if p.Kind != "openai" {
+		if p.Kind != KindOpenAI {
 			return fmt.Errorf("%s.api: is for the kind openai, and this is %s", key, p.Kind)
 		}
 		if err := oneOf(key+".api", p.API, "chat", "responses"); err != nil {

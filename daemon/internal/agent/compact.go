@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"sublet/compaction"
+	"sublet/daemon/config"
 	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/provider"
 	"sublet/wire"
@@ -447,7 +448,7 @@ func promptRoom(win int) int { return max(win*3/4-summaryTokens/4, 500) }
 
 // summarizer returns a Summarizer that asks m; nil for the offline model, which cannot summarise. used may be nil.
 func summarizer(m provider.Model, used func(provider.Usage), waiting func(text string)) compaction.Summarizer {
-	if m.Info().Kind == provider.KindOffline {
+	if m.Info().Kind == config.KindOffline {
 		return nil
 	}
 	return &modelSummarizer{model: m, used: used, waiting: waiting}

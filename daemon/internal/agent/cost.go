@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/wire"
 )
@@ -55,7 +56,7 @@ func (r *runner) spend(u provider.Usage) {
 		r.cost += *u.CostUSD
 	}
 	s.mu.Lock()
-	tell := u.CostUSD == nil && u != (provider.Usage{}) && s.budget.Turn+s.budget.Day > 0 && !s.unpriced && r.t.Model.Info().Kind != provider.KindOffline
+	tell := u.CostUSD == nil && u != (provider.Usage{}) && s.budget.Turn+s.budget.Day > 0 && !s.unpriced && r.t.Model.Info().Kind != config.KindOffline
 	s.unpriced = s.unpriced || tell
 	if u.CostUSD != nil {
 		s.turn += *u.CostUSD

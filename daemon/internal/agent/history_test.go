@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -263,7 +264,7 @@ func TestCompactWithoutAModelThatWorks(t *testing.T) {
 	rec := &recorder{}
 	long(t, rec, 8)
 	offline := newModel()
-	offline.info.Kind = provider.KindOffline
+	offline.info.Kind = config.KindOffline
 	for name, m := range map[string]*stubModel{
 		"broken": newModel(step{err: &provider.Error{Kind: provider.ErrBroken, Provider: "x", Message: "broken"}}), "offline": offline,
 	} {

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -40,7 +41,7 @@ type step struct {
 
 func newModel(steps ...step) *stubModel {
 	return &stubModel{
-		info:  provider.Info{Name: "stub/one", Kind: provider.KindScripted, ContextWindow: 100_000},
+		info:  provider.Info{Name: "stub/one", Kind: config.KindScripted, ContextWindow: 100_000},
 		steps: map[string][]step{"": steps},
 	}
 }

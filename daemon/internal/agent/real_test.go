@@ -65,7 +65,7 @@ func script(t *testing.T, steps ...scripted.Step) provider.Model {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := scripted.Open(provider.Config{Name: "scripted", Kind: provider.KindScripted, Script: path})
+	m, err := scripted.Open(provider.Config{Name: "scripted", Kind: config.KindScripted, Script: path})
 	if err != nil {
 		t.Fatal(err)
 	}

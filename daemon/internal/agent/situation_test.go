@@ -171,7 +171,7 @@ func TestSteering(t *testing.T) {
 func TestSituationAfterACompaction(t *testing.T) {
 	model := newModel(step{text: "One."})
 	model.info.ContextWindow = 3000
-	model.info.Kind = provider.KindOffline // folds by rules, without a request
+	model.info.Kind = config.KindOffline // folds by rules, without a request
 	for range 12 {
 		model.steps[""] = append(model.steps[""], step{text: strings.Repeat("word ", 200), calls: call1("sh", `{"command":"make"}`).calls})
 	}

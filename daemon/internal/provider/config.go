@@ -7,19 +7,10 @@ import (
 	"time"
 )
 
-// Kinds of providers, the values of `kind` in the configuration.
-const (
-	KindAnthropic = "anthropic"
-	KindOpenAI    = "openai" // and every server that speaks its chat completions
-	KindGoogle    = "google" // through its OpenAI-compatible endpoint
-	KindOffline   = "offline"
-	KindScripted  = "scripted"
-)
-
 // Config describes the model to open; provider/open opens it. Fields that a kind does not need may be zero.
 type Config struct {
 	Name    string // of the provider in the configuration: the part of "provider/model" before the slash
-	Kind    string // one of Kind…
+	Kind    string // one of config.ProviderKinds
 	BaseURL string // "" = the provider's own
 	APIKey  string // never logged; "" where the server needs none
 	Model   string // the part after the slash

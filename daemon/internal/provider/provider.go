@@ -26,7 +26,7 @@ type Model interface {
 type Info struct {
 	Name          string // "provider/model", as the configuration has it
 	Provider      string
-	Kind          string // anthropic, openai, google, offline, scripted
+	Kind          string // one of config.ProviderKinds
 	Loaded        bool   // usable: has its key, or needs none
 	ContextWindow int
 	MaxOutput     int  // tokens; 0 = unknown

@@ -16,6 +16,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 )
 
@@ -69,7 +70,7 @@ func (m *Model) Info() provider.Info {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return provider.Info{
-		Name: m.config.FullName(), Provider: m.config.Name, Kind: provider.KindAnthropic,
+		Name: m.config.FullName(), Provider: m.config.Name, Kind: config.KindAnthropic,
 		Loaded:        m.config.APIKey != "",
 		ContextWindow: cmp.Or(m.config.ContextWindow, m.limit.ContextWindow, provider.DefaultContextWindow),
 		MaxOutput:     m.limit.MaxOutput, NoImages: m.noImages,

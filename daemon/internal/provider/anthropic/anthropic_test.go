@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/providertest"
 )
@@ -48,7 +49,7 @@ func serve(t *testing.T, info string, handle func(n int, w http.ResponseWriter, 
 }
 
 func open(s *providertest.Server, model string) (*Model, *[]time.Duration) {
-	m := Open(provider.Config{Name: "anthropic", Kind: provider.KindAnthropic, BaseURL: s.URL, APIKey: "sk-ant-0123456789", APIKeyEnv: "ANTHROPIC_API_KEY", Model: model, HTTP: s.Client()})
+	m := Open(provider.Config{Name: "anthropic", Kind: config.KindAnthropic, BaseURL: s.URL, APIKey: "sk-ant-0123456789", APIKeyEnv: "ANTHROPIC_API_KEY", Model: model, HTTP: s.Client()})
 	var slept []time.Duration
 	m.retry.Sleep = func(_ context.Context, d time.Duration) error { slept = append(slept, d); return nil }
 	return m, &slept
@@ -429,7 +430,7 @@ func TestRefusedFormsAreLearned(t *testing.T) {
 
 func TestNoKeyReadsNoEnvironment(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "sk-from-environment")
-	m := Open(provider.Config{Name: "anthropic", Kind: provider.KindAnthropic, Model: "m", APIKeyEnv: "ANTHROPIC_API_KEY"})
+	m := Open(provider.Config{Name: "anthropic", Kind: config.KindAnthropic, Model: "m", APIKeyEnv: "ANTHROPIC_API_KEY"})
 	_, _, err := run(t, m, prompt("q"))
 	pe, ok := errors.AsType[*provider.Error](err)
 	if !ok || pe.Kind != provider.ErrAuth || !strings.Contains(pe.Hint(), "ANTHROPIC_API_KEY") || m.Info().Loaded {

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 )
 
@@ -99,7 +100,7 @@ func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
 			list = append(append(list, texts...), sdk.NewToolUseBlock(toolID(c.ID), provider.ArgumentsObject(c.Arguments), c.Name))
 			texts = nil
 		case p.Reasoning != nil:
-			sign, ok := provider.Unseal(provider.KindAnthropic, p.Reasoning.Signature)
+			sign, ok := provider.Unseal(config.KindAnthropic, p.Reasoning.Signature)
 			if !ok || sign == "" {
 				continue // another provider's, or without a signature: the API refuses it
 			}
@@ -155,11 +156,11 @@ func response(m sdk.Message, input map[int64]string) provider.Response {
 			}
 		case "thinking":
 			msg.Parts = append(msg.Parts, provider.Part{Reasoning: &provider.Reasoning{
-				Text: b.Thinking, Signature: provider.Seal(provider.KindAnthropic, b.Signature),
+				Text: b.Thinking, Signature: provider.Seal(config.KindAnthropic, b.Signature),
 			}})
 		case "redacted_thinking":
 			msg.Parts = append(msg.Parts, provider.Part{Reasoning: &provider.Reasoning{
-				Signature: provider.Seal(provider.KindAnthropic, redacted+b.Data),
+				Signature: provider.Seal(config.KindAnthropic, redacted+b.Data),
 			}})
 		case "tool_use":
 			args := json.RawMessage(input[int64(i)])

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"strings"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/wire/visible"
 )
@@ -25,10 +26,10 @@ type Model struct{ info provider.Info }
 // Open never fails: it needs nothing.
 func Open(c provider.Config) *Model {
 	if c.Name == "" {
-		c.Name = provider.KindOffline
+		c.Name = config.KindOffline
 	}
 	return &Model{info: provider.Info{
-		Name: c.FullName(), Provider: c.Name, Kind: provider.KindOffline, Loaded: true,
+		Name: c.FullName(), Provider: c.Name, Kind: config.KindOffline, Loaded: true,
 		ContextWindow: cmp.Or(c.ContextWindow, provider.DefaultContextWindow),
 	}}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/open"
 )
@@ -20,7 +21,7 @@ func TestList(t *testing.T) {
 		body string
 		want []provider.Offer
 	}{
-		provider.KindOpenAI: {
+		config.KindOpenAI: {
 			`{"data": [{"id": "vendor/big", "context_length": 1000, "pricing": {"prompt": "0.000003", "completion": "0.00001"},
 				"architecture": {"input_modalities": ["text", "image"]}, "supported_parameters": ["tools"]}, {"id": "gpt-4o"}]}`,
 			[]provider.Offer{
@@ -28,7 +29,7 @@ func TestList(t *testing.T) {
 				{Name: "gpt-4o", Limit: provider.KnownLimit("gpt-4o")},
 			},
 		},
-		provider.KindAnthropic: {
+		config.KindAnthropic: {
 			`{"data": [{"id": "claude-sonnet-4-5", "type": "model", "max_input_tokens": 5000, "max_tokens": 100,
 				"capabilities": {"image_input": {"supported": true}, "thinking": {"supported": false}}}], "has_more": false}`,
 			[]provider.Offer{{
@@ -61,10 +62,10 @@ func TestList(t *testing.T) {
 			}
 		})
 	}
-	if _, err := open.List(t.Context(), provider.Config{Name: "anthropic", Kind: provider.KindAnthropic, APIKeyEnv: "A_KEY"}); !isAuth(err) {
+	if _, err := open.List(t.Context(), provider.Config{Name: "anthropic", Kind: config.KindAnthropic, APIKeyEnv: "A_KEY"}); !isAuth(err) {
 		t.Errorf("without a key: got %v", err)
 	}
-	if list, err := open.List(t.Context(), provider.Config{Name: "offline", Kind: provider.KindOffline}); err != nil || len(list) != 1 || list[0].Name != "" {
+	if list, err := open.List(t.Context(), provider.Config{Name: "offline", Kind: config.KindOffline}); err != nil || len(list) != 1 || list[0].Name != "" {
 		t.Errorf("the built-in model: got %+v, %v", list, err)
 	}
 }

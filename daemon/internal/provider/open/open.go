@@ -15,17 +15,20 @@ import (
 	"sublet/daemon/internal/provider/scripted"
 )
 
-// List asks the provider that c names which models it has; c.Model does not count. Errors are *provider.Error.
+// lister is a model whose provider says which models it has. Without a name none of them can be asked.
+type lister interface {
+	List(ctx context.Context) ([]provider.Offer, error)
+}
+
+// List asks the provider that c names which models it has; c.Model does not count. One that cannot be asked is listed itself,
+// without a name. Errors are *provider.Error.
 func List(ctx context.Context, c provider.Config) ([]provider.Offer, error) {
-	switch c.Kind {
-	case provider.KindAnthropic:
-		return anthropic.Open(c).List(ctx)
-	case provider.KindOpenAI, provider.KindGoogle:
-		return openai.Open(c).List(ctx)
-	}
-	m, err := Open(c)
+	m, err := open(c)
 	if err != nil {
 		return nil, err
+	}
+	if l, ok := m.(lister); ok {
+		return l.List(ctx)
 	}
 	info, no, yes := m.Info(), false, true
 	return []provider.Offer{{Limit: provider.Limit{ContextWindow: info.ContextWindow}, Images: &no, Tools: &yes, Thinking: &no}}, nil
@@ -34,21 +37,25 @@ func List(ctx context.Context, c provider.Config) ([]provider.Offer, error) {
 // Open makes the model that c names. It does no I/O beyond reading a script, so a model that cannot be reached, or lacks
 // its key, is found out by its first Stream. Errors are *provider.Error and carry a hint.
 func Open(c provider.Config) (provider.Model, error) {
+	m, err := open(c)
+	if _, several := m.(lister); several && c.Model == "" {
+		return nil, &provider.Error{
+			Kind: provider.ErrInvalid, Provider: c.Name, Message: "no model named",
+			HintText: fmt.Sprintf("write `model = %q` in the configuration", c.Name+"/NAME"),
+		}
+	}
+	return m, err
+}
+
+func open(c provider.Config) (provider.Model, error) {
 	switch c.Kind {
-	case provider.KindAnthropic, provider.KindOpenAI, provider.KindGoogle:
-		if c.Model == "" {
-			return nil, &provider.Error{
-				Kind: provider.ErrInvalid, Provider: c.Name, Message: "no model named",
-				HintText: fmt.Sprintf("write `model = %q` in the configuration", c.Name+"/NAME"),
-			}
-		}
-		if c.Kind == provider.KindAnthropic {
-			return anthropic.Open(c), nil
-		}
+	case config.KindAnthropic:
+		return anthropic.Open(c), nil
+	case config.KindOpenAI, config.KindGoogle:
 		return openai.Open(c), nil
-	case provider.KindOffline:
+	case config.KindOffline:
 		return offline.Open(c), nil
-	case provider.KindScripted:
+	case config.KindScripted:
 		m, err := scripted.Open(c)
 		if err != nil {
 			return nil, err // not a nil *Model in an interface

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 )
 
@@ -26,7 +27,7 @@ func TestCacheMarks(t *testing.T) {
 		{"https://openrouter.ai/api/v1", "openai/gpt-5", plain},
 		{"http://localhost/v1", "anthropic/claude-sonnet-4.5", plain},
 	} {
-		got, err := json.Marshal(Open(provider.Config{Name: "p", Kind: provider.KindOpenAI, BaseURL: tt.url, Model: tt.model}).request(req).Messages)
+		got, err := json.Marshal(Open(provider.Config{Name: "p", Kind: config.KindOpenAI, BaseURL: tt.url, Model: tt.model}).request(req).Messages)
 		if err != nil || string(got) != tt.want {
 			t.Errorf("%s at %s:\ngot  %s, %v\nwant %s", tt.model, tt.url, got, err, tt.want)
 		}

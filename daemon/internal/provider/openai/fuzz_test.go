@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 )
 
@@ -21,7 +22,7 @@ func FuzzStream(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		var said, thought string
-		a := newAssembly(provider.Config{Kind: provider.KindOpenAI}, func(d provider.Delta) {
+		a := newAssembly(provider.Config{Kind: config.KindOpenAI}, func(d provider.Delta) {
 			switch d.Type {
 			case provider.DeltaText:
 				said += d.Text

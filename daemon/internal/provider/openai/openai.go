@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 )
 
@@ -40,7 +41,7 @@ func Open(c provider.Config) *Model {
 	m := &Model{config: c, base: c.BaseURL, http: c.Client(), retry: provider.DefaultBackoff()}
 	if m.base == "" {
 		m.base = openaiURL
-		if c.Kind == provider.KindGoogle {
+		if c.Kind == config.KindGoogle {
 			m.base = googleURL
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/providertest"
 )
@@ -38,7 +39,7 @@ func serve(t *testing.T, paths map[string]string, handle func(n int, w http.Resp
 
 func open(t *testing.T, s *providertest.Server) (*Model, *[]time.Duration) {
 	t.Helper()
-	m := Open(provider.Config{Name: "local", Kind: provider.KindOpenAI, BaseURL: s.URL + "/v1", APIKey: "sk-test-0123456789", Model: "m", HTTP: s.Client()})
+	m := Open(provider.Config{Name: "local", Kind: config.KindOpenAI, BaseURL: s.URL + "/v1", APIKey: "sk-test-0123456789", Model: "m", HTTP: s.Client()})
 	var slept []time.Duration
 	m.retry.Sleep = func(ctx context.Context, d time.Duration) error { slept = append(slept, d); return nil }
 	return m, &slept
@@ -168,14 +169,14 @@ func TestThoughtSignatureGoesBack(t *testing.T) {
 	if got := string(m.request(req).Messages[2].ToolCalls[0].ExtraContent); got != `{"google":{"thought_signature":"S"}}` {
 		t.Errorf("got %q", got)
 	}
-	other := Open(provider.Config{Kind: provider.KindGoogle, APIKey: "k"})
+	other := Open(provider.Config{Kind: config.KindGoogle, APIKey: "k"})
 	if got := other.request(req).Messages[2].ToolCalls[0].ExtraContent; got != nil {
 		t.Errorf("foreign signature: got %q", got)
 	}
 }
 
 func TestConversationOnTheWire(t *testing.T) {
-	m := Open(provider.Config{Name: "x", Kind: provider.KindOpenAI, APIKey: "k", Model: "gpt-5"})
+	m := Open(provider.Config{Name: "x", Kind: config.KindOpenAI, APIKey: "k", Model: "gpt-5"})
 	n := 5
 	b, err := json.Marshal(m.request(provider.Request{
 		System: "sys", MaxTokens: &n, Thinking: "high", Tools: []provider.ToolSpec{{Name: "bash", Description: "d"}},
@@ -425,7 +426,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	m := Open(provider.Config{Name: "ollama", Kind: provider.KindOpenAI, BaseURL: "http://" + l.Addr().String() + "/v1", Model: "m", HTTP: &http.Client{Transport: &http.Transport{}}})
+	m := Open(provider.Config{Name: "ollama", Kind: config.KindOpenAI, BaseURL: "http://" + l.Addr().String() + "/v1", Model: "m", HTTP: &http.Client{Transport: &http.Transport{}}})
 	_, _, err = run(t, m, prompt("q"))
 	pe, ok := errors.AsType[*provider.Error](err)
 	if !ok || pe.Kind != provider.ErrUnreachable || !strings.Contains(pe.Message, l.Addr().String()) || pe.Hint() == "" {
@@ -434,7 +435,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestNoKey(t *testing.T) {
-	m := Open(provider.Config{Name: "openai", Kind: provider.KindOpenAI, Model: "gpt-5", APIKeyEnv: "OPENAI_API_KEY"})
+	m := Open(provider.Config{Name: "openai", Kind: config.KindOpenAI, Model: "gpt-5", APIKeyEnv: "OPENAI_API_KEY"})
 	_, _, err := run(t, m, prompt("q"))
 	pe, ok := errors.AsType[*provider.Error](err)
 	if !ok || pe.Kind != provider.ErrAuth || !strings.Contains(pe.Hint(), "OPENAI_API_KEY") || m.Info().Loaded {
@@ -500,7 +501,7 @@ func TestImages(t *testing.T) {
 	if pe, ok := errors.AsType[*provider.Error](err); !ok || !pe.AboutImage() || m.Info().NoImages {
 		t.Errorf("got %v, %+v", err, m.Info())
 	}
-	if m := Open(provider.Config{Name: "local", Kind: provider.KindOpenAI, Model: "m", NoImages: true}); !m.Info().NoImages {
+	if m := Open(provider.Config{Name: "local", Kind: config.KindOpenAI, Model: "m", NoImages: true}); !m.Info().NoImages {
 		t.Error("the settings are not heeded")
 	}
 }

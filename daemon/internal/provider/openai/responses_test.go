@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/providertest"
 )
@@ -17,7 +18,7 @@ import (
 func openResponses(t *testing.T, handle func(n int, w http.ResponseWriter, r *http.Request)) (*Model, *providertest.Server) {
 	t.Helper()
 	s := providertest.Serve(t, "/responses", http.NotFound, handle)
-	m := Open(provider.Config{Name: "openai", Kind: provider.KindOpenAI, API: "responses", BaseURL: s.URL + "/v1", APIKey: "sk-test-0123456789", Model: "gpt-5", ContextWindow: 1000, HTTP: s.Client()})
+	m := Open(provider.Config{Name: "openai", Kind: config.KindOpenAI, API: "responses", BaseURL: s.URL + "/v1", APIKey: "sk-test-0123456789", Model: "gpt-5", ContextWindow: 1000, HTTP: s.Client()})
 	m.retry.Sleep = noSleep
 	return m, s
 }

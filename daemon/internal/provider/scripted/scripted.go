@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/provider"
 )
@@ -76,7 +77,7 @@ func Open(c provider.Config) (*Model, error) {
 		}
 	}
 	m := &Model{path: c.Script, info: provider.Info{
-		Name: c.FullName(), Provider: c.Name, Kind: provider.KindScripted, Loaded: true,
+		Name: c.FullName(), Provider: c.Name, Kind: config.KindScripted, Loaded: true,
 		ContextWindow: provider.DefaultContextWindow,
 	}}
 	f, err := load(c.Script)
