@@ -94,16 +94,26 @@ func (a *approver) approve(ctx context.Context, q agent.Question) (agent.Decisio
 
 // goOn asks the user whether an agent may continue that repeats the same calls, or that has reached its limit of cost.
 func (a *approver) goOn(ctx context.Context, q agent.Question) (agent.Decision, error) {
-	v := risk.Verdict{Level: risk.Low, Reversible: true, Reasons: []risk.Reason{{Text: q.GoOn, Effect: risk.Unknown, Level: risk.Low}}}
-	d := policy.Decision{Outcome: policy.Ask, Why: q.GoOn}
+	v := harmless(q.GoOn)
 	if !a.t.confirm || a.t.approve != nil && !*a.t.approve {
-		return a.decided(q, v, d, agent.Decision{By: "nobody", Reason: q.GoOn}), nil
+		return a.decided(q, v, policy.Decision{Outcome: policy.Ask, Why: q.GoOn}, agent.Decision{By: "nobody", Reason: q.GoOn}), nil
 	}
-	answer, err := a.t.ask(ctx, q, v, d)
+	return a.ask(ctx, q, v, q.GoOn)
+}
+
+// harmless is the verdict on what does nothing by itself.
+func harmless(why string) risk.Verdict {
+	return risk.Verdict{Level: risk.Low, Reversible: true, Reasons: []risk.Reason{{Text: why, Effect: risk.Unknown, Level: risk.Low}}}
+}
+
+// ask asks about what no rule decides, and records the answer. If ctx ends first the answer is a no, and the error the cause.
+func (a *approver) ask(ctx context.Context, q agent.Question, v risk.Verdict, why string) (agent.Decision, error) {
+	p := policy.Decision{Outcome: policy.Ask, Why: why}
+	d, err := a.t.ask(ctx, q, v, p)
 	if err != nil {
-		answer = agent.Decision{By: "cancel", Reason: err.Error()}
+		d = agent.Decision{By: "cancel", Reason: err.Error()}
 	}
-	return a.decided(q, v, d, answer), err
+	return a.decided(q, v, p, d), err
 }
 
 // unattended returns why nobody can be asked.

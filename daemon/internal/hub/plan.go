@@ -6,7 +6,6 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/policy"
-	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -32,11 +31,7 @@ func (t *turn) propose(role agent.Role, cwd string) tool.Propose {
 		if holds == policy.ModePlan {
 			why = "plan mode stays on, by the settings of the project or of the role"
 		}
-		v := risk.Verdict{Level: risk.Low, Reversible: true, Reasons: []risk.Reason{{Text: why, Effect: risk.Unknown, Level: risk.Low}}}
-		d, err := t.ask(ctx, q, v, policy.Decision{Outcome: policy.Ask})
-		if err == nil {
-			d = (&approver{t: t}).decided(q, v, policy.Decision{Outcome: policy.Ask, Why: why}, d)
-		}
+		d, err := (&approver{t: t}).ask(ctx, q, harmless(why), why)
 		if err != nil || !d.Allowed {
 			return tool.Proposal{Comment: d.Comment, Reason: d.Reason}, err
 		}

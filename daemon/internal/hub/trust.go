@@ -10,7 +10,6 @@ import (
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/judge"
-	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/store"
@@ -78,11 +77,10 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 		return
 	}
 	q, v := judge.Trust(root, would)
-	d, err := t.ask(ctx, q, v, policy.Decision{Outcome: policy.Ask})
+	d, err := (&approver{t: t}).ask(ctx, q, v, would)
 	if err != nil {
 		return // the turn is over
 	}
-	(&approver{t: t}).decided(q, v, policy.Decision{Outcome: policy.Ask, Why: would}, d)
 	if err := t.hub.folders.Decide(context.WithoutCancel(ctx), root, d.Allowed); err != nil {
 		t.hub.log.Error("trust could not be stored", "folder", root, "err", err)
 		return
