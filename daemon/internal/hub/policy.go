@@ -72,7 +72,14 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		c.hub.log.Info("mode set", "session", s.id, "mode", mode, "by", c.who())
 		c.announce("mode of session %s: %s", s.id, mode)
 	case "add":
-		if err := s.addRule(ctx, r.Rule, project.Root(string(s.snapshot().Cwd))); err != nil {
+		if r.Rule == nil {
+			return nil, invalid("rule: is missing")
+		}
+		rule, err := judge.NewRule(*r.Rule, s.id, project.Root(string(s.snapshot().Cwd)))
+		if err != nil {
+			return nil, invalid("%v", err)
+		}
+		if err := s.addRule(ctx, rule, c.who()); err != nil {
 			return nil, err
 		}
 		c.announce("rule added: %s %s (%s)", r.Rule.Decision, r.Rule.Pattern, cmp.Or(r.Rule.Scope, policy.ScopeAlways))
@@ -107,19 +114,14 @@ const (
 	secretsShow = "show"
 )
 
-// addRule adds a rule that the user wrote.
-func (s *session) addRule(ctx context.Context, given *wire.Rule, project string) error {
-	if given == nil {
-		return invalid("rule: is missing")
+// addRule adds a rule that the user, who, wrote or granted.
+func (s *session) addRule(ctx context.Context, rule wire.Rule, who string) error {
+	if rule.Scope == policy.ScopeSession {
+		s.policy.Add(rule)
+	} else if err := s.hub.opts.Store.AddRule(ctx, rule); err != nil {
+		return err
 	}
-	rule, err := judge.NewRule(*given, s.id, project)
-	if err != nil {
-		return invalid("%v", err)
-	}
-	if rule.Scope != policy.ScopeSession {
-		return s.hub.opts.Store.AddRule(ctx, rule)
-	}
-	s.policy.Add(rule)
+	s.hub.log.Info("rule added", "rule", rule.ID, "decision", rule.Decision, "scope", rule.Scope, "by", who)
 	return nil
 }
 

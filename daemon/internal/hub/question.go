@@ -70,7 +70,7 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 		}
 		d.By = c.who()
 		if always {
-			err = s.addGrant(ctx, q, *r.Grant, r.Decision == wire.DecisionAllowAlways, c.who())
+			err = s.addRule(ctx, judge.GrantedRule(*r.Grant, r.Decision == wire.DecisionAllowAlways, s.id, project.Root(string(q.Cwd))), c.who())
 		}
 		return r.Decision, d, err
 	})
@@ -78,16 +78,4 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 		c.announce("rule added: %s %s (%s)", strings.TrimSuffix(r.Decision, "_always"), r.Grant.Rule, r.Grant.Scope)
 	}
 	return err
-}
-
-// addGrant makes a rule of a grant that was offered.
-func (s *session) addGrant(ctx context.Context, q *wire.ConfirmationRequest, g wire.Grant, allow bool, who string) error {
-	rule := judge.GrantedRule(g, allow, s.id, project.Root(string(q.Cwd)))
-	if g.Scope == policy.ScopeSession {
-		s.policy.Add(rule)
-	} else if err := s.hub.opts.Store.AddRule(ctx, rule); err != nil {
-		return err
-	}
-	s.hub.log.Info("rule added", "rule", rule.ID, "decision", rule.Decision, "scope", rule.Scope, "by", who)
-	return nil
 }
