@@ -226,7 +226,7 @@ func (s *session) remember(r *wire.CommandResult) {
 
 // policyMode returns the session's mode, or ask where that mode is not available.
 func (s *session) policyMode() policy.Mode {
-	m := s.policy.Mode(s.hub.opts.Config().Policy.Mode)
+	m := s.policy.Mode(policy.Mode(s.hub.opts.Config().Policy.Mode))
 	if s.hub.offered(m) != nil {
 		return policy.ModeAsk
 	}

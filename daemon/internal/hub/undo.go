@@ -11,21 +11,10 @@ import (
 	"sublet/wire/visible"
 )
 
-// undoer puts the last change back, as the execution id.
-type undoer func(t *turn, ctx context.Context, id wire.ExecutionID) (text, path string, err error)
-
 // Undo puts back the last change that the session's file tools made, or what the last borrowed command, or all of them,
 // changed in the shell.
 func (c *Client) Undo(ctx context.Context, r *wire.UndoRequest) error {
-	var undo undoer
-	switch r.What {
-	case "file":
-		undo = (*turn).undoFile
-	case "shell":
-		undo = func(t *turn, ctx context.Context, id wire.ExecutionID) (text, path string, err error) {
-			return t.undoShell(ctx, id, r.All)
-		}
-	default:
+	if r.What != "file" && r.What != "shell" {
 		return invalid("what: %q is neither file nor shell", visible.Exact(visible.Cut(r.What, 64)))
 	}
 	s, err := c.sessionOf(ctx, r.SessionID)
@@ -34,13 +23,19 @@ func (c *Client) Undo(ctx context.Context, r *wire.UndoRequest) error {
 	}
 	t := c.turn(s, r.RequestID)
 	t.agent = "you"
-	t.work = func(ctx context.Context, t *turn) agent.Outcome { return t.undo(ctx, undo) }
+	t.work = func(ctx context.Context, t *turn) agent.Outcome { return t.undo(ctx, r) }
 	return c.hub.enqueue(t)
 }
 
-func (t *turn) undo(ctx context.Context, undo undoer) agent.Outcome {
+func (t *turn) undo(ctx context.Context, r *wire.UndoRequest) agent.Outcome {
 	begun, id := time.Now(), wire.ExecutionID(wire.NewID())
-	text, path, err := undo(t, ctx, id)
+	var text, path string
+	var err error
+	if r.What == "file" {
+		text, path, err = t.undoFile()
+	} else {
+		text, err = t.undoShell(ctx, id, r.All)
+	}
 	res := &wire.CommandResult{
 		Agent: t.agent, ExecutionID: id, Tool: "undo", Status: wire.StatusSuccess, Output: []byte(text),
 		FilesModified: []wire.OSString{}, StartedAtMS: begun.UnixMilli(), DurationMS: time.Since(begun).Milliseconds(),
@@ -59,7 +54,7 @@ func (t *turn) undo(ctx context.Context, undo undoer) agent.Outcome {
 	}
 }
 
-func (t *turn) undoFile(context.Context, wire.ExecutionID) (text, path string, err error) {
+func (t *turn) undoFile() (text, path string, err error) {
 	change, err := t.s.files.Undo()
 	switch {
 	case err != nil:
@@ -72,10 +67,10 @@ func (t *turn) undoFile(context.Context, wire.ExecutionID) (text, path string, e
 
 // undoShell asks whoever has the shell: the client that lends it, which puts it back under a lease of its own, or the
 // session's private shell.
-func (t *turn) undoShell(ctx context.Context, id wire.ExecutionID, all bool) (text, path string, err error) {
+func (t *turn) undoShell(ctx context.Context, id wire.ExecutionID, all bool) (text string, err error) {
 	ln, err := t.Lent()
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	var changed, left string
 	if ln == nil {
@@ -85,15 +80,15 @@ func (t *turn) undoShell(ctx context.Context, id wire.ExecutionID, all bool) (te
 	}
 	switch {
 	case err != nil:
-		return "", "", err
+		return "", err
 	case changed == "" && left == "":
-		return "", "", errors.New("no borrowed command changed anything in the shell that could be put back")
+		return "", errors.New("no borrowed command changed anything in the shell that could be put back")
 	case changed == "":
-		return "", "", errors.New("nothing could be put back in the shell; " + left)
+		return "", errors.New("nothing could be put back in the shell; " + left)
 	case left != "":
 		left = "; " + left
 	}
-	return "put back in the shell: " + changed + left, "", nil
+	return "put back in the shell: " + changed + left, nil
 }
 
 func (s *session) undoPrivate(ctx context.Context, all bool) (changed, left string, err error) {

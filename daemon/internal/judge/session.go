@@ -20,16 +20,11 @@ type SessionPolicy struct {
 	rules []wire.Rule // of scope session
 }
 
-// Mode returns the session's mode, or configured if none is set, so that reloaded settings do not reset it. An unknown mode is
-// policy.ModePlan, which runs nothing above low.
-func (s *SessionPolicy) Mode(configured string) policy.Mode {
+// Mode returns the session's mode, or configured if none is set, so that reloaded settings do not reset it.
+func (s *SessionPolicy) Mode(configured policy.Mode) policy.Mode {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, err := policy.ParseMode(cmp.Or(string(s.mode), configured))
-	if err != nil {
-		return policy.ModePlan
-	}
-	return m
+	return cmp.Or(s.mode, configured)
 }
 
 // SetMode sets the session's mode.
