@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -119,33 +118,21 @@ func (t *turn) attended() bool {
 	return c != nil
 }
 
-// asking are the sessions in which a turn runs or waits that asks other clients than the session's: those of foreign agents, and of
-// agents in the background.
-func (h *Hub) asking() []*session {
-	var list []*session
-	for _, t := range h.unfinished() {
-		if (t.foreign != nil || t.parent != nil) && !slices.Contains(list, t.s) {
-			list = append(list, t.s)
-		}
-	}
-	return list
-}
-
 // asksAgain sends a client that has come, or come back, the questions that concern it beside those of its session.
 func (h *Hub) asksAgain(c *Client) {
 	if !c.confirm {
 		return
 	}
-	for _, s := range h.asking() {
-		s.questions.Show(c)
+	for _, t := range h.unfinished() {
+		t.s.questions.Show(c)
 	}
 }
 
 // questioned holds the session of a question that c may answer: its own, else that of one that was sent to it all the same.
 func (c *Client) questioned(id wire.ConfirmationID) *session {
-	for _, s := range c.hub.asking() {
-		if s.questions.Concerns(id, c) && c.hub.hold(s.id, nil) != nil {
-			return s
+	for _, t := range c.hub.unfinished() {
+		if t.s.questions.Concerns(id, c) && c.hub.hold(t.s.id, nil) != nil {
+			return t.s
 		}
 	}
 	return c.held()

@@ -96,12 +96,7 @@ func (c *Client) Agents(ctx context.Context, r *wire.AgentsRequest) error {
 	if err != nil {
 		return err
 	}
-	err = c.aside(r.RequestID, func(ctx context.Context) (wire.Message, error) {
-		defer c.hub.release(s)
+	return c.aside(r.RequestID, s, func(ctx context.Context) (wire.Message, error) {
 		return c.hub.crew.Serve(ctx, host{session: s}, &s.kept.Agents, r, c.who())
 	})
-	if err != nil {
-		c.hub.release(s)
-	}
-	return err
 }

@@ -123,18 +123,13 @@ func (c *Client) Job(r *wire.JobRequest) error {
 		}
 	}
 	s := c.held()
-	err := c.aside(r.RequestID, func(ctx context.Context) (wire.Message, error) {
-		defer h.release(s)
+	return c.aside(r.RequestID, s, func(ctx context.Context) (wire.Message, error) {
 		if r.Op != "background" {
 			return h.jobs.Serve(ctx, c.who(), r, h.refuses)
 		}
 		list, err := s.toBackground(ctx)
 		return job.Reply(r.RequestID, list), err
 	})
-	if err != nil {
-		h.release(s)
-	}
-	return err
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

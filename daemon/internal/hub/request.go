@@ -134,15 +134,18 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 }
 
 // aside answers a request that takes its time, beside the connection's reader: work's context ends when the request is cancelled.
-func (c *Client) aside(id wire.RequestID, work func(ctx context.Context) (wire.Message, error)) error {
+// The caller's hold on s ends with the work, or with an error.
+func (c *Client) aside(id wire.RequestID, s *session, work func(ctx context.Context) (wire.Message, error)) error {
 	h := c.hub
 	if err := h.begin(); err != nil {
+		h.release(s)
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(h.ctx)
 	c.requests.track(id, func(why *stopped) { cancel(why) })
 	go func() { // ends with its work; Close waits for it
 		defer h.work.Done()
+		defer h.release(s)
 		defer h.over()
 		defer c.requests.untrack(id)
 		defer cancel(nil)

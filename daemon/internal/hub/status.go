@@ -138,7 +138,7 @@ func (c *Client) RevokeLease(r *wire.LeaseRevokeRequest) (*wire.StatusReply, err
 // Models answers which models there are, or whether one can be used.
 func (c *Client) Models(r *wire.ModelsRequest) error {
 	h, creds := c.hub, maps.Clone(c.creds)
-	return c.aside(r.RequestID, func(ctx context.Context) (wire.Message, error) {
+	return c.aside(r.RequestID, c.held(), func(ctx context.Context) (wire.Message, error) {
 		reply, err := h.opts.FindModels(ctx, r.Name, creds)
 		if err != nil {
 			return nil, err
