@@ -15,6 +15,9 @@ import (
 const (
 	lookAfter = 200 * time.Millisecond
 	lookMost  = 400 * time.Millisecond
+	// lookAgain is when a wait for keys is examined once more before it is reported: the shell, which reads its next line, is taken
+	// for the command until the command's end has been read.
+	lookAgain = 100 * time.Millisecond
 )
 
 // quiet is when a command printed last. It is safe for concurrent use.
@@ -29,6 +32,7 @@ type watcher struct {
 	r    *run
 	why  string // as reported last: see Command.Keyboard
 	who  string
+	sure bool          // the last look saw a wait for keys
 	wait time.Duration // until the next look
 	due  time.Time     // when the timer was to end
 	t    *time.Timer
@@ -48,10 +52,16 @@ func (w *watcher) look() {
 	}
 	silent := time.Since(time.Unix(0, w.r.quiet.at.Load())) >= lookAfter
 	why, who := w.wants(silent)
-	w.report(why, who)
-	if silent && why == "" {
+	sure := w.sure || why != "input"
+	if w.sure = why == "input"; sure {
+		w.report(why, who)
+	}
+	switch {
+	case !sure:
+		w.wait = lookAgain
+	case silent && why == "":
 		w.wait = min(2*w.wait, lookMost)
-	} else {
+	default:
 		w.wait = lookAfter
 	}
 	w.due = time.Now().Add(w.wait)
