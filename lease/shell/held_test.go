@@ -115,6 +115,17 @@ func TestHeld(t *testing.T) {
 			if list, lerr := os.ReadDir(project); err != nil || lerr != nil || r.Signal != "SIGKILL" || !strings.Contains(string(r.Output), ".envrc") || len(list) != 2 {
 				t.Errorf("killed: %s %q, %v; the project holds %v, %v", r.Signal, r.Output, err, list, lerr)
 			}
+			// Of one that ^Z stopped, the program is listed, and not what stands between it and the shell.
+			stop := sync.OnceFunc(func() { _ = s.Answer([]byte{0x1a}) }) // an error: nothing is listed
+			r, err = s.Run(t.Context(), Command{
+				Text: "sh -c 'echo begun; exec sleep 1000'", Launcher: program, Confine: &confine.Spec{Reach: confine.Read}, Output: func([]byte) { stop() },
+			})
+			if err != nil || len(r.Leftovers) != 1 || !strings.HasSuffix(r.Leftovers[0].Command, "sleep 1000") {
+				t.Errorf("stopped: %+v, %v, %v", r.Leftovers, r.Notes, err)
+			}
+			for _, p := range r.Leftovers {
+				_ = syscall.Kill(p.PID, syscall.SIGKILL) // an error: it is gone
+			}
 			if r := do(t, s, "echo after"); string(r.Output) != "after\n" {
 				t.Errorf("afterwards: %q", r.Output)
 			}

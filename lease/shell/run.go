@@ -313,7 +313,7 @@ func (s *Shell) leftovers(pid int, t *term.Terminal, from procs.Moment) []procs.
 	jobs := s.jobGroups()
 	list, forks := procs.BegunSince(pid, t.Foreground, from, jobs...)
 	if !forks {
-		return list
+		return s.programs(list)
 	}
 	bounded, cancel := context.WithTimeout(context.Background(), hooksBound)
 	defer cancel()
@@ -321,9 +321,20 @@ func (s *Shell) leftovers(pid int, t *term.Terminal, from procs.Moment) []procs.
 		return s.editor.prompt && len(s.out.painted.b) > 0 && !t.Echoes()
 	})
 	now, _ := procs.BegunSince(pid, t.Foreground, from, jobs...)
-	return slices.DeleteFunc(now, func(p procs.Process) bool {
+	return s.programs(slices.DeleteFunc(now, func(p procs.Process) bool {
 		return !slices.ContainsFunc(list, func(q procs.Process) bool { return p.PID == q.PID })
-	})
+	}))
+}
+
+// programs leaves out the launcher and the shell that stand between this shell and the programs of a confined command, unless
+// there is nothing else.
+func (s *Shell) programs(list []procs.Process) []procs.Process {
+	child := " " + strings.Join(s.d.Child("")[1:], " ")
+	held := func(p procs.Process) bool { return strings.HasSuffix(p.Command, child) }
+	if own := slices.DeleteFunc(slices.Clone(list), held); len(own) > 0 {
+		return own
+	}
+	return list
 }
 
 func (s *Shell) isGone() bool {
