@@ -56,14 +56,15 @@ func openBash(t *testing.T) *bench {
 	b := &bench{t: t, sent: make(chan wire.Message, 4096)}
 	home := t.TempDir()
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TERM=xterm", "LANG=C.UTF-8", "MY_TOKEN=hush", "SHELL=/bin/bash"}
+	var order sync.Mutex // not b.mu, which Observe locks
 	var early []any
 	event := func(e any) {
-		b.mu.Lock()
+		order.Lock()
 		l := b.l
 		if l == nil {
 			early = append(early, e)
 		}
-		b.mu.Unlock()
+		order.Unlock()
 		if l != nil {
 			l.Event(e)
 		}
@@ -84,12 +85,12 @@ func openBash(t *testing.T) *bench {
 		b.sent <- m
 		return nil
 	}})
-	b.mu.Lock()
+	order.Lock()
 	for _, e := range early {
 		l.Event(e)
 	}
 	b.l = l
-	b.mu.Unlock()
+	order.Unlock()
 	t.Cleanup(func() {
 		b.l.Close()
 		sh.Close()
