@@ -42,7 +42,7 @@ type request struct {
 // image is one that came as bytes.
 type image struct {
 	content []byte
-	mime    string // as the client says
+	mime    string // as the client gave it
 }
 
 type answer struct {
@@ -94,10 +94,14 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 		return r, invalid("the message is not a JSON object")
 	}
 	p := &parser{}
-	// The dialect first, because the answer must be in it.
 	r.kind = p.text(f, "type", maxID)
-	if p.err == nil && f.has("type") {
-		r.s4 = r.kind == kindQuery || r.kind == kindStream || r.kind == kindContext || r.kind == kindDispatch && !f.has("content") && f.has("messages")
+	switch r.kind { // the dialect first, because the answer must be in it
+	case kindQuery, kindStream, kindContext:
+		r.s4 = true
+	case kindDispatch:
+		r.s4 = !f.has("content") && f.has("messages")
+	case kindGet, kindList, kindDelete, kindCancel, kindConfirm:
+		r.s4 = false
 	}
 	own := &parser{} // an invalid id is reported below
 	if id := own.text(f, "id", maxID); own.err == nil {

@@ -259,10 +259,12 @@ func TestDialectsMixed(t *testing.T) {
 			t.Errorf("S4: %v", m)
 		}
 	}
-	// What says nothing about its dialect is answered in the one spoken last.
-	c.write("nonsense\n")
-	if m := c.next(); s4Code(m) != "INVALID_REQUEST" {
-		t.Errorf("after S4: %v", m)
+	// What says nothing about its dialect is answered in the one spoken last; an unknown type was answered in S3.
+	for _, line := range []string{"nonsense", `{"type":"jump"}`, `{"type":3}`} {
+		c.write(line + "\n")
+		if m := c.next(); s4Code(m) != "INVALID_REQUEST" {
+			t.Errorf("after S4: %s: %v", line, m)
+		}
 	}
 	c.send(ask("c", "x"))
 	c.turn("c")
