@@ -56,7 +56,7 @@ func venvState(file string) string {
 	return fmt.Sprint(state, "\x00", err)
 }
 
-// pythons returns the folders below which Pythons are installed that no held command can have changed.
+// pythons returns the folders below which Pythons are installed that no confined command can have changed.
 func pythons(home string) []string {
 	list := []string{"/usr", "/opt", "/nix/store", "/home/linuxbrew", "/Library/Frameworks"}
 	for _, name := range []string{".pyenv/versions", ".local/share/uv/python", ".local/share/mise/installs", ".asdf/installs"} {

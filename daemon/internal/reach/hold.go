@@ -20,23 +20,24 @@ var fetched = map[string][]string{"npx": {".npm/_cacache", ".npm/_npx"}, "uvx": 
 // elsewhere are programs that have another process run the server, through a socket that a confined process cannot reach.
 var elsewhere = []string{"docker", "podman"}
 
-// Hold returns the launcher that c starts a server with, and what it holds the server to; "" for one that runs free, by its
-// settings or, where they say nothing, because nothing can hold it. It has the network, without which few are of use.
+// Hold returns the launcher that c starts a server with, and what it holds the server to. The launcher is "" for a server that runs
+// free: by its settings or, if they name no reach, because nothing can confine it. A confined server has the network, without which
+// few are of use.
 func Hold(c Confiner, s mcp.Spec) (launcher string, to confine.Spec, err error) {
 	program := filepath.Base(s.Command)
 	switch {
 	case s.Reach == string(risk.ReachFree), s.Reach == "" && (!c.Holds(confine.Project) || slices.Contains(elsewhere, program)):
 		return "", to, nil
-	case !c.Holds(confine.Project):
+	case !c.Holds(confine.Project): // a machine can enforce both reaches or none
 		return "", to, notHeld(c, s.Reach)
 	}
-	user := Home()
+	home := Home()
 	to = confine.Spec{
-		Reach: cmp.Or(s.Reach, confine.Project), Network: true, Hidden: secret.New(user, s.Secrets, s.NotSecrets).Hidden(""),
-		Caches: append(confine.Caches(user, os.Getenv), Writable(s.Write)...), Kept: confine.KeptHome(user),
+		Reach: cmp.Or(s.Reach, confine.Project), Network: true, Hidden: secret.New(home, s.Secrets, s.NotSecrets).Hidden(""),
+		Caches: append(confine.Caches(home, os.Getenv), Writable(s.Write)...), Kept: confine.KeptHome(home),
 	}
 	for _, name := range fetched[program] {
-		dir := filepath.Join(user, name)
+		dir := filepath.Join(home, name)
 		if err := os.MkdirAll(dir, 0o755); err != nil { // what is not there cannot be made writable
 			return "", to, err
 		}

@@ -46,7 +46,7 @@ func (h *heart) heard(m wire.Message) {
 }
 
 // sent records a message to the client.
-func (h *heart) sent(wire.Message) {
+func (h *heart) sent() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.beating {

@@ -191,7 +191,7 @@ func (c *conn) Send(m wire.Message) error {
 	err := c.Conn.Send(m)
 	if err == nil {
 		c.log.Debug("sent", "kind", m.Kind())
-		c.beat.sent(m)
+		c.beat.sent()
 		return nil
 	}
 	if large := (*wire.TooLargeError)(nil); errors.As(err, &large) {

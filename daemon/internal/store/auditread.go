@@ -37,6 +37,7 @@ func auditFile(path string, i int) string {
 	return path + "." + strconv.Itoa(i)
 }
 
+// readLine parses a line of the log and keeps raw. whole reports whether it ended in a newline.
 func readLine(raw []byte, whole bool) auditLine {
 	l := auditLine{raw: raw, hash: auditHash(raw), open: !whole}
 	l.torn = json.Unmarshal(raw, &l.AuditEntry) != nil

@@ -62,7 +62,7 @@ func (a *assembly) add(f provider.Fault, data []byte) error {
 			a.finish = choice.FinishReason
 		}
 	}
-	if a.finish == "error" {
+	if a.finish == "error" { // OpenRouter, when the provider behind it breaks off
 		return f.Broken(nil)
 	}
 	return nil
