@@ -59,19 +59,24 @@ func TestClearedConversation(t *testing.T) {
 	}
 }
 
-// The user signs in by the way that they choose.
+// The user signs in by the way that they choose. A session from before the user was signed out is taken up.
 func TestSignIn(t *testing.T) {
-	w := newWorld(t, Options{})
-	turn := turnOf("unsigned", "x", w.dir, w.emit)
-	turn.Ask = func(_ context.Context, arguments string) (*wire.CommandResult, error) {
-		q, err := wire.ParseUserQuestion(arguments)
-		if err != nil || !strings.Contains(q.Question, " login` in a terminal") || len(q.Choices) != 1 {
-			t.Errorf("got %+v, %v", q, err)
+	st := openStore(t)
+	for _, want := range []string{"unsigned", "unsigned s"} {
+		w := newWorld(t, Options{Store: st}) // a daemon
+		turn := turnOf("unsigned", "x", w.dir, w.emit)
+		asked := 0
+		turn.Ask = func(_ context.Context, arguments string) (*wire.CommandResult, error) {
+			asked++
+			q, err := wire.ParseUserQuestion(arguments)
+			if err != nil || !strings.Contains(q.Question, " login` in a terminal") || len(q.Choices) != 1 {
+				t.Errorf("got %+v, %v", q, err)
+			}
+			return &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte("Sign in on the web")}, nil
 		}
-		return &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte("Sign in on the web")}, nil
-	}
-	if o := w.Run(t.Context(), turn); o.Err != nil {
-		t.Errorf("got %v", o.Err)
+		if o := w.Run(t.Context(), turn); o.Err != nil || o.Summary != want || asked != 1 {
+			t.Errorf("got %q, %v, asked %d times", o.Summary, o.Err, asked)
+		}
 	}
 }
 

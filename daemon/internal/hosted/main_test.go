@@ -89,6 +89,7 @@ func (p *player) Initialize(context.Context, sdk.InitializeRequest) (sdk.Initial
 	case "old":
 		r.ProtocolVersion = 7
 	case "unsigned":
+		r.AgentCapabilities.SessionCapabilities.Resume = &sdk.SessionResumeCapabilities{}
 		r.AuthMethods = []sdk.AuthMethod{
 			{Agent: &sdk.AuthMethodAgent{Id: "web", Name: "Sign in on the web"}},
 			{Terminal: &sdk.AuthMethodTerminalInline{Id: "t", Name: "Terminal", Type: "terminal", Args: []string{"login"}}},
@@ -124,6 +125,9 @@ func (p *player) LoadSession(_ context.Context, r sdk.LoadSessionRequest) (sdk.L
 }
 
 func (p *player) ResumeSession(_ context.Context, r sdk.ResumeSessionRequest) (sdk.ResumeSessionResponse, error) {
+	if p.mode == "unsigned" && !signedIn {
+		return sdk.ResumeSessionResponse{}, sdk.NewAuthRequired(nil)
+	}
 	p.took, p.costs = " "+string(r.SessionId), 0.25
 	return sdk.ResumeSessionResponse{}, nil
 }
@@ -250,7 +254,7 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 			_, err := p.conn.WriteTextFile(ctx, sdk.WriteTextFileRequest{SessionId: "s", Path: file, Content: "new\n"})
 			p.say("%v ", err)
 		}
-	case "loads", "resumes", "forgets":
+	case "loads", "resumes", "forgets", "unsigned":
 		p.say("%s", p.mode+p.took)
 	case "files":
 		p.files(ctx, text)

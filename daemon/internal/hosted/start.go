@@ -42,21 +42,26 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 		h.end()
 	})
 	signedIn, begins := true, r.name+" begins a new session: it does not know what was said here before"
-	err = h.within(r, a.o.Start, func(ctx context.Context) error {
-		if err := h.initialize(ctx); err != nil {
-			return err
-		}
+	begin := func(ctx context.Context) error {
 		if last.ID != "" {
 			err := h.resume(ctx, last)
 			if err == nil {
 				begins = ""
-				return nil
+			}
+			if err == nil || needsSignIn(err) {
+				return err
 			}
 			begins += "; its earlier one is not taken up: " + visible.Exact(shown(message(err), 200))
+			last.ID = ""
 		}
-		err := h.open(ctx)
-		if refused, ok := errors.AsType[*sdk.RequestError](err); ok && refused.Code == authRequired {
-			signedIn = false
+		return h.open(ctx)
+	}
+	err = h.within(r, a.o.Start, func(ctx context.Context) error {
+		if err := h.initialize(ctx); err != nil {
+			return err
+		}
+		err := begin(ctx)
+		if signedIn = !needsSignIn(err); !signedIn {
 			return nil
 		}
 		return err
@@ -66,7 +71,7 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 			if err := h.signIn(ctx, r); err != nil {
 				return err
 			}
-			return h.open(ctx)
+			return begin(ctx)
 		})
 	}
 	if err == nil {
@@ -258,6 +263,11 @@ func (h *host) ask(ctx context.Context) error {
 		return nil
 	}
 	return nil
+}
+
+func needsSignIn(err error) bool {
+	refused, ok := errors.AsType[*sdk.RequestError](err)
+	return ok && refused.Code == authRequired
 }
 
 // signIn asks the user which of the agent's sign-in methods to use, and starts it.
