@@ -94,7 +94,11 @@ func (w *world) puppets(names ...string) (got func(name string) string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	text := ""
+	old, err := os.ReadFile(w.path("config.toml"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	text := string(old)
 	for _, name := range names {
 		text += fmt.Sprintf("[agents.%s]\ncommand = [%q]\nenv = { %s = %q }\n", name, self, hostedMode, w.path(name+".got"))
 	}
@@ -154,6 +158,7 @@ func TestHostedAgent(t *testing.T) {
 	term.agent("stranger")
 	term.ask("echo hello")
 	term.see(`^· stranger begins a new session: it does not know what was said here before$`)
+	term.see(`the agent got: hello \[exit`)
 	term.agent("puppet")
 	term.send("/clear", enter)
 	term.see(`/clear again does it`)
@@ -226,4 +231,24 @@ func TestTwoHostedAgents(t *testing.T) {
 	if !strings.Contains(first, "said to the first") || strings.Contains(first, "said to the second") || strings.Contains(second, "said to the first") {
 		t.Errorf("the first one got\n%s\nthe second one\n%s", first, second)
 	}
+}
+
+// An agent of another program that works in the background has a private shell, reports like sublet's own, and ends with the session
+// that it works for.
+func TestHostedAgentInTheBackground(t *testing.T) {
+	task := call{"task", map[string]any{"background": true, "tasks": []map[string]string{{"role": "puppet", "title": "look", "prompt": "echo in private"}}}}
+	w := newWorld(t, "", script{
+		{Match: "^go", Steps: []step{{ToolCalls: []call{task}}, {Text: "meanwhile"}}},
+		{Match: "has ended: success(?s:.*)the agent got: in private", Steps: []step{{Text: "so it is done"}}},
+	})
+	w.puppets("puppet")
+	term := w.openShell()
+	w.connected(1)
+	term.ask("go")
+	term.see("so it is done")
+	pid := w.hosted(filepath.Base(os.Args[0]))
+	if _, errs, status := w.sublet("session", "rm", w.lastSession()); status != 0 {
+		t.Fatal(errs)
+	}
+	w.await("the agent to be gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }

@@ -114,13 +114,14 @@ func (m *Manager) Working(session wire.SessionID) bool {
 	return false
 }
 
-// Forget removes the agents of a session that was deleted, with their working trees.
-func (m *Manager) Forget(session wire.SessionID) {
+// Forget removes the agents of a session that was deleted, with their working trees, and returns the sessions that they had.
+func (m *Manager) Forget(session wire.SessionID) (own []wire.SessionID) {
 	var trees []*worktree.Copy
 	m.mu.Lock()
 	for k, e := range m.agents {
 		if k.session == session {
 			delete(m.agents, k)
+			own = append(own, e.SessionID)
 			if e.Tree != nil {
 				trees = append(trees, e.Tree)
 			}
@@ -132,4 +133,5 @@ func (m *Manager) Forget(session wire.SessionID) {
 			m.log.Warn("a working tree is left", "path", t.Path, "err", err)
 		}
 	}
+	return own
 }

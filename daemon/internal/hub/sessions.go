@@ -113,8 +113,9 @@ func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, li
 		err = s.events.Rename(ctx, visible.Exact(r.Name))
 	case "delete":
 		if err = s.remove(ctx); err == nil {
-			c.hub.crew.Forget(s.id)
-			c.hub.opts.Hosted.EndSession(string(s.id))
+			for _, id := range append(c.hub.crew.Forget(s.id), s.id) {
+				c.hub.opts.Hosted.EndSession(string(id))
+			}
 		}
 	case "clear":
 		err = s.clear(ctx)
