@@ -150,10 +150,8 @@ func tail(path string, from int64) []string {
 		return nil
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil {
-		if info.Size() < from {
-			from = 0 // it was begun anew meanwhile
-		}
+	if info, err := f.Stat(); err == nil && info.Size() < from {
+		from = 0 // it was begun anew meanwhile
 	}
 	b, err := io.ReadAll(io.NewSectionReader(f, from, lastBytes))
 	if err != nil {

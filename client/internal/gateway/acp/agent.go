@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -172,10 +173,7 @@ func (a *agent) ListSessions(ctx context.Context, p sdk.ListSessionsRequest) (sd
 		if p.Cwd != nil && string(info.Cwd) != filepath.Clean(*p.Cwd) {
 			continue
 		}
-		title := info.Name
-		if title == "" {
-			title = info.Title
-		}
+		title := cmp.Or(info.Name, info.Title)
 		at := time.UnixMilli(info.UpdatedAtMS).UTC().Format(time.RFC3339)
 		list.Sessions = append(list.Sessions, sdk.SessionInfo{SessionId: sdk.SessionId(info.ID), Cwd: string(info.Cwd), Title: &title, UpdatedAt: &at})
 	}

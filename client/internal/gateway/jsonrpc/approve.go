@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -38,10 +39,6 @@ func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 	} else if s := summary(m.Arguments); s != "" {
 		description += " " + s
 	}
-	category := categories[m.Tool]
-	if category == "" {
-		category = "other"
-	}
 	preview := map[string]any{"type": m.Preview.Type, "content": m.Preview.Content}
 	if m.Preview.Type == "none" {
 		preview = map[string]any{"type": "text", "content": string(m.Command)}
@@ -61,7 +58,7 @@ func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 	}
 	c.notify("tool.request_approval", map[string]any{
 		"execution_id": m.ExecutionID, "query_id": q.ID,
-		"tool":      map[string]any{"name": m.Tool, "description": description, "category": category},
+		"tool":      map[string]any{"name": m.Tool, "description": description, "category": cmp.Or(categories[m.Tool], "other")},
 		"arguments": arguments, "preview": preview,
 		"risk_assessment": map[string]any{"level": m.Verdict.Level, "reasons": reasons, "reversible": m.Verdict.Reversible},
 		"timeout":         int(bound.Round(time.Second) / time.Second),

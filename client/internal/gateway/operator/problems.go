@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -103,25 +104,16 @@ func (t *turn) problem() *problem {
 	case wire.StatusTimeout:
 		code = wire.CodeTimeout
 	}
-	message := t.summary
-	if message == "" {
-		message = "the turn ended with status " + t.status
-	}
-	return problemOf(&wire.Error{Code: code, Message: message, Recoverable: true})
+	return problemOf(&wire.Error{Code: code, Message: cmp.Or(t.summary, "the turn ended with status "+t.status), Recoverable: true})
 }
 
 // toolProblem returns why a tool did not run or failed, in S4's codes. A tool that the request did not allow is recognised by
 // the text of its result, because the daemon reports it only there.
 func toolProblem(t *toolRun) (code, message string) {
-	message = head(t.output)
-	if message == "" {
-		message = t.status
-	}
-	message = fmt.Sprintf("Tool '%s' failed: %s", t.name, message)
 	if notAllowed(t) {
 		return codeNoTool, fmt.Sprintf("Tool '%s' not available in this context", t.name)
 	}
-	return codeToolFailed, message
+	return codeToolFailed, fmt.Sprintf("Tool '%s' failed: %s", t.name, cmp.Or(head(t.output), t.status))
 }
 
 func notAllowed(t *toolRun) bool {

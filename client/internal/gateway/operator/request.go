@@ -297,8 +297,7 @@ func (p *parser) contextOf(r *request, f fields) {
 	var project fields
 	if p.into(c, "context.", "project", &project, "an object {name, path}") {
 		p.into(project, "context.project.", "path", &r.project, "a string")
-		var name string
-		p.into(project, "context.project.", "name", &name, "a string")
+		p.into(project, "context.project.", "name", new(string), "a string")
 	}
 	p.into(c, "context.", "userMessage", &r.prompt, "a string")
 	r.tools = p.allowed(c)

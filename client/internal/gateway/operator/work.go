@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"fmt"
 
 	"sublet/client/internal/gateway"
@@ -125,10 +126,7 @@ func (c *conn) whole(r *request, l *link, t *gateway.Turn) {
 
 // agentName is the agent as the client named it.
 func agentName(r *request) string {
-	if r.agent == "" {
-		return native("")
-	}
-	return r.agent
+	return cmp.Or(r.agent, native(""))
 }
 
 // cancelRequest ends a turn of this connection, whose own end follows (E15).
