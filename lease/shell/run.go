@@ -203,12 +203,12 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 	var (
 		cancelled error // why, or nil
 		cancel    *canceller
-		watch     = newWatcher(s, r)
+		watch     = &watcher{s: s, r: r, wait: lookAfter, due: time.Now().Add(lookAfter), t: time.NewTimer(lookAfter)}
 		begin     = time.NewTimer(beginBound)
 		limit     clock
 	)
 	defer begin.Stop()
-	defer watch.stop()
+	defer watch.t.Stop()
 	done := ctx.Done()
 	for {
 		s.mu.Lock()
@@ -229,7 +229,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 			if !began && cancelled == nil {
 				cancelled, cancel = errNoBegin, newCanceller(s, r)
 			}
-		case <-watch.tick():
+		case <-watch.t.C:
 			watch.look()
 			limit.pause(watch.why != "")
 		case <-limit.tick():
@@ -247,7 +247,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 	}
 	cancel.stop()
 	limit.stop()
-	watch.over()
+	watch.report("", "") // the keyboard is given back
 	return s.finish(r, cancelled)
 }
 

@@ -38,13 +38,6 @@ type watcher struct {
 	t    *time.Timer
 }
 
-func newWatcher(s *Shell, r *run) *watcher {
-	return &watcher{s: s, r: r, wait: lookAfter, due: time.Now().Add(lookAfter), t: time.NewTimer(lookAfter)}
-}
-
-func (w *watcher) tick() <-chan time.Time { return w.t.C }
-func (w *watcher) stop()                  { w.t.Stop() }
-
 // look examines the program, reports a change, and sets the timer again.
 func (w *watcher) look() {
 	if time.Since(w.due) > lookAfter { // this process was stopped, or starved: what was printed meanwhile is still to be read
@@ -76,9 +69,6 @@ func (w *watcher) report(why, who string) {
 	w.why, w.who = why, who
 	w.r.command.Keyboard(why, who)
 }
-
-// over ends the watch: the keyboard is given back.
-func (w *watcher) over() { w.report("", "") }
 
 // wants returns why the foreground program wants the keyboard, "" if it does not, and who asks for a secret. A program
 // that prints (not silent) keeps the last answer, unless it uses the alternate screen or has switched echo off.

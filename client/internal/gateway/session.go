@@ -395,9 +395,6 @@ func sizeOf(m wire.Message) int {
 	return head
 }
 
-// transient reports whether a request that failed with err may succeed on the next link.
-func transient(err error) bool { return errors.Is(err, remote.ErrDisconnected) }
-
 // on calls f with a connection, again with the next one if that was lost, for at most linkBound.
 func (s *Session) on(ctx context.Context, f func(c *remote.Conn, link int) error) error {
 	bound := time.NewTimer(linkBound)
@@ -411,7 +408,7 @@ func (s *Session) on(ctx context.Context, f func(c *remote.Conn, link int) error
 		}
 		if conn != nil && (linked || conn.Connected()) { // Connected makes the next attempt earlier
 			err := f(conn, link)
-			if !transient(err) {
+			if !errors.Is(err, remote.ErrDisconnected) { // else it may succeed on the next link
 				return err
 			}
 		}

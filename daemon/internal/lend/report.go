@@ -13,7 +13,7 @@ import (
 // except for CommandOutput, which it drops. Each message is checked against the current lease and fence: one that is late,
 // foreign or repeated changes no lease, but what it reports of the shell itself counts.
 func (ln *Lender) Report(w Window, m wire.LeaseMessage) error {
-	now, ref := time.Now(), refOf(*m.Ref())
+	now, ref := time.Now(), lease.Ref{ID: string(m.Ref().LeaseID), Fence: m.Ref().Fence}
 	if out, ok := m.(*wire.CommandOutput); ok {
 		ln.output(w, ref, out)
 		return nil
@@ -39,8 +39,6 @@ func (ln *Lender) Report(w Window, m wire.LeaseMessage) error {
 	}
 	return nil
 }
-
-func refOf(r wire.LeaseRef) lease.Ref { return lease.Ref{ID: string(r.LeaseID), Fence: r.Fence} }
 
 // waitingLocked returns the borrow in the queue whose lease has that ref, or nil.
 func (ln *Lender) waitingLocked(ref lease.Ref) *borrow {

@@ -172,7 +172,7 @@ func (s *server) start(at Place) {
 	}
 	s.conn, s.err = c, nil
 	s.restLocked()
-	s.of.work.Go(func() { s.watch(c) }) // ends with the connection, which close ends
+	s.of.work.Go(func() { s.lost(c, c.wait()) }) // ends with the connection, which close ends
 	s.o.Log.Info("mcp server up", "server", s.spec.Name, "ms", time.Since(begun).Milliseconds())
 }
 
@@ -182,9 +182,6 @@ func (s *server) failedLocked(err error) {
 	pause := s.o.Retry << min(s.failures-1, 10)
 	s.err, s.retryAt = err, time.Now().Add(min(pause, max(maxRetry, s.o.Retry)))
 }
-
-// watch waits for the end of a connection.
-func (s *server) watch(c *conn) { s.lost(c, c.wait()) }
 
 // lost records that a connection has ended, unless that is recorded already or was intended.
 func (s *server) lost(c *conn, err error) {

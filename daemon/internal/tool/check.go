@@ -151,7 +151,7 @@ func (env Env) syntax(ctx context.Context, path string, text []byte) checked {
 		return checked{by: "gofmt", lines: goSyntax(path, text)}
 	case ext == ".py":
 		args = []string{"python3", "-I", "-S", "-c", pyCompile, filepath.Base(path)}
-	case ext == ".sh", ext == ".bash", isShell(text) && ext == "":
+	case ext == ".sh", ext == ".bash", ext == "" && shebang().Match(text):
 		args = []string{"bash", "--norc", "-n"}
 	case ext == ".js", ext == ".cjs":
 		args = []string{"node", "--check", "-"}
@@ -178,8 +178,6 @@ var (
 		return regexp.MustCompile(`^(    at |Traceback |  File "<string>"|Node\.js v|\s*\^+\s*$)`)
 	})
 )
-
-func isShell(text []byte) bool { return shebang().Match(text) }
 
 // problems returns the lines of a report, without those about the checker itself.
 func problems(out []byte) (lines []string) {

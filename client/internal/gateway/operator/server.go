@@ -77,7 +77,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	s.guard = gateway.NewGuard(ln.Addr(), s.o.Token, s.o.Hosts, s.o.Origins)
 	ctx, cancel := context.WithCancel(ctx)
 	var conns sync.WaitGroup
-	web := newHandover(ln.Addr())
+	web := &handover{addr: ln.Addr(), conns: make(chan net.Conn), done: make(chan struct{})}
 	hs := &http.Server{
 		Handler: s.handler(ctx), ReadHeaderTimeout: helloBound, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx },
@@ -159,7 +159,7 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn, conns *sync.WaitGro
 	case speaksNothing:
 		return false
 	}
-	s.serve(ctx, newRaw(nc, r, s.o.MaxMessage), s.o.Token == "")
+	s.serve(ctx, &raw{nc: nc, lines: gateway.NewLineReader(r, s.o.MaxMessage)}, s.o.Token == "")
 	return false
 }
 

@@ -90,10 +90,6 @@ type handover struct {
 	once  sync.Once
 }
 
-func newHandover(addr net.Addr) *handover {
-	return &handover{addr: addr, conns: make(chan net.Conn), done: make(chan struct{})}
-}
-
 // give passes a connection to Accept, or closes it if the server has stopped.
 func (h *handover) give(nc net.Conn) {
 	select {

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -33,10 +32,6 @@ var errPlain = errors.New("an HTTP request in place of a message")
 type raw struct {
 	nc    net.Conn
 	lines *gateway.LineReader
-}
-
-func newRaw(nc net.Conn, r *bufio.Reader, most int) *raw {
-	return &raw{nc: nc, lines: gateway.NewLineReader(r, most)}
 }
 
 func (t *raw) next() ([]byte, error) {

@@ -117,7 +117,7 @@ func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(prov
 	if err != nil {
 		return false, provider.Response{}, &provider.Error{Kind: provider.ErrInvalid, Provider: m.config.Name, Message: err.Error(), Err: err}
 	}
-	httpResp, err := m.post(watched, path, body)
+	httpResp, err := m.do(watched, http.MethodPost, m.base+path, body)
 	if err != nil {
 		return false, provider.Response{}, m.fault.Transport(watched, err)
 	}
@@ -140,10 +140,6 @@ func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(prov
 		return began, provider.Response{}, m.fault.Broken(nil)
 	}
 	return began, resp, nil
-}
-
-func (m *Model) post(ctx context.Context, path string, body []byte) (*http.Response, error) {
-	return m.do(ctx, http.MethodPost, m.base+path, body)
 }
 
 func (m *Model) do(ctx context.Context, method, url string, body []byte) (*http.Response, error) {
