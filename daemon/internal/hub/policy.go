@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -41,56 +40,8 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		}
 	}
 	reply := &wire.PolicyReply{RequestID: r.RequestID, Op: r.Op, Outcomes: []wire.PolicyOutcome{}, Folders: []wire.TrustedFolder{}}
-	switch r.Op {
-	case "get", "list":
-	case "test":
-		if err := c.try(ctx, s, r, reply); err != nil {
-			return nil, err
-		}
-	case "trust", "untrust", "trust_list":
-		if err := c.trust(ctx, r, reply); err != nil {
-			return nil, err
-		}
-	case "accept":
-		c.accept(ctx, s)
-	case "set_secrets":
-		if r.Secrets != secretsMask && r.Secrets != secretsShow {
-			return nil, invalid("secrets: %q is neither mask nor show", visible.Exact(visible.Cut(r.Secrets, 64)))
-		}
-		s.policy.ShowSecrets.Store(r.Secrets == secretsShow)
-		c.hub.log.Info("secrets set", "session", s.id, "secrets", r.Secrets, "by", c.who())
-		c.announce("secrets in session %s: %s", s.id, r.Secrets)
-	case "set_mode":
-		mode, err := policy.ParseMode(r.Mode)
-		if err == nil {
-			err = c.hub.offered(mode)
-		}
-		if err != nil {
-			return nil, invalid("mode: %v", err)
-		}
-		s.policy.SetMode(mode)
-		c.hub.log.Info("mode set", "session", s.id, "mode", mode, "by", c.who())
-		c.announce("mode of session %s: %s", s.id, mode)
-	case "add":
-		if r.Rule == nil {
-			return nil, invalid("rule: is missing")
-		}
-		rule, err := judge.NewRule(*r.Rule, s.id, project.Root(string(s.snapshot().Cwd)))
-		if err != nil {
-			return nil, invalid("%v", err)
-		}
-		if err := s.addRule(ctx, rule, c.who()); err != nil {
-			return nil, err
-		}
-		c.announce("rule added: %s %s (%s)", r.Rule.Decision, r.Rule.Pattern, cmp.Or(r.Rule.Scope, policy.ScopeAlways))
-	case "revoke":
-		if err := s.revokeRule(ctx, r.RuleID); err != nil {
-			return nil, err
-		}
-		c.hub.log.Info("rule revoked", "rule", r.RuleID, "by", c.who())
-		c.announce("rule revoked: %s", r.RuleID)
-	default:
-		return nil, invalid("op: %q is none of get, set_mode, list, add, revoke, test, accept, set_secrets, trust, untrust, trust_list", visible.Exact(visible.Cut(r.Op, 64)))
+	if err := c.policyOp(ctx, s, r, reply); err != nil {
+		return nil, err
 	}
 	list, err := c.hub.listRules(ctx, s)
 	if err != nil {
@@ -108,20 +59,70 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 	return reply, nil
 }
 
+// policyOp does what a PolicyRequest asks for, and puts what only that op answers into reply.
+func (c *Client) policyOp(ctx context.Context, s *session, r *wire.PolicyRequest, reply *wire.PolicyReply) error {
+	switch r.Op {
+	case "get", "list":
+	case "test":
+		return c.try(ctx, s, r, reply)
+	case "trust", "untrust", "trust_list":
+		return c.trust(ctx, r, reply)
+	case "accept":
+		c.accept(ctx, s)
+	case "set_secrets":
+		if r.Secrets != secretsMask && r.Secrets != secretsShow {
+			return invalid("secrets: %q is neither mask nor show", visible.Exact(visible.Cut(r.Secrets, 64)))
+		}
+		s.policy.ShowSecrets.Store(r.Secrets == secretsShow)
+		c.hub.log.Info("secrets set", "session", s.id, "secrets", r.Secrets, "by", c.who())
+		c.announce("secrets in session %s: %s", s.id, r.Secrets)
+	case "set_mode":
+		mode, err := policy.ParseMode(r.Mode)
+		if err == nil {
+			err = c.hub.offered(mode)
+		}
+		if err != nil {
+			return invalid("mode: %v", err)
+		}
+		s.policy.SetMode(mode)
+		c.hub.log.Info("mode set", "session", s.id, "mode", mode, "by", c.who())
+		c.announce("mode of session %s: %s", s.id, mode)
+	case "add":
+		if r.Rule == nil {
+			return invalid("rule: is missing")
+		}
+		rule, err := judge.NewRule(*r.Rule, s.id, project.Root(string(s.snapshot().Cwd)))
+		if err != nil {
+			return invalid("%v", err)
+		}
+		return c.addRule(ctx, s, rule)
+	case "revoke":
+		if err := s.revokeRule(ctx, r.RuleID); err != nil {
+			return err
+		}
+		c.hub.log.Info("rule revoked", "rule", r.RuleID, "by", c.who())
+		c.announce("rule revoked: %s", r.RuleID)
+	default:
+		return invalid("op: %q is none of get, set_mode, list, add, revoke, test, accept, set_secrets, trust, untrust, trust_list", visible.Exact(visible.Cut(r.Op, 64)))
+	}
+	return nil
+}
+
 // What models are given of what looks like a secret.
 const (
 	secretsMask = "mask"
 	secretsShow = "show"
 )
 
-// addRule adds a rule that the user, who, wrote or granted.
-func (s *session) addRule(ctx context.Context, rule wire.Rule, who string) error {
+// addRule adds a rule that the user wrote or granted.
+func (c *Client) addRule(ctx context.Context, s *session, rule wire.Rule) error {
 	if rule.Scope == policy.ScopeSession {
 		s.policy.Add(rule)
-	} else if err := s.hub.opts.Store.AddRule(ctx, rule); err != nil {
+	} else if err := c.hub.opts.Store.AddRule(ctx, rule); err != nil {
 		return err
 	}
-	s.hub.log.Info("rule added", "rule", rule.ID, "decision", rule.Decision, "scope", rule.Scope, "by", who)
+	c.hub.log.Info("rule added", "rule", rule.ID, "decision", rule.Decision, "scope", rule.Scope, "by", c.who())
+	c.announce("rule added: %s %s (%s)", rule.Decision, rule.Pattern, rule.Scope)
 	return nil
 }
 

@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"sublet/daemon/internal/agent"
@@ -62,20 +61,15 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 	}
 	s := c.questioned(r.ConfirmationID)
 	defer c.hub.release(s)
-	always := r.Decision == wire.DecisionAllowAlways || r.Decision == wire.DecisionDenyAlways
-	err := s.questions.Answer(r.ConfirmationID, func(q *wire.ConfirmationRequest) (string, agent.Decision, error) {
+	return s.questions.Answer(r.ConfirmationID, func(q *wire.ConfirmationRequest) (string, agent.Decision, error) {
 		d, err := agent.Answered(q, r)
 		if err != nil {
 			return "", d, invalid("%v", err)
 		}
 		d.By = c.who()
-		if always {
-			err = s.addRule(ctx, judge.GrantedRule(*r.Grant, r.Decision == wire.DecisionAllowAlways, s.id, project.Root(string(q.Cwd))), c.who())
+		if allow := r.Decision == wire.DecisionAllowAlways; allow || r.Decision == wire.DecisionDenyAlways {
+			err = c.addRule(ctx, s, judge.GrantedRule(*r.Grant, allow, s.id, project.Root(string(q.Cwd))))
 		}
 		return r.Decision, d, err
 	})
-	if err == nil && always {
-		c.announce("rule added: %s %s (%s)", strings.TrimSuffix(r.Decision, "_always"), r.Grant.Rule, r.Grant.Scope)
-	}
-	return err
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // session is one conversation in memory: its events, what runs in it, which questions are open. Its history is in
-// the store, from the first event on; before that the session exists here only. Its mu is taken before those of events.
+// the store, from the first event on; before that the session exists here only.
 type session struct {
 	hub       *Hub
 	id        wire.SessionID
