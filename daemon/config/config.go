@@ -325,7 +325,7 @@ func Parse(path string, text []byte, checks ...func(*Config) error) (Config, err
 		return Config{}, located(path, err)
 	}
 	if f.Model != nil && f.Models.Default != nil {
-		return Config{}, &Error{Path: path, Row: rowOf(text, "default"), Column: 1, Message: "models.default: there is `model` already; write one of the two"}
+		return Config{}, &Error{Path: path, Row: rowOf(text, "models.default"), Column: 1, Message: "models.default: there is `model` already; write one of the two"}
 	}
 	for name := range f.Agent {
 		if _, ok := f.Agents[name]; ok {
@@ -360,11 +360,21 @@ func located(path string, err error) *Error {
 	return &Error{Path: path, Message: err.Error()}
 }
 
-// rowOf returns the line that sets the last part of a dotted key, 0 if it is not found.
+// rowOf returns the line that sets a dotted key, 0 if it is not found.
 func rowOf(text []byte, key string) int {
-	name := key[strings.LastIndexByte(key, '.')+1:]
+	table, entries := "", map[string]int{}
 	for i, line := range strings.Split(string(text), "\n") {
-		if left, _, ok := strings.Cut(line, "="); ok && strings.TrimSpace(left) == name {
+		line = strings.ReplaceAll(strings.TrimSpace(line), `"`, "")
+		name, _, sets := strings.Cut(line, "=")
+		if header, ok := strings.CutPrefix(line, "["); ok {
+			table, _, _ = strings.Cut(strings.TrimPrefix(header, "["), "]")
+			if name, ok := strings.CutPrefix(table, "agent."); ok {
+				table = "agents." + name
+			}
+			if strings.HasPrefix(header, "[") { // one of an array of tables
+				table, entries[table] = fmt.Sprintf("%s[%d]", table, entries[table]), entries[table]+1
+			}
+		} else if sets && strings.TrimPrefix(table+"."+strings.TrimSpace(name), ".") == key {
 			return i + 1
 		}
 	}

@@ -85,6 +85,7 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"model = \"openai\"", ":1:1:", "write \"openai/NAME\""},
 		{"[provider.x]\nkind = \"openai\"\nbase_url = \"ftp://x\"", ":3:1:", "not an http or https address"},
 		{"[provider.x]\nkind = \"openai\"\nbase_url = \"http://me:hunter2@x\"", ":3:1:", "a password does not belong"},
+		{"[provider.a]\nkind = \"openai\"\n[provider.\"b\"]\nkind = \"odd\"", ":4:1:", "provider.b.kind: \"odd\" is none of"},
 		{"[provider.x]\nbase_url = \"http://x\"", "", "provider.x.kind: \"\" is none of"},
 		{"model = \"openai/m\"\nfallback = [\"offline\", \"openai/m\"]", ":2:1:", "fallback: \"openai/m\" is the model itself"},
 		{"fallback = [\"openai/m\", \"openai/m\"]", ":1:1:", "is listed twice"},

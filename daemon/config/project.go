@@ -89,7 +89,7 @@ func LoadProject(dir string) (Project, error) {
 	if f.Policy.Mode != nil {
 		p.Mode = *f.Policy.Mode
 		if err := oneOf("policy.mode", p.Mode, "plan", "ask", "auto"); err != nil {
-			return Project{}, &Error{Path: path, Row: rowOf(text, "mode"), Column: 1, Message: err.Error()}
+			return Project{}, &Error{Path: path, Row: rowOf(text, "policy.mode"), Column: 1, Message: err.Error()}
 		}
 	}
 	return p, nil
