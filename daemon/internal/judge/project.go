@@ -169,8 +169,8 @@ func Stricter(a, b policy.Mode) policy.Mode {
 	return b
 }
 
-// Apply tightens p. With a file that cannot be used, everything above low is asked about, because the file may have been meant
-// to forbid it.
+// Apply tightens p. With a file that cannot be used, no mode beyond ask and no rule of the user's that allows is in force,
+// because the file may have been meant to forbid what they let run.
 func (t Tightening) Apply(p policy.Policy) policy.Policy {
 	p.Mode = Stricter(p.Mode, t.mode)
 	if len(t.bad) > 0 {
@@ -191,7 +191,7 @@ func (t Tightening) Faults() []Fault {
 	var faults []Fault
 	for _, err := range t.bad {
 		faults = append(faults, Fault{
-			"the project's file is ignored: " + err.Error(), "until it is repaired, everything but reading is asked about here",
+			"the project's file is ignored: " + err.Error(), "until it is repaired, mode ask holds here at most, without your allow rules",
 		})
 	}
 	for _, r := range t.Rules {
