@@ -95,6 +95,14 @@ func sameCall(c *syntax.CallExpr, fish bool) bool {
 		return false
 	case sharedBuiltins[name] || !fish && moreInZsh[name]:
 		return true
+	case name == "alias" && !fish: // with an option it may be one that stands anywhere, or for a file's suffix
+		return !slices.ContainsFunc(c.Args[1:], func(w *syntax.Word) bool {
+			if len(w.Parts) == 0 {
+				return true
+			}
+			lit, ok := w.Parts[0].(*syntax.Lit)
+			return !ok || strings.HasPrefix(lit.Value, "-") || strings.HasPrefix(lit.Value, "+")
+		})
 	}
 	return !programs.Builtin(name) && (fish || !wordsOfZsh[name])
 }
