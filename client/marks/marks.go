@@ -18,8 +18,8 @@ import (
 // A Mark is a part of a command, in bytes, that reasons speak of by its number.
 type Mark struct{ Start, End, Number int }
 
-// Of numbers the spans by where they begin; reasons about the same span share a number. A span of the whole command
-// is none.
+// Of numbers the spans by where they begin; reasons about the same span share a number. numbers has that of each reason, 0 for one
+// without a span or about the whole command.
 func Of(command string, reasons []wire.Reason) (marks []Mark, numbers []int) {
 	for _, r := range reasons {
 		s := r.Span

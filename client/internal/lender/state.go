@@ -92,7 +92,7 @@ func (l *Lender) sendStateLocked() {
 		return
 	}
 	if l.sentDigest == l.state.Digest {
-		l.unsent = nil // they changed nothing
+		l.unsent = nil // these commands changed nothing
 		return
 	}
 	if s, sent := l.next(); l.send(s) {
