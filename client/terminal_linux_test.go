@@ -23,7 +23,6 @@ import (
 // terminal is a client on a terminal of its own.
 type terminal struct {
 	t      *testing.T
-	w      *world
 	master *os.File
 	tty    *os.File // kept open, so that the modes can be read after everybody has gone
 	cmd    *exec.Cmd
@@ -44,7 +43,7 @@ func start(t *testing.T, w *world, below bool, env ...string) *terminal {
 	if err := pty.Setsize(master, &pty.Winsize{Cols: 100, Rows: 30}); err != nil {
 		t.Fatal(err)
 	}
-	x := &terminal{t: t, w: w, master: master, tty: tty}
+	x := &terminal{t: t, master: master, tty: tty}
 	before, err := getTermios(tty)
 	if err != nil {
 		t.Fatal(err)

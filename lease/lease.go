@@ -42,20 +42,6 @@ const (
 	Ended
 )
 
-func (s State) String() string {
-	switch s {
-	case Queued:
-		return "queued"
-	case Offered:
-		return "offered"
-	case Held:
-		return "held"
-	case Ended:
-		return "ended"
-	}
-	return "none"
-}
-
 // How a lease ended.
 const (
 	Released     = "released"     // the borrower gave it back, or left the queue
@@ -145,10 +131,6 @@ const (
 	// who had the resource, and HeldFor for how long.
 	End
 )
-
-func (d Do) String() string {
-	return [...]string{"none", "offer", "grant", "cancel", "release", "end"}[min(int(d), 5)]
-}
 
 // Effect is one action for the driver. Effects are performed in the order in which a method returned them.
 type Effect struct {

@@ -14,7 +14,7 @@ var t0 = time.UnixMilli(1_700_000_000_000)
 func did(effects []Effect) string {
 	var words []string
 	for _, e := range effects {
-		w := e.Do.String() + " " + e.Ref.ID
+		w := [...]string{"none", "offer", "grant", "cancel", "release", "end"}[e.Do] + " " + e.Ref.ID
 		if e.Reason != "" {
 			w += " " + e.Reason
 		}

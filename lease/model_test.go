@@ -45,7 +45,6 @@ type message struct {
 type world struct {
 	t         *rapid.T
 	now       time.Time
-	fences    *Fences
 	m         *Manager
 	all       []*Lease
 	ends      map[*Lease]int
@@ -72,7 +71,7 @@ func newWorld(t *rapid.T) *world {
 	f := &Fences{}
 	f.Above(uint64(rapid.IntRange(0, 1000).Draw(t, "seed")))
 	return &world{
-		t: t, now: time.UnixMilli(1_000_000), fences: f, m: NewManager(f), link: true,
+		t: t, now: time.UnixMilli(1_000_000), m: NewManager(f), link: true,
 		ends: map[*Lease]int{}, grants: map[*Lease]int{}, preempted: map[*Lease]int{}, answered: map[string]bool{},
 	}
 }

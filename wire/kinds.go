@@ -15,18 +15,6 @@ const (
 	Both     = ToDaemon | ToClient
 )
 
-// String returns the arrow of PROTOCOL.md: →, ← or ↔, where → is client to daemon.
-func (d Direction) String() string {
-	switch d {
-	case ToDaemon:
-		return "→"
-	case ToClient:
-		return "←"
-	default:
-		return "↔"
-	}
-}
-
 // kindInfo is one row of the table of kinds.
 type kindInfo struct {
 	name string

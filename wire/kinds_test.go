@@ -167,8 +167,9 @@ func TestProtocolIsComplete(t *testing.T) {
 	for _, k := range wire.Kinds() {
 		m, _ := wire.New(k)
 		check(k, reflect.TypeOf(m).Elem())
-		if !strings.Contains(string(page), wire.Directions(k).String()+" | `"+k+"`") && !strings.Contains(string(page), "`"+k+"` | "+wire.Directions(k).String()) {
-			t.Errorf("the table of kinds lacks `%s` | %s", k, wire.Directions(k))
+		arrow := map[wire.Direction]string{wire.ToDaemon: "→", wire.ToClient: "←", wire.Both: "↔"}[wire.Directions(k)]
+		if !strings.Contains(string(page), arrow+" | `"+k+"`") && !strings.Contains(string(page), "`"+k+"` | "+arrow) {
+			t.Errorf("the table of kinds lacks `%s` | %s", k, arrow)
 		}
 	}
 	for _, code := range wire.Codes() {

@@ -97,26 +97,25 @@ func (r *rpc) call(method string, params any) error {
 	if _, err := r.Write(append(line, '\n')); err != nil {
 		return err
 	}
-	_, err = r.until("")
-	return err
+	return r.until("")
 }
 
 // until reads to the next notification of a method, or, with "", to the next answer.
-func (r *rpc) until(method string) (map[string]any, error) {
+func (r *rpc) until(method string) error {
 	for {
 		line, err := r.lines.ReadBytes('\n')
 		if err != nil {
-			return nil, err
+			return err
 		}
 		var m map[string]any
 		if err := json.Unmarshal(line, &m); err != nil {
-			return nil, err
+			return err
 		}
 		if m["error"] != nil {
-			return nil, fmt.Errorf("jsonrpc: %s", line)
+			return fmt.Errorf("jsonrpc: %s", line)
 		}
 		if got, _ := m["method"].(string); got == method {
-			return m, nil
+			return nil
 		}
 	}
 }
@@ -143,7 +142,7 @@ func (s *served) submit() (float64, error) {
 		return 0, err
 	}
 	took := millis(begun)
-	_, err = c.until("stream.complete")
+	err = c.until("stream.complete")
 	return took, err
 }
 
@@ -157,14 +156,14 @@ func (s *served) reaction(prompt, method string) (float64, error) {
 	if err := c.call("agent.query", map[string]any{"message": prompt}); err != nil {
 		return 0, err
 	}
-	if _, err := c.until("agent.thinking"); err != nil { // it began
+	if err := c.until("agent.thinking"); err != nil { // it began
 		return 0, err
 	}
 	begun := time.Now()
 	if err := os.WriteFile(s.gate, nil, 0o600); err != nil {
 		return 0, err
 	}
-	_, err = c.until(method)
+	err = c.until(method)
 	return millis(begun), errors.Join(err, os.Remove(s.gate))
 }
 
@@ -178,6 +177,6 @@ func (s *served) flood() (float64, error) {
 	if _, err := io.WriteString(c, `{"jsonrpc":"2.0","id":2,"method":"agent.query","params":{"message":"flood"}}`+"\n"); err != nil {
 		return 0, err
 	}
-	_, err = c.until("stream.complete")
+	err = c.until("stream.complete")
 	return millis(begun), err
 }

@@ -430,7 +430,7 @@ func TestAudit(t *testing.T) {
 	defer f.Close()
 	var events []string
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var e struct{ Event, Decision, By, Status, Command, Level string }
+		var e struct{ Event, Decision, Status, Command string }
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,6 @@ func lastExecution(r *rig) (e struct {
 // the same. Whose window was lost, or whose command did not end in time, was told that the user had taken the shell back.
 func TestHowALeaseRunEnds(t *testing.T) {
 	type ends struct {
-		r    *rig
 		p, s *peer
 		exec *wire.ExecuteLeasedCommand
 	}
@@ -110,7 +109,7 @@ func TestHowALeaseRunEnds(t *testing.T) {
 				acquired := await(s, func(*wire.ShellLeaseAcquired) bool { return true })
 				await(s, func(*wire.CommandStarted) bool { return true })
 				begun := time.Now()
-				c.end(ends{r, p, s, exec})
+				c.end(ends{p, s, exec})
 				if c.after > 0 {
 					time.Sleep(c.after - time.Millisecond)
 					if count[*wire.CommandCompleted](s) > 0 {

@@ -64,7 +64,6 @@ var common = []scene{
 type editor struct {
 	t    testing.TB
 	conn *sdk.ClientSideConnection
-	in   *io.PipeWriter
 	over chan error
 
 	mu      sync.Mutex
@@ -110,7 +109,7 @@ func start(t testing.TB, w *gatewaytest.World, change ...func(*editor)) *editor 
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	e := &editor{t: t, in: inW, over: make(chan error, 1), first: make(chan struct{})}
+	e := &editor{t: t, over: make(chan error, 1), first: make(chan struct{})}
 	e.answer = func(context.Context, sdk.RequestPermissionRequest) sdk.RequestPermissionOutcome {
 		return sdk.NewRequestPermissionOutcomeSelected("allow")
 	}

@@ -18,8 +18,6 @@ type problem struct {
 	recoverable bool // the session can go on (L27)
 }
 
-func (p *problem) Error() string { return p.message }
-
 // The codes of the documents: S3 (L13 to L25) and S4 (L13 to L23). CANCELLED is added here, for a turn that somebody else ended.
 const (
 	codeInvalid     = "INVALID_REQUEST"
