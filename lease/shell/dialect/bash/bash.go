@@ -85,7 +85,7 @@ func (Bash) ReadState(text []byte) (st dialect.State, err error) {
 	st.Aliases, st.Functions = make(map[string]string), make(map[string]string)
 	st.Umask = strings.TrimSpace(f.Next())
 	for _, option := range strings.Split(f.Next(), ":") {
-		if option != "" && option != "login_shell" {
+		if option != "" && option != "login_shell" { // that one is read-only
 			st.Options = append(st.Options, option)
 		}
 	}
@@ -104,7 +104,7 @@ func (Bash) ReadState(text []byte) (st dialect.State, err error) {
 		case special(name):
 			delete(st.Vars, name)
 		case set && strings.Contains(flags, "x") && !strings.ContainsAny(flags, "aAn"): // it is in Vars
-		case name == "PROMPT_COMMAND" || name == "PS0": // the integration puts itself into them
+		case name == "PROMPT_COMMAND" || name == "PS0": // without what __sublet_arm in integration.bash adds to them
 			st.Local[name] = strings.NewReplacer("__sublet_prompt;", "", "__sublet_prompt", "", `\\e]7701;B;\$\$;\${__sublet_nonce-}\\a`, "").Replace(statement)
 		default:
 			st.Local[name] = statement
@@ -114,8 +114,8 @@ func (Bash) ReadState(text []byte) (st dialect.State, err error) {
 	return st, f.Err
 }
 
-// statementsOf splits what `declare -p` prints: a word with a value, which may have lines of its own, be an array in parentheses,
-// or $'…'.
+// statementsOf returns the statements that `declare -p` prints, of which each ends with a line feed; a value in quotes may contain
+// more of them. Anything that is not such a statement is dropped.
 func statementsOf(text string) (list []string) {
 	for len(text) > 0 {
 		end := strings.IndexAny(text, "=\n")
@@ -133,7 +133,7 @@ func statementsOf(text string) (list []string) {
 	return list
 }
 
-// wordEnd returns where the line feed stands that ends the word at the start of text.
+// wordEnd returns the index of the first line feed of text outside quotes; it is len(text) or more if there is none.
 func wordEnd(text string) (i int) {
 	quote, escapes := byte(0), true // the quote that is open, and whether a backslash escapes the next character: not in '…'
 	for ; i < len(text); i++ {
@@ -159,7 +159,7 @@ func special(name string) bool {
 		"HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "READLINE_LINE", "READLINE_POINT", "READLINE_MARK", "READLINE_ARGUMENT", "MAILCHECK":
 		return true
 	}
-	return strings.HasPrefix(name, "__sublet_") || strings.HasPrefix(name, "BASH_") || strings.HasPrefix(name, "COMP_")
+	return strings.HasPrefix(name, "__sublet_") || strings.HasPrefix(name, "BASH_") && name != "BASH_ENV" || strings.HasPrefix(name, "COMP_")
 }
 
 // statements are bash's.

@@ -119,13 +119,16 @@ func TestState(t *testing.T) {
 		t.Errorf("it differs by itself: %s", d)
 	}
 	s.Run(strings.Join([]string{
-		"map[new]=1; unset n; n=text; list=(); fresh=$'1\\n\"2'; declare -ar wall=(1)", "unset OTHER; export VALUE=2 NEW=3; export n=exported; lower=X",
+		"map[new]=1; unset n; n=text; list=(); fresh=$'1\\n\"2'; declare -ar wall=(1)", "unset OTHER; export VALUE=2 NEW=3 BASH_ENV=/nowhere; export n=exported; lower=X",
 		"unalias q; alias ll=x other=y", "greet() { :; }; other() { :; }; unset -f brace", "cd /; umask 077; shopt -s autocd; set -o noclobber",
 		"PATH=/tmp:$PATH; hash -p /nowhere/ls ls; enable -n kill",
 	}, "\n"))
 	after := state(s)
 	if after.Hashed["ls"] != "/nowhere/ls" || len(after.Hashed) != 1 || len(after.Disabled) != 1 || after.Disabled[0] != "kill" {
 		t.Errorf("hashed %q, disabled %q", after.Hashed, after.Disabled)
+	}
+	if after.Vars["BASH_ENV"] != "/nowhere" { // it was left out with the variables that bash sets itself
+		t.Errorf("BASH_ENV is %q", after.Vars["BASH_ENV"])
 	}
 	text, left := Bash{}.Restore(before, after, after)
 	if strings.Join(left, " ") != "wall" {
