@@ -24,9 +24,9 @@ var (
 	errInUse       = errors.New("the line editor is in use")
 )
 
-// Keys passes on what the user typed to the editor or to the user's own program. While the editor is held the keys are
-// kept, and passed on at its release; the event KeysWaiting is sent. It waits while 64 KiB are kept, or the terminal takes no
-// more input.
+// Keys passes on what the user typed to the editor or to the user's own program. While the editor is held, or a borrowed command
+// runs, the keys are kept until the editor is released. If a borrower holds it without running a command, the event KeysWaiting is
+// sent. Keys waits while 64 KiB are kept, or the terminal takes no more input.
 func (s *Shell) Keys(p []byte) error {
 	for {
 		s.inputLock.Lock()

@@ -26,10 +26,10 @@ const (
 // releaseBound is how long removePlaceholders may take.
 const releaseBound = 5 * time.Second
 
-// held writes a confined command's text and Spec to files, and returns the line that the shell runs instead: the launcher,
+// launcherLine writes a confined command's text and Spec to files, and returns the line that the shell runs instead: the launcher,
 // which starts a shell of the same kind. The text begins with statements that make the aliases, functions and unexported
 // variables that the command names, and set the options that change what it means.
-func (s *Shell) held(c Command) (line string, err error) {
+func (s *Shell) launcherLine(c Command) (line string, err error) {
 	if _, err := exec.LookPath(c.Launcher); err != nil {
 		return "", fmt.Errorf("the command was not run: %w", &confine.MissingError{Path: c.Launcher})
 	}
@@ -65,7 +65,7 @@ func (s *Shell) clearUp(ctx context.Context, c Command, res Result) {
 		return
 	}
 	if err := removePlaceholders(context.WithoutCancel(ctx), c.Launcher, s.files.folder); err != nil {
-		s.log.Warn("clear up after a held command that was killed", "err", err)
+		s.log.Warn("clear up after a confined command that was killed", "err", err)
 	}
 }
 
@@ -125,8 +125,8 @@ func namedIn(st State, text string) State {
 	return part
 }
 
-// heldNotes adds what a confined command was denied to its result.
-func heldNotes(c Command, res *Result) {
+// noteDenials adds what a confined command was denied to its result.
+func noteDenials(c Command, res *Result) {
 	if res.ExitCode != nil && *res.ExitCode == confine.NotConfined && strings.Contains(string(res.Output), confine.Program+": the command was not run: ") {
 		res.Status = "refused"
 		return

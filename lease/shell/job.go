@@ -32,7 +32,7 @@ const labelMost = 50
 func (s *Shell) background(c Command) (text string, err error) {
 	line := c.Text
 	if c.Confine != nil {
-		if line, err = s.held(c); err != nil {
+		if line, err = s.launcherLine(c); err != nil {
 			return "", err
 		}
 	}

@@ -39,7 +39,8 @@ func (s *Shell) HoldIfEmpty(ctx context.Context) (bool, error) {
 	return true, s.takeScreen(ctx)
 }
 
-// TakeScreen takes the editor and the screen once the user is not busy. A half-typed line comes back at GiveScreen.
+// TakeScreen takes the editor and the screen once the user is not busy, or the screen alone at once if a borrower has the editor.
+// It is idempotent. A half-typed line comes back at GiveScreen. The errors are *BrokenError, ErrClosed and ctx's cause.
 func (s *Shell) TakeScreen(ctx context.Context) error {
 	if err := s.hold(ctx, func() bool { return s.editor.screen || s.editor.lease }); err != nil {
 		return err
@@ -193,16 +194,16 @@ func (s *Shell) takeAgain(ctx context.Context) error {
 func (s *Shell) showPrompt() {
 	s.mu.Lock()
 	e := &s.editor
-	held, fresh, ran, line, cursor := e.held, e.erased, e.ran, e.line, e.cursor
+	held, erased, ran, line, cursor := e.held, e.erased, e.ran, e.line, e.cursor
 	s.mu.Unlock()
 	defer s.restored()
-	if held && !fresh && !ran {
+	if held && !erased && !ran {
 		s.giveBack() // nothing was shown: the editor goes on where it was
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), doneBound, errNotAnswered)
 	defer cancel()
-	if held && fresh { // what it shows was erased: an empty command brings a fresh prompt
+	if held && erased { // an empty command brings a fresh prompt
 		if err := s.runEmpty(ctx); err != nil {
 			s.log.Warn("the shell shows no fresh prompt", "err", err)
 		}
@@ -211,7 +212,7 @@ func (s *Shell) showPrompt() {
 	if line != "" {
 		directive = "line " + cursor
 		err := s.takeAgain(ctx)
-		if err == nil { // behind the widget's call, which writes the line that it found
+		if err == nil { // after takeAgain: when the widget is called it overwrites the file with the line that it finds
 			err = os.WriteFile(s.files.path("line"), []byte(line), 0o600)
 		}
 		if err != nil { // a slow prompt: the line is typed again, and the cursor stands at its end

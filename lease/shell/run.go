@@ -90,13 +90,13 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		}
 		x = dialect.Examination{Text: text}
 	case c.Confine != nil:
-		line, err := s.held(c)
+		line, err := s.launcherLine(c)
 		if err != nil {
 			return Result{}, err
 		}
 		lost = x.Lasts
 		x = dialect.Examination{Text: line}
-	case x.Refused != "":
+	case x.Refused != "": // no reason against the commands above: they run in a child of the shell
 		return Result{}, errors.New(x.Refused)
 	}
 	if c.Dir != "" {
@@ -123,7 +123,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	res, err := s.follow(ctx, r)
 	res.Changes = x.Changes
 	if c.Confine != nil && c.Job == "" {
-		heldNotes(c, &res)
+		noteDenials(c, &res)
 		s.clearUp(ctx, c, res)
 	}
 	if lost != "" && res.Status != "refused" {
@@ -251,7 +251,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 	return s.finish(r, cancelled)
 }
 
-// finish makes the result.
+// finish returns the result of r, which has ended or lost its shell.
 func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 	s.mu.Lock()
 	s.run = nil
@@ -259,7 +259,7 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 	if r.dir != "" {
 		s.dir = r.dir
 	}
-	res = Result{Status: "ok", Dir: s.dir, Restarted: r.restarted != "", Why: r.restarted}
+	res = Result{Status: "shell_exited", Dir: s.dir, Restarted: r.restarted != "", Why: r.restarted}
 	ended, status := r.ended, r.status
 	s.stale = s.stale || r.changes || r.restarted != ""
 	s.changeLocked()
@@ -272,12 +272,8 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 		s.log.Warn("spool", "err", err)
 		err = nil
 	}
-	switch {
-	case ended:
-		res.ExitCode = &status
-		res.Signal = signalName(status)
-	case res.Restarted || s.isGone():
-		res.Status = "shell_exited"
+	if ended {
+		res.Status, res.ExitCode, res.Signal = "ok", &status, signalName(status)
 	}
 	switch {
 	case errors.Is(cancelled, errTimeout):
@@ -335,12 +331,6 @@ func (s *Shell) programs(list []procs.Process) []procs.Process {
 		return own
 	}
 	return list
-}
-
-func (s *Shell) isGone() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.life.gone
 }
 
 // signalName returns the signal that a status of 128 and more stands for; only those are named that no program uses as a

@@ -183,3 +183,17 @@ func TestCancel(t *testing.T) {
 		t.Errorf("got %q", res.Output)
 	}
 }
+
+// A command that runs at Close was reported as ok, without an exit code.
+func TestCloseDuringCommand(t *testing.T) {
+	s, _ := start2(t, nil)
+	began := make(chan struct{})
+	go func() {
+		<-began
+		_ = s.Close()
+	}()
+	res, err := s.Run(t.Context(), Command{Text: "sleep 60", Started: func() { close(began) }})
+	if err != nil || res.Status != "shell_exited" || res.ExitCode != nil {
+		t.Errorf("got %+v, %v", res, err)
+	}
+}
