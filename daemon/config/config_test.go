@@ -49,6 +49,8 @@ func TestShowReadsBack(t *testing.T) {
 	}
 	full.MCP["fs"] = MCP{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A B": "1", "C": "${D}"}, Reach: "project", Write: []string{"~/notes"}}
 	full.MCP["remote-1"] = MCP{URL: "http://x/mcp", Headers: map[string]string{"Authorization": "Bearer ${KEY}"}}
+	full.Policy.Mode, full.Daemon.LogLevel = "auto", "debug"
+	change(t, reflect.ValueOf(Default()), reflect.ValueOf(&full).Elem(), "Config")
 	for _, want := range []Config{Default(), full} {
 		shown := Show(want)
 		got, err := Parse("shown", []byte(shown))
@@ -59,6 +61,48 @@ func TestShowReadsBack(t *testing.T) {
 		normalise(&want)
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v\nfrom\n%s", got, want, shown)
+		}
+	}
+}
+
+// change makes each setting that is as by default another one, so that it is shown and read back.
+func change(t *testing.T, standard, full reflect.Value, path string) {
+	t.Helper()
+	switch {
+	case full.Kind() == reflect.Struct:
+		for i := range full.NumField() {
+			change(t, standard.Field(i), full.Field(i), path+"."+full.Type().Field(i).Name)
+		}
+	case !reflect.DeepEqual(standard.Interface(), full.Interface()):
+	case full.Kind() == reflect.Bool:
+		full.SetBool(!full.Bool())
+	case full.CanInt():
+		full.SetInt(full.Int() * 9 / 10)
+	case full.CanFloat():
+		full.SetFloat(full.Float() * 0.9)
+	default:
+		t.Errorf("%s has its default here: set it to something else", path)
+	}
+}
+
+// docs/configuration.md has a row for every key.
+func TestKeysHaveRows(t *testing.T) {
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(page), "## All keys")
+	table := ""
+	for line := range strings.Lines(Show(Default())) {
+		if strings.HasPrefix(line, "[") {
+			table = strings.Trim(line, "[]\n") + "."
+		}
+		name, _, ok := strings.Cut(line, " = ")
+		if !ok || strings.HasPrefix(line, "#") || strings.HasPrefix(table, "provider.") || strings.HasPrefix(table, "agents.") || strings.HasPrefix(table, "mcp.") {
+			continue
+		}
+		if !strings.Contains(rows, "`"+table+name+"`") && !strings.Contains(rows, ", `"+name+"`") {
+			t.Errorf("no row for %s%s", table, name)
 		}
 	}
 }
