@@ -27,13 +27,13 @@ type Change struct {
 	Added, Changed, Removed []string
 }
 
-// Compare returns, sorted, which names b has and a has not, which have another value, and which only a has. Names that skip
-// holds are left out.
-func Compare(a, b map[string]string, skip map[string]bool) (c Change) {
+// Compare returns, sorted, which names b has and a has not, which have another value, and which only a has. Names for which
+// skip reports true are left out.
+func Compare(a, b map[string]string, skip func(name string) bool) (c Change) {
 	for name, is := range b {
 		was, had := a[name]
 		switch {
-		case had && was == is || skip[name]:
+		case had && was == is || skip(name):
 		case had:
 			c.Changed = append(c.Changed, name)
 		default:
@@ -41,7 +41,7 @@ func Compare(a, b map[string]string, skip map[string]bool) (c Change) {
 		}
 	}
 	for name := range a {
-		if _, has := b[name]; !has && !skip[name] {
+		if _, has := b[name]; !has && !skip(name) {
 			c.Removed = append(c.Removed, name)
 		}
 	}
@@ -61,8 +61,12 @@ func Without(list, other []string) (rest []string) {
 	return rest
 }
 
+// all leaves nothing out of a comparison.
+func all(string) bool { return false }
+
 // Difference describes in one line what a command changed, given the states before (a) and after it (b); "" for nothing. It
-// holds no values and no control characters.
+// holds no values and no control characters. Variables that are not exported and whose names begin with _ are left out, and so
+// are functions that zsh has loaded since it knew only that they are to be: hooks and plug-ins do both.
 func Difference(a, b State) string {
 	var parts, watch []string
 	say := func(verb string, names []string) {
@@ -80,7 +84,11 @@ func Difference(a, b State) string {
 		parts = append(parts, "left you in "+ShortDir(b.Dir, b.Vars["HOME"]))
 	}
 	export := func(_, value string) string { return "export " + value }
-	vars := Compare(variables(a, export), variables(b, export), volatile)
+	vars := Compare(variables(a, export), variables(b, export), func(name string) bool {
+		_, was := a.Vars[name]
+		_, is := b.Vars[name]
+		return volatile[name] || strings.HasPrefix(name, "_") && !was && !is
+	})
 	say("set", vars.Added)
 	say("changed", vars.Changed)
 	say("unset", vars.Removed)
@@ -98,7 +106,7 @@ func Difference(a, b State) string {
 		{"defined function", "removed function", a.Functions, b.Functions, false},
 		{"made another file run as", "put back what runs as", a.Hashed, b.Hashed, true},
 	} {
-		c := Compare(kind.a, kind.b, nil)
+		c := Compare(kind.a, kind.b, func(name string) bool { return strings.HasPrefix(kind.a[name], "builtin autoload -X") })
 		say(kind.is, slices.Concat(c.Added, c.Changed))
 		say(kind.gone, c.Removed)
 		if kind.decisive {

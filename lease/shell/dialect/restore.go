@@ -89,7 +89,7 @@ func (s Statements) reverse(b *strings.Builder, before, after, now map[string]st
 // reverse calls put, in the order of their names, for what differs between before and after and is still as in after. value is that
 // of before, "" if there was none.
 func reverse(before, after, now map[string]string, put func(name, value string)) {
-	c := Compare(before, after, nil)
+	c := Compare(before, after, all)
 	for _, name := range slices.Sorted(slices.Values(slices.Concat(c.Added, c.Changed, c.Removed))) {
 		current, here := now[name]
 		if result, had := after[name]; here == had && current == result {

@@ -371,6 +371,21 @@ func TestPlugins(t *testing.T) {
 	s.AwaitText("\nsuggestion of mine\n0>")
 }
 
+// What hooks and plug-ins of the user's keep for themselves is no change by a command.
+func TestStateOfPlugins(t *testing.T) {
+	s := start(t, plain+"autoload -Uz is-at-least; _cache=(a b); _gone=1\n")
+	before := state(s)
+	s.Run("is-at-least 5; _cache+=c; typeset -g _new=1; unset _gone")
+	loaded := state(s)
+	if d := dialect.Difference(before, loaded); d != "" {
+		t.Errorf("got %q", d)
+	}
+	s.Run("is-at-least() { :; }; export _new")
+	if d := dialect.Difference(loaded, state(s)); d != "changed _new, defined function is-at-least" {
+		t.Errorf("got %q", d)
+	}
+}
+
 func TestState(t *testing.T) {
 	s := start(t, plain+"autoload -Uz compinit; compinit -u\n")
 	s.Enter("typeset -A map=('a b' c d 'e\nf'); integer n=3; typeset -r fixed=1; typeset -T FOO foo; foo=(a b); list=(x 'y z' '')")
