@@ -16,7 +16,7 @@ type Stream struct {
 
 const (
 	maxHeld   = 16 << 10 // bytes that are held back; a private key is shorter
-	maxBefore = 200
+	maxBefore = 200      // bytes: a name and what is between it and its value are shorter than half of that
 )
 
 // Add takes the next piece and returns what can be shown of all that came, masked.
@@ -49,7 +49,7 @@ func (s *Stream) pass(text string, k int) string {
 	s.held = text[k:]
 	if s.before = text[:k]; len(s.before) > maxBefore {
 		s.before = s.before[len(s.before)-maxBefore:]
-		if at := strings.IndexAny(s.before, " \n"); at >= 0 {
+		if at := strings.IndexAny(s.before[:maxBefore/2], " \n"); at >= 0 { // later ones may be between a name and its value
 			s.before = s.before[at:]
 		}
 	}
