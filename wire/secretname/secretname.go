@@ -94,19 +94,6 @@ func Judge(name string) Sureness {
 	return likely
 }
 
-// MayBecome reports whether a name whose end is still to come may be that of a secret. last is the part of it that is not
-// complete, in lower case.
-func MayBecome(last string) bool {
-	for _, words := range []map[string]bool{secretWords, secretEnds} {
-		for w := range words {
-			if last != "" && strings.HasPrefix(w, last) || strings.HasSuffix(last, w) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // judgePart judges one part of a name with the parts before and after it.
 func judgePart(part, before, next []byte, first, last bool) Sureness {
 	about := aboutSecret[string(next)]

@@ -3,8 +3,6 @@ package mask
 import (
 	"slices"
 	"strings"
-
-	"sublet/wire/secretname"
 )
 
 // Stream masks a text that arrives in pieces, in which a secret may be cut anywhere. It passes on what a continuation can
@@ -88,8 +86,8 @@ func settled(text string, least int) int {
 	return least
 }
 
-// begun returns the length of the longest end of text that may be the beginning of a secret: of a key's prefix, of a key, or of a
-// name that means a secret.
+// begun returns the length of the longest end of text that may be the beginning of a secret: of a key's prefix or of a key. A name
+// that means a secret may be passed on: it is not masked itself, and Stream.before keeps it for its value.
 func begun(text string) int {
 	longest := 0
 	check := func(prefix string) {
@@ -115,11 +113,6 @@ func begun(text string) int {
 			if slices.ContainsFunc(of.words, func(prefix string) bool { return strings.HasPrefix(text[word:], prefix) }) {
 				return max(longest, len(text)-word)
 			}
-		}
-	}
-	if name := strings.ToLower(text[word:]); name != "" && len(name) <= 64 {
-		if secretname.MayBecome(name[strings.LastIndexAny(name, "_-.")+1:]) {
-			return max(longest, len(text)-word)
 		}
 	}
 	check(packedBegin)
