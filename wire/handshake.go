@@ -57,7 +57,7 @@ type ClientInfo struct {
 type ShellInfo struct {
 	Path    OSString `msgpack:"path"`
 	Version string   `msgpack:"version"`
-	Name    string   `msgpack:"name"` // bash, zsh, fish; "" of a client that lends only bash
+	Name    string   `msgpack:"name"` // as in its path: "zsh"; "" of a client that lends only bash
 }
 
 // TermInfo is the terminal; sizes are in cells and pixels, 0 where unknown.

@@ -60,7 +60,7 @@ func Show(c Config) string {
 	p.key("patience", c.Lease.Patience, "how long a half-typed line must stay unchanged before an agent may borrow the shell")
 
 	p.table("shell")
-	p.key("path", c.Shell.Path, `your shell: bash, zsh or fish; "" = $SHELL, or bash`)
+	p.key("path", c.Shell.Path, `your shell; "" = $SHELL, or bash`)
 	p.key("switch_key", c.Shell.SwitchKey, `does on an empty line what Tab does, and leads back: "ctrl+g", "alt+s", "f12"; "" = none`)
 	p.key("command_timeout", c.Shell.CommandTimeout, "of an agent's command that names none; at most 1h")
 	p.key("output_head", c.Shell.OutputHead, "bytes of a command's output kept from the start; the model is given 24 KiB in all")

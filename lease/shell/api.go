@@ -1,4 +1,4 @@
-// Package shell is what is lent: the user's own shell (bash, zsh or fish) on a pseudo-terminal, with its own line editor.
+// Package shell is what is lent: the user's own shell on a pseudo-terminal, with its own line editor.
 //
 // The shell is transparent: what the user types goes to it and what it prints is shown, except for private marks. A
 // borrower's command enters through a widget of the shell's line editor, which sets the half-typed line aside and restores

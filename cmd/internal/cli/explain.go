@@ -35,7 +35,7 @@ func (a *app) explain() *cobra.Command {
 		a.drawVerdict(command, v)
 		a.drawOutcomes(outcomes, "")
 		return nil
-	}), "explain judges a command as the agents' commands are judged, for a fresh shell of yours (bash, zsh or fish) in the\n"+
+	}), "explain judges a command as the agents' commands are judged, for a fresh shell of yours in the\n"+
 		"current folder, without a daemon and without running anything: its level, what in it is the reason, and what each mode\n"+
 		"would do with it, rules aside. --live judges it for the shell of the window last typed in, with its aliases, functions\n"+
 		"and folder. With --json and - it reads one {\"command\", \"cwd\"} a line and answers each, in order, for bash. Rules:\n"+

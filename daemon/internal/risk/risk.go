@@ -57,7 +57,7 @@ type Context struct {
 	// Tracked reports whether a file of the project is in version control, and so can be had back; nil: the project is in
 	// none. It is called for files that a command would delete, overwrite or run, at most MaxTracked times a text.
 	Tracked   func(path string) bool
-	Dialect   string            // of the shell that the text is for: bash, zsh, fish; "" = bash
+	Dialect   string            // the name of the shell that the text is for; "" = bash
 	Aliases   map[string]string // of the live shell; nil = a fresh shell
 	Functions map[string]string // name to body
 	// What hash and enable made of names in the live shell; see the fields of these names in wire.ShellState.

@@ -48,7 +48,7 @@ const (
 // Context is what a text meets in the shell.
 type Context struct {
 	Home      string
-	Dialect   string            // bash, zsh or fish; "" is bash
+	Dialect   string            // the name of the shell; "" is bash
 	Aliases   map[string]string // of the live shell
 	Functions map[string]string // name to body
 	Env       map[string]string
