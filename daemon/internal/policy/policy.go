@@ -174,7 +174,7 @@ func (p Policy) match(v risk.Verdict, a Action) (m matched) {
 			continue
 		case r.Decision != Allow:
 			touches = pr.touches(v, a)
-		case r.Source != SourceProject:
+		case r.Source != SourceProject && (!a.Passing || r.Scope == ScopeSession):
 			pr.rule = r
 			m.allow = append(m.allow, pr)
 		}

@@ -331,3 +331,27 @@ func TestBound(t *testing.T) {
 		}
 	}
 }
+
+// A server of a client is gone with the session, and so is every permission for its tools: a rule that was made for a server of that
+// name in the settings lets it through nowhere, one that forbids does.
+func TestPassingServers(t *testing.T) {
+	a := Action{Tool: "mcp__db__query", Server: "db", Session: "s", Project: "/w", Cwd: "/w"}
+	v := risk.AnalyzeFile(risk.FileAction{Server: a.Server}, here())
+	for _, c := range []struct {
+		scope, subject string
+		decision       Outcome
+		want           Outcome // for a server of a client; for one of the settings the rule decides
+	}{
+		{ScopeAlways, "", Allow, Ask}, {"", "", Allow, Ask}, {ScopeProject, "/w", Allow, Ask}, {ScopeSession, "s", Allow, Allow}, {ScopeAlways, "", Deny, Deny},
+	} {
+		p := Policy{Mode: ModeAsk, Rules: []Rule{{Decision: c.decision, Pattern: "tool: mcp__db__query", Scope: c.scope, Subject: c.subject}}}
+		a.Passing = false
+		if d := p.Decide(v, a); d.Outcome != c.decision {
+			t.Errorf("a server of the settings, %s %q: got %s", c.decision, c.scope, d.Outcome)
+		}
+		a.Passing = true
+		if d := p.Decide(v, a); d.Outcome != c.want {
+			t.Errorf("a server of a client, %s %q: got %s, want %s", c.decision, c.scope, d.Outcome, c.want)
+		}
+	}
+}
