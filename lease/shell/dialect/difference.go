@@ -61,12 +61,17 @@ func Without(list, other []string) (rest []string) {
 	return rest
 }
 
-// all leaves nothing out of a comparison.
-func all(string) bool { return false }
+// loaded returns what reports whether b has the text of a function that zsh, by a, had yet to load.
+func loaded(a, b map[string]string) func(name string) bool {
+	return func(name string) bool {
+		_, has := b[name]
+		return has && strings.HasPrefix(a[name], "builtin autoload -X")
+	}
+}
 
 // Difference describes in one line what a command changed, given the states before (a) and after it (b); "" for nothing. It
 // holds no values and no control characters. Variables that are not exported and whose names begin with _ are left out, and so
-// are functions that zsh has loaded since it knew only that they are to be: hooks and plug-ins do both.
+// are functions that were loaded: hooks and plug-ins do both.
 func Difference(a, b State) string {
 	var parts, watch []string
 	say := func(verb string, names []string) {
@@ -106,7 +111,7 @@ func Difference(a, b State) string {
 		{"defined function", "removed function", a.Functions, b.Functions, false},
 		{"made another file run as", "put back what runs as", a.Hashed, b.Hashed, true},
 	} {
-		c := Compare(kind.a, kind.b, func(name string) bool { return strings.HasPrefix(kind.a[name], "builtin autoload -X") })
+		c := Compare(kind.a, kind.b, loaded(kind.a, kind.b))
 		say(kind.is, slices.Concat(c.Added, c.Changed))
 		say(kind.gone, c.Removed)
 		if kind.decisive {

@@ -86,10 +86,10 @@ func (s Statements) reverse(b *strings.Builder, before, after, now map[string]st
 	})
 }
 
-// reverse calls put, in the order of their names, for what differs between before and after and is still as in after. value is that
-// of before, "" if there was none.
+// reverse calls put, in the order of their names, for what differs between before and after and is still as in after, except for
+// functions that were loaded. value is that of before, "" if there was none.
 func reverse(before, after, now map[string]string, put func(name, value string)) {
-	c := Compare(before, after, all)
+	c := Compare(before, after, loaded(before, after))
 	for _, name := range slices.Sorted(slices.Values(slices.Concat(c.Added, c.Changed, c.Removed))) {
 		current, here := now[name]
 		if result, had := after[name]; here == had && current == result {

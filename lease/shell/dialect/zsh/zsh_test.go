@@ -380,6 +380,9 @@ func TestStateOfPlugins(t *testing.T) {
 	if d := dialect.Difference(before, loaded); d != "" {
 		t.Errorf("got %q", d)
 	}
+	if text, _ := (Zsh{}).Restore(before, loaded, loaded); strings.Contains(text, "is-at-least") {
+		t.Errorf("a function that was loaded is put back:\n%s", text)
+	}
 	s.Run("is-at-least() { :; }; export _new")
 	if d := dialect.Difference(loaded, state(s)); d != "changed _new, defined function is-at-least" {
 		t.Errorf("got %q", d)
