@@ -220,10 +220,10 @@ func (j *job) alive() bool {
 	}
 	st, err := procstat.Read(j.info.PID)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && j.info.Born == 0: // no /proc
-		return syscall.Kill(-j.info.PID, 0) == nil
-	case errors.Is(err, fs.ErrNotExist): // a group's id is not reused while it has members
-		return j.info.SID != 0 && sessionOf(j.info.PID) == j.info.SID
+	case errors.Is(err, fs.ErrNotExist) && j.info.SID != 0: // a group's id is not reused while it has members
+		return sessionOf(j.info.PID) == j.info.SID
+	case errors.Is(err, fs.ErrNotExist): // without /proc neither is known
+		return j.info.Born == 0 && syscall.Kill(-j.info.PID, 0) == nil
 	case err != nil || st.Start != j.info.Born:
 		return false
 	}

@@ -180,15 +180,19 @@ func TestFoundAgain(t *testing.T) {
 	if err := w.write(other); err != nil {
 		t.Fatal(err)
 	}
-	copied := left // as if its number had been used again, for a group of another session
-	copied.ID = "j9"
-	copied.SID--
-	if err := errors.Join(os.Mkdir(w.folder(copied.ID), 0o700), w.write(copied)); err != nil {
-		t.Fatal(err)
+	for id, born := range map[string]int64{"j8": 1, "j9": 0} { // 0: its leader ended before it was looked at
+		copied := left // as if its number had been used again, for a group of another session
+		copied.ID, copied.Born = id, born
+		copied.SID--
+		if err := errors.Join(os.Mkdir(w.folder(copied.ID), 0o700), w.write(copied)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	w.open(t)
-	if i, _ := w.Get("s", copied.ID); i.State != Ended {
-		t.Errorf("whose group's number is another's: %+v", i)
+	for _, id := range []string{"j8", "j9"} {
+		if i, _ := w.Get("s", id); i.State != Ended {
+			t.Errorf("whose group's number is another's: %+v", i)
+		}
 	}
 	if i, _ := w.Get("s", left.ID); i.State != Running || i.Note != foundAgain {
 		t.Errorf("whose leader ended: %+v", i)
