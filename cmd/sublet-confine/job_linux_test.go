@@ -260,7 +260,7 @@ func TestKilled(t *testing.T) {
 					"trap '' INT HUP; setsid sleep "+tag+" & (trap '' TERM; setsid sleep "+tag+" & ) & echo $PPID; kill -9 $PPID; kill -9 "+strconv.Itoa(os.Getpid())+"; echo begun; sleep "+tag)...))
 				cmd.Dir = dir
 				cmd.SysProcAttr.Setpgid = true
-				out := &lockedBuffer{}
+				out := &citest.Buffer{}
 				cmd.Stdout, cmd.Stderr = out, out
 				if err := cmd.Start(); err != nil {
 					t.Fatal(err)
@@ -317,7 +317,7 @@ func TestKilledEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := who.as(exec.Command(words[0], spec, "touch", filepath.Join(dir, "ran")))
-	out := &lockedBuffer{}
+	out := &citest.Buffer{}
 	cmd.Dir, cmd.Stderr = dir, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -339,23 +339,6 @@ func TestKilledEarly(t *testing.T) {
 	if cmd.ProcessState.ExitCode() != confine.NotConfined || out.String() != want {
 		t.Errorf("%v, %q; want %q", cmd.ProcessState, out.String(), want)
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func (u user) run(t *testing.T, dir, prefix, text string) (string, error) {

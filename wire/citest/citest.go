@@ -1,8 +1,10 @@
-// Package citest skips tests.
+// Package citest has what tests of all packages share.
 package citest
 
 import (
 	"os"
+	"strings"
+	"sync"
 	"testing"
 )
 
@@ -13,4 +15,22 @@ func Skip(t testing.TB, reason ...any) {
 		t.Fatal(reason...)
 	}
 	t.Skip(reason...)
+}
+
+// Buffer is a text that may be read while it is written.
+type Buffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }

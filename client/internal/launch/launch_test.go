@@ -398,7 +398,8 @@ func TestLockHeldAndNobodyListens(t *testing.T) {
 	defer lock.Close()
 	l := launcher(t, p, "ok")
 	l.o.lockBound = 50 * time.Millisecond
-	if _, _, err := l.Open(t.Context(), &wire.EnvSnapshot{}); !errorsAsWedged(err) {
+	_, _, err = l.Open(t.Context(), &wire.EnvSnapshot{})
+	if _, ok := errors.AsType[*WedgedError](err); !ok {
 		t.Errorf("got %v, want *WedgedError", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -407,11 +408,6 @@ func TestLockHeldAndNobodyListens(t *testing.T) {
 	if _, _, err := l.Open(ctx, &wire.EnvSnapshot{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context canceled", err)
 	}
-}
-
-func errorsAsWedged(err error) bool {
-	_, ok := errors.AsType[*WedgedError](err)
-	return ok
 }
 
 func TestNoStart(t *testing.T) {

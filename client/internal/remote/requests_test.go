@@ -54,7 +54,8 @@ func TestErrorsBecomeSentinels(t *testing.T) {
 			}()
 			r := mustReceive[*wire.StatusRequest](t, wc)
 			mustSend(t, wc, &wire.Error{Event: wire.Event{RequestID: r.RequestID}, Code: code})
-			if err := <-done; !errors.Is(err, &wire.Error{Code: code}) && !is(err, code) {
+			err := <-done
+			if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != code {
 				t.Errorf("got %v, want %s", err, code)
 			}
 		}
@@ -65,11 +66,6 @@ func TestErrorsBecomeSentinels(t *testing.T) {
 	if !errors.Is(error(&wire.Error{Code: wire.CodeLeaseStale}), wire.ErrLeaseStale) {
 		t.Error("lease_stale is not ErrLeaseStale")
 	}
-}
-
-func is(err error, code string) bool {
-	e, ok := errors.AsType[*wire.Error](err)
-	return ok && e.Code == code
 }
 
 func TestCallsFailWhenTheLinkBreaks(t *testing.T) {

@@ -18,30 +18,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"sublet/wire/citest"
 )
-
-// A recorder keeps what passed by.
-type recorder struct {
-	mu  sync.Mutex
-	all bytes.Buffer // guarded by mu
-}
-
-func (r *recorder) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.all.Write(p)
-}
-
-func (r *recorder) text() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.all.String()
-}
 
 // modelServer plays an OpenAI-compatible model that runs the commands, one after the other, and then says that it is
 // done. What it is sent is recorded.
-func modelServer(t *testing.T, commands []string) (url string, sent *recorder) {
-	sent = &recorder{}
+func modelServer(t *testing.T, commands []string) (url string, sent *citest.Buffer) {
+	sent = &citest.Buffer{}
 	var mu sync.Mutex
 	next := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +63,7 @@ func modelServer(t *testing.T, commands []string) (url string, sent *recorder) {
 }
 
 // wire starts the daemon behind a proxy that records what is said on the socket, both ways.
-func (w *world) wire() *recorder {
+func (w *world) wire() *citest.Buffer {
 	w.t.Helper()
 	behind := filepath.Join(w.root, "run2")
 	if err := os.Mkdir(behind, 0o700); err != nil {
@@ -96,7 +80,7 @@ func (w *world) wire() *recorder {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	said := &recorder{}
+	said := &citest.Buffer{}
 	var work sync.WaitGroup
 	work.Go(func() {
 		for {
@@ -197,7 +181,7 @@ func TestHandOver(t *testing.T) {
 	term.see(`^own: 13 letters$`)
 	term.run("echo mine again", `^mine again$`)
 	told := regexp.MustCompile(`(?s)SecretTyped.{1,10}` + secret) // what the daemon is to mask
-	for name, text := range map[string]string{"the wire": told.ReplaceAllString(said.text(), "SecretTyped"), "the model's requests": sent.text(), "the terminal": term.bytes()} {
+	for name, text := range map[string]string{"the wire": told.ReplaceAllString(said.String(), "SecretTyped"), "the model's requests": sent.String(), "the terminal": term.bytes()} {
 		if !strings.Contains(text, "letters") {
 			t.Errorf("%s was not recorded: %d bytes", name, len(text))
 		}
@@ -208,7 +192,7 @@ func TestHandOver(t *testing.T) {
 	}
 	parts := []string{secret, printed[:8], printed[8:], base64.StdEncoding.EncodeToString([]byte("x=" + printed))[4:20]}
 	for _, part := range parts {
-		if strings.Contains(sent.text(), part) {
+		if strings.Contains(sent.String(), part) {
 			t.Errorf("the model was sent %q", part)
 		}
 	}

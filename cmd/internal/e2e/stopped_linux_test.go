@@ -20,7 +20,7 @@ func TestStoppedWindow(t *testing.T) {
 	w.await("its end", func() bool { return !sleeps() })
 	signal(syscall.SIGCONT)(term)
 	term.see(`All is done`)
-	if got := sent.text(); !strings.Contains(got, `awake`) || strings.Contains(got, "keyboard, and the user") || strings.Contains(term.text(), "keyboard") {
+	if got := sent.String(); !strings.Contains(got, `awake`) || strings.Contains(got, "keyboard, and the user") || strings.Contains(term.text(), "keyboard") {
 		t.Errorf("the model got %s, the screen is %s", got, term.text())
 	}
 }

@@ -12,10 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"sublet/wire/citest"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -302,18 +303,6 @@ func TestServerToolRequest(t *testing.T) {
 	}
 }
 
-// logBuffer is a log that is read while it is written.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
 // Servers that a client brings along are those of its turns only; they work where it does, are told, and end with it.
 // What is in their environment is nowhere to be found.
 func TestClientsServers(t *testing.T) {
@@ -332,7 +321,7 @@ func TestClientsServers(t *testing.T) {
 		}
 	}()
 	r := mcpRig(t, calls("key", "mcp__my_files__key"), calls("cwd", "mcp__my_files__cwd"), calls("query", "mcp__db__query"))
-	log := &logBuffer{}
+	log := &citest.Buffer{}
 	r.close()
 	r.log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r.start()
@@ -447,7 +436,7 @@ func TestClientsServers(t *testing.T) {
 			}
 		}
 	}
-	if text := log.buf.String(); strings.Contains(text, key) || !strings.Contains(text, "mcp server up") {
+	if text := log.String(); strings.Contains(text, key) || !strings.Contains(text, "mcp server up") {
 		t.Errorf("log: %s", text)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -183,7 +184,7 @@ func (c *client) check(m map[string]any) {
 func (c *client) call(method, params string) map[string]any {
 	c.t.Helper()
 	c.id++
-	c.write(`{"jsonrpc":"2.0","id":` + itoa(c.id) + `,"method":"` + method + `","params":` + params + "}\n")
+	c.write(`{"jsonrpc":"2.0","id":` + strconv.Itoa(c.id) + `,"method":"` + method + `","params":` + params + "}\n")
 	for {
 		m := c.next()
 		if _, ok := m["id"]; ok {
@@ -199,11 +200,6 @@ func (c *client) call(method, params string) map[string]any {
 		}
 		c.waiting = append(c.waiting, m)
 	}
-}
-
-func itoa(n int) string {
-	b, _ := json.Marshal(n)
-	return string(b)
 }
 
 // notification is the next one, of any method.

@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sublet/wire/citest"
+
 	"go.uber.org/goleak"
 
 	"sublet/client/internal/gateway"
@@ -52,32 +54,14 @@ type runtime struct {
 	out    *bufio.Reader
 	over   chan error
 	cancel context.CancelFunc
-	log    *buffer
-}
-
-// buffer is a log that may be written to while it is read.
-type buffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
+	log    *citest.Buffer
 }
 
 func start(t testing.TB, w *gatewaytest.World, change ...func(*Options)) *runtime {
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	log := &buffer{}
+	log := &citest.Buffer{}
 	o := Options{Daemon: w.Daemon(), In: inR, Out: outW, Mode: "ask", Log: slog.New(slog.NewTextHandler(log, nil))}
 	for _, f := range change {
 		f(&o)
@@ -106,7 +90,7 @@ func start(t testing.TB, w *gatewaytest.World, change ...func(*Options)) *runtim
 // Requests that do not end when the runtime stops are named.
 func TestStuckRequestsAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &buffer{}
+		log := &citest.Buffer{}
 		s := &server{o: Options{In: strings.NewReader("")}, log: slog.New(slog.NewTextHandler(log, nil)), ctx: t.Context()}
 		for _, id := range []string{"one", "two"} {
 			if err := s.turns.Begin(&gateway.Turn{ID: id}, 0); err != nil {
