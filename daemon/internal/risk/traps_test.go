@@ -43,6 +43,17 @@ func TestT3cDescends(t *testing.T) {
 	}
 }
 
+// What find does inside brackets was not judged, nor what a command does with the 17th of its words.
+func TestJudgesEveryPart(t *testing.T) {
+	many := strings.Repeat("a ", 16)
+	atLeast(t, Critical, here(),
+		`find / \( -delete \)`, `find . \( -name x -exec rm -rf / \; \)`, `find . \( -name a \( -name b \) -o -delete \)`, `find . ! \( -fprint ~/.bashrc \)`,
+		`find . \( -name a -o -name b \) -delete`, `find -O3 -EL / -delete`, "find "+many+"/ -exec rm -rf {} +", "echo "+many+"/ | xargs -I{} rm -rf {}", "parallel rm -rf ::: "+many+"/",
+	)
+	exactly(t, Analyze(`find . -name '*.o' -delete`, here()).Level, here(),
+		`find . \( -name '*.o' -delete \)`, `find . -name '*.o' \( -newer x -o -newer y \) -delete`, `find . \( -name a.o -o -name '*.o' -delete \)`, `find . -name '*.o' \( -name b -o -delete \)`)
+}
+
 // A wrapper does not hide what it runs.
 func TestT3dWrappers(t *testing.T) {
 	for _, w := range []string{

@@ -146,7 +146,7 @@ func (a *analysis) doXargs(c *call) {
 		a.Command(cmd, c.st.Clone(), sp)
 	}
 	for i := range more {
-		if hole == "" || i >= bashread.MaxUnroll {
+		if hole == "" {
 			break
 		}
 		a.Command(a.fill(cmd, hole, &more[i]), c.st.Clone(), sp)
@@ -197,7 +197,8 @@ func (a *analysis) doFind(c *call) {
 	a.note(Low, Read, c.span, "looks for files")
 	args := c.fields[1:]
 	roots, i := findRoots(args, c.span)
-	name := "" // the pattern of -name that every file passed to an action matches
+	name := ""             // the pattern of -name that every file which an action gets here matches; "": any file
+	before := []string{""} // the value of name before the whole expression and each open bracket
 	for ; i < len(args); i++ {
 		next := min(i+1, len(args)-1)
 		switch s := args[i].S; s {
@@ -206,7 +207,7 @@ func (a *analysis) doFind(c *call) {
 			for end < len(args) && args[end].S != ";" && !(args[end].S == "+" && args[end-1].S == "{}") {
 				end++
 			}
-			a.findRuns(c, args[next:min(end, len(args))], roots[:min(16, len(roots))], name, strings.HasSuffix(s, "dir"))
+			a.findRuns(c, args[next:min(end, len(args))], roots, name, strings.HasSuffix(s, "dir"))
 			i = end
 		case "-delete":
 			for k := range roots {
@@ -221,12 +222,12 @@ func (a *analysis) doFind(c *call) {
 			if i++; args[next].Known && strings.Trim(args[next].S, "*") != "" && !strings.Contains(args[next].S, "/") && (i < 2 || args[i-2].S != "!" && args[i-2].S != "-not") {
 				name = args[next].S
 			}
-		case "-o", "-or", ",":
-			name = ""
 		case "(":
-			// The names of a group in brackets are alternatives: none of them is every file's.
-			for i < len(args) && args[i].S != ")" {
-				i++
+			before = append(before, name)
+		case "-o", "-or", ",", ")": // what follows also gets files that do not match the name
+			n := len(before) - 1
+			if name = before[n]; s == ")" && n > 0 {
+				before = before[:n]
 			}
 		default:
 			if args[i].Many && !args[i].Known {
@@ -241,6 +242,7 @@ func findRoots(args []field, sp Span) (roots []field, i int) {
 	for ; i < len(args); i++ {
 		s := args[i].S
 		switch option := strings.HasPrefix(s, "-"); {
+		case option && (strings.HasPrefix(s, "-O") || strings.Trim(s[1:], "EHLPXdsx") == ""): // an option of find itself
 		case option && len(s) > 2, s == "(", s == "!":
 			if len(roots) == 0 {
 				return []field{{S: ".", Known: true, Span: sp}}, i
