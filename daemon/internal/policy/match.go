@@ -163,14 +163,15 @@ func looseMatch(words []pattern, argv []string, name string, opaque bool) match 
 	return matchNo
 }
 
-// operands splits words into operands and options; unknown reports a word that may be either.
+// operands splits words into operands and options; unknown reports a word whose value is not known ("" while opaque).
 func operands(words []string, opaque bool) (ops, opts []string, unknown bool) {
 	for i, s := range words {
 		switch {
 		case s == "" && opaque:
 			unknown = true
 		case s == "--":
-			return append(ops, words[i+1:]...), opts, unknown
+			rest := words[i+1:]
+			return append(ops, rest...), opts, unknown || opaque && slices.Contains(rest, "")
 		case len(s) > 1 && s[0] == '-':
 			opts = append(opts, s)
 		default:

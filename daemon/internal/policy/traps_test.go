@@ -79,6 +79,13 @@ func TestT3bDenyIsNotAvoided(t *testing.T) {
 			t.Errorf("%q: got allow (%s), want a question: it may be rm", text, d.Why)
 		}
 	}
+	p = Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "bash: git push origin main"}}}
+	for _, text := range []string{"git push origin $x", "git -C d push -- origin $x"} { // a word behind -- was taken for the empty one
+		v := risk.Analyze(text, here())
+		if d := p.Decide(v, Action{Tool: "bash", Command: text}); d.Outcome == Allow {
+			t.Errorf("%q: got allow (%s), want a question: it may be main", text, d.Why)
+		}
+	}
 	p = Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "write: src/**"}, {Decision: Deny, Pattern: "write: a.go"}}}
 	for text, want := range map[string]Outcome{
 		"rm s*/a.txt": Deny, "rm *.go": Deny, "sed -i s/a/b/ s*/a.txt": Deny, "touch *.go": Deny, "rm -rf *o": Deny, "rm *.txt": Allow, "rm -rf docs": Allow, "rm -rf ./d*": Allow, "rm -rf src2": Allow, "rm -rf ../other*/x": Allow,
