@@ -52,9 +52,9 @@ type key struct {
 
 type entry struct {
 	Agent
-	waiting int           // callers of wait
-	ended   chan struct{} // closed while it does not work
-	felling bool          // its working tree is being merged or dropped
+	waiting  int           // callers of wait
+	ended    chan struct{} // closed while it does not work
+	treeBusy bool          // its working tree is being merged or dropped
 }
 
 // Manager keeps all agents. It is safe for concurrent use.
@@ -88,8 +88,9 @@ func Open(ctx context.Context, s *store.Store, log *slog.Logger) (*Manager, erro
 	return m, nil
 }
 
-// begin records that a new agent, or one that is asked further, works. planted means that its working tree is new.
-func (m *Manager) begin(a Agent, planted bool) error {
+// begin records that an agent works: a new one, or one that is asked further. a is what was known of it when the caller looked, with
+// its working tree, which is new or else the one that it had and must still have.
+func (m *Manager) begin(a Agent, newTree bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.agents[key{a.Session, a.Name}]
@@ -98,8 +99,8 @@ func (m *Manager) begin(a Agent, planted bool) error {
 		e = &entry{Agent: a}
 	case e.State == wire.AgentRunning:
 		return errWorks(a.Name)
-	case e.felling, e.Tree != a.Tree && !planted:
-		return errFelling(a.Name)
+	case e.treeBusy, e.Tree != a.Tree && !newTree:
+		return errTreeBusy(a.Name)
 	}
 	before := e.Agent
 	e.Tree, e.Worktree = a.Tree, a.Worktree
@@ -116,7 +117,7 @@ func (m *Manager) begin(a Agent, planted bool) error {
 
 func errWorks(name string) error { return fmt.Errorf("%s works; wait for its report first", name) }
 
-func errFelling(name string) error {
+func errTreeBusy(name string) error {
 	return fmt.Errorf("the working tree of %s is being merged or dropped; try again", name)
 }
 
@@ -134,6 +135,11 @@ func (m *Manager) end(session wire.SessionID, name, status, report, failure stri
 
 func (m *Manager) endLocked(e *entry, status, report, failure string) {
 	e.State, e.Status, e.Report, e.Failure, e.EndedAtMS, e.Due = wire.AgentEnded, status, report, failure, time.Now().UnixMilli(), e.waiting == 0
+	m.updateLocked(e)
+}
+
+// updateLocked stores what is known of an agent, where a failure changes nothing but what the next daemon knows.
+func (m *Manager) updateLocked(e *entry) {
 	if err := m.saveLocked(e); err != nil {
 		m.log.Warn("an agent's record is not up to date", "agent", e.Name, "err", err)
 	}
@@ -190,11 +196,14 @@ func (m *Manager) wait(ctx context.Context, session wire.SessionID, name string)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e.waiting--
-	report := tool.Report{Agent: name, Answer: e.Report}
-	switch {
-	case ctx.Err() != nil:
+	select {
+	case <-ended: // also if ctx has ended too: nobody is woken with the report, since this call waited for it
+	default:
 		return tool.Report{Agent: name}, context.Cause(ctx)
-	case e.Failure != "":
+	}
+	m.deliverLocked(e)
+	report := tool.Report{Agent: name, Answer: e.Report}
+	if e.Failure != "" {
 		return report, errors.New(e.Failure)
 	}
 	return report, nil
@@ -205,13 +214,15 @@ func (m *Manager) reported(session wire.SessionID, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.agents[key{session, name}]
-	if e == nil || !e.Due {
+	return e != nil && m.deliverLocked(e)
+}
+
+func (m *Manager) deliverLocked(e *entry) (due bool) {
+	if !e.Due {
 		return false
 	}
 	e.Due = false
-	if err := m.saveLocked(e); err != nil {
-		m.log.Warn("an agent's record is not up to date", "agent", name, "err", err)
-	}
+	m.updateLocked(e)
 	return true
 }
 

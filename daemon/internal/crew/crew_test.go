@@ -1,6 +1,7 @@
 package crew
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,8 @@ import (
 type host struct {
 	ended func(agent.Outcome)
 	woken []string
+	busy  bool // a turn runs: who is woken claims later
+	claim func() bool
 }
 
 func (h *host) ID() wire.SessionID                     { return "s" }
@@ -27,7 +30,7 @@ func (h *host) Play(_ Part, ended func(agent.Outcome)) error {
 }
 
 func (h *host) Wake(claim func() bool, _, prompt string) {
-	if claim() {
+	if h.claim = claim; !h.busy && claim() {
 		h.woken = append(h.woken, prompt)
 	}
 }
@@ -74,5 +77,22 @@ func TestAfterAKill(t *testing.T) {
 	}
 	if len(h.woken) != 2 || !strings.Contains(h.woken[1], "Its report:\n\nbuilt\n\n") {
 		t.Errorf("woken with %q", h.woken)
+	}
+}
+
+// A report that the agent's starter has asked for came once more, as the prompt that wakes it.
+func TestReportOnce(t *testing.T) {
+	m, h := newManager(t), &host{busy: true}
+	if err := m.For(h).Start(t.Context(), agent.Order{Role: agent.Role{Name: "engineer"}, Name: "engineer-1", Title: "build", Prompt: "x", Cwd: "/"}); err != nil {
+		t.Fatal(err)
+	}
+	h.ended(agent.Outcome{Status: wire.StatusSuccess, Summary: "built"})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // the report of an agent that has ended is there all the same
+	if r, err := m.For(h).Wait(ctx, "engineer-1"); err != nil || r.Answer != "built" {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if h.claim() {
+		t.Error("it is woken with a report that it has")
 	}
 }

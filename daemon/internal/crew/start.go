@@ -78,14 +78,14 @@ func (c of) Start(ctx context.Context, o agent.Order) error {
 	if a.State == wire.AgentRunning {
 		return errWorks(a.Name)
 	}
-	planted := o.Role.Worktree && a.Tree == nil
-	if planted {
-		if err := a.plant(ctx); err != nil {
+	newTree := o.Role.Worktree && a.Tree == nil
+	if newTree {
+		if err := a.addTree(ctx); err != nil {
 			return err
 		}
 	}
-	if err := m.begin(a, planted); err != nil {
-		if planted {
+	if err := m.begin(a, newTree); err != nil {
+		if newTree {
 			err = errors.Join(err, a.Tree.Remove())
 		}
 		return err
@@ -142,10 +142,10 @@ func (m *Manager) Serve(ctx context.Context, h Host, beside *agent.Agents, r *wi
 	case err != nil:
 		return nil, err
 	case r.Op == "show":
-		report, _, _ := strings.Cut(a.Report, "\n\n[from its working tree")
-		reply.Text = report + a.changes(ctx, wire.MaxFrame/4)
+		report, _, _ := strings.Cut(a.Report, treeHead)       // without the changes at the end of that turn, cut off at diffMost
+		reply.Text = report + a.changes(ctx, wire.MaxFrame/4) // leaves room in the frame for the report and the encoding
 	case r.Op == "merge", r.Op == "drop":
-		if err := m.fell(ctx, a.Session, a.Name, r.Op == "merge"); err != nil {
+		if err := m.endTree(ctx, a.Session, a.Name, r.Op == "merge"); err != nil {
 			return nil, err
 		}
 	default:

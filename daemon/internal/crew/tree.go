@@ -21,10 +21,10 @@ const (
 	changesBound = 10 * time.Second
 )
 
-// plant gives an agent a working tree of its own.
-func (a *Agent) plant(ctx context.Context) error {
-	own := string(a.SessionID)
-	tree, err := worktree.Add(ctx, project.Root(a.Cwd), a.Name+"-"+own[max(0, len(own)-8):])
+// addTree gives an agent a working tree of its own.
+func (a *Agent) addTree(ctx context.Context) error {
+	id := string(a.SessionID) // its end tells apart the trees of agents with one name in several sessions
+	tree, err := worktree.Add(ctx, project.Root(a.Cwd), a.Name+"-"+id[max(0, len(id)-8):])
 	if err != nil {
 		return fmt.Errorf("the role %s works in a working tree of its own: %w", a.Role, err)
 	}
@@ -48,6 +48,9 @@ func (a Agent) place() (cwd, instruction string, rules []wire.Rule) {
 	}}
 }
 
+// treeHead begins the part of a report that changes adds.
+const treeHead = "\n\n[from its working tree"
+
 // changes is the part of a report about the agent's working tree.
 func (a Agent) changes(ctx context.Context, most int) string {
 	if a.Tree == nil {
@@ -61,18 +64,18 @@ func (a Agent) changes(ctx context.Context, most int) string {
 	if len(text) < len(diff) {
 		more = fmt.Sprintf("\n[… %d bytes more: /agents show %s]", len(diff)-len(text), a.Name)
 	}
-	return "\n\n[from its working tree; it is not in the project until the user merges it: /agents merge " + a.Name + ", or drop]\n" + text + more
+	return treeHead + "; it is not in the project until the user merges it: /agents merge " + a.Name + ", or drop]\n" + text + more
 }
 
-// fell merges or drops the changes in an agent's working tree, and removes the tree. Meanwhile the agent begins no turn.
-func (m *Manager) fell(ctx context.Context, session wire.SessionID, name string, merge bool) (err error) {
+// endTree merges or drops the changes in an agent's working tree, and removes the tree. Meanwhile the agent begins no turn.
+func (m *Manager) endTree(ctx context.Context, session wire.SessionID, name string, merge bool) (err error) {
 	m.mu.Lock()
 	e := m.agents[key{session, name}]
 	switch {
 	case e == nil:
 		err = &UnknownError{name}
-	case e.felling:
-		err = errFelling(name)
+	case e.treeBusy:
+		err = errTreeBusy(name)
 	case e.Tree == nil:
 		err = fmt.Errorf("%s has no working tree of its own", name)
 	case e.State == wire.AgentRunning:
@@ -82,22 +85,23 @@ func (m *Manager) fell(ctx context.Context, session wire.SessionID, name string,
 		m.mu.Unlock()
 		return err
 	}
-	e.felling = true
+	e.treeBusy = true
 	tree := *e.Tree
 	m.mu.Unlock()
 	if merge {
 		err = tree.Merge(ctx)
 	}
-	gone := err == nil
-	if gone {
+	merged := err == nil // or dropped
+	if merged {
 		err = tree.Remove()
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e.felling = false
-	if !gone {
+	e.treeBusy = false
+	if !merged {
 		return err
 	}
+	// Forgotten even if it could not be removed: what was merged must not be merged again.
 	e.Tree, e.Worktree = nil, ""
 	return errors.Join(err, m.saveLocked(e))
 }
@@ -107,7 +111,7 @@ func (m *Manager) Working(session wire.SessionID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for k, e := range m.agents {
-		if k.session == session && (e.State == wire.AgentRunning || e.felling) {
+		if k.session == session && (e.State == wire.AgentRunning || e.treeBusy) {
 			return true
 		}
 	}

@@ -62,7 +62,7 @@ func TestNoTurnWhileMerging(t *testing.T) {
 }
 
 // A start that is cancelled while git makes the working tree does not wait for git.
-func TestCancelledWhilePlanting(t *testing.T) {
+func TestCancelledWhileAddingTree(t *testing.T) {
 	repo := t.TempDir()
 	up, _ := slowGit(t, repo, "worktree")
 	ctx, cancel := context.WithCancel(t.Context())
