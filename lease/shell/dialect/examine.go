@@ -18,7 +18,7 @@ const (
 
 // Examine examines a text that is read as lang. What is not understood may change everything. known reports whether a name may
 // be more than a program: an alias or a function; nil = none is. In fish nothing in a text runs in a subshell, and set is not
-// the set of sh.
+// the set of sh. With Ends, Text is a subshell, which fish does not have: its dialect refuses such a text.
 func Examine(lang syntax.LangVariant, fish bool, text string, known func(name string) bool) Examination {
 	e := Examination{Changes: true, Text: text}
 	if strings.ContainsRune(text, 0) {

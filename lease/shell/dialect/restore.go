@@ -38,7 +38,7 @@ func (s Statements) Restore(before, after, now State) (text string, left []strin
 		b.WriteString(s.fill(s.Directory, "", before.Dir))
 	}
 	export := func(name, value string) string { return strings.TrimSuffix(s.fill(s.Export, name, value), "\n") }
-	reverse(variables(before, export), variables(after, export), variables(now, export), func(name, statement string) {
+	eachToUndo(variables(before, export), variables(after, export), variables(now, export), func(name, statement string) {
 		if s.Fixed != nil && s.Fixed.MatchString(after.Local[name]) {
 			left = append(left, name)
 			return
@@ -62,22 +62,22 @@ func (s Statements) Restore(before, after, now State) (text string, left []strin
 			}
 			return m
 		}
-		s.reverse(&b, of(before), of(after), of(now), s.Alias[kind])
+		s.putBack(&b, of(before), of(after), of(now), s.Alias[kind])
 	}
-	s.reverse(&b, before.Functions, after.Functions, now.Functions, s.Function)
-	s.reverse(&b, before.Hashed, after.Hashed, now.Hashed, s.Hashed)
+	s.putBack(&b, before.Functions, after.Functions, now.Functions, s.Function)
+	s.putBack(&b, before.Hashed, after.Hashed, now.Hashed, s.Hashed)
 	off := [2]string{s.Builtin[1], s.Builtin[0]} // what was in Disabled is switched off
-	s.reverse(&b, asMap(before.Disabled), asMap(after.Disabled), asMap(now.Disabled), off)
+	s.putBack(&b, asMap(before.Disabled), asMap(after.Disabled), asMap(now.Disabled), off)
 	if before.Umask != after.Umask && now.Umask == after.Umask {
 		b.WriteString(s.fill(s.Umask, "", before.Umask))
 	}
-	s.reverse(&b, asMap(before.Options), asMap(after.Options), asMap(now.Options), s.Option)
+	s.putBack(&b, asMap(before.Options), asMap(after.Options), asMap(now.Options), s.Option)
 	return b.String(), left
 }
 
-// reverse writes, for each name of the function reverse, the first statement if it had a value before, else the second.
-func (s Statements) reverse(b *strings.Builder, before, after, now map[string]string, statements [2]string) {
-	reverse(before, after, now, func(name, value string) {
+// putBack writes, for each name of eachToUndo, the first statement if the name had a value before, else the second.
+func (s Statements) putBack(b *strings.Builder, before, after, now map[string]string, statements [2]string) {
+	eachToUndo(before, after, now, func(name, value string) {
 		statement := statements[0]
 		if _, had := before[name]; !had {
 			statement = statements[1]
@@ -86,9 +86,9 @@ func (s Statements) reverse(b *strings.Builder, before, after, now map[string]st
 	})
 }
 
-// reverse calls put, in the order of their names, for what differs between before and after and is still as in after, except for
+// eachToUndo calls put, sorted by name, for each name that differs between before and after and is still as in after, except for
 // functions that were loaded. value is that of before, "" if there was none.
-func reverse(before, after, now map[string]string, put func(name, value string)) {
+func eachToUndo(before, after, now map[string]string, put func(name, value string)) {
 	c := Compare(before, after, loaded(before, after))
 	for _, name := range slices.Sorted(slices.Values(slices.Concat(c.Added, c.Changed, c.Removed))) {
 		current, here := now[name]

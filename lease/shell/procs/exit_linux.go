@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AwaitExit returns nil once a process has ended, be it reaped or not, or there is none; else ctx's cause.
+// AwaitExit returns nil once a process has ended, be it reaped or not, or there is none. It returns ctx's cause if ctx ends first,
+// or what pidfd_open(2) fails with.
 func AwaitExit(ctx context.Context, pid int) error {
-	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
+	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK) // os.NewFile waits for a non-blocking descriptor only
 	if errors.Is(err, unix.ESRCH) {
 		return nil
 	}

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// WaitsForKeys reports whether the shell, if pgid is its own group, or else a program in the foreground group pgid waits for the
-// terminal: blocked in a read of it, on any of its threads, or in select, poll or epoll where it switched canonical mode off (raw),
-// or asks reports a question on the screen and the terminal is among what it watches. For a program whose system call cannot be
+// WaitsForKeys reports whether a thread of the foreground group pgid, or of the shell alone if that is its own group, waits for the
+// terminal tty: it is blocked in a read of it, or in select, poll or epoll while canonical mode is off (raw), or in one of these
+// with the terminal among its descriptors while asks reports a question on the screen. For a program whose system call cannot be
 // read, such as another user's (sudo), asks decides.
 func WaitsForKeys(shell, pgid int, tty string, raw bool, asks func() bool) bool {
 	loop := func(watches func() bool) bool { return raw || asks() && watches() }

@@ -305,7 +305,7 @@ func (s *screen) control(b byte) {
 	}
 }
 
-// tab keeps a tab in cells that hold nothing yet as a tab, because a model that copies the line needs it.
+// tab moves to the next tab stop. Behind the end of the row it writes a tab, not blanks, because a model that copies the line needs it.
 func (s *screen) tab() {
 	to := min(s.cols, (s.x/8+1)*8)
 	r := s.pad()
