@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 )
 
 // Marshal returns the payload of m: [kind, body]. It fails for a nil message or one that is not of this package, and
@@ -132,7 +133,7 @@ func peek(payload []byte) (kind string, id RequestID) {
 			continue
 		}
 		if s, err := d.readStr(); err == nil && len(s) <= 128 { // the longest RequestID
-			id = RequestID([]byte(s))
+			id = RequestID(strings.Clone(s)) // s may alias the payload, which the error would keep in memory
 		}
 		break
 	}
