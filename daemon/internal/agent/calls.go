@@ -176,7 +176,7 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 			return f
 		}
 		if own {
-			next, err := withCommand(args, edited)
+			next, err := WithCommand(args, edited)
 			if err != nil {
 				f.result = failure(err.Error())
 				return f
@@ -313,8 +313,8 @@ func (d Decision) why() string {
 	return "refused"
 }
 
-// withCommand replaces the command in a call's arguments.
-func withCommand(args json.RawMessage, command string) (json.RawMessage, error) {
+// WithCommand replaces the command in a call's arguments.
+func WithCommand(args json.RawMessage, command string) (json.RawMessage, error) {
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal(args, &m); err != nil {
 		return nil, fmt.Errorf("arguments: %w", err)

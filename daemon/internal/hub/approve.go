@@ -81,6 +81,9 @@ func (a *approver) approve(ctx context.Context, q agent.Question) (agent.Decisio
 		// shown once more, as it would run.
 		own = answer.EditedCommand
 		q.Action.Command = *own
+		if q.Arguments, err = agent.WithCommand(q.Arguments, *own); err != nil {
+			return agent.Decision{EditedCommand: own}, err
+		}
 		again := a.judge(ctx, q)
 		shown := d.Reach
 		d = a.policy(ctx, q).Decide(again, a.action(q, a.reach(q, again)))

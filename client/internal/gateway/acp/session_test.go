@@ -2,6 +2,7 @@ package acp
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -72,5 +73,21 @@ func TestChosen(t *testing.T) {
 		if got != want {
 			t.Errorf("%q: got %q, want %q", option, got, want)
 		}
+	}
+}
+
+// A question shows the command that would run, whole, and not what its arguments say, in which secrets are masked.
+func TestPermissionShowsTheCommand(t *testing.T) {
+	command := "echo " + strings.Repeat("a", 300) + "\n\nrm -rf build"
+	p := permission("s", &wire.ConfirmationRequest{Tool: "bash", Command: wire.OSString(command), Arguments: `{"command":"echo ***","why":"x"}`})
+	args, _ := p.ToolCall.RawInput.(map[string]any)
+	if args["command"] != command || args["why"] != "x" {
+		t.Errorf("got input %v", args)
+	}
+	if len(p.ToolCall.Content) != 2 || !strings.Contains(p.ToolCall.Content[0].Content.Content.Text.Text, command) {
+		t.Errorf("the title is %s, and the content %+v", *p.ToolCall.Title, p.ToolCall.Content)
+	}
+	if p := permission("s", &wire.ConfirmationRequest{Tool: "bash", Command: "make", Arguments: "{}"}); *p.ToolCall.Title != "`make`" || len(p.ToolCall.Content) != 1 {
+		t.Errorf("got %s, %+v", *p.ToolCall.Title, p.ToolCall.Content)
 	}
 }

@@ -259,6 +259,10 @@ func (s *session) resolved(id wire.ConfirmationID) {
 // permission returns a question with its options: this once, and each standing permission that the daemon offers.
 func permission(id sdk.SessionId, m *wire.ConfirmationRequest) sdk.RequestPermissionRequest {
 	args := object(m.Arguments)
+	command := string(m.Command)
+	if command != "" {
+		args["command"] = command // it is exact, and the arguments are masked
+	}
 	name, kind, pending := title(m.Tool, args), kindOf(m.Tool), sdk.ToolCallStatusPending
 	why := make([]string, 0, len(m.Verdict.Reasons))
 	for _, r := range m.Verdict.Reasons {
@@ -266,6 +270,9 @@ func permission(id sdk.SessionId, m *wire.ConfirmationRequest) sdk.RequestPermis
 	}
 	risk := fmt.Sprintf("Risk: %s. %s", m.Verdict.Level, strings.Join(why, "; "))
 	content := []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(risk))}
+	if exact := visible.Exact(command); exact != gateway.OneLine(command) { // the title does not show all of it
+		content = append([]sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(visible.Fenced("", exact)))}, content...)
+	}
 	switch m.Preview.Type {
 	case "diff":
 		content = append(content, sdk.ToolContent(sdk.TextBlock(visible.Fenced("diff", m.Preview.Content))))
