@@ -108,6 +108,7 @@ func (h *host) initialize(ctx context.Context) (err error) {
 	})
 	if err == nil && h.about.ProtocolVersion != sdk.ProtocolVersionNumber {
 		err = fmt.Errorf("it speaks version %d of the protocol, and sublet version %d", h.about.ProtocolVersion, sdk.ProtocolVersionNumber)
+		h.giveUp(err) // or the reason would be that it ended, once its input is closed
 	}
 	return err
 }
