@@ -257,10 +257,8 @@ func TestCredentialsAreMasked(t *testing.T) {
 	if strings.Contains(string(res.Output), key) || !strings.Contains(string(res.Output), "[masked:") {
 		t.Errorf("stored and sent: %q", res.Output)
 	}
-	for line := range strings.Lines(seen()) {
-		if strings.Contains(line, "ran: ") && strings.Contains(line, key) {
-			t.Errorf("the model saw %q", line)
-		}
+	if got := seen(); strings.Contains(got, key) || !strings.Contains(got, "ran: echo [masked:") {
+		t.Errorf("the model saw %q", got)
 	}
 	events, _, err := r.store.Events(t.Context(), p.session, 0, 100)
 	if err != nil || len(events) == 0 {
