@@ -142,7 +142,8 @@ func (s *Shell) hidePrompt() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.out.route = toScreen // the prompt was kept (toLater) and dropped; what comes now is shown
+	s.out.kept, s.editor.erased = nil, true // also where State holds the editor: its prompt was kept from the screen
+	s.out.route = toScreen
 	return nil
 }
 

@@ -78,7 +78,18 @@ func TestOthers(t *testing.T) {
 			if err := s.TakeScreen(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			do(t, s, "true")
+			for range 2 {
+				if err := s.Hold(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				do(t, s, "X=1")
+				if _, err := s.State(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Release(); err != nil {
+					t.Fatal(err)
+				}
+			}
 			scr.output([]byte("answer 1\r\nanswer 2\r\nanswer 3\r\n"))
 			if err := s.GiveScreen(t.Context()); err != nil {
 				t.Fatal(err)
