@@ -26,7 +26,7 @@ const (
 // Item is one message. Items are never changed in place.
 type Item struct {
 	Kind    Kind
-	Text    string
+	Text    string   // of the user in a Request, and in Results if it came while the turn ran; of the model in an Answer
 	Calls   []Call   // Answer
 	Results []Result // Results
 	Extra   int      // tokens beyond the text: reasoning, attachments
@@ -56,14 +56,20 @@ type Result struct {
 	Extra    int      // tokens beyond Content, of images; 0 once a plan has shortened it
 }
 
+// Estimated tokens of what a provider's format puts around texts.
+const (
+	itemTokens = 4  // the role of a message
+	callTokens = 12 // the id, type and braces of a call, and of its result
+)
+
 // Tokens returns the estimated size of an item in tokens.
 func (it Item) Tokens() int {
-	n := 4 + it.Extra + EstimateTokens(it.Text)
+	n := itemTokens + it.Extra + EstimateTokens(it.Text)
 	for _, c := range it.Calls {
-		n += 12 + EstimateTokens(c.Tool) + EstimateTokens(c.Arguments)
+		n += callTokens + EstimateTokens(c.Tool) + EstimateTokens(c.Arguments)
 	}
 	for _, r := range it.Results {
-		n += 12 + r.Extra + EstimateTokens(r.Content)
+		n += callTokens + r.Extra + EstimateTokens(r.Content)
 	}
 	return n
 }
@@ -77,8 +83,8 @@ func Tokens(items []Item) int {
 	return n
 }
 
-// EstimateTokens estimates the tokens of a text: 2 for 7 bytes of ASCII (prose needs fewer, code more), and one for every
-// other character. A longer text never has a lower estimate.
+// EstimateTokens estimates the tokens of a text: 2 for 7 bytes of ASCII (prose needs fewer, code more), and one for every other
+// character. It is a rule of thumb, for the caller to scale by what a provider counted. More characters never lower it.
 func EstimateTokens(s string) int {
 	ascii, other := 0, 0
 	for _, r := range s {
@@ -126,8 +132,7 @@ func Make(items []Item, o Options) Plan {
 	end := tailStart(items, start, o.Tail)
 	if !o.Fold {
 		if Tokens(p.Items) > o.Target {
-			// These thresholds are always met: every superseded result is shortened.
-			for i, it := range supersede(items, 0, max(1, p.Before))[start:end] {
+			for i, it := range supersede(items, func(int, int) bool { return true })[start:end] {
 				if it.Tokens() < items[start+i].Tokens() {
 					p.Items[start+i] = it
 					p.Shortened++
@@ -186,7 +191,6 @@ func tailStart(items []Item, start, tail int) int {
 		n += size
 		i--
 	}
-	i = max(i, start)
 	for i > start && i < len(items) && items[i].Kind == Results {
 		i-- // keep the answer with the calls
 	}

@@ -31,7 +31,7 @@ type Command struct {
 	ExitCode *int
 }
 
-// Bounds of a ledger. Of more entries than that the newest are kept; of limits, the oldest.
+// Bounds of a ledger. Beyond them the oldest entries are dropped, but the newest limits: a long paste must not drop an earlier one.
 const (
 	maxLimits    = 200
 	maxLimitText = 600 // bytes; a longer sentence is taken for pasted text, not for a limit
@@ -79,14 +79,11 @@ func Limits(prompt string) []string {
 func sentences(text string) []string {
 	var out []string
 	from := 0
-	for _, m := range sentenceEnd().FindAllStringIndex(text, -1) {
+	for _, m := range append(sentenceEnd().FindAllStringIndex(text, -1), []int{len(text), len(text)}) {
 		if s := strings.TrimSpace(text[from:m[1]]); s != "" {
 			out = append(out, s)
 		}
 		from = m[1]
-	}
-	if s := strings.TrimSpace(text[from:]); s != "" {
-		out = append(out, s)
 	}
 	return out
 }
@@ -118,9 +115,7 @@ func Build(first string, items []Item) Ledger {
 			for _, r := range it.Results {
 				l.result(r, tools[r.CallID])
 			}
-			if it.Text != "" { // a prompt that the running turn took in
-				l.prompt(it.Text)
-			}
+			l.prompt(it.Text)
 		}
 	}
 	l.bound()
@@ -158,7 +153,7 @@ func (l *Ledger) result(r Result, c Call) {
 	}
 	if r.Command != "" {
 		text := line(r.Command, maxLine)
-		if at := address().FindString(r.Content); at != "" {
+		if at := address().FindString(r.Content); at != "" { // what it started may still listen there
 			text += " # " + at
 		}
 		l.Commands = append(l.Commands, Command{Text: text, ExitCode: r.ExitCode})
@@ -171,7 +166,7 @@ func (l *Ledger) result(r Result, c Call) {
 	}
 }
 
-// address matches what a program that listens prints.
+// address matches the address or port that a server prints when it begins to listen.
 var address = lazy(`(?i)\bhttps?://[\w.\-\[\]:]+:\d+|\b(?:localhost|(?:\d{1,3}\.){3}\d{1,3}):\d+\b|\bport:?\s+\d{2,5}\b`)
 
 // shortError cuts the message of an older error, which is "TOOL: MESSAGE" or "`COMMAND`: MESSAGE".

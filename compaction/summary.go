@@ -87,7 +87,8 @@ func withImages(text string, it Item) string {
 	return text + " [with " + line(strings.Join(it.Images, ", "), 1000) + "]"
 }
 
-func transcript(items []Item, output int) string {
+// transcript returns items as text, with about most bytes of each call's arguments and of each result.
+func transcript(items []Item, most int) string {
 	var b strings.Builder
 	for _, it := range items {
 		switch it.Kind {
@@ -100,13 +101,13 @@ func transcript(items []Item, output int) string {
 				fmt.Fprintf(&b, "AGENT: %s\n", it.Text)
 			}
 			for _, c := range it.Calls {
-				fmt.Fprintf(&b, "CALL %s %s\n", c.Tool, visible.Cut(c.Arguments, output))
+				fmt.Fprintf(&b, "CALL %s %s\n", c.Tool, visible.Cut(c.Arguments, most))
 			}
 		case Results:
 			for _, r := range it.Results {
 				content := r.Content
-				if len(content) > output {
-					content = visible.Cut(content, output/2) + "\n[…]\n" + visible.CutTail(content, output/2)
+				if len(content) > most {
+					content = visible.Cut(content, most/2) + "\n[…]\n" + visible.CutTail(content, most/2)
 				}
 				fmt.Fprintf(&b, "RESULT %s\n", content)
 			}

@@ -16,10 +16,12 @@ const (
 // Supersede returns a copy of items in which a tool's result is replaced by one line if a newer result supersedes it: the same
 // file was read, or the same command run, again. It works in batches, so that most requests to a model begin with the same
 // text as the one before. It returns items itself if nothing is superseded.
-func Supersede(items []Item) []Item { return supersede(items, stepTokens, stepShare) }
+func Supersede(items []Item) []Item {
+	return supersede(items, func(saved, total int) bool { return saved >= stepTokens && saved*stepShare >= total })
+}
 
-// supersede shortens a batch once that saves at least tokens tokens and 1/share of the conversation so far.
-func supersede(items []Item, tokens, share int) []Item {
+// supersede shortens a batch once enough reports that the tokens it saves, of the total so far, are enough.
+func supersede(items []Item, enough func(saved, total int) bool) []Item {
 	out := items
 	newest := map[string][2]int{} // item index and result index of the newest result, by subject
 	var old [][2]int
@@ -45,7 +47,7 @@ func supersede(items []Item, tokens, share int) []Item {
 			}
 			newest[key] = [2]int{i, j}
 		}
-		if waiting < tokens || waiting*share < total || len(old) == 0 {
+		if len(old) == 0 || !enough(waiting, total) {
 			continue
 		}
 		if &out[0] == &items[0] {
