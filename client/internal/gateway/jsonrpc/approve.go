@@ -28,11 +28,14 @@ var categories = map[string]string{
 // ask sends a question to the client. Without an answer in time it is refused (H3, H6 to H10).
 func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 	bound := c.s.o.approvalTimeout
-	qu := &question{ask: m}
+	qu, id := &question{ask: m}, m.ExecutionID
 	c.mu.Lock()
-	c.asked[m.ExecutionID] = qu
+	if slices.Contains(c.answered, id) { // it is asked again: an answer to the earlier question must not count for this one
+		id = wire.ExecutionID(m.ConfirmationID)
+	}
+	c.asked[id] = qu
 	c.mu.Unlock()
-	qu.timer = time.AfterFunc(bound, func() { c.expire(m.ExecutionID) })
+	qu.timer = time.AfterFunc(bound, func() { c.expire(id) })
 	description := m.Tool
 	if m.Command != "" {
 		description = fmt.Sprintf("Run `%s` in %s", gateway.OneLine(string(m.Command)), m.Cwd)
@@ -53,11 +56,11 @@ func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 	}
 	if q.blocks {
 		c.block(q, &block{
-			Type: "interactive", Content: description, Metadata: blockMetadata{Execution: string(m.ExecutionID)}, Annotations: []annotation{},
+			Type: "interactive", Content: description, Metadata: blockMetadata{Execution: string(id)}, Annotations: []annotation{},
 		})
 	}
 	c.notify("tool.request_approval", map[string]any{
-		"execution_id": m.ExecutionID, "query_id": q.ID,
+		"execution_id": id, "query_id": q.ID,
 		"tool":      map[string]any{"name": m.Tool, "description": description, "category": cmp.Or(categories[m.Tool], "other")},
 		"arguments": arguments, "preview": preview,
 		"risk_assessment": map[string]any{"level": m.Verdict.Level, "reasons": reasons, "reversible": m.Verdict.Reversible},

@@ -296,6 +296,25 @@ func TestH5_Grant(t *testing.T) {
 	}
 }
 
+// H4: a command that is asked about once more, as when it was edited elsewhere or its folder changed, has another id in that question: a
+// late or repeated answer to the first does not allow it.
+func TestH4_AskedAgain(t *testing.T) {
+	c, q, told := stage(t, "streaming")
+	ask := func(id wire.ConfirmationID, command wire.OSString) *wire.ConfirmationRequest {
+		return &wire.ConfirmationRequest{Event: of, ConfirmationID: id, ExecutionID: "e1", Tool: "bash", Command: command, Arguments: "{}", Verdict: wire.Verdict{Level: "high"}, Preview: wire.Preview{Type: "none"}}
+	}
+	deliver(c, q, ask("c1", "make"), &wire.ConfirmationResolved{Event: of, ConfirmationID: "c1"}, ask("c2", "rm -rf /"))
+	if c.take("e1") != nil {
+		t.Error("the answer to the first question is one to the second")
+	}
+	if again := c.take("c2"); again == nil || again.ask.ConfirmationID != "c2" {
+		t.Errorf("got %+v", again)
+	}
+	if got := told(); len(got) != 2 || got[0]["execution_id"] != "e1" || got[1]["execution_id"] != "c2" {
+		t.Errorf("got %v", got)
+	}
+}
+
 // L28: each way for a query to fail is one stream.error, with the document's words and what happened, and one stream.complete.
 func TestL28_StreamError(t *testing.T) {
 	for _, c := range []struct {
