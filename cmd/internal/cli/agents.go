@@ -119,15 +119,13 @@ func checkHosted(ctx context.Context, settings string) (checks []check) {
 		return nil // the check of the settings reports it
 	}
 	started := sync.OnceValue(func() []daemon.AgentCheck { return checkAgents(ctx, conf) })
-	i := 0 // those of the settings come first, by their names
 	for _, name := range slices.Sorted(maps.Keys(conf.Agents)) {
 		if len(conf.Agents[name].Command) == 0 {
 			continue
 		}
-		at := i
-		i++
 		checks = append(checks, check{name: "agent", warn: true, run: func() (string, error) {
-			one := started()[at]
+			list := started()
+			one := list[slices.IndexFunc(list, func(c daemon.AgentCheck) bool { return c.Configured && c.Name == name })]
 			if one.Err != nil {
 				return "", hinted{name + ": " + agentFault(one), plain(hintOf(one.Err))}
 			}

@@ -52,7 +52,6 @@ func (a *app) ask() *cobra.Command {
 	f.StringVar(&q.name, "name", "", "name the session")
 	f.BoolVar(&q.ephemeral, "ephemeral", false, "delete the session at the end")
 	f.BoolVar(&q.show, "show-request", false, "print what the model would be sent first, with tokens by part, and ask nothing")
-	f.SetInterspersed(true)
 	return c
 }
 
@@ -117,7 +116,7 @@ func (a *app) runAsk(q question) error {
 	defer done()
 	asker := newAsker(a, q.json)
 	defer asker.close()
-	c, err := a.dial(ctx, false, func(o *client.Options) {
+	c, err := a.dial(ctx, autoStart, func(o *client.Options) {
 		o.Session, o.Confirm, o.Handle = q.session, asker != nil, a.warn
 	})
 	if err != nil {

@@ -188,14 +188,16 @@ func credentials(path string) []string {
 	return names
 }
 
-// dial connects a command to the daemon. Where none runs it starts one or, if noStart is set, returns client.ErrNoDaemon. change
-// adapts the options.
-func (a *app) dial(ctx context.Context, noStart bool, change ...func(*client.Options)) (*client.Conn, error) {
+// What dial does where no daemon runs: it starts one, or returns client.ErrNoDaemon.
+const autoStart, noStart = true, false
+
+// dial connects a command to the daemon. change adapts the options.
+func (a *app) dial(ctx context.Context, start bool, change ...func(*client.Options)) (*client.Conn, error) {
 	o, err := a.options()
 	if err != nil {
 		return nil, err
 	}
-	if !noStart {
+	if start {
 		// A daemon that cannot start because of its settings would report it in its log only.
 		if _, err := os.Stat(o.Paths.Socket); err != nil {
 			if _, err := daemon.LoadSettings(o.Paths.Config); err != nil {
@@ -203,7 +205,7 @@ func (a *app) dial(ctx context.Context, noStart bool, change ...func(*client.Opt
 			}
 		}
 	}
-	o.NoStart = noStart
+	o.NoStart = !start
 	for _, f := range change {
 		f(&o)
 	}
@@ -211,10 +213,10 @@ func (a *app) dial(ctx context.Context, noStart bool, change ...func(*client.Opt
 }
 
 // connected calls do with a connection as dial makes it, and closes that. Its context ends with SIGINT, SIGTERM or SIGHUP.
-func (a *app) connected(noStart bool, do func(ctx context.Context, c *client.Conn) error, change ...func(*client.Options)) error {
+func (a *app) connected(start bool, do func(ctx context.Context, c *client.Conn) error, change ...func(*client.Options)) error {
 	ctx, stop := interruptible(context.Background())
 	defer stop()
-	c, err := a.dial(ctx, noStart, change...)
+	c, err := a.dial(ctx, start, change...)
 	if err != nil {
 		return err
 	}

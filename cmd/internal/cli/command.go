@@ -21,7 +21,7 @@ func command(use, short string, n cobra.PositionalArgs, do func(args []string) e
 // asks returns a command that connects to the daemon, starts it if none runs, makes its requests, and ends.
 func (a *app) asks(use, short string, n cobra.PositionalArgs, do asking) *cobra.Command {
 	return command(use, short, n, func(args []string) error {
-		return a.connected(false, func(ctx context.Context, c *client.Conn) error { return do(ctx, c, args) })
+		return a.connected(autoStart, func(ctx context.Context, c *client.Conn) error { return do(ctx, c, args) })
 	})
 }
 

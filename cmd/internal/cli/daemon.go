@@ -85,7 +85,7 @@ func (a *app) stop(drain time.Duration, ifIdle bool) error {
 	}
 	ctx, stop := interruptible(context.Background())
 	defer stop()
-	c, err := a.dial(ctx, true)
+	c, err := a.dial(ctx, noStart)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (a *app) stop(drain time.Duration, ifIdle bool) error {
 func (a *app) daemonStatus() *cobra.Command {
 	var asJSON bool
 	return withJSON(command("status", "Print the daemon's state; exit status 4 if none runs", cobra.NoArgs, func([]string) error {
-		return a.connected(true, func(ctx context.Context, c *client.Conn) error {
+		return a.connected(noStart, func(ctx context.Context, c *client.Conn) error {
 			s, err := c.Status(ctx)
 			if err != nil {
 				return err

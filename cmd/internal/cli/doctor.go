@@ -61,7 +61,7 @@ func (a *app) runDoctor([]string) error {
 		{name: "folders", run: func() (string, error) { return paths.Runtime + ", " + paths.State, paths.Prepare() }},
 		{name: "settings", run: func() (string, error) { return checkSettings(paths.Config) }},
 		{name: "daemon", run: func() (found string, err error) {
-			if conn, err = a.dial(ctx, false); err != nil {
+			if conn, err = a.dial(ctx, autoStart); err != nil {
 				return "", err
 			}
 			d := conn.Ready().Daemon

@@ -87,7 +87,7 @@ const maxExplainLine = 16 << 20 // bytes of one line of input
 // explainLines reads one object a line and answers each at once. The answer to any other line is an error, and the exit status is
 // then not 0.
 func (a *app) explainLines() error {
-	home, err := os.Getwd()
+	dir, err := os.Getwd()
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (a *app) explainLines() error {
 			bad++
 			err = a.printJSON(map[string]string{"error": fmt.Sprintf("line %d: %v", n, err)})
 		} else {
-			err = a.printVerdict(*q.Command, daemon.Explain(*q.Command, cmp.Or(q.Cwd, home), settings.Policy))
+			err = a.printVerdict(*q.Command, daemon.Explain(*q.Command, cmp.Or(q.Cwd, dir), settings.Policy))
 		}
 		if err != nil {
 			return err

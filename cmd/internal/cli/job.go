@@ -66,7 +66,8 @@ func jobAge(j wire.Job) string {
 func (a *app) jobTail() *cobra.Command {
 	var bytes int
 	c := a.asks("tail ID", "Print the newest output of a job", cobra.ExactArgs(1), func(ctx context.Context, c *client.Conn, args []string) error {
-		reply, err := c.Jobs(ctx, &wire.JobRequest{Op: "read", JobID: args[0], Offset: -1, Limit: bytes})
+		const fromEnd = -1 // the newest Limit bytes
+		reply, err := c.Jobs(ctx, &wire.JobRequest{Op: "read", JobID: args[0], Offset: fromEnd, Limit: bytes})
 		if err == nil {
 			a.printf("%s", forTerminal(string(reply.Output)))
 		}

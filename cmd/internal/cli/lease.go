@@ -120,7 +120,7 @@ func (a *app) runLease(b borrow) error {
 
 // borrow has the command run in the shell; without its end it did not begin there, but where the daemon was lost.
 func (a *app) borrow(ctx context.Context, b borrow, out *borrowed) (*wire.CommandCompleted, error) {
-	c, err := a.dial(ctx, true)
+	c, err := a.dial(ctx, noStart)
 	if errors.Is(err, client.ErrNoDaemon) {
 		err = hinted{"no sublet is open whose shell could be borrowed", "start `sublet` in a terminal"}
 	}
@@ -173,7 +173,7 @@ func shellWords(words []string) string {
 func (a *app) leaseList() *cobra.Command {
 	var asJSON bool
 	return withJSON(command("ls", "List the shells that are lent, to whom, and who waits", cobra.NoArgs, func([]string) error {
-		return a.connected(true, func(ctx context.Context, c *client.Conn) error {
+		return a.connected(noStart, func(ctx context.Context, c *client.Conn) error {
 			s, err := c.Leases(ctx)
 			if err != nil {
 				return err
@@ -216,7 +216,7 @@ func (a *app) printLeases(s *wire.StatusReply, asJSON bool) error {
 func (a *app) leaseRevoke() *cobra.Command {
 	r := &wire.LeaseRevokeRequest{}
 	c := explained(command("revoke [LEASE]", "Take a shell back from whoever holds it", cobra.MaximumNArgs(1), func(args []string) error {
-		return a.connected(true, func(ctx context.Context, c *client.Conn) (err error) {
+		return a.connected(noStart, func(ctx context.Context, c *client.Conn) (err error) {
 			switch {
 			case len(args) == 1:
 				r.LeaseID = wire.LeaseID(args[0])

@@ -10,7 +10,7 @@ import (
 	"sublet/wire"
 )
 
-// borrowed prints a borrowed command's output as it comes. If the reader of standard output pauses, as a pager does, only the
+// borrowed prints the output of a command in a borrowed shell as it comes. If the reader of standard output pauses, as a pager does, only the
 // caller waits.
 type borrowed struct {
 	app  *app
@@ -101,8 +101,8 @@ func unfinished(p []byte) int {
 	return 0
 }
 
-// finish prints what is left and how the command ended (nil: it never began, or its end is not known). The error is that of
-// standard output.
+// finish prints the rest of the output; then, of a command whose end is known (else nil), what the user should know of it or, as
+// JSON, all but the protocol's own ids. The error is that of standard output.
 func (o *borrowed) finish(end *wire.CommandCompleted) error {
 	o.write(nil, true)
 	if o.err != nil {

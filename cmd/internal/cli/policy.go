@@ -42,7 +42,7 @@ func (a *app) policy() *cobra.Command {
 
 // ask sends one request.
 func (p *policies) ask(r *wire.PolicyRequest) (reply *wire.PolicyReply, err error) {
-	err = p.connected(false, func(ctx context.Context, c *client.Conn) error {
+	err = p.connected(autoStart, func(ctx context.Context, c *client.Conn) error {
 		reply, err = c.Policy(ctx, r)
 		return err
 	}, func(o *client.Options) { o.Session = wire.SessionID(p.session) })

@@ -32,7 +32,7 @@ func (a *app) sessionList() *cobra.Command {
 		if limit < 0 {
 			return &usageError{errors.New("--limit must not be negative")}
 		}
-		return a.connected(false, func(ctx context.Context, c *client.Conn) error { return a.listSessions(ctx, c, limit, asJSON) })
+		return a.connected(autoStart, func(ctx context.Context, c *client.Conn) error { return a.listSessions(ctx, c, limit, asJSON) })
 	})
 	c.Flags().IntVarP(&limit, "limit", "n", 0, "at most so many (0 = all)")
 	return withJSON(c, &asJSON, "session")
@@ -210,7 +210,7 @@ func (a *app) sessionSearch() *cobra.Command {
 			return &usageError{errors.New("--limit is from 1 to 1000")}
 		}
 		r.Query, r.Project = strings.Join(args, " "), wire.OSString(project)
-		return a.connected(false, func(ctx context.Context, c *client.Conn) error {
+		return a.connected(autoStart, func(ctx context.Context, c *client.Conn) error {
 			reply, err := c.Sessions(ctx, r)
 			switch {
 			case err != nil:
@@ -258,7 +258,7 @@ func (a *app) sessionExport() *cobra.Command {
 		if !slices.Contains([]string{"markdown", "json", "html"}, format) {
 			return &usageError{fmt.Errorf("format %q is none of markdown, json, html", format)}
 		}
-		return a.connected(false, func(ctx context.Context, c *client.Conn) error { return a.exportSession(ctx, c, args[0], format) })
+		return a.connected(autoStart, func(ctx context.Context, c *client.Conn) error { return a.exportSession(ctx, c, args[0], format) })
 	})
 	c.Flags().StringVar(&format, "format", "markdown", "markdown, json or html")
 	return c

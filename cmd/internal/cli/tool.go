@@ -146,7 +146,7 @@ func (a *app) runTool(call toolCall) error {
 	var result *wire.CommandResult
 	var failed *wire.Error
 	var end *wire.AgentComplete
-	err = a.connected(false, func(ctx context.Context, c *client.Conn) (err error) {
+	err = a.connected(autoStart, func(ctx context.Context, c *client.Conn) (err error) {
 		r := &wire.ToolRequest{Tool: call.name, Arguments: string(arguments), Cwd: wire.OSString(dir)}
 		end, err = c.Tool(ctx, r, func(m wire.Message) {
 			switch m := m.(type) {
