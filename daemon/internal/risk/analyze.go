@@ -145,7 +145,8 @@ func (a *analysis) Unread(sp Span, why string) {
 	}
 }
 
-// note records a finding, for the command that is being judged if there is one. A critical one cannot be undone.
+// note records a finding, for the command that is being judged if there is one. A critical one cannot be undone. The caller may
+// complete what it returns, until the next note.
 func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
 	if a.guess > 0 && (l < High || e == Unknown) {
 		return &finding{}

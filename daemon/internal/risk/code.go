@@ -27,7 +27,7 @@ func (a *analysis) doCode(c *call) {
 	given := a.texts(c, a.code)
 	if inPlace {
 		for k := range c.operands {
-			a.touch(Write, &c.operands[k], c.st, touching{verb: "edits"})
+			a.edits(c, &c.operands[k])
 		}
 	}
 	switch {
@@ -44,6 +44,12 @@ func (a *analysis) doCode(c *call) {
 		a.fromStdin(c)
 	}
 	a.matches(c)
+}
+
+// edits judges a file that code changes in place: what it holds then is not known.
+func (a *analysis) edits(c *call, f *field) {
+	a.touch(Write, f, c.st, touching{verb: "edits"})
+	a.Wrote(bashread.Key(f, c.st), bashread.Written{})
 }
 
 // texts judges the values of options that are code, and those that name a file of it. It reports whether there was code.
@@ -275,7 +281,7 @@ func (a *analysis) doSed(c *call) {
 			a.touch(Read, f, c.st, touching{})
 			continue
 		}
-		a.touch(Write, f, c.st, touching{verb: "edits"})
+		a.edits(c, f)
 		if suffix != "" {
 			copied := f.With(f.S + suffix)
 			if strings.Contains(suffix, "*") { // stands for the name

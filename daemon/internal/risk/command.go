@@ -66,13 +66,16 @@ func (c *call) rest() ([]field, Span) {
 	return fs, Span{Start: fs[0].Span.Start, End: max(fs[len(fs)-1].Span.End, fs[0].Span.Start)}
 }
 
+// commandSteps is what judging a command costs of the budget, besides its words: about as much as reading 25 words.
+const commandSteps = 25
+
 // Command implements bashread.Judge: it judges a command whose words are known as far as they can be, by its name, by what
 // it wraps and by its line in the table.
 func (a *analysis) Command(fs []field, st *state, sp Span) {
 	if len(fs) == 0 {
 		return
 	}
-	cost := 25 + len(st.Cwd)/bashread.BytesCopied
+	cost := commandSteps + len(st.Cwd)/bashread.BytesCopied
 	for i := range fs {
 		cost += 1 + len(fs[i].S)/bashread.BytesParsed
 	}

@@ -98,16 +98,19 @@ func (a *analysis) listed(c *call) string {
 }
 
 func echoed(args []field) *string {
-	escapes := false
+	escapes, end := false, "\n"
 	for len(args) > 0 && slices.Contains([]string{"-n", "-e", "-ne", "-en"}, args[0].S) {
 		escapes = escapes || strings.Contains(args[0].S, "e")
+		if strings.Contains(args[0].S, "n") {
+			end = ""
+		}
 		args = args[1:]
 	}
 	s := bashread.Join(args, Span{}).S
 	if escapes {
 		s = bashread.AnsiC(s)
 	}
-	return &s
+	return ref(s + end)
 }
 
 // printfText formats where only %s, %d and the like are used.

@@ -139,7 +139,11 @@ func (a *analysis) doTee(c *call) {
 	a.base(c)
 	for i := range c.operands {
 		a.touch(Write, &c.operands[i], c.st, touching{})
-		a.Wrote(bashread.Key(&c.operands[i], c.st), bashread.Written{Flow: c.st.Stdin.Flow, Text: c.st.Stdin.Plain()})
+		record := a.Wrote
+		if c.has("-a", "--append") {
+			record = a.Appended
+		}
+		record(bashread.Key(&c.operands[i], c.st), bashread.Written{Flow: c.st.Stdin.Flow, Text: c.st.Stdin.Plain()})
 	}
 }
 

@@ -54,6 +54,13 @@ func TestJudgesEveryPart(t *testing.T) {
 		`find . \( -name '*.o' -delete \)`, `find . -name '*.o' \( -newer x -o -newer y \) -delete`, `find . \( -name a.o -o -name '*.o' -delete \)`, `find . -name '*.o' \( -name b -o -delete \)`)
 }
 
+// A file was judged by the last known text that was written to it, whatever it held before or got later.
+func TestWhatAFileHolds(t *testing.T) {
+	atLeast(t, Critical, here(), "echo 'rm -rf /' > x; echo ls >> x; sh x", "echo 'rm -rf /' > x; echo ls | tee -a x; sh x", "printf 'rm -rf' > x; echo ' /' >> x; sh x")
+	atLeast(t, High, here(), "echo ls >> x; sh x", "echo ls > x; cat other >> x; sh x", "echo ls > x; cp other x; sh x", "echo ls > x; uname -a > x; sh x", "echo ls > x; sed -i s/a/b/ x; sh x")
+	exactly(t, Medium, here(), "echo ls > x; echo pwd >> x; sh x", "echo 'rm -rf /' > x; echo ls > x; sh x", "cat > x <<E\nls\nE\necho ls | tee -a x; sh x")
+}
+
 // A wrapper does not hide what it runs.
 func TestT3dWrappers(t *testing.T) {
 	for _, w := range []string{

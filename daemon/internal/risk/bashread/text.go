@@ -45,7 +45,7 @@ func plain(s string) bool {
 
 var nestingWords = programs.Words("if elif else then while until do for case select time coproc function")
 
-// Brackets counts what makes the parser recurse.
+// Brackets counts what may make the parser recurse: brackets, the ? of $((a ? b : c)), and nestingWords, of eight letters at most.
 func Brackets(s string) int {
 	n := 0
 	for i := 0; i < len(s); i++ {

@@ -1,6 +1,7 @@
 package bashread
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -111,12 +112,16 @@ func (r *Reader) stmt(s *syntax.Stmt, st *State) {
 	}
 	keep, seen := st.Stdin, r.Seen
 	r.Seen = 0
-	var files []string
+	var files []func(Written) // each records what was written to one file
 	stdout := false
 	for _, rd := range s.Redirs {
 		file, writes := r.redirect(rd, st)
 		if writes {
-			files = append(files, file)
+			record := r.Wrote
+			if appends(rd) {
+				record = r.Appended
+			}
+			files = append(files, func(w Written) { record(file, w) })
 			stdout = stdout || rd.N == nil || rd.N.Value == "1"
 		}
 	}
@@ -125,8 +130,8 @@ func (r *Reader) stmt(s *syntax.Stmt, st *State) {
 	if s.Cmd != nil {
 		r.command(s.Cmd, st)
 	}
-	for _, f := range files {
-		r.Wrote(f, Written{Flow: r.Seen, Text: r.Out.Plain()})
+	for _, record := range files {
+		record(Written{Flow: r.Seen, Text: r.Out.Plain()})
 	}
 	if stdout {
 		r.Out = Output{}
@@ -135,16 +140,32 @@ func (r *Reader) stmt(s *syntax.Stmt, st *State) {
 	st.Stdin = keep
 }
 
-// Wrote records what this text put into a file, which key names.
+// maxFiles bounds the files of which is known what the text put into them; of others it is not known.
+const maxFiles = 256
+
+// Wrote records what a file, which key names, holds after this text wrote it.
 func (r *Reader) Wrote(key string, w Written) {
-	if key == "" || w.Flow == 0 && w.Text == nil || len(r.Files) > 256 {
+	before, known := r.Files[key]
+	if key == "" || !known && (w.Flow == 0 && w.Text == nil || len(r.Files) >= maxFiles) {
 		return
 	}
 	if r.Files == nil {
 		r.Files = map[string]Written{}
 	}
-	w.Flow |= r.Files[key].Flow
+	w.Flow |= before.Flow
 	r.Files[key] = w
+}
+
+// Appended records what this text wrote at the end of a file.
+func (r *Reader) Appended(key string, w Written) {
+	if before := r.Files[key].Text; before == nil || w.Text == nil {
+		w.Text = nil
+	} else {
+		whole := *before + *w.Text
+		r.Spend(len(whole) / BytesCopied)
+		w.Text = &whole
+	}
+	r.Wrote(key, w)
 }
 
 // command walks what stands in a statement. Each type of the parser has its case, and a test keeps it so.
@@ -365,6 +386,10 @@ func (r *Reader) selfCalling(body *syntax.Stmt, name string) bool {
 	return bomb
 }
 
+func appends(rd *syntax.Redirect) bool {
+	return slices.Contains([]syntax.RedirOperator{syntax.AppOut, syntax.AppAll, syntax.AppClob, syntax.AppAllClob}, rd.Op)
+}
+
 // redirect walks one redirection and sets what a command will read. It returns a key of the file that is written.
 func (r *Reader) redirect(rd *syntax.Redirect, st *State) (file string, writes bool) {
 	if rd.Hdoc != nil || rd.Op == syntax.WordHdoc || rd.Op == syntax.Hdoc || rd.Op == syntax.DashHdoc {
@@ -393,7 +418,7 @@ func (r *Reader) redirect(rd *syntax.Redirect, st *State) (file string, writes b
 				st.Stdin.Flow |= Net
 			}
 		default:
-			r.Judge.Redirect(f, st, true, rd.Op == syntax.AppOut || rd.Op == syntax.AppAll || rd.Op == syntax.AppClob || rd.Op == syntax.AppAllClob)
+			r.Judge.Redirect(f, st, true, appends(rd))
 			if file, writes = Key(f, st), true; len(fs) > 1 || f.Glob {
 				file = ""
 			}

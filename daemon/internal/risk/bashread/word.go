@@ -253,8 +253,8 @@ func (b *builder) part(p syntax.WordPart, quoted, first bool) {
 		b.subst(p, quoted)
 	case *syntax.ProcSubst:
 		out := b.r.output(p.Stmts, b.st.Clone())
-		if b.r.Out = (Output{List: out.List}); p.Op == syntax.CmdOut {
-			out.Flow = 0
+		if b.r.Out = (Output{List: out.List}); p.Op == syntax.CmdOut { // List: for redirect, of < <(…)
+			out.Flow = 0 // >(…) is written to: what its command prints does not come from the file
 		}
 		b.add("/dev/fd/")
 		b.unknown(TamePart, out.Flow|Printed, true)
