@@ -12,8 +12,8 @@ import (
 
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`) })
 
-// Expand returns a copy of values in which, with variables, each ${NAME} is that variable of this process; one that is not set is an
-// error. It gives Keep what it finds to be secret by a name: of a variable, of a value, or of an Authorization header.
+// Expand returns a copy of values, by their names. If variables is set, it replaces each ${NAME} in them by that variable of this
+// process; one that is not set is an error. It calls Keep with what is secret by its name, and with the key in an Authorization header.
 func Expand(values map[string]string, variables bool) (map[string]string, error) {
 	out := make(map[string]string, len(values))
 	for name, value := range values {

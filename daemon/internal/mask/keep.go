@@ -73,9 +73,9 @@ func KeepTyped(value string) {
 	}
 	forms = append(forms, value, hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))))
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		for before := range 3 { // how many bytes of something else share its first group
+		for before := range 3 { // bytes of something else that share its first group of three bytes in four characters
 			text := enc.EncodeToString(append(make([]byte, before), value...))
-			first, last := []int{0, 2, 3}[before], len(text)
+			first, last := []int{0, 2, 3}[before], len(text) // first: no bit before it is of something else's
 			if (before+len(value))%3 != 0 {
 				last-- // shares its bits with what follows
 			}

@@ -8,8 +8,8 @@ import (
 	"sublet/wire/secretname"
 )
 
-// maskValues masks the values of names that say that they are secret, and what only a key can look like: NAME=, name:, "name":,
-// \"name\": and --name.
+// maskValues masks values behind a name, as in NAME=, name:, "name":, \"name\": and --name: those whose name says that they are secret,
+// and those that look as only a key does.
 func maskValues(s string) string {
 	m := masked{in: s}
 	for at := 0; ; {
@@ -29,8 +29,10 @@ func maskValues(s string) string {
 	}
 }
 
-// maxName bounds a name, in bytes.
-const maxName = 128
+const (
+	maxName   = 128 // bytes of a name
+	maxBlanks = 8   // behind the sign, and half as many before it
+)
 
 // valueAt returns what stands behind the =, : or -- at i, and the name before or behind that.
 func valueAt(s string, i int) (v value, ok bool) {
@@ -46,10 +48,11 @@ func valueAt(s string, i int) (v value, ok bool) {
 	}
 	v.name = s[v.start:end]
 	from := v.at
-	for v.at < len(s) && v.at-from < 8 && (s[v.at] == ' ' || s[v.at] == '\t') {
+	for v.at < len(s) && v.at-from < maxBlanks && (s[v.at] == ' ' || s[v.at] == '\t') {
 		v.at++
 	}
 	v.blank = v.at > from
+	// What stands behind [masked: is no name, but the kind in a placeholder.
 	return v, v.name != "" && !strings.HasSuffix(s[:v.start], maskedPrefix)
 }
 
@@ -74,7 +77,7 @@ func (v *value) nameBefore(i int) (end int, ok bool) {
 	case s[i] == '=' && (next == "=" || next == "~"):
 		return 0, false
 	}
-	for end = i; end > 0 && i-end < 4 && s[end-1] == ' '; end-- {
+	for end = i; end > 0 && i-end < maxBlanks/2 && s[end-1] == ' '; end-- {
 	}
 	v.apart = end < i
 	if end > 0 && (s[end-1] == '"' || s[end-1] == '\'') {

@@ -115,6 +115,7 @@ func parseRule(text string) (*parsedRule, error) {
 // ruleForm has the kind, what narrows it, which may hold a folder with colons, and the rest.
 var ruleForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^:\[]+)(?:\[(.*?)\])?:(?s:(.*))$`) })
 
+// narrow reads what stands in brackets: a level, then a folder, whose name may hold commas.
 func (r *parsedRule) narrow(s string) error {
 	for s != "" {
 		s = strings.TrimSpace(s)

@@ -31,7 +31,8 @@ func (c change) conflict() bool {
 	return strings.Contains(c.letters, "U") || c.letters == "AA" || c.letters == "DD"
 }
 
-func (c change) says() string {
+// kind returns what happened to the file, in a word for people.
+func (c change) kind() string {
 	switch {
 	case c.letters == "??":
 		return "new"
@@ -61,12 +62,12 @@ func status(j *job) string {
 	kinds := map[string]int{}
 	var rows [][]string
 	for _, c := range changes {
-		kinds[c.says()]++
+		kinds[c.kind()]++
 		note := ""
 		if c.letters[0] != ' ' && c.letters[0] != '?' {
 			note = "staged"
 		}
-		rows = append(rows, []string{c.says(), code(c.name), note})
+		rows = append(rows, []string{c.kind(), code(c.name), note})
 	}
 	var parts []string
 	for _, k := range []string{"in conflict", "modified", "added", "deleted", "renamed", "new"} {

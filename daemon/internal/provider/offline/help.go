@@ -10,14 +10,10 @@ const connect = "To connect a real model: `export ANTHROPIC_API_KEY=…` (or `OP
 	"`sublet config path` names, such as `model = \"anthropic/claude-sonnet-4-5\"`, or `model = \"ollama/NAME\"` for a model of your own machine."
 
 // answers are the functions that intents.txt names with @.
-var answers map[string]func(j *job) string
-
-func init() {
-	answers = map[string]func(j *job) string{ // here, since help and unknown read the table
-		"help": help, "unknown": unknown, "why": why, "history": history, "delegate": reports, "status": status, "review": review,
-		"test": tested, "built": built, "listing": listing, "project": about, "explain": explainFile,
-		"shown": shown, "unread": unread, "found": foundText,
-	}
+var answers = map[string]func(j *job) string{
+	"help": help, "unknown": unknown, "why": why, "history": history, "delegate": reports, "status": status, "review": review,
+	"test": tested, "built": built, "listing": listing, "project": about, "explain": explainFile,
+	"shown": shown, "unread": unread, "found": foundText,
 }
 
 // help lists the examples of the table by their group.

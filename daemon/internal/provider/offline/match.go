@@ -84,7 +84,7 @@ func matchOne(said string) (clause, bool) {
 	return clause{}, false
 }
 
-// arguments are what the groups of an expression caught, without quotes and the end marks of a sentence.
+// arguments are what the groups of an expression caught, without quotes and, but for a free text, the end marks of a sentence.
 func arguments(re *regexp.Regexp, m []string) map[string]string {
 	args := map[string]string{}
 	for i, name := range re.SubexpNames() {

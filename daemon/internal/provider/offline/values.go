@@ -121,9 +121,9 @@ func commitMessage(j *job) (any, bool) {
 		return quote(text), true
 	}
 	by := map[string][]string{}
-	var all []string
+	var dirs []string
 	for _, c := range changes {
-		verb := map[string]string{"new": "Add", "added": "Add", "deleted": "Remove", "renamed": "Rename"}[c.says()]
+		verb := map[string]string{"new": "Add", "added": "Add", "deleted": "Remove", "renamed": "Rename"}[c.kind()]
 		if verb == "" {
 			verb = "Update"
 		}
@@ -133,12 +133,12 @@ func commitMessage(j *job) (any, bool) {
 		}
 		name = strings.TrimRight(strings.Trim(name, `"`), "/")
 		by[verb] = append(by[verb], path.Base(name))
-		all = append(all, path.Dir(name))
+		dirs = append(dirs, path.Dir(name))
 	}
-	if len(all) > 4 {
-		m := fmt.Sprintf("Change %d files", len(all))
-		if len(slices.Compact(slices.Sorted(slices.Values(all)))) == 1 && all[0] != "." {
-			m += " in " + all[0]
+	if len(dirs) > 4 {
+		m := fmt.Sprintf("Change %d files", len(dirs))
+		if len(slices.Compact(slices.Sorted(slices.Values(dirs)))) == 1 && dirs[0] != "." {
+			m += " in " + dirs[0]
 		}
 		return quote(m), true
 	}
