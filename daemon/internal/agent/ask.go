@@ -40,9 +40,9 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 	}
 	// A secret may be split over pieces: text that may begin one is held back until the next piece.
 	streams := map[string]*mask.Stream{wire.ChunkText: {}, wire.ChunkReasoning: {}}
-	flush := func(but string) {
+	flush := func(except string) {
 		for _, kind := range []string{wire.ChunkReasoning, wire.ChunkText} {
-			if kind == but {
+			if kind == except {
 				continue
 			}
 			if text := streams[kind].Flush(); text != "" {

@@ -202,7 +202,7 @@ func (r *runner) fit(ctx context.Context) error {
 	if float64(r.estimate)*r.scale <= r.t.Threshold*win || r.estimate <= r.futile {
 		return nil
 	}
-	// Free half of the window, so that compaction is not needed again after a few steps.
+	// Free half of the window, so that compaction is not needed again after a few steps; of the other half, half is kept word for word.
 	target := int(win / 2 / r.scale)
 	err := r.compact(ctx, target, int(win/4/r.scale))
 	r.estimate = r.size()
@@ -260,7 +260,7 @@ func (r *runner) compact(ctx context.Context, target, tail int) error {
 		r.addContext(r.standingContext(ctx))
 	}
 	r.futile = 0
-	if now := r.size(); now > size*9/10 {
+	if now := r.size(); now > size*9/10 { // little was gained: not again before the conversation has grown by a tenth
 		r.futile = now * 11 / 10
 	}
 	return nil
@@ -462,7 +462,7 @@ type modelSummarizer struct {
 
 // Summarize implements compaction.Summarizer. It accepts an answer that was cut off at the limit.
 func (s *modelSummarizer) Summarize(ctx context.Context, system, prompt string) (string, error) {
-	limit := min(summaryTokens, max(window(s.model.Info())/8, 256))
+	limit := min(summaryTokens, max(window(s.model.Info())/8, 256)) // of a small window an eighth, but enough for a paragraph
 	resp, err := s.model.Stream(ctx, provider.Request{
 		System: system, MaxTokens: &limit, Thinking: "off",
 		Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: prompt}}}},

@@ -200,10 +200,11 @@ func (r *runner) said(text string) bool {
 	})
 }
 
-// addContext adds texts to the newest message, which is the user's, and stores them as context chunks for later turns.
+// addContext adds texts to the newest message, which is the user's, and stores them as context chunks for later turns. A sub-agent's
+// are not stored: its conversation is kept in memory, and the events are its parent's.
 func (r *runner) addContext(texts []string) {
 	e := &r.entries[len(r.entries)-1]
-	e.msg.Parts = slices.Clip(e.msg.Parts)
+	e.msg.Parts = slices.Clip(e.msg.Parts) // the array may be another entry's too
 	for _, text := range texts {
 		if !r.t.subAgent {
 			e.last = max(e.last, r.chunk(wire.Chunk{Type: wire.ChunkContext, Text: text}))

@@ -69,13 +69,12 @@ type Borrower interface {
 type Shell struct {
 	By Borrower
 
-	// Of agents of other programs: the folder that their request names, "" for the shell's own; that the private shell is
-	// theirs alone; and that a note of the result names what the command changed in the shell.
-	Cwd         string
-	Agent       bool
-	NoteChanges bool
+	// Of agents of other programs:
+	Cwd         string // the folder that their request names, "" for the shell's own
+	Agent       bool   // a private shell is theirs alone
+	NoteChanges bool   // a note of the result names what the command changed in the shell
 
-	stood string // where the shell stood when the command was planned
+	planned string // the shell's own folder when the command was planned in Cwd
 }
 
 // Name returns the shell to write commands for, with its version; "" for a private one or none.
@@ -104,7 +103,7 @@ func (s *Shell) Where(ctx context.Context) (tool.ShellPlace, error) {
 		return tool.ShellPlace{}, err
 	}
 	if s.Cwd != "" {
-		s.stood, place.Cwd = place.Cwd, s.Cwd
+		s.planned, place.Cwd = place.Cwd, s.Cwd
 	}
 	place.Agent = place.Agent || s.Agent && place.Private
 	return place, nil
@@ -129,7 +128,7 @@ func (s *Shell) where(ctx context.Context) (tool.ShellPlace, error) {
 // Run implements tool.Shell.
 func (s *Shell) Run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
 	if s.Cwd != "" && c.Approved.Cwd == s.Cwd {
-		c.Approved.Cwd = s.stood
+		c.Approved.Cwd = s.planned // by which Run of a shell sees whether it has changed; it goes to Cwd only to run the command
 	}
 	if !s.NoteChanges || c.Reach != "" {
 		return s.run(ctx, c, live)

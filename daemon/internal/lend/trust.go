@@ -49,7 +49,7 @@ func (t *trusted) all(now shell.State) {
 	}
 }
 
-// change trusts what differs between two states. What differed before stays suspect.
+// change trusts what differs between two states. What differed before stays suspect. all must have been called before.
 func (t *trusted) change(before, now shell.State) {
 	for _, m := range []struct{ trusted, before, now map[string]string }{
 		{t.state.Vars, before.Vars, now.Vars},
