@@ -202,7 +202,7 @@ func (r *run) grant(c call) {
 	}
 }
 
-// spend uses up a grant.
+// spend uses up one grant of w, and reports whether there was one.
 func (r *run) spend(w write) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -336,7 +336,7 @@ func TestKnown(t *testing.T) {
 	} {
 		command := strings.Fields(c.command)
 		k := knownOf(command)
-		args, env, err := k.off(command[1:], dir)
+		args, env, err := k.withoutShell(command[1:], dir)
 		text := ""
 		for name, value := range env {
 			text += name + "=" + value

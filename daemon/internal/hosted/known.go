@@ -78,9 +78,9 @@ func knownOf(command []string) known {
 	return known{}
 }
 
-// off returns the arguments and variables with which the agent's own shell is off. A file that it needs lies in folder, where
+// withoutShell returns the arguments and variables with which the agent's own shell is switched off. A file that it needs lies in folder, where
 // files of a daemon that was killed are removed.
-func (k known) off(args []string, folder string) (all []string, env map[string]string, err error) {
+func (k known) withoutShell(args []string, folder string) (all []string, env map[string]string, err error) {
 	args, env = slices.Clone(args), maps.Clone(k.env)
 	file := filepath.Join(folder, Leftover+k.name)
 	if _, err := os.Stat(k.unless); k.text != "" && (k.unless == "" || err != nil) {

@@ -113,14 +113,14 @@ func (h *host) initialize(ctx context.Context) (err error) {
 	return err
 }
 
-// launch starts the process.
+// launch starts the process, without its own shell where sublet can switch that off, and the connection to it.
 func (h *host) launch(r *run) error {
 	o := h.of.o
 	own, err := mask.Expand(h.conf.Env, true)
 	if err != nil {
 		return err
 	}
-	args, extra, err := h.known.off(h.conf.Command[1:], o.Folder)
+	args, extra, err := h.known.withoutShell(h.conf.Command[1:], o.Folder)
 	if err != nil {
 		return err
 	}

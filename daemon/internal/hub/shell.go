@@ -123,7 +123,7 @@ type agentShell struct {
 func (agentShell) Lent() (*lend.Lender, error)                      { return nil, nil }
 func (a agentShell) Private(context.Context) (*lend.Private, error) { return a.own, nil }
 
-// newPrivateShell gives an agent a shell of its own.
+// newPrivateShell starts a shell for the agent of that name alone; the function that it returns closes it.
 func (t *turn) newPrivateShell(ctx context.Context, name string) (tool.Shell, func(), error) {
 	p, err := t.startShell(ctx, true)
 	if err != nil {
@@ -132,8 +132,8 @@ func (t *turn) newPrivateShell(ctx context.Context, name string) (tool.Shell, fu
 	return &lend.Shell{By: agentShell{t, p}}, p.Close, nil
 }
 
-// startShell starts a private shell where the turn's client is.
-func (t *turn) startShell(ctx context.Context, agents bool) (*lend.Private, error) {
+// startShell starts a private shell where the turn's client is: of one agent alone (agentOnly), or in place of the user's.
+func (t *turn) startShell(ctx context.Context, agentOnly bool) (*lend.Private, error) {
 	env, cwd := t.origin.environ()
 	if ln := t.origin.lender; ln != nil {
 		ln.Where(ctx) // what the last command changed counts
@@ -142,7 +142,7 @@ func (t *turn) startShell(ctx context.Context, agents bool) (*lend.Private, erro
 	cwd = cmp.Or(t.cwd, cwd)
 	cfg := t.hub.opts.Config()
 	p, err := t.hub.shells.StartPrivate(lend.PrivateOptions{
-		Env: env, Cwd: cwd, Pass: cfg.Shell.Pass, Agent: agents, Folder: t.hub.opts.Runtime, Spool: t.hub.opts.Spool,
+		Env: env, Cwd: cwd, Pass: cfg.Shell.Pass, Agent: agentOnly, Folder: t.hub.opts.Runtime, Spool: t.hub.opts.Spool,
 		Head: cfg.Shell.OutputHead, Tail: cfg.Shell.OutputTail,
 	})
 	if err != nil {

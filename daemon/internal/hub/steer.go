@@ -7,13 +7,14 @@ import (
 	"sublet/wire"
 )
 
-// steering is a question that its session's running turn is to take in.
+// steering is a prompt that its session's running turn is to take in.
 type steering struct {
 	client  *Client
 	request *wire.AgentRequest
 }
 
-// steer gives r to the turn that runs in the session, and reports whether there is one that is an agent's.
+// steer gives r to the turn that runs in the session, and reports whether there is one. If the turn takes nothing in any more, as one
+// of a tool never does, passOn makes a turn of r.
 func (s *session) steer(c *Client, r *wire.AgentRequest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,15 +22,15 @@ func (s *session) steer(c *Client, r *wire.AgentRequest) bool {
 		return false
 	}
 	t := s.turns[0]
-	c.requests.track(r.RequestID, func(why *stopped) { t.unsay(c, r, why) })
+	c.requests.track(r.RequestID, func(why *stopped) { t.dropSteering(c, r, why) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.steering = append(t.steering, steering{c, r})
 	return true
 }
 
-// unsay drops what the turn has not taken in yet.
-func (t *turn) unsay(c *Client, r *wire.AgentRequest, why error) {
+// dropSteering answers r as cancelled, unless the turn has taken it in.
+func (t *turn) dropSteering(c *Client, r *wire.AgentRequest, why error) {
 	t.mu.Lock()
 	i := slices.IndexFunc(t.steering, func(st steering) bool { return st.request == r })
 	if i >= 0 {

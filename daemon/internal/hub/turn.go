@@ -209,7 +209,8 @@ func (c *Client) neverBegan(s *session, id wire.RequestID, why error) {
 	})
 }
 
-// play runs one turn to its one end: AgentComplete, after a stored Error where it failed.
+// play runs one turn to its one end: AgentComplete, after a stored Error where it failed. A turn that was cancelled before, or that has
+// a bare function, has no such events: an Error answers the request if there is one.
 func (t *turn) play() {
 	h := t.hub
 	if err := context.Cause(t.ctx); err != nil {
@@ -217,7 +218,7 @@ func (t *turn) play() {
 		t.origin.neverBegan(t.s, t.request, err)
 		return
 	}
-	err := t.s.events.StoreEnds(t.ctx)
+	err := t.s.events.StoreEnds(t.ctx) // of earlier turns, if the store failed then: this one must not begin before
 	if t.bare != nil {
 		if err == nil {
 			err = h.guard("turn "+string(t.id), func() error { return t.bare(t.ctx) })

@@ -306,7 +306,7 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 	return c.hub.enqueue(t)
 }
 
-// failed is the outcome of a turn that did not come to its agent. If ctx has ended, that is why.
+// failed is the outcome of a turn that ends before its agent runs: because of err or, if ctx has ended, of that.
 func (t *turn) failed(ctx context.Context, err error) agent.Outcome {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause

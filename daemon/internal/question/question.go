@@ -72,10 +72,10 @@ func (o *Open[C]) Ask(ctx context.Context, q Question[C]) (agent.Decision, error
 		o.watchLocked()
 	}
 	o.mu.Unlock()
-	o.asked()
 	if err != nil {
 		return agent.Decision{}, fmt.Errorf("the question could not be stored: %w", err)
 	}
+	o.asked()
 	select {
 	case d := <-q.answer:
 		return d, nil
