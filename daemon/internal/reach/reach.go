@@ -31,9 +31,16 @@ type Confiner struct {
 var system = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/lib", "/var/spool", "/Applications", "/Library", "/System", "/private/etc"}
 
 // IsProject reports whether a command may be allowed to write in the whole of root: not in a home, nor in a folder of settings in
-// one, as ~/.config, nor in the system's.
+// one, as ~/.config, nor in the system's, nor in what leads there by a link.
 func IsProject(root, home string) bool {
-	return filepath.IsAbs(root) && tooWide(root, home) == "" && !strings.HasPrefix(root, home+"/.")
+	for _, h := range []string{home, Real(home)} {
+		for _, at := range []string{root, Real(root)} {
+			if !filepath.IsAbs(at) || tooWide(at, h) != "" || strings.HasPrefix(at, h+"/.") {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // tooWide returns why a folder may not be written in as a whole, "" where it may.
@@ -113,7 +120,7 @@ func inHome(path string) string {
 // shell's, an agent may have set HOME or GOCACHE. proxy is the socket of the proxy through which commands with the reach project
 // reach the allowed hosts.
 func Confinement(p config.Policy, proxy, reach, cwd string) confine.Spec {
-	root := project.Root(cwd)
+	root := Real(project.Root(cwd)) // a link may be led elsewhere before the command starts
 	s := confine.Spec{Reach: reach, Project: root, Hidden: Secrets(p).Hidden(root), Caches: append(confine.Caches(Home(), os.Getenv), Writable(p.ProjectWrite)...)}
 	if reach == confine.Project {
 		makeGoCache()
@@ -150,7 +157,7 @@ func Home() string {
 
 // Real returns path with its links resolved, or path where it leads nowhere.
 func Real(path string) string {
-	if to, err := filepath.EvalSymlinks(path); err == nil {
+	if to, err := filepath.EvalSymlinks(path); err == nil && path != "" {
 		return to
 	}
 	return path

@@ -17,6 +17,38 @@ import (
 
 // A home, its folders of settings and the system are no projects: a grant for one would let a command write where programs
 // start from.
+// A link makes no project of a folder that is none, and what is held to a project is held to the folder that was judged.
+func TestLinkedProject(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, app := filepath.Join(dir, "u"), filepath.Join(dir, "u/app")
+	for _, at := range []string{".git", ".config/nvim/.git", "app/.git", "other/.git"} {
+		if err := os.MkdirAll(filepath.Join(home, at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"home": home, "nvim": home + "/.config/nvim", "other": home + "/other", "etc": "/etc"} {
+		if err := os.Symlink(to, filepath.Join(app, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(home, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, base := range []string{home, filepath.Join(dir, "link")} { // the home may itself be a link
+		for link, want := range map[string]bool{"": true, "home": false, "nvim": false, "other": true, "etc": false} {
+			if got := IsProject(filepath.Join(base, "app", link), base); got != want {
+				t.Errorf("%s/app/%s: %v, want %v", base, link, got, want)
+			}
+		}
+	}
+	if s := Confinement(config.Policy{}, "", confine.Project, filepath.Join(app, "other")); s.Project != home+"/other" {
+		t.Errorf("held to %s", s.Project)
+	}
+}
+
 func TestIsProject(t *testing.T) {
 	for root, want := range map[string]bool{
 		"/home/u/src/app": true, "/home/u/app/.hidden": true, "/srv/app": true, "/tmp/app": true, "/home/user2/app": true,
