@@ -210,6 +210,15 @@ func (a *approver) policyIn(ctx context.Context, q agent.Question, mode policy.M
 	return t.Apply(p)
 }
 
+// rootOf returns the top of the project in which a call works that would run in the folder at. It has its links resolved for a file
+// tool, as the tool's paths have.
+func rootOf(q agent.Question, at string) string {
+	if q.Action.Command == "" {
+		at = reach.Real(at)
+	}
+	return project.Root(at)
+}
+
 func (a *approver) action(q agent.Question, to risk.Reach) policy.Action {
 	env, cwd := a.environ()
 	at := q.Action.Cwd
@@ -224,9 +233,10 @@ func (a *approver) action(q agent.Question, to risk.Reach) policy.Action {
 	default:
 		bound = risk.ReachProject
 	}
+	root := rootOf(q, at)
 	return policy.Action{
 		Tool: q.Tool, Command: q.Action.Command, Cwd: at, Reads: q.Action.Reads, Writes: q.Action.Writes,
-		Network: q.Action.Network, Server: q.Action.Server, Reach: to, Bound: bound, Passing: q.Action.ServerOfClient, Session: string(a.t.s.id), Project: project.Root(at), Editable: reach.IsProject(project.Root(at), reach.Home()), Home: lend.Home(env), Now: time.Now(),
+		Network: q.Action.Network, Server: q.Action.Server, Reach: to, Bound: bound, Passing: q.Action.ServerOfClient, Session: string(a.t.s.id), Project: root, Real: reach.Real(root), Editable: reach.IsProject(root, reach.Home()), Home: lend.Home(env), Now: time.Now(),
 	}
 }
 

@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/judge"
+	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/question"
+	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -33,7 +37,7 @@ func TestFixedQuestion(t *testing.T) {
 		t.Errorf("asked %+v", q)
 	}
 	edited := "rm -rf build/tmp"
-	if err := s.questions.Answer(q.ConfirmationID, func(*wire.ConfirmationRequest) (string, agent.Decision, error) {
+	if err := s.questions.Answer(q.ConfirmationID, func(*question.Question[*Client]) (string, agent.Decision, error) {
 		return wire.DecisionAllow, agent.Decision{Allowed: true, EditedCommand: &edited, By: "client test 1"}, nil
 	}); err != nil {
 		t.Error(err)
@@ -45,6 +49,88 @@ func TestFixedQuestion(t *testing.T) {
 	for _, want := range []string{`"command":"rm -rf build"`, `"decision":"deny"`, `"by":"client test 1"`, "the user wants instead: " + edited} {
 		if !strings.Contains(string(audit), want) {
 			t.Errorf("%v, recorded %s, want %s in it", err, audit, want)
+		}
+	}
+}
+
+// A permission for a project is one for the folder that a link led to when the question was asked, and for no other folder to which a
+// link in the project leads.
+func TestPermissionBehindALink(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	lead := func(link, to string) {
+		t.Helper()
+		if err := os.Remove(at(link)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(at(to), at(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"app/.git", "other/.git", "third/.git", "notes"} {
+		if err := os.MkdirAll(at(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lead("app/repo", "other")
+	lead("app/notes", "notes")
+	h := newHub(t)
+	w := &window{t: t}
+	c := &Client{hub: h, peer: w, confirm: true, cwd: "/"}
+	c.session = watched(t, h, c)
+	a := &approver{&turn{hub: h, s: c.session, origin: c, id: "t1", confirm: true}}
+	v := risk.Verdict{Level: risk.Medium, Reversible: true}
+	ask := func(act tool.Action) (q agent.Question, d policy.Decision) {
+		q = agent.Question{Tool: "bash", ExecutionID: "x", Action: act}
+		list, err := h.listRules(t.Context(), c.session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules, _ := judge.Holding(list)
+		return q, policy.Policy{Mode: policy.ModeAsk, Rules: rules}.Decide(v, a.action(q, risk.ReachProject))
+	}
+	// The question names the folder that is meant; the link is led elsewhere before the answer.
+	q, d := ask(tool.Action{Command: "make", Cwd: at("app/repo")})
+	if d.Outcome != policy.Ask || len(d.Grants) == 0 || !strings.HasPrefix(d.Grants[0].Covers, "edits and builds in "+at("other")+",") {
+		t.Fatalf("got %+v", d)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.t.ask(t.Context(), q, v, d)
+		done <- err
+	}()
+	asked := awaitSent[*wire.ConfirmationRequest](w)
+	lead("app/repo", "third")
+	if err := c.Confirm(t.Context(), &wire.ConfirmationResponse{ConfirmationID: asked.ConfirmationID, Decision: wire.DecisionAllowAlways, Grant: &asked.Grants[0]}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	app, err := judge.NewRule(wire.Rule{Decision: "allow", Pattern: "reach: project", Scope: policy.ScopeProject}, c.session.id, at("app"))
+	if err == nil {
+		err = c.addRule(t.Context(), c.session, app)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		act  tool.Action
+		want policy.Outcome
+	}{
+		{tool.Action{Command: "make", Cwd: at("other")}, policy.Allow},
+		{tool.Action{Command: "make", Cwd: at("third")}, policy.Ask},
+		{tool.Action{Command: "make", Cwd: at("app/repo")}, policy.Ask},
+		{tool.Action{Command: "make", Cwd: at("app")}, policy.Allow},
+		{tool.Action{Command: "make", Cwd: at("app/notes")}, policy.Allow}, // the kernel holds it to app
+		{tool.Action{Writes: []string{at("app/x")}, Cwd: at("app")}, policy.Allow},
+		{tool.Action{Writes: []string{at("notes/x")}, Cwd: at("app/notes")}, policy.Ask},
+	} {
+		if _, d := ask(c.act); d.Outcome != c.want {
+			t.Errorf("%+v: got %s, want %s", c.act, d.Outcome, c.want)
 		}
 	}
 }

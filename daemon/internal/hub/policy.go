@@ -9,6 +9,7 @@ import (
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
+	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/store"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -91,7 +92,7 @@ func (c *Client) policyOp(ctx context.Context, s *session, r *wire.PolicyRequest
 		if r.Rule == nil {
 			return invalid("rule: is missing")
 		}
-		rule, err := judge.NewRule(*r.Rule, s.id, project.Root(string(s.snapshot().Cwd)))
+		rule, err := judge.NewRule(*r.Rule, s.id, reach.Real(project.Root(string(s.snapshot().Cwd))))
 		if err != nil {
 			return invalid("%v", err)
 		}

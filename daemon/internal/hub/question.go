@@ -8,7 +8,6 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/policy"
-	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/question"
 	"sublet/daemon/internal/risk"
 	"sublet/wire"
@@ -34,7 +33,7 @@ func (t *turn) ask(ctx context.Context, q agent.Question, v risk.Verdict, d poli
 	}
 	req.Fingerprint = wire.Fingerprint(req.Command, req.Cwd, q.Action.StateDigest)
 	req.TurnID, req.RequestID = t.id, t.request
-	asked := question.Question[*Client]{Request: req}
+	asked := question.Question[*Client]{Request: req, Project: d.Project}
 	if f := t.foreign; f != nil { // asked in the window whose shell it concerns
 		until := time.Now().Add(f.answer).UnixMilli()
 		req.Borrower, req.ExpiresAtMS, asked.Bound = f.Borrower, &until, f.answer
@@ -61,14 +60,14 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 	}
 	s := c.questioned(r.ConfirmationID)
 	defer c.hub.release(s)
-	return s.questions.Answer(r.ConfirmationID, func(q *wire.ConfirmationRequest) (string, agent.Decision, error) {
-		d, err := agent.Answered(q, r)
+	return s.questions.Answer(r.ConfirmationID, func(q *question.Question[*Client]) (string, agent.Decision, error) {
+		d, err := agent.Answered(q.Request, r)
 		if err != nil {
 			return "", d, invalid("%v", err)
 		}
 		d.By = c.who()
 		if allow := r.Decision == wire.DecisionAllowAlways; allow || r.Decision == wire.DecisionDenyAlways {
-			err = c.addRule(ctx, s, judge.GrantedRule(*r.Grant, allow, s.id, project.Root(string(q.Cwd))))
+			err = c.addRule(ctx, s, judge.GrantedRule(*r.Grant, allow, s.id, q.Project))
 		}
 		return r.Decision, d, err
 	})

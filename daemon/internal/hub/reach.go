@@ -6,7 +6,6 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
-	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/secret"
@@ -47,7 +46,7 @@ func (a *approver) reach(q agent.Question, v risk.Verdict) risk.Reach {
 	if q.Action.Cwd != "" {
 		cwd = wire.OSString(q.Action.Cwd)
 	}
-	if to == risk.ReachProject && !reach.IsProject(project.Root(string(cwd)), reach.Home()) {
+	if to == risk.ReachProject && !reach.IsProject(rootOf(q, string(cwd)), reach.Home()) {
 		return risk.ReachFree
 	}
 	return to

@@ -88,7 +88,7 @@ func Rule(r wire.Rule) policy.Rule {
 	return rule
 }
 
-// NewRule completes a rule that the user wrote in a session of that id, in that project. The error names the field that makes no sense.
+// NewRule completes a rule that the user wrote in a session of that id, in that project, whose links are resolved. The error names the field that makes no sense.
 func NewRule(rule wire.Rule, session wire.SessionID, project string) (wire.Rule, error) {
 	if err := policy.ParseRule(rule.Pattern); err != nil {
 		return rule, fmt.Errorf("rule.pattern: %w", err)

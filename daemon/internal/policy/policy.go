@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -96,6 +97,7 @@ type Action struct {
 	Passing  bool       // what Tool names is gone with the session: no permission holds longer
 	Session  string     // for rules of that scope
 	Project  string     // root folder; "" when there is none
+	Real     string     // Project with its links resolved; "" = the same
 	Editable bool       // edits and builds may be allowed in the whole of Project
 	Home     string     // for rules that begin with ~/
 	Now      time.Time
@@ -107,6 +109,7 @@ type Decision struct {
 	Rule    *Rule      // that decided; nil: the mode did
 	Grants  []Grant    // with Ask: what "always" may mean; empty: only this once
 	Why     string     // one line for the user and the audit log
+	Project string     // with Ask: the subject of grants of that scope
 	Reach   risk.Reach // with which it runs, once it may; "" = unconfined
 }
 
@@ -234,7 +237,7 @@ func (p Policy) decide(v risk.Verdict, a Action) Decision {
 
 // asked returns the question about an action that nothing allows.
 func (p Policy) asked(v risk.Verdict, a Action) Decision {
-	d := Decision{Outcome: Ask, Grants: grants(v, a, p.Mode.runs()), Why: fmt.Sprintf("%s is asked in %s mode", v.Level, p.modeName())}
+	d := Decision{Outcome: Ask, Grants: grants(v, a, p.Mode.runs()), Project: a.real(), Why: fmt.Sprintf("%s is asked in %s mode", v.Level, p.modeName())}
 	switch {
 	case a.Reach == risk.ReachFree:
 		d.Why = "it needs more than a command that is held to the project"
@@ -243,7 +246,7 @@ func (p Policy) asked(v risk.Verdict, a Action) Decision {
 	case a.Reach == risk.ReachProject:
 		d.Why = "edits and builds are not allowed yet in this project"
 		if a.Editable {
-			d.Grants = slices.Insert(d.Grants, 0, Grant{ScopeProject, projectRule, "edits and builds in " + visible.Exact(a.Project) + ", and nothing beyond it"})
+			d.Grants = slices.Insert(d.Grants, 0, Grant{ScopeProject, projectRule, "edits and builds in " + visible.Exact(a.real()) + ", and nothing beyond it"})
 		}
 	}
 	return d
@@ -298,6 +301,9 @@ func (p Policy) modeName() Mode {
 	return p.Mode
 }
 
+// real is the project that permissions are given for: a link may be led elsewhere later.
+func (a Action) real() string { return cmp.Or(a.Real, a.Project) }
+
 // inForce reports whether the rule has not expired and is about this session or project.
 func (r *Rule) inForce(a Action, now time.Time) bool {
 	if !r.Expires.IsZero() && !now.Before(r.Expires) {
@@ -309,7 +315,8 @@ func (r *Rule) inForce(a Action, now time.Time) bool {
 	case ScopeSession:
 		return r.Subject != "" && r.Subject == a.Session
 	case ScopeProject:
-		return r.Subject != "" && a.Project != "" && path.Clean(r.Subject) == path.Clean(a.Project)
+		at := func(project string) bool { return project != "" && path.Clean(r.Subject) == path.Clean(project) }
+		return r.Subject != "" && (at(a.real()) || r.Decision != Allow && at(a.Project))
 	}
 	// A scope that is not known binds where it forbids and is void where it allows.
 	return r.Decision != Allow
@@ -452,7 +459,7 @@ func offer(v risk.Verdict, a Action, free risk.Level, rules []Grant, safe bool) 
 			continue
 		}
 		if a.Project != "" {
-			gs = append(gs, Grant{ScopeProject, g.Rule, visible.Exact(g.Covers) + ", in the project " + visible.Exact(a.Project)})
+			gs = append(gs, Grant{ScopeProject, g.Rule, visible.Exact(g.Covers) + ", in the project " + visible.Exact(a.real())})
 		}
 		if safe {
 			gs = append(gs, Grant{ScopeAlways, g.Rule, visible.Exact(g.Covers) + ", in every folder and session, until you revoke it"})

@@ -33,6 +33,7 @@ type Client interface {
 // Question is what Ask asks.
 type Question[C Client] struct {
 	Request *wire.ConfirmationRequest // Ask owns it
+	Project string                    // that its grants are about
 	Bound   time.Duration             // how long it waits; 0: without bound while a client is there, else closedWindow
 	// Others are asked beside the session's subscribers, and so is each client for which Concerns is true when Show is called.
 	// Concerns is called under the Open's lock. nil: nobody else.
@@ -95,14 +96,14 @@ func (o *Open[C]) deny(id wire.ConfirmationID, d agent.Decision) {
 }
 
 // Answer resolves a question as decide says. An error of decide, which is called under the lock, leaves it open.
-func (o *Open[C]) Answer(id wire.ConfirmationID, decide func(q *wire.ConfirmationRequest) (decision string, d agent.Decision, err error)) error {
+func (o *Open[C]) Answer(id wire.ConfirmationID, decide func(q *Question[C]) (decision string, d agent.Decision, err error)) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	q := o.open[id]
 	if q == nil {
 		return ErrNoQuestion
 	}
-	decision, d, err := decide(q.Request)
+	decision, d, err := decide(q)
 	if err == nil {
 		o.resolveLocked(q, decision, d)
 	}

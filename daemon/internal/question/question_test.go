@@ -76,7 +76,7 @@ func (r *rig) ask(ctx context.Context, q question.Question[*client]) (end func()
 
 func (r *rig) answer(allowed bool, fault error) error {
 	decision := map[bool]string{true: wire.DecisionAllow, false: wire.DecisionDeny}[allowed]
-	return r.Answer("q", func(*wire.ConfirmationRequest) (string, agent.Decision, error) {
+	return r.Answer("q", func(*question.Question[*client]) (string, agent.Decision, error) {
 		return decision, agent.Decision{Allowed: allowed, By: "client"}, fault
 	})
 }
