@@ -108,7 +108,7 @@ func (r *parsedRule) matchTree(tree string, a Action) bool {
 }
 
 // touchesCommand matches the words of a command as they stand and, beside that, without the options before its sub-command
-// (Plain; nil: there are none). One of which no word is known may match.
+// (Plain; nil: there are none). One with an unknown word may run what the rule names, but not if it only reads (Low).
 func (r *parsedRule) touchesCommand(c *risk.Command) match {
 	if c.Level < r.level || r.dir != "" && c.Cwd != "" && c.Cwd != r.dir {
 		return matchNo
@@ -119,7 +119,7 @@ func (r *parsedRule) touchesCommand(c *risk.Command) match {
 			switch {
 			case len(argv) > 0:
 				best = max(best, looseMatch(words, argv, c.Name, c.Opaque))
-			case c.Opaque && c.Plain == nil:
+			case c.Opaque && c.Plain == nil && c.Level > risk.Low:
 				best = max(best, matchMaybe)
 			}
 		}

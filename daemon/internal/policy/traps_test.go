@@ -96,10 +96,11 @@ func TestT3bDenyIsNotAvoided(t *testing.T) {
 		}
 	}
 	// And a look-alike is not denied.
-	for _, text := range []string{"ls rm", "echo rm x", "rmdir x", "git rm --help", "cat rm"} {
+	p = Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "bash: rm *"}}}
+	for _, text := range []string{"ls rm", "echo rm x", "rmdir x", "git rm --help", "cat rm", "echo $x", "for f in *; do ls \"$f\"; done"} {
 		v := risk.Analyze(text, here())
-		if d := p.Decide(v, Action{Tool: "bash", Command: text}); d.Outcome == Deny {
-			t.Errorf("%q: denied (%s), want not", text, d.Why)
+		if d := p.Decide(v, Action{Tool: "bash", Command: text}); d.Outcome != Allow {
+			t.Errorf("%q: got %s (%s), want allow", text, d.Outcome, d.Why)
 		}
 	}
 }
