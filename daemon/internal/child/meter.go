@@ -70,13 +70,14 @@ func (m *Meter) Read(p []byte) (int, error) {
 	if m.line += n; lines > 0 {
 		m.line = n - 1 - bytes.LastIndexByte(p[:n], '\n')
 	}
-	fault := fmt.Errorf("it sent a message of more than %d MiB", m.longest>>20)
-	if m.line <= m.longest {
-		if lines == 0 || m.limit.AllowN(time.Now(), lines) {
-			return n, err
-		}
-		fault = ErrFlood
+	switch {
+	case m.line > m.longest:
+		err = fmt.Errorf("it sent a message of more than %d MiB", m.longest>>20)
+	case lines > 0 && !m.limit.AllowN(time.Now(), lines):
+		err = ErrFlood
+	default:
+		return n, err
 	}
-	m.fault.Store(&fault)
-	return 0, fault
+	m.fault.Store(&err)
+	return 0, err
 }
