@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/judge"
@@ -132,5 +133,37 @@ func TestPermissionBehindALink(t *testing.T) {
 		if _, d := ask(c.act); d.Outcome != c.want {
 			t.Errorf("%+v: got %s, want %s", c.act, d.Outcome, c.want)
 		}
+	}
+}
+
+// A question about a folder's instructions that nobody answers decides nothing: it is asked again.
+func TestTrustThatNobodyAnswers(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("Shout."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t)
+		c := &Client{hub: h, peer: &window{t: t}, confirm: true, cwd: "/"}
+		u := &turn{hub: h, s: watched(t, h), origin: c, id: "t1", confirm: true}
+		u.askTrust(t.Context(), dir)
+		if trusted, decided := h.folders.Of(dir); trusted || decided {
+			t.Errorf("trusted %v, decided %v", trusted, decided)
+		}
+	})
+}
+
+// A rule for a project is one for the project that the client is in, whatever folder its session began in.
+func TestRuleOfTheCurrentFolder(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHub(t)
+	c := &Client{hub: h, peer: &window{t: t}, confirm: true, cwd: wire.OSString(dir)}
+	c.session = watched(t, h, c)
+	reply, err := c.Policy(t.Context(), &wire.PolicyRequest{Op: "add", Rule: &wire.Rule{Decision: "allow", Pattern: "reach: project", Scope: "project"}})
+	if err != nil || len(reply.Rules) != 1 || string(reply.Rules[0].Subject) != dir {
+		t.Errorf("got %+v, %v, want a rule for %s", reply, err, dir)
 	}
 }

@@ -92,7 +92,8 @@ func (c *Client) policyOp(ctx context.Context, s *session, r *wire.PolicyRequest
 		if r.Rule == nil {
 			return invalid("rule: is missing")
 		}
-		rule, err := judge.NewRule(*r.Rule, s.id, reach.Real(project.Root(string(s.snapshot().Cwd))))
+		_, cwd := c.environ()
+		rule, err := judge.NewRule(*r.Rule, s.id, reach.Real(project.Root(string(cwd))))
 		if err != nil {
 			return invalid("%v", err)
 		}

@@ -78,8 +78,8 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 	}
 	q, v := judge.Trust(root, would)
 	d, err := (&approver{t: t}).ask(ctx, q, v, would)
-	if err != nil {
-		return // the turn is over
+	if err != nil || d.By == "expiry" { // the turn is over, or nobody decided
+		return
 	}
 	if err := t.hub.folders.Decide(context.WithoutCancel(ctx), root, d.Allowed); err != nil {
 		t.hub.log.Error("trust could not be stored", "folder", root, "err", err)

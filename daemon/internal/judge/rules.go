@@ -1,11 +1,13 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/reach"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -106,9 +108,7 @@ func NewRule(rule wire.Rule, session wire.SessionID, project string) (wire.Rule,
 	case policy.ScopeSession:
 		rule.Subject = wire.OSString(session)
 	case policy.ScopeProject:
-		if rule.Subject == "" {
-			rule.Subject = wire.OSString(project)
-		}
+		rule.Subject = wire.OSString(cmp.Or(reach.Real(string(rule.Subject)), project))
 	case policy.ScopeAlways, "":
 		rule.Scope, rule.Subject = policy.ScopeAlways, ""
 	default:
