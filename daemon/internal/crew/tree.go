@@ -9,6 +9,7 @@ import (
 
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
+	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/worktree"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -44,7 +45,7 @@ func (a Agent) place() (cwd, instruction string, rules []wire.Rule) {
 	return cwd, "You work in a git working tree of your own, " + a.Tree.Path + ", at the last commit. Change files only there, and do not " +
 		"commit: the user is shown what you changed, and merges it.", []wire.Rule{{
 		ID: wire.RuleID(wire.NewID()), Decision: string(policy.Allow), Pattern: "reach: project", Scope: policy.ScopeProject,
-		Subject: wire.OSString(a.Tree.Path), Source: "user",
+		Subject: wire.OSString(reach.Real(a.Tree.Path)), Source: "user",
 	}}
 }
 

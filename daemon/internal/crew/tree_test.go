@@ -12,6 +12,7 @@ import (
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/worktree"
 	"sublet/wire"
 )
 
@@ -155,4 +156,20 @@ func slowGit(t *testing.T, repo, subcommand string) (up, release string) {
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return up, release
+}
+
+// The rule for an agent's own working tree names its real folder, as an action in it does, also in a project behind a link.
+func TestRuleOfTreeBehindALink(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	a := Agent{Cwd: link, Tree: &worktree.Copy{Path: link, Repo: link}}
+	if _, _, rules := a.place(); len(rules) != 1 || string(rules[0].Subject) != dir {
+		t.Errorf("got %+v, want one for %s", rules, dir)
+	}
 }
