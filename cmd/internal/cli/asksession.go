@@ -29,7 +29,8 @@ func resumeLast(ctx context.Context, c *client.Conn, dir wire.OSString) error {
 // keepSession names the session of a question that was asked, or deletes it.
 func (a *app) keepSession(ctx context.Context, c *client.Conn, q question) error {
 	ctx = context.WithoutCancel(ctx) // an interrupted question's session is deleted, too
-	r := sessionRequest("rename", string(c.Session().ID))
+	id := c.Session().ID
+	r := &wire.SessionRequest{Op: "rename", SessionID: &id}
 	switch {
 	case q.ephemeral:
 		r.Op = "delete"

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"sublet/client"
-	"sublet/wire"
 )
 
 // asking uses a connection to the daemon for a command.
@@ -55,10 +54,4 @@ func (a *app) table(head string) *tabwriter.Writer {
 		_, _ = w.Write([]byte(head + "\n")) // Flush returns the same error
 	}
 	return w
-}
-
-// sessionRequest asks about one session, whose id is an argument.
-func sessionRequest(op, session string) *wire.SessionRequest {
-	id := wire.SessionID(session)
-	return &wire.SessionRequest{Op: op, SessionID: &id}
 }

@@ -85,9 +85,13 @@ func (a *app) sessionShow() *cobra.Command {
 
 func (a *app) showSession(ctx context.Context, c *client.Conn, session string, asJSON bool) error {
 	out := &transcript{app: a}
+	r, err := sessionRequest(ctx, c, "get", session)
+	if err != nil {
+		return err
+	}
+	r.IncludeHistory, r.IncludeBlocks, r.Limit = true, true, 1000
 	for after := int64(0); ; {
-		r := sessionRequest("get", session)
-		r.IncludeHistory, r.IncludeBlocks, r.AfterSeq, r.Limit = true, true, after, 1000
+		r.RequestID, r.AfterSeq = "", after
 		reply, err := c.Sessions(ctx, r)
 		if err != nil {
 			return err
@@ -235,7 +239,10 @@ func (a *app) sessionSearch() *cobra.Command {
 func (a *app) sessionFork() *cobra.Command {
 	var turn int
 	c := a.asks("fork ID", "Copy a session, up to one of its turns, and print the new id", cobra.ExactArgs(1), func(ctx context.Context, c *client.Conn, args []string) error {
-		r := sessionRequest("fork", args[0])
+		r, err := sessionRequest(ctx, c, "fork", args[0])
+		if err != nil {
+			return err
+		}
 		r.Turn = turn
 		return a.newSession(ctx, c, r)
 	})
@@ -265,7 +272,10 @@ func (a *app) sessionExport() *cobra.Command {
 }
 
 func (a *app) exportSession(ctx context.Context, c *client.Conn, session, format string) error {
-	r := sessionRequest("export", session)
+	r, err := sessionRequest(ctx, c, "export", session)
+	if err != nil {
+		return err
+	}
 	if r.Format = format; format == "html" {
 		r.Format = "markdown"
 	}
@@ -301,7 +311,10 @@ func (a *app) sessionSave(ctx context.Context, c *client.Conn, args []string) er
 	if err != nil {
 		return err
 	}
-	r := sessionRequest("save", args[0])
+	r, err := sessionRequest(ctx, c, "save", args[0])
+	if err != nil {
+		return err
+	}
 	r.Path, r.IncludeHistory, r.IncludeBlocks = wire.OSString(path), true, true
 	reply, err := c.Sessions(ctx, r)
 	if err == nil {
@@ -319,17 +332,46 @@ func (a *app) sessionLoad(ctx context.Context, c *client.Conn, args []string) er
 }
 
 func sessionRename(ctx context.Context, c *client.Conn, args []string) error {
-	r := sessionRequest("rename", args[0])
+	r, err := sessionRequest(ctx, c, "rename", args[0])
+	if err != nil {
+		return err
+	}
 	r.Name = args[1]
-	_, err := c.Sessions(ctx, r)
+	_, err = c.Sessions(ctx, r)
 	return err
 }
 
 func sessionRemove(ctx context.Context, c *client.Conn, args []string) error {
 	for _, s := range args {
-		if _, err := c.Sessions(ctx, sessionRequest("delete", s)); err != nil {
+		r, err := sessionRequest(ctx, c, "delete", s)
+		if err == nil {
+			_, err = c.Sessions(ctx, r)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", s, err)
 		}
 	}
 	return nil
+}
+
+// sessionRequest asks about one session, given by its id, its name, or at least four characters with which one id among the
+// newest 1000 begins or ends.
+func sessionRequest(ctx context.Context, c *client.Conn, op, given string) (*wire.SessionRequest, error) {
+	id := wire.SessionID(given)
+	if len(given) != len(wire.NewID()) {
+		list, err := c.Sessions(ctx, &wire.SessionRequest{Op: "list", Limit: 1000})
+		if err != nil {
+			return nil, err
+		}
+		found := slices.DeleteFunc(list.Sessions, func(s wire.SessionInfo) bool {
+			return s.Name != given && (len(given) < 4 || !strings.HasPrefix(string(s.ID), given) && !strings.HasSuffix(string(s.ID), given))
+		})
+		if len(found) > 1 {
+			return nil, hinted{fmt.Sprintf("%d sessions are called %s, or have ids that begin or end so", len(found), plain(given)), "`sublet session ls` prints whole ids"}
+		}
+		if len(found) == 1 {
+			id = found[0].ID
+		}
+	}
+	return &wire.SessionRequest{Op: op, SessionID: &id}, nil
 }
