@@ -355,3 +355,21 @@ func TestPassingServers(t *testing.T) {
 		}
 	}
 }
+
+// A hosted agent's call whose effects are not known has no name of its own ("tool" whatever it does, or that of one of our tools):
+// no rule by that name allows it, and none is offered, since it would allow every other such call.
+func TestCallsWithoutAName(t *testing.T) {
+	for _, tool := range []string{"tool", "edit", "fetch"} {
+		a := Action{Tool: tool, Server: "claude", Session: "s", Project: "/w", Cwd: "/w"}
+		v := risk.AnalyzeFile(risk.FileAction{Server: a.Server}, here())
+		if d := (Policy{Mode: ModeAsk}).Decide(v, a); d.Outcome != Ask || len(d.Grants) > 0 {
+			t.Errorf("%s: got %+v, want a question without grants", tool, d)
+		}
+		if d := (Policy{Mode: ModeAsk, Rules: []Rule{{Decision: Allow, Pattern: "tool: " + tool}}}).Decide(v, a); d.Outcome != Ask {
+			t.Errorf("%s: got %+v by a rule, want a question", tool, d)
+		}
+		if d := (Policy{Mode: ModeAsk, Rules: []Rule{{Decision: Deny, Pattern: "tool: " + tool}}}).Decide(v, a); d.Outcome != Deny {
+			t.Errorf("%s: got %+v, want it denied", tool, d)
+		}
+	}
+}

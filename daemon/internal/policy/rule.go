@@ -278,7 +278,8 @@ func (r *parsedRule) coversFiles(v risk.Verdict, a Action) bool {
 	switch r.kind {
 	case "tool":
 		ok, _ := doublestar.Match(r.globs[0], a.Tool)
-		return ok && a.Tool != "" && !strings.ContainsAny(r.globs[0][:1], "*?[{")
+		named := a.Server == "" || strings.HasPrefix(a.Tool, "mcp__") // else a hosted agent's call, which may be anything
+		return ok && named && a.Tool != "" && !strings.ContainsAny(r.globs[0][:1], "*?[{")
 	case "write":
 		if len(a.Writes) == 0 || a.Network != "" {
 			return false
