@@ -52,7 +52,8 @@ func notHeld(c Confiner, reach string) error {
 	return fmt.Errorf("it is to be held to %s, and nothing does that here: %s", reach, c.Missing)
 }
 
-// HoldAgent is Hold for an agent of another program that works in cwd. It writes in its project, and has the network.
+// HoldAgent is Hold for an agent of another program that works in cwd. With the reach project it writes in its project, which
+// must be one (IsProject). It has the network.
 func HoldAgent(c Confiner, a config.Agent, p config.Policy, cwd string) (launcher string, to confine.Spec, err error) {
 	switch {
 	case a.Reach == "", a.Reach == string(risk.ReachFree):
@@ -61,6 +62,9 @@ func HoldAgent(c Confiner, a config.Agent, p config.Policy, cwd string) (launche
 		return "", to, notHeld(c, a.Reach)
 	}
 	to = Confinement(p, "", a.Reach, cwd)
+	if a.Reach == confine.Project && !IsProject(to.Project, Home()) {
+		return "", to, fmt.Errorf("it is to be held to project, and %s is too wide to be one", to.Project)
+	}
 	to.Network, to.Kept = true, confine.KeptHome(Home())
 	return c.Launcher, to, nil
 }

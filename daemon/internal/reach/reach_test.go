@@ -211,3 +211,28 @@ func TestHold(t *testing.T) {
 		}
 	}
 }
+
+// An agent of another program that is held to its project is not started where it could write in a whole home.
+func TestHoldAgent(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	can := Confiner{Launcher: "/l", Support: confine.Support{Reaches: []string{confine.Read, confine.Project}}}
+	for _, tc := range []struct {
+		reach, cwd string
+		held       bool
+	}{
+		{confine.Project, home + "/app", true},
+		{confine.Read, home, true},
+		{confine.Project, home, false},
+		{confine.Project, home + "/.config", false},
+		{confine.Project, "/etc", false},
+	} {
+		if err := os.MkdirAll(tc.cwd, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		launcher, to, err := HoldAgent(can, config.Agent{Reach: tc.reach}, config.Policy{}, tc.cwd)
+		if (err == nil) != tc.held || (launcher != "") != tc.held {
+			t.Errorf("%s in %s: launcher %q, held to %s, %v", tc.reach, tc.cwd, launcher, to.Project, err)
+		}
+	}
+}
