@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,6 +193,9 @@ func (s schema) value(at string, v json.RawMessage) (json.RawMessage, error) {
 	case "integer":
 		if isText {
 			v = json.RawMessage(bare)
+		}
+		if _, whole := new(big.Int).SetString(string(v), 10); whole && json.Valid(v) {
+			return v, nil // exactly as it is: a float64 would change a long one
 		}
 		if whole, err := strconv.ParseFloat(string(v), 64); err == nil && whole == float64(int64(whole)) {
 			return json.RawMessage(strconv.FormatInt(int64(whole), 10)), nil // also for 2.0

@@ -46,6 +46,9 @@ func TestArgumentsOfAnOpenSchema(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"file_path":"a","any":null}`: `{"file_path":"a","any":null}`,
 		`{"path":"a","n":"4",}`:        `{"path":"a","n":4}`,
+		`{"n":1234567890123456789}`:    `{"n":1234567890123456789}`,
+		`{"n":"-1234567890123456789"}`: `{"n":-1234567890123456789}`,
+		`{"n":18446744073709551615}`:   `{"n":18446744073709551615}`,
 	} {
 		if got, err := Arguments(spec, json.RawMessage(args)); err != nil || string(got) != want {
 			t.Errorf("%s: got %s, %v; want %s", args, got, err, want)
