@@ -21,6 +21,9 @@ const (
 func (r *parsedRule) touches(v risk.Verdict, a Action) match {
 	best := matchNo
 	note := func(m match) { best = max(best, m) }
+	if r.free && a.Reach.Confines() {
+		return matchNo
+	}
 	switch r.kind {
 	case "bash":
 		for i := range v.Commands {

@@ -301,6 +301,11 @@ func (p Policy) modeName() Mode {
 	return p.Mode
 }
 
+// widened reports whether nothing is to hold a command that could be held by its text: the agent asked for that.
+func (a Action) widened(v risk.Verdict) bool {
+	return a.Reach == risk.ReachFree && (v.Reach == risk.ReachRead || v.Reach == risk.ReachProject && a.Editable)
+}
+
 // real is the project that permissions are given for: a link may be led elsewhere later.
 func (a Action) real() string { return cmp.Or(a.Real, a.Project) }
 
@@ -343,7 +348,7 @@ func covered(allow []*parsedRule, v risk.Verdict, a Action, free risk.Level) *Ru
 		}
 		found := false
 		for _, pr := range allow {
-			if pr.coversCommand(c) {
+			if (pr.free || !a.widened(v)) && pr.coversCommand(c) {
 				used, found = pr.rule, true
 				break
 			}
@@ -381,16 +386,21 @@ func grants(v risk.Verdict, a Action, free risk.Level) []Grant {
 	if len(w.exact) == 0 || w.top > risk.Medium && w.dir == "" {
 		return nil
 	}
-	narrow, where := w.top.String(), ""
+	narrow, where, unheld := w.top.String(), "", ""
+	if a.widened(v) {
+		unheld = ", free"
+		where = ", held by nothing"
+	}
+	narrow += unheld
 	if w.top > risk.Medium {
 		narrow += ", in " + w.dir
-		where = " run in " + w.dir
+		where += " run in " + w.dir
 	}
 	rules := []Grant{{"", "bash[" + narrow + "]: " + strings.Join(w.exact, " ; "), "exactly " + orList(w.exact) + where}}
 	if !w.narrow && len(w.prefix) > 0 {
 		rules = append(rules, Grant{
-			"", "bash[medium]: " + strings.Join(w.prefix, " * ; ") + " *",
-			"every command that begins with " + orList(w.prefix) + " and is no more than medium",
+			"", "bash[medium" + unheld + "]: " + strings.Join(w.prefix, " * ; ") + " *",
+			"every command that begins with " + orList(w.prefix) + " and is no more than medium" + where,
 		})
 	}
 	return offer(v, a, free, rules, !w.runs && w.top <= risk.Medium)

@@ -373,3 +373,50 @@ func TestCallsWithoutAName(t *testing.T) {
 		}
 	}
 }
+
+// What was allowed to run held is asked about when the agent wants it held by nothing: it then does what the person was never shown.
+// The question offers what says so.
+func TestAllowedHeldIsNotAllowedFree(t *testing.T) {
+	const command = "go build ./..."
+	v := risk.Analyze(command, here())
+	a := Action{Tool: "bash", Command: command, Cwd: here().Cwd, Project: here().Cwd, Editable: true, Reach: risk.ReachProject, Session: "s"}
+	free := a
+	free.Reach = risk.ReachFree
+	ask := Policy{Mode: ModeAsk}
+	with := func(g Grant) Policy {
+		return Policy{Mode: ModeAsk, Rules: []Rule{{Decision: Allow, Pattern: g.Rule, Scope: ScopeSession, Subject: "s"}}}
+	}
+	pick := func(a Action) (gs []Grant) {
+		for _, g := range ask.Decide(v, a).Grants {
+			if g.Scope == ScopeSession {
+				gs = append(gs, g)
+			}
+		}
+		return gs
+	}
+	held, unheld := pick(a), pick(free)
+	if v.Reach != risk.ReachProject || len(held) == 0 || len(held) != len(unheld) {
+		t.Fatalf("reach %s: offered %+v and %+v", v.Reach, held, unheld)
+	}
+	for i := range held {
+		if d := with(held[i]).Decide(v, a); d.Outcome != Allow {
+			t.Errorf("%q, held: got %s", held[i].Rule, d.Outcome)
+		}
+		if d := with(held[i]).Decide(v, free); d.Outcome != Ask {
+			t.Errorf("%q, held by nothing: got %s, want ask", held[i].Rule, d.Outcome)
+		}
+		if d := with(unheld[i]).Decide(v, free); d.Outcome != Allow || !strings.Contains(unheld[i].Covers, "held by nothing") {
+			t.Errorf("%q (%s), held by nothing: got %s", unheld[i].Rule, unheld[i].Covers, d.Outcome)
+		}
+	}
+	deny := Policy{Mode: ModeAuto, Rules: []Rule{{Decision: Deny, Pattern: "bash[free]: go *"}}}
+	if d := deny.Decide(v, free); d.Outcome != Deny {
+		t.Errorf("denied free: got %s", d.Outcome)
+	}
+	if d := deny.Decide(v, a); d.Outcome != Allow {
+		t.Errorf("denied free, held: got %s", d.Outcome)
+	}
+	if ParseRule("write[free]: x") == nil {
+		t.Error("write[free] is taken")
+	}
+}

@@ -21,6 +21,7 @@ type parsedRule struct {
 	kind    string      // bash, write, read, fetch, tool, effect, reach
 	level   risk.Level  // 0: any
 	dir     string      // "": any
+	free    bool        // also, to forbid only, for a command that nothing holds although its text needs no more than a held one
 	alts    [][]pattern // bash: alternatives, each a list of words
 	globs   []string    // write, read: path globs; fetch: host globs; tool: names
 	effects []risk.Effect
@@ -58,6 +59,9 @@ func (p pattern) match(s string) bool {
 // A kind may be narrowed in brackets by a level and a folder: `bash[high, in /srv/app]: git push`. A rule that allows
 // then covers what is at most of that level, one that denies or asks what is at least of it. A rule of bash that allows
 // without a level covers what is no worse than its own words are in a project: `git push *` high, `go test *` medium.
+//
+// A rule of bash or effect that allows a command which can be held does so for it being held; `bash[free]: npm test` also if the
+// agent asked that nothing holds it.
 func ParseRule(pattern string) error {
 	_, err := parseRule(pattern)
 	return err
@@ -127,7 +131,10 @@ func (r *parsedRule) narrow(s string) error {
 			return nil
 		}
 		var part string
-		part, s, _ = strings.Cut(s, ",")
+		if part, s, _ = strings.Cut(s, ","); strings.TrimSpace(part) == string(risk.ReachFree) && (r.kind == "bash" || r.kind == "effect") {
+			r.free = true
+			continue
+		}
 		l, err := risk.ParseLevel(strings.TrimSpace(part))
 		if err != nil {
 			return err
