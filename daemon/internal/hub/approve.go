@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -183,8 +184,11 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 // policy is the rules and the mode that hold for this turn now.
 func (a *approver) policy(ctx context.Context, q agent.Question) policy.Policy {
 	mode := a.t.governs().policyMode()
-	if a.t.mode != "" { // checked when the request came
-		mode = policy.Mode(a.t.mode)
+	switch { // checked when the request came
+	case a.t.wider:
+		mode = cmp.Or(policy.Mode(a.t.mode), mode) // "" once a plan was accepted
+	case a.t.mode != "":
+		mode = judge.Stricter(mode, policy.Mode(a.t.mode))
 	}
 	if q.Mode != "" { // checked when the role was read
 		mode = judge.Stricter(mode, policy.Mode(q.Mode))

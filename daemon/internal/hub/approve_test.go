@@ -9,6 +9,7 @@ import (
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/judge"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/question"
 	"sublet/daemon/internal/risk"
@@ -165,5 +166,27 @@ func TestRuleOfTheCurrentFolder(t *testing.T) {
 	reply, err := c.Policy(t.Context(), &wire.PolicyRequest{Op: "add", Rule: &wire.Rule{Decision: "allow", Pattern: "reach: project", Scope: "project"}})
 	if err != nil || len(reply.Rules) != 1 || string(reply.Rules[0].Subject) != dir {
 		t.Errorf("got %+v, %v, want a rule for %s", reply, err, dir)
+	}
+}
+
+// The mode of a request that was not wider than its session's, which anybody may ask for, is none that outlasts the session's: when
+// the user makes that stricter, it holds for the turn too. A wider one is a person's, and stays.
+func TestModeOfARequestIsNoWider(t *testing.T) {
+	for _, was := range []policy.Mode{policy.ModeAuto, policy.ModeAsk} {
+		h := newHub(t)
+		c := &Client{hub: h, peer: &window{t: t}, confirm: true, cwd: "/", owner: lend.OwnerOf(1, 0)}
+		c.session = watched(t, h, c)
+		c.session.policy.SetMode(was)
+		u, _, err := c.asked(t.Context(), "r", &wire.AgentRequest{RequestID: "r", Prompt: "x", Options: wire.RequestOptions{Mode: "auto"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.hub = h
+		want := map[policy.Mode]policy.Mode{policy.ModeAuto: policy.ModePlan, policy.ModeAsk: policy.ModeAuto}[was]
+		c.session.policy.SetMode(policy.ModePlan)
+		if got := (&approver{u}).policy(t.Context(), agent.Question{Tool: "bash"}).Mode; got != want {
+			t.Errorf("auto was asked for in %s mode: got %s, want %s", was, got, want)
+		}
+		h.release(c.session)
 	}
 }

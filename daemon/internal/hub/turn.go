@@ -55,6 +55,7 @@ type asked struct {
 	prompt  string
 	model   string
 	mode    string // the request's; "" = the session's
+	wider   bool   // mode lets more run than the session's did: a person asked for it
 	approve *bool  // require_approval
 	timeout time.Duration
 }

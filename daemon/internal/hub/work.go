@@ -79,7 +79,8 @@ func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequ
 		return nil, none, err
 	}
 	o := r.Options
-	if o.Mode != "" && judge.Stricter(mode, s.policyMode()) != mode || o.System+o.AppendSystem != "" || o.MaxSteps > agent.DefaultMaxSteps {
+	wider := o.Mode != "" && judge.Stricter(mode, s.policyMode()) != mode
+	if wider || o.System+o.AppendSystem != "" || o.MaxSteps > agent.DefaultMaxSteps {
 		if err := c.mayDecide(); err != nil {
 			c.hub.release(s)
 			return nil, none, err
@@ -107,7 +108,7 @@ func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequ
 	if role.Hosted != nil {
 		t.model = role.Model
 	}
-	t.mode, t.approve = r.Options.Mode, r.Options.RequireApproval
+	t.mode, t.wider, t.approve = r.Options.Mode, wider, r.Options.RequireApproval
 	t.timeout = time.Duration(r.Options.TimeoutMS) * time.Millisecond
 	return t, role, nil
 }
