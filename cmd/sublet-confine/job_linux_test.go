@@ -308,6 +308,44 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestKilledLeavesNoCommondir kills the launcher of a command that made a file by which git would take other settings.
+func TestKilledLeavesNoCommondir(t *testing.T) {
+	who := users(t)[0]
+	dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project})
+	setup := who.as(exec.Command("git", "init", "-q"))
+	setup.Dir = dir
+	if out, err := setup.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	words := strings.Fields(prefix)
+	cmd := who.as(exec.Command(words[0], append(words[1:], "bash", "-c", "echo ../evil >.git/commondir && echo begun; sleep 1000")...))
+	cmd.Dir = dir
+	cmd.SysProcAttr.Setpgid = true
+	out := &citest.Buffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wait := func(what string, done func() bool) {
+		t.Helper()
+		for end := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				_ = cmd.Process.Kill() // it may have ended
+				t.Fatalf("%s: %q", what, out.String())
+			}
+		}
+	}
+	wait("it did not begin", func() bool { return strings.Contains(out.String(), "begun") })
+	if err := syscall.Kill(cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	wait("it left .git/commondir", func() bool {
+		_, err := os.Lstat(filepath.Join(dir, ".git/commondir"))
+		return os.IsNotExist(err)
+	})
+}
+
 // TestKilledEarly kills the keeper before it starts the command, while it waits for its part of the spec.
 func TestKilledEarly(t *testing.T) {
 	who := users(t)[0]

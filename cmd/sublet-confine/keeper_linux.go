@@ -124,10 +124,12 @@ func keeper(prepared string, argv []string) error {
 	if err := syscall.Kill(os.Getppid(), 0); !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("a signal to the parent must be refused, and returned %v", err)
 	}
+	absent := absent(s)
 	go func() {
 		var b [1]byte
 		_, _ = parent.Read(b[:]) // the parent sends nothing, so this returns when it has ended
 		endAll()
+		removeAbsent(s.Project, absent)
 		os.Exit(confine.NotConfined)
 	}()
 	var pid int

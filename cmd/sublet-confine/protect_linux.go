@@ -137,7 +137,7 @@ func (p *protector) mount(path string, attributes uint64) error {
 type placeholders struct {
 	lock    *os.File // the project's folder; nil = nothing to remove
 	project string
-	absent  []string // paths that must stay absent but can have no placeholder, because git would fail on it; release removes what is there
+	absent  []string // paths that must stay absent but can have no placeholder, because git would fail on it; release removes what is there, the keeper if the parent was killed
 }
 
 // lockTimeout is how long to wait for another command that is removing the placeholders.
@@ -164,11 +164,7 @@ func makePlaceholders(s confine.Spec) (*placeholders, error) {
 			return nil, fmt.Errorf("lock %s: %w", s.Project, err)
 		}
 	}
-	for _, dir := range gitDirs(s.Project) {
-		if common := filepath.Join(dir, "commondir"); !exists(common) {
-			p.absent = append(p.absent, common)
-		}
-	}
+	p.absent = absent(s)
 	umask := unix.Umask(0) // process-wide, but no other goroutine makes files yet
 	defer unix.Umask(umask)
 	for _, path := range protected(s.Project) {
@@ -178,6 +174,26 @@ func makePlaceholders(s confine.Spec) (*placeholders, error) {
 		}
 	}
 	return p, nil
+}
+
+// absent returns the paths in a project that placeholders.absent is about; none with another reach.
+func absent(s confine.Spec) (list []string) {
+	if s.Reach != confine.Project {
+		return nil
+	}
+	for _, dir := range gitDirs(s.Project) {
+		if common := filepath.Join(dir, "commondir"); !exists(common) {
+			list = append(list, common)
+		}
+	}
+	return list
+}
+
+// removeAbsent removes files and links at paths in a project that must stay absent.
+func removeAbsent(project string, absent []string) {
+	for _, path := range absent {
+		remove(project, path, func(os.FileInfo) bool { return true })
+	}
 }
 
 // makePlaceholder makes a placeholder at path if nothing is there, unless the folder of path does not exist or is reached by a
@@ -250,32 +266,28 @@ func (p *placeholders) release() {
 	}
 	defer p.lock.Close()
 	defer func() { p.lock = nil }()
-	for _, path := range p.absent {
-		p.remove(path, func(os.FileInfo) bool { return true })
-	}
+	removeAbsent(p.project, p.absent)
 	if unix.Flock(int(p.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return
 	}
 	list := protected(p.project)
 	slices.Reverse(list) // the content of a folder before the folder
 	for _, path := range list {
-		p.remove(path, isPlaceholder)
+		remove(p.project, path, isPlaceholder)
 	}
 }
 
-// remove removes a file or an empty folder in the project if match accepts it. It ignores errors.
-func (p *placeholders) remove(path string, match func(os.FileInfo) bool) {
+// remove removes a file or an empty folder in a project if match accepts it. It ignores errors.
+func remove(project, path string, match func(os.FileInfo) bool) {
 	st, err := os.Lstat(path)
 	if err != nil || !match(st) {
 		return
 	}
-	dir := int(p.lock.Fd())
-	if parent := filepath.Dir(path); parent != p.project {
-		if dir, err = openBelow(p.project, parent); err != nil {
-			return
-		}
-		defer unix.Close(dir)
+	dir, err := openBelow(project, filepath.Dir(path))
+	if err != nil {
+		return
 	}
+	defer unix.Close(dir)
 	flags := 0
 	if st.IsDir() {
 		flags = unix.AT_REMOVEDIR
