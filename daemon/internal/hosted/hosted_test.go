@@ -214,7 +214,7 @@ func TestFiles(t *testing.T) {
 	o := w.play(t.Context(), "files", w.dir)
 	for _, want := range []string{
 		"read b\n: <nil>", "outside: -32602 path: /etc/passwd lies outside of the folder", "through a link: -32602 path:", "write: <nil>",
-		"stale: -32602 " + filepath.Join(w.dir, "f") + " was changed since it was read",
+		"stale: -32602 " + filepath.Join(w.dir, "f") + ": changed since you read it",
 	} {
 		if !strings.Contains(o.Summary, want) {
 			t.Errorf("got %q, want %q in it", o.Summary, want)

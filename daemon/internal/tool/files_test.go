@@ -194,6 +194,25 @@ func TestWriteRefusesWhatChangedSinceThePlan(t *testing.T) {
 	}
 }
 
+// A write of what an agent made of a file's old text would lose what its user did meanwhile.
+func TestWriteRefusesWhatChangedSinceItWasRead(t *testing.T) {
+	env := newEnv(t)
+	path := put(t, env.Cwd, "f", "seen")
+	mustDo(t, Read(), env, m{"path": "f"})
+	put(t, env.Cwd, "f", "theirs")
+	_, err := do(t, Write(), env, m{"path": "f", "content": "mine"})
+	wantErr(t, err, "changed since you read it")
+	if got := slurp(t, path); got != "theirs" {
+		t.Errorf("got %q, want the file left alone", got)
+	}
+	mustDo(t, Read(), env, m{"path": "f"})
+	mustDo(t, Write(), env, m{"path": "f", "content": "mine"})
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	mustDo(t, Write(), env, m{"path": "f", "content": "again"}) // nothing is lost
+}
+
 func TestPreviewIsADiff(t *testing.T) {
 	env := newEnv(t)
 	put(t, env.Cwd, "f", "a\nb\nc\n")

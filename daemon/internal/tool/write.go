@@ -60,6 +60,9 @@ func (t writeTool) Plan(_ context.Context, env Env, args json.RawMessage) (Actio
 	if err != nil {
 		return Action{}, err
 	}
+	if known, ok := env.Files.Known(path); ok && digest != "" && known != digest {
+		return Action{}, fmt.Errorf("%s: changed since you read it; read it again", path)
+	}
 	return Action{
 		Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(env.Cwd, path, before, content, digest != ""),
 	}, nil
