@@ -57,7 +57,8 @@ func (r *Result) Fit(folder string, mask func(string) string) (err error) {
 		r.SpoolPath, err = spool(folder, r.Content)
 	}
 	room := (MaxResult - maxFitNotes) / 2
-	lines, more, ferr := failingLines(whole, visible.Cut(r.Content, room), visible.CutTail(r.Content, room), mask)
+	least := room - maxFailingText/2 // of each end, if there are that many lines
+	lines, more, ferr := failingLines(whole, visible.Cut(r.Content, least), visible.CutTail(r.Content, least), mask)
 	err = errors.Join(err, ferr)
 	room -= len(lines) / 2
 	head, tail := wholeLines(visible.Cut(r.Content, room), visible.CutTail(r.Content, room))

@@ -57,6 +57,22 @@ func TestFitKeepsEndsAndFailures(t *testing.T) {
 	}
 }
 
+// The list of failures takes the place of the ends' inner parts; a failure that stood there is in the list instead.
+func TestFitKeepsFailuresThatItsOwnListDisplaces(t *testing.T) {
+	fine := strings.Repeat("fine\n", 2250)
+	text := fine + "error: by the head\n" + strings.Repeat("fine\n", 2000) + strings.Repeat("error: "+strings.Repeat("x", 200)+"\n", 17) +
+		strings.Repeat("fine\n", 2000) + "error: by the tail\n" + fine
+	r := Result{Content: text}
+	if err := r.Fit("", same); err != nil || len(r.Content) > MaxResult {
+		t.Fatalf("got %v, %d bytes", err, len(r.Content))
+	}
+	for _, want := range []string{"error: by the head\n", "error: by the tail\n"} {
+		if !strings.Contains(r.Content, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+}
+
 // Where a shell kept the ends only, the failures are those of its file.
 func TestFitReadsTheFileOfTheShell(t *testing.T) {
 	path := put(t, t.TempDir(), "output.raw", strings.Repeat("fine\r\n", 50_000)+strings.Repeat("make: *** [x] Error 1\r\n", 3)+strings.Repeat("x", 1<<20)+" panic: late in a long line\n"+strings.Repeat("fine\r\n", 50_000))
