@@ -36,8 +36,20 @@ func preview(cwd, path string, before, after []byte, existed bool) Preview {
 	if text == "" && !existed {
 		text = fmt.Sprintf("--- %s\n+++ %s\n", oldName, newName)
 	}
-	content, _ := Bound(text, maxPreview)
-	return Preview{Type: "diff", Content: content}
+	p := Preview{Type: "diff"}
+	p.Content, _ = Bound(text, maxPreview)
+	header := 2
+	for line := range strings.Lines(text) {
+		switch {
+		case header > 0:
+			header--
+		case line[0] == '+':
+			p.plus++
+		case line[0] == '-':
+			p.minus++
+		}
+	}
+	return p
 }
 
 // diffNames returns path's names in the header of a diff, as git writes them: a/main.go and b/main.go below cwd, elsewhere the
@@ -56,16 +68,4 @@ func diffNames(cwd, path string) (before, after string) {
 }
 
 // changeSummary counts the lines of a diff.
-func changeSummary(p Preview) string {
-	plus, minus := 0, 0
-	for line := range strings.Lines(p.Content) {
-		switch {
-		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
-		case strings.HasPrefix(line, "+"):
-			plus++
-		case strings.HasPrefix(line, "-"):
-			minus++
-		}
-	}
-	return fmt.Sprintf("+%d -%d lines", plus, minus)
-}
+func changeSummary(p Preview) string { return fmt.Sprintf("+%d -%d lines", p.plus, p.minus) }

@@ -277,6 +277,21 @@ func TestEditReplacesOneText(t *testing.T) {
 	wantErr(t, err, "does not exist")
 }
 
+// What a change of the model's did is counted right whatever its lines begin with, and however long it is.
+func TestChangedLinesAreCounted(t *testing.T) {
+	env := newEnv(t)
+	put(t, env.Cwd, "a.sql", "-- one\nselect 1;\n")
+	mustDo(t, Read(), env, m{"path": "a.sql"})
+	r := mustDo(t, Edit(), env, m{"path": "a.sql", "old": "-- one\n", "new": "++two;\n-- three\n"})
+	if !strings.Contains(r.Content, "+2 -1 lines") {
+		t.Errorf("got %q, want +2 -1 lines", r.Content)
+	}
+	r = mustDo(t, Write(), env, m{"path": "long", "content": strings.Repeat(strings.Repeat("x", 99)+"\n", 2000)})
+	if !strings.Contains(r.Content, "+2000 -0 lines") {
+		t.Errorf("got %q, want +2000 -0 lines", r.Content)
+	}
+}
+
 func TestEditKeepsCRLF(t *testing.T) {
 	for _, tc := range []struct{ file, old, repl, want string }{
 		{"a\r\nb\r\nc", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc"},

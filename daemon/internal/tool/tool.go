@@ -63,8 +63,9 @@ type Action struct {
 
 // Preview shows what an Action would change.
 type Preview struct {
-	Type    string // none, diff, text
-	Content string
+	Type        string // none, diff, text
+	Content     string
+	plus, minus int // lines of a diff, those included that Content leaves out
 }
 
 // Result is the result for the model and the screen. Content is valid UTF-8, bounded by the tool (MaxWhole) and then for
