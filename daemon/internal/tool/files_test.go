@@ -406,6 +406,36 @@ func TestGlobSeesWhatGitSees(t *testing.T) {
 	wantErr(t, err, "not a valid pattern")
 }
 
+// Git lists a repository inside of another as one entry, whether it is a submodule, a clone beside the files, or empty.
+func TestFilesOfARepositoryInside(t *testing.T) {
+	env := newEnv(t)
+	git(t, env.Cwd, "init", "-q")
+	put(t, env.Cwd, "a.go", "alpha\n")
+	put(t, env.Cwd, ".gitignore", "ignored/\n")
+	for _, name := range []string{"sub/module", "clone", "empty", "ignored"} {
+		dir := filepath.Join(env.Cwd, name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		git(t, dir, "init", "-q")
+		if name == "empty" {
+			continue
+		}
+		put(t, dir, "b.go", "alpha\n")
+		put(t, dir, ".gitignore", "*.log\n")
+		put(t, dir, "b.log", "alpha\n")
+		git(t, dir, "add", ".")
+		git(t, dir, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x")
+	}
+	git(t, env.Cwd, "-c", "advice.addEmbeddedRepo=false", "add", "sub/module")
+	if r := mustDo(t, Grep(), env, m{"pattern": "alpha", "mode": "files"}); r.Content != "a.go\nclone/b.go\nsub/module/b.go" {
+		t.Errorf("got %q", r.Content)
+	}
+	if r := mustDo(t, Glob(), env, m{"pattern": "b.*"}); len(strings.Fields(r.Content)) != 2 {
+		t.Errorf("got %q, want the two that no git ignores", r.Content)
+	}
+}
+
 // a repository's own configuration runs nothing when its files are listed.
 func TestListingFilesRunsNothingOfTheRepository(t *testing.T) {
 	env := newEnv(t)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ type fileList struct {
 }
 
 // fileSet returns the regular files below root, or root itself. Inside a git work tree those are the files that git tracks or
-// does not ignore, else all but hidden ones. It leaves out symbolic links, so that nothing outside root is read.
+// does not ignore, also in repositories inside of it, else all but hidden ones. It leaves out symbolic links, so that nothing outside root is read.
 func fileSet(ctx context.Context, root string) (set fileList, err error) {
 	info, err := os.Lstat(root)
 	if err != nil {
@@ -37,8 +38,16 @@ func fileSet(ctx context.Context, root string) (set fileList, err error) {
 	if !info.IsDir() {
 		return fileList{files: []string{""}}, nil
 	}
-	if files, ok := gitFiles(ctx, root); ok {
-		return fileList{files: files[:min(len(files), maxFiles)], more: len(files) > maxFiles}, nil
+	if files, inside, ok := gitFiles(ctx, root); ok {
+		set.files = files
+		for _, name := range inside {
+			if err := set.add(ctx, root, name); err != nil {
+				return set, err
+			}
+		}
+		set.more = set.more || len(set.files) > maxFiles
+		set.files = set.files[:min(len(set.files), maxFiles)]
+		return set, nil
 	}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
@@ -75,13 +84,39 @@ func fileSet(ctx context.Context, root string) (set fileList, err error) {
 	return set, err
 }
 
-// gitFiles asks git. ok is false if root is in no work tree or ignored by it, or if git is missing or slow.
-func gitFiles(ctx context.Context, root string) (files []string, ok bool) {
+// add adds the files of the repository name inside of root. One that is not checked out, or lies behind a link, has none. The error is
+// that of ctx only.
+func (set *fileList) add(ctx context.Context, root, name string) error {
+	dir := filepath.Join(root, name)
+	if at, err := filepath.EvalSymlinks(dir); err != nil || at != dir || len(set.files) > maxFiles {
+		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
+		return nil
+	}
+	inner, err := fileSet(ctx, dir)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		set.unread++
+	}
+	for _, f := range inner.files {
+		set.files = append(set.files, path.Join(name, f))
+	}
+	set.unread += inner.unread
+	set.more = set.more || inner.more
+	return nil
+}
+
+// gitFiles asks git. inside are the repositories inside of root, whose files it does not list. ok is false if root is in no work tree
+// or ignored by it, or if git is missing or slow.
+func gitFiles(ctx context.Context, root string) (files, inside []string, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
 	// Disable fsmonitor and hooks, by which a repository's configuration could run programs.
 	cmd := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false",
-		"--no-optional-locks", "--literal-pathspecs", "ls-files", "-co", "--exclude-standard", "--deduplicate", "-z", "--", ".")
+		"--no-optional-locks", "--literal-pathspecs", "ls-files", "-cos", "--exclude-standard", "-z", "--", ".")
 	cmd.Dir = root
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "GIT_") {
@@ -91,13 +126,25 @@ func gitFiles(ctx context.Context, root string) (files []string, ok bool) {
 	cmd.Env = append(cmd.Env, "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
 	out, err := cmd.Output()
 	if err != nil || len(out) == 0 { // an ignored folder, or an empty one
-		return nil, false
+		return nil, nil, false
 	}
-	for name := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
-		files = append(files, string(name))
+	last := ""
+	for entry := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
+		name, mode := string(entry), ""
+		if stage, file, ok := bytes.Cut(entry, []byte{'\t'}); ok && len(stage) >= 49 && stage[6] == ' ' && stage[len(stage)-2] == ' ' {
+			mode, name = string(stage[:6]), string(file) // of a tracked file, before whose name stand mode, object and stage
+		}
+		switch {
+		case name == last: // there is an entry for each side of a conflict
+		case mode == "160000", strings.HasSuffix(name, "/"): // a submodule, or a repository that is not tracked
+			inside = append(inside, name)
+		default:
+			files = append(files, name)
+		}
+		last = name
 		if len(files) > maxFiles {
 			break
 		}
 	}
-	return files, true
+	return files, inside, true
 }
