@@ -152,6 +152,7 @@ func keeper(prepared string, argv []string) error {
 	ws := await(pid, func() { _ = report{kind: stopped, value: uint32(pid)}.send(parent) })
 	text := leftovers()
 	endAll()
+	removeAbsent(s.Project, absent) // the other goroutine may not come to it before this process exits
 	if text != "" {
 		_ = report{kind: left, text: text}.send(parent)
 	}
