@@ -308,6 +308,51 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestLedToAndMissing: what a protected link leads to is protected where it does not exist and where the link leaves the project
+// on the way, and so is a protected name in a folder that does not exist. Nothing is left of what stood for them.
+func TestLedToAndMissing(t *testing.T) {
+	for _, who := range users(t) {
+		t.Run(who.name, func(t *testing.T) {
+			dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project})
+			alias := dir + "-alias"
+			if err := os.Symlink(dir, alias); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.Remove(alias) })
+			setup := who.as(exec.Command("bash", "-ec", `git init -q --template= . && git config core.hooksPath tools/git/hooks && mkdir conf
+ln -s conf/envrc .envrc; ln -s none/travis .travis.yml; ln -s `+alias+`/conf/mcp .mcp.json; ln -s `+alias+`/conf/claude .claude
+echo before >conf/mcp`))
+			setup.Dir = dir
+			if out, err := setup.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			list := func() string {
+				out, err := exec.Command("find", dir, "-not", "-path", "*/.git/*").Output()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(out)
+			}
+			before := list()
+			for _, text := range []string{
+				"echo evil >conf/envrc", "mkdir -p none; echo evil >none/travis", "echo evil >conf/mcp", "mkdir conf/claude",
+				"mkdir -p tools/git/hooks && touch tools/git/hooks/pre-commit", "mkdir -p .git/info; echo '* filter=x' >.git/info/attributes",
+				"rm conf/mcp", "mv conf c2",
+			} {
+				if out, err := who.run(t, dir, prefix, text); err == nil {
+					t.Errorf("%s: works: %s", text, out)
+				}
+			}
+			if out, err := who.run(t, dir, prefix, "touch conf/x && rm conf/x && git add conf && git gc -q && git status --short"); err != nil {
+				t.Errorf("what is allowed fails: %v: %s", err, out)
+			}
+			if after := list(); after != before {
+				t.Errorf("the project had %s and has %s", before, after)
+			}
+		})
+	}
+}
+
 // TestKilledLeavesNoCommondir kills the launcher of a command that made a file by which git would take other settings.
 func TestKilledLeavesNoCommondir(t *testing.T) {
 	who := users(t)[0]

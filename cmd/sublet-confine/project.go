@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -42,9 +43,32 @@ func caches(s confine.Spec) (list []string) {
 	return list
 }
 
-// protected returns the paths in a project that must stay read-only: confine.Protected, and in its git folders hooks,
-// settings and the files that locate the repository.
+// protected returns the paths in a project that must stay read-only: those of protectedNames and what they lead to by symbolic
+// links. Where the folder of one does not exist, it returns the outermost folder on the way that does not.
 func protected(project string) (list []string) {
+	for _, name := range protectedNames(project) {
+		paths := []string{name}
+		if st, err := os.Lstat(name); err == nil && st.Mode()&os.ModeSymlink != 0 {
+			paths = followed(name)
+		}
+		for _, path := range paths {
+			if path == project || !confine.Within(path, project) {
+				continue
+			}
+			for up := filepath.Dir(path); up != project; up = filepath.Dir(up) {
+				if st, err := os.Lstat(up); errors.Is(err, fs.ErrNotExist) || err == nil && isPlaceholder(st) {
+					path = up
+				}
+			}
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// protectedNames returns confine.Protected in a project, and in its git folders hooks, settings and the files that locate the
+// repository.
+func protectedNames(project string) (list []string) {
 	for _, name := range confine.Protected {
 		list = append(list, filepath.Join(project, name))
 	}

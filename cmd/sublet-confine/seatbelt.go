@@ -57,6 +57,10 @@ func followed(path string) []string {
 		}
 		path = filepath.Clean(to)
 		list = append(list, path)
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			path = filepath.Join(dir, filepath.Base(path))
+			list = append(list, path)
+		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
