@@ -193,6 +193,8 @@ func (l *FileLog) Undo() (Change, error) {
 		return Change{}, ErrNothingToUndo
 	}
 	c := l.changes[len(l.changes)-1]
+	replacing.Lock()
+	defer replacing.Unlock()
 	now, _, err := fileState(c.Path)
 	if err != nil {
 		return Change{}, fmt.Errorf("undo: %w", err)

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -191,6 +193,38 @@ func TestWriteRefusesWhatChangedSinceThePlan(t *testing.T) {
 	}
 	if _, err := Write().Run(t.Context(), env, raw, action, nil); !errors.Is(err, ErrChanged) {
 		t.Errorf("got %v, want ErrChanged", err)
+	}
+}
+
+// Agents that work side by side do not write over each other's changes.
+func TestChangesOfOneFileAtOnce(t *testing.T) {
+	env := newEnv(t)
+	path := put(t, env.Cwd, "f", "seen\n"+strings.Repeat("the rest\n", 100_000))
+	mustDo(t, Read(), env, m{"path": "f"})
+	const agents = 8
+	var made atomic.Int32
+	var planned, ran sync.WaitGroup
+	planned.Add(agents)
+	for i := range agents {
+		ran.Go(func() {
+			raw := args(t, m{"path": "f", "old": "seen", "new": fmt.Sprint("seen by ", i)})
+			action, err := Edit().Plan(t.Context(), env, raw)
+			planned.Done()
+			planned.Wait()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err = Edit().Run(t.Context(), env, raw, action, nil); err == nil {
+				made.Add(1)
+			} else if !errors.Is(err, ErrChanged) {
+				t.Error(err)
+			}
+		})
+	}
+	ran.Wait()
+	if made.Load() != 1 {
+		t.Errorf("%d edits of the same text succeeded, and %.9q is left", made.Load(), slurp(t, path))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // maxWrite bounds what write and edit put into a file, in bytes.
@@ -93,30 +94,43 @@ func change(ctx context.Context, env Env, path string, approved Action, next fun
 	if len(approved.Writes) != 1 || approved.Writes[0] != path {
 		return Preview{}, "", ErrChanged
 	}
-	digest, before, err := fileState(path)
+	c, after, err := replace(path, approved.FileDigest, next)
 	if err != nil {
 		return Preview{}, "", err
 	}
-	if digest != approved.FileDigest {
-		return Preview{}, "", ErrChanged
-	}
-	after, err := next(before)
+	env.Files.Changed(c)
+	return preview(env.Cwd, path, c.Before, after, c.Existed), env.report(ctx, path, c.Before, after, c.Existed), nil
+}
+
+// replacing is held from the look at a file until it is replaced: agents work side by side.
+var replacing sync.Mutex
+
+// replace replaces the content of the file whose digest is the given one.
+func replace(path, digest string, next func(before []byte) ([]byte, error)) (c Change, after []byte, err error) {
+	replacing.Lock()
+	defer replacing.Unlock()
+	now, before, err := fileState(path)
 	if err != nil {
-		return Preview{}, "", err
+		return Change{}, nil, err
+	}
+	if now != digest {
+		return Change{}, nil, ErrChanged
+	}
+	if after, err = next(before); err != nil {
+		return Change{}, nil, err
 	}
 	mode := fs.FileMode(0o644) &^ umask()
 	if digest != "" {
 		info, err := os.Stat(path)
 		if err != nil {
-			return Preview{}, "", err
+			return Change{}, nil, err
 		}
 		mode = info.Mode().Perm()
 	} else if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return Preview{}, "", err
+		return Change{}, nil, err
 	}
 	if err := replaceFile(path, after, mode); err != nil {
-		return Preview{}, "", err
+		return Change{}, nil, err
 	}
-	env.Files.Changed(Change{Path: path, Existed: digest != "", Before: before, Mode: mode, After: Digest(after)})
-	return preview(env.Cwd, path, before, after, digest != ""), env.report(ctx, path, before, after, digest != ""), nil
+	return Change{Path: path, Existed: digest != "", Before: before, Mode: mode, After: Digest(after)}, after, nil
 }
