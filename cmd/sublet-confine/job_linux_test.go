@@ -353,6 +353,33 @@ echo before >conf/mcp`))
 	}
 }
 
+// TestIncludedSettings: no command changes settings that those of git include, and what it makes in the place of missing ones is
+// removed.
+func TestIncludedSettings(t *testing.T) {
+	for _, who := range users(t) {
+		t.Run(who.name, func(t *testing.T) {
+			dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project})
+			setup := who.as(exec.Command("bash", "-ec", `git init -q && git config include.path ../.gitconfig && git config --add include.path ../.none && mkdir conf hooks2
+git config --file .gitconfig include.path conf/git; echo "[core]hooksPath = hooks2" >conf/git`))
+			setup.Dir = dir
+			if out, err := setup.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			for _, text := range []string{"echo evil >>.gitconfig", "rm .gitconfig", "echo evil >>conf/git", "mv conf c2", "touch hooks2/pre-commit"} {
+				if out, err := who.run(t, dir, prefix, text); err == nil {
+					t.Errorf("%s: works: %s", text, out)
+				}
+			}
+			if out, err := who.run(t, dir, prefix, "touch conf/x && git add conf/x && echo '[core]fsmonitor = evil' >.none"); err != nil {
+				t.Errorf("what is allowed fails: %v: %s", err, out)
+			}
+			if exists(filepath.Join(dir, ".none")) {
+				t.Error("the command's settings are left")
+			}
+		})
+	}
+}
+
 // TestKilledLeavesNoCommondir kills the launcher of a command that made a file by which git would take other settings.
 func TestKilledLeavesNoCommondir(t *testing.T) {
 	who := users(t)[0]

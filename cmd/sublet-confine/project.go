@@ -82,7 +82,8 @@ func protectedNames(project string) (list []string) {
 		if common := filepath.Join(dir, "commondir"); exists(common) {
 			list = append(list, common)
 		}
-		list = append(list, hookDirs(project, dir)...)
+		hooks, includes := settings(project, filepath.Join(dir, "config"), map[string]bool{})
+		list = append(append(list, hooks...), slices.DeleteFunc(includes, func(path string) bool { return !exists(path) })...)
 		// Files of each work tree that name the rest of the repository.
 		trees, _ := filepath.Glob(filepath.Join(quoteGlob(dir), "worktrees", "*")) // the pattern is well-formed
 		for _, tree := range trees {
@@ -141,26 +142,43 @@ func gitDirs(project string) (list []string) {
 	return list
 }
 
-// hookDirs returns the folders within the project that a git folder's settings name as core.hooksPath.
-func hookDirs(project, git string) (list []string) {
-	text, err := os.ReadFile(filepath.Join(git, "config"))
+// settings returns the paths within a project that a settings file of git leads to: as core.hooksPath, as an included file, and
+// those of included files. It adds the file to read, and returns nothing of one that is there already.
+func settings(project, file string, read map[string]bool) (hooks, includes []string) {
+	st, err := os.Stat(file)
+	if err != nil || !st.Mode().IsRegular() || read[file] { // reading a named pipe would block
+		return nil, nil
+	}
+	read[file] = true
+	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	for line := range strings.Lines(string(text)) {
 		name, value, ok := strings.Cut(line, "=")
-		if !ok || !strings.HasSuffix(strings.ToLower(strings.TrimSpace(name)), "hookspath") {
-			continue
+		path := strings.Trim(strings.TrimSpace(value), `"`)
+		absolute := func(base string) string {
+			if !filepath.IsAbs(path) {
+				return filepath.Join(base, path)
+			}
+			return filepath.Clean(path)
 		}
-		dir := strings.Trim(strings.TrimSpace(value), `"`)
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(project, dir)
-		}
-		if dir = filepath.Clean(dir); dir != project && confine.Within(dir, project) {
-			list = append(list, dir)
+		switch name = strings.ToLower(strings.TrimSpace(name)); {
+		case !ok:
+		case strings.HasSuffix(name, "hookspath"):
+			if dir := absolute(project); dir != project && confine.Within(dir, project) {
+				hooks = append(hooks, dir)
+			}
+		case name == "path" || strings.HasSuffix(name, "]path") || strings.HasSuffix(name, "] path"): // of include or includeIf
+			included := absolute(filepath.Dir(file))
+			if confine.Within(included, project) {
+				includes = append(includes, included)
+			}
+			h, i := settings(project, included, read)
+			hooks, includes = append(hooks, h...), append(includes, i...)
 		}
 	}
-	return list
+	return hooks, includes
 }
 
 func exists(path string) bool {

@@ -182,11 +182,10 @@ func absent(s confine.Spec) (list []string) {
 		return nil
 	}
 	for _, dir := range gitDirs(s.Project) {
-		if common := filepath.Join(dir, "commondir"); !exists(common) {
-			list = append(list, common)
-		}
+		_, includes := settings(s.Project, filepath.Join(dir, "config"), map[string]bool{})
+		list = append(append(list, filepath.Join(dir, "commondir")), includes...)
 	}
-	return list
+	return slices.DeleteFunc(list, exists)
 }
 
 // removeAbsent removes files and links at paths in a project that must stay absent.
