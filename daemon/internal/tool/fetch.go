@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/tdewolff/parse/v2"
 	htmllex "github.com/tdewolff/parse/v2/html"
@@ -158,7 +159,7 @@ var unseen = []string{"script", "style", "noscript", "template"}
 // htmlText removes tags, scripts and styles, separates paragraphs, and adds the targets of links.
 func htmlText(page string) string {
 	var b strings.Builder
-	skip, href, tag := 0, "", ""
+	skip, pre, href, tag := 0, 0, "", ""
 	z := htmllex.NewLexer(parse.NewInputString(page))
 	for {
 		kind, data := z.Next()
@@ -170,7 +171,7 @@ func htmlText(page string) string {
 			return tidy(b.String())
 		case htmllex.TextToken:
 			if skip == 0 {
-				b.WriteString(html.UnescapeString(string(data)))
+				b.WriteString(indented(strings.ReplaceAll(html.UnescapeString(string(data)), asIs, ""), pre > 0))
 			}
 		case htmllex.StartTagToken:
 			if tag == "a" {
@@ -179,7 +180,10 @@ func htmlText(page string) string {
 			if slices.Contains(unseen, tag) {
 				skip++
 			}
-			b.WriteString(before(tag))
+			if tag == "pre" {
+				pre++
+			}
+			b.WriteString(indented(before(tag), pre > 0))
 		case htmllex.AttributeToken:
 			value := html.UnescapeString(strings.Trim(string(z.AttrVal()), `"'`))
 			if tag == "a" && strings.EqualFold(string(z.AttrKey()), "href") && strings.HasPrefix(value, "http") {
@@ -190,6 +194,9 @@ func htmlText(page string) string {
 				skip = max(skip-1, 0)
 			}
 			if kind == htmllex.EndTagToken {
+				if tag == "pre" {
+					pre = max(pre-1, 0)
+				}
 				b.WriteString(after(tag))
 			}
 			if tag == "a" && href != "" && skip == 0 {
@@ -221,12 +228,26 @@ func after(tag string) string {
 	return ""
 }
 
+// asIs begins a line whose indentation means something: that of preformatted text.
+const asIs = "\x00"
+
+// indented has the lines that begin in text keep their indentation if pre is set.
+func indented(text string, pre bool) string {
+	if pre {
+		text = strings.ReplaceAll(text, "\n", "\n"+asIs)
+	}
+	return text
+}
+
 // tidy trims lines and keeps at most one empty one in a row.
 func tidy(s string) string {
 	var b strings.Builder
 	empty := 0
 	for line := range strings.Lines(s) {
 		line = strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(line, asIs); ok {
+			line = strings.TrimRightFunc(rest, unicode.IsSpace)
+		}
 		if line == "" {
 			empty++
 			continue
