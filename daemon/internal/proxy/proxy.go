@@ -16,6 +16,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,7 +25,8 @@ import (
 
 const (
 	dialBound = 30 * time.Second
-	maxDenied = 20 // hosts reported to one launcher
+	maxDenied = 20  // hosts reported to one launcher
+	maxOpen   = 256 // connections of one command; another is closed at once
 )
 
 // Options of Serve.
@@ -86,7 +88,7 @@ func serve(ctx context.Context, c net.Conn, o Options) error {
 		_, _ = io.Copy(io.Discard, c)
 		cancel()
 	})
-	err = s.Serve(ln)
+	err = s.Serve(&bounded{TCPListener: ln})
 	cancel()
 	g.tunnels.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
@@ -96,7 +98,7 @@ func serve(ctx context.Context, c net.Conn, o Options) error {
 }
 
 // receive receives the listening socket that a launcher sends.
-func receive(c net.Conn) (net.Listener, error) {
+func receive(c net.Conn) (*net.TCPListener, error) {
 	unix, ok := c.(*net.UnixConn)
 	if !ok {
 		return nil, fmt.Errorf("a %T cannot carry descriptors", c)
@@ -123,7 +125,45 @@ func receive(c net.Conn) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ln, c.SetReadDeadline(time.Time{})
+	tcp, ok := ln.(*net.TCPListener)
+	if !ok {
+		ln.Close()
+		return nil, fmt.Errorf("a %T came", ln)
+	}
+	return tcp, c.SetReadDeadline(time.Time{})
+}
+
+// bounded has at most maxOpen connections, so that no command takes all descriptors of the daemon.
+type bounded struct {
+	*net.TCPListener
+	open atomic.Int32
+}
+
+// Accept implements net.Listener.
+func (b *bounded) Accept() (net.Conn, error) {
+	for {
+		c, err := b.AcceptTCP()
+		if err != nil {
+			return nil, err
+		}
+		end := sync.OnceFunc(func() { b.open.Add(-1) })
+		if b.open.Add(1) <= maxOpen {
+			return &counted{c, end}, nil
+		}
+		end()
+		c.Close()
+	}
+}
+
+// counted is a connection that calls end when it is closed.
+type counted struct {
+	*net.TCPConn
+	end func()
+}
+
+func (c *counted) Close() error {
+	c.end()
+	return c.TCPConn.Close()
 }
 
 // A gate is the HTTP proxy of one command.

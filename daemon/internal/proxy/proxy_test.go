@@ -204,3 +204,73 @@ func TestHeldCommandReachesAllowedHosts(t *testing.T) {
 		}
 	}
 }
+
+// A command cannot take all descriptors of the daemon with connections that it leaves open.
+func TestConnectionsAreBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() {
+		served <- Serve(ctx, ln, Options{Hosts: func() []string { return nil }, Log: slog.New(slog.DiscardHandler)})
+	}()
+	defer func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+	launcher, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer launcher.Close()
+	command, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer command.Close()
+	f, err := command.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, _, err := launcher.(*net.UnixConn).WriteMsgUnix([]byte{0}, syscall.UnixRights(int(f.Fd())), nil); err != nil {
+		t.Fatal(err)
+	}
+	// ask opens a connection, sends a request and returns the status line, "" if the connection was closed.
+	ask := func() (net.Conn, string) {
+		c, err := net.Dial("tcp", command.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		_, _ = io.WriteString(c, "CONNECT x.org:443 HTTP/1.1\r\nHost: x.org:443\r\n\r\n") // it may be closed
+		line, _ := bufio.NewReader(c).ReadString('\n')
+		return c, line
+	}
+	const denied = "HTTP/1.1 403 Forbidden\r\n"
+	var first net.Conn
+	for n := range maxOpen {
+		c, line := ask()
+		if line != denied {
+			t.Fatalf("connection %d: %q", n, line)
+		}
+		if first == nil {
+			first = c
+		}
+	}
+	if _, line := ask(); line != "" {
+		t.Errorf("one more: %q", line)
+	}
+	first.Close()
+	for n, line := 0, ""; line != denied; n++ { // until the proxy has read that it was closed
+		if n == 10000 {
+			t.Fatal("none is served any more")
+		}
+		_, line = ask()
+	}
+}
