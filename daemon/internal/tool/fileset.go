@@ -84,14 +84,10 @@ func fileSet(ctx context.Context, root string) (set fileList, err error) {
 	return set, err
 }
 
-// add adds the files of the repository name inside of root. One that is not checked out, or lies behind a link, has none. The error is
-// that of ctx only.
+// add adds the files of the repository name inside of root. One that is not checked out has none. The error is that of ctx only.
 func (set *fileList) add(ctx context.Context, root, name string) error {
 	dir := filepath.Join(root, name)
-	if at, err := filepath.EvalSymlinks(dir); err != nil || at != dir || len(set.files) > maxFiles {
-		return nil
-	}
-	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil {
+	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil || len(set.files) > maxFiles {
 		return nil
 	}
 	inner, err := fileSet(ctx, dir)
@@ -128,7 +124,7 @@ func gitFiles(ctx context.Context, root string) (files, inside []string, ok bool
 	if err != nil || len(out) == 0 { // an ignored folder, or an empty one
 		return nil, nil, false
 	}
-	last := ""
+	last, folders := "", links{root, map[string]bool{".": false}}
 	for entry := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
 		name, mode := string(entry), ""
 		if stage, file, ok := bytes.Cut(entry, []byte{'\t'}); ok && len(stage) >= 49 && stage[6] == ' ' && stage[len(stage)-2] == ' ' {
@@ -136,8 +132,11 @@ func gitFiles(ctx context.Context, root string) (files, inside []string, ok bool
 		}
 		switch {
 		case name == last: // there is an entry for each side of a conflict
+		case folders.linked(path.Dir(name)):
 		case mode == "160000", strings.HasSuffix(name, "/"): // a submodule, or a repository that is not tracked
-			inside = append(inside, name)
+			if !folders.linked(path.Clean(name)) {
+				inside = append(inside, name)
+			}
 		default:
 			files = append(files, name)
 		}
@@ -147,4 +146,20 @@ func gitFiles(ctx context.Context, root string) (files, inside []string, ok bool
 		}
 	}
 	return files, inside, true
+}
+
+// links finds the folders below root that a link leads to, of which git's index may still name files.
+type links struct {
+	root  string
+	known map[string]bool // by relative path
+}
+
+func (l links) linked(dir string) bool {
+	linked, ok := l.known[dir]
+	if !ok {
+		info, err := os.Lstat(filepath.Join(l.root, dir))
+		linked = err == nil && !info.IsDir() || l.linked(path.Dir(dir))
+		l.known[dir] = linked
+	}
+	return linked
 }

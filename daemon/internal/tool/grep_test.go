@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,6 +28,34 @@ func TestGrepLeavesOutSecrets(t *testing.T) {
 		if r := mustDo(t, Grep(), env, m{"pattern": "alpha", "path": path}); r.Content != want {
 			t.Errorf("%s: got %q, want %q", path, r.Content, want)
 		}
+	}
+}
+
+// Git's index still names the files of a folder that has become a link: what the link leads to is not searched.
+func TestGrepDoesNotFollowAFolderThatBecameALink(t *testing.T) {
+	env := newEnv(t)
+	vault := t.TempDir()
+	put(t, vault, "a.txt", "alpha\n")
+	git(t, env.Cwd, "init", "-q")
+	put(t, env.Cwd, "was/in/a.txt", "alpha\n")
+	put(t, env.Cwd, "module/a.txt", "alpha\n")
+	for _, dir := range []string{vault, filepath.Join(env.Cwd, "module")} {
+		git(t, dir, "init", "-q")
+		git(t, dir, "add", ".")
+		git(t, dir, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x")
+	}
+	git(t, env.Cwd, "-c", "advice.addEmbeddedRepo=false", "add", ".")
+	for _, name := range []string{"was/in", "module"} {
+		dir := filepath.Join(env.Cwd, name)
+		if err := errors.Join(os.RemoveAll(dir), os.Symlink(vault, dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := mustDo(t, Grep(), env, m{"pattern": "alpha"}); !strings.HasPrefix(r.Content, "no match in ") {
+		t.Errorf("got %q", r.Content)
+	}
+	if r := mustDo(t, Glob(), env, m{"pattern": "a.txt"}); !strings.HasPrefix(r.Content, "no file matches ") {
+		t.Errorf("got %q", r.Content)
 	}
 }
 
