@@ -568,8 +568,14 @@ func TestCaches(t *testing.T) {
 	if err := os.Symlink("real", filepath.Join(base, "users")); err != nil { // one that the user made is one
 		t.Fatal(err)
 	}
+	alias := base + "-alias" // as of a home that is reached by a link
+	if err := os.Symlink(base, alias); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.Remove(alias) })
+	links = append(links, filepath.Join(alias, "project/c"), filepath.Join(alias, "cache/c"))
 	project := filepath.Join(base, "project")
-	_, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project, Caches: append(links, filepath.Join(base, "cache"), filepath.Join(base, "users"))})
+	_, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project, Caches: append(links, filepath.Join(base, "cache"), filepath.Join(alias, "cache"), filepath.Join(base, "users"))})
 	if text, err := who.run(t, project, prefix, "touch "+out+"/evil; touch ../cache/x ../users/x x && echo fine"); !strings.HasSuffix(text, "fine\n") {
 		t.Errorf("%q, %v", text, err)
 	}

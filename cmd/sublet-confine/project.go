@@ -15,16 +15,24 @@ import (
 // caches returns the folders of s.Caches that exist, with symbolic links resolved. It leaves out a cache inside the project
 // or inside another cache, because an earlier command may have replaced it by a link that leads out.
 func caches(s confine.Spec) (list []string) {
+	reals := map[string]string{} // of those that exist
 	for _, dir := range s.Caches {
-		real, err := filepath.EvalSymlinks(dir)
-		if err != nil {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			reals[dir] = real
+		}
+	}
+	for _, dir := range s.Caches {
+		real, ok := reals[dir]
+		parent, err := filepath.EvalSymlinks(filepath.Dir(dir)) // the home may be reached by a link
+		if err != nil || !ok {
 			continue
 		}
+		at := filepath.Join(parent, filepath.Base(dir))
 		st, err := os.Stat(real)
 		if err != nil || !st.IsDir() {
 			continue
 		}
-		inside := func(base string) bool { return base != "" && confine.Within(dir, base) }
+		inside := func(base string) bool { return base != "" && (confine.Within(dir, base) || confine.Within(at, base)) }
 		switch {
 		case inside(s.Project) && (s.Reach == confine.Project || !confine.Within(real, s.Project)):
 			continue
@@ -32,7 +40,7 @@ func caches(s confine.Spec) (list []string) {
 			continue // it would make the project writable
 		}
 		for _, other := range s.Caches {
-			if other != dir && inside(other) {
+			if other != dir && (inside(other) || reals[other] != at && inside(reals[other])) {
 				real = ""
 			}
 		}
