@@ -85,7 +85,7 @@ func lineList(at []int) string {
 // spaced finds the only run of whole lines that differs from old in white space only, and indents the replacement as the
 // file is.
 func spaced(text, old, repl string) (place, string, error) {
-	have, want := strings.SplitAfter(text, "\n"), strings.Split(strings.TrimRight(old, "\n"), "\n")
+	have, want := strings.SplitAfter(text, "\n"), strings.Split(strings.TrimSuffix(old, "\n"), "\n")
 	if have[len(have)-1] == "" {
 		have = have[:len(have)-1]
 	}
