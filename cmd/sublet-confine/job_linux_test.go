@@ -380,6 +380,28 @@ git config --file .gitconfig include.path conf/git; echo "[core]hooksPath = hook
 	}
 }
 
+// TestCommondirOfAnother: what one command puts into the place of .git/commondir takes nothing of the protection of another that
+// begins before the first ends, and does not stop it.
+func TestCommondirOfAnother(t *testing.T) {
+	who := users(t)[0]
+	for _, first := range []string{"mkdir evil && echo ../evil >.git/commondir", "mkfifo .git/commondir"} {
+		dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project})
+		setup := who.as(exec.Command("bash", "-ec", "git init -q; git init -q --bare .git/modules/m; "+first))
+		setup.Dir = dir
+		if out, err := setup.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		words := strings.Fields(prefix)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		cmd := who.as(exec.CommandContext(ctx, words[0], append(words[1:], "bash", "-c", "echo begun; echo evil >>.git/modules/m/config && echo works")...))
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); ctx.Err() != nil || strings.Contains(string(out), "works") || !strings.Contains(string(out), "begun") {
+			t.Errorf("%s: %v: %s", first, err, out)
+		}
+	}
+}
+
 // TestKilledLeavesNoCommondir kills the launcher of a command that made a file by which git would take other settings.
 func TestKilledLeavesNoCommondir(t *testing.T) {
 	who := users(t)[0]

@@ -105,7 +105,7 @@ func quoteGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// maxModules bounds the submodules that gitDirs finds.
+// maxModules bounds the submodules that modules finds.
 const maxModules = 1000
 
 // gitDirs returns the git folders inside a project: its own, the common one of a work tree, and those of its submodules.
@@ -124,17 +124,29 @@ func gitDirs(project string) (list []string) {
 		return nil
 	}
 	list = []string{real}
-	if text, err := os.ReadFile(filepath.Join(real, "commondir")); err == nil { // a work tree's: names the common folder
+	common := filepath.Join(real, "commondir") // a work tree's: names the common folder
+	if st, err := os.Stat(common); err != nil || !st.Mode().IsRegular() {
+		common = "" // reading a named pipe, which another held command may have made, would block
+	}
+	if text, err := os.ReadFile(common); err == nil {
 		dir := string(bytes.TrimSpace(text))
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(real, dir)
 		}
 		if dir, err := filepath.EvalSymlinks(dir); err == nil && dir != project && confine.Within(dir, project) {
-			real = dir
 			list = append(list, dir)
 		}
 	}
-	_ = filepath.WalkDir(filepath.Join(real, "modules"), func(path string, d fs.DirEntry, err error) error {
+	for _, dir := range slices.Clone(list) {
+		list = append(list, modules(dir)...)
+	}
+	return list
+}
+
+// modules returns the git folders of the submodules in a git folder.
+func modules(git string) (list []string) {
+	list = []string{git}
+	_ = filepath.WalkDir(filepath.Join(git, "modules"), func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil || !d.IsDir():
 			return nil
@@ -147,7 +159,7 @@ func gitDirs(project string) (list []string) {
 		}
 		return nil
 	})
-	return list
+	return list[1:]
 }
 
 // settings returns the paths within a project that a settings file of git leads to: as core.hooksPath, as an included file, and
