@@ -224,8 +224,15 @@ func (p *Private) replace(ctx context.Context, state shell.State) (left []string
 		return nil, fmt.Errorf("start another private shell: %w", err)
 	}
 	p.mu.Lock()
-	p.sh = sh
+	closed := p.closed
+	if !closed {
+		p.sh = sh
+	}
 	p.mu.Unlock()
+	if closed {
+		_ = sh.Close() // it logs its error
+		return nil, shell.ErrClosed
+	}
 	return left, nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/tool"
+	"sublet/lease/shell"
 	"sublet/lease/shell/procs"
 	"sublet/wire"
 )
@@ -82,6 +83,17 @@ func TestNoJobAfterAll(t *testing.T) {
 	}
 	if r, err := p.try(t.Context(), "true", time.Minute, draft); err != nil || r.ExitCode == nil || *r.ExitCode != 0 {
 		t.Errorf("in the shell that follows: %+v, %v", r, err)
+	}
+}
+
+// A private shell that is closed while its command becomes a job is not given another process, which nobody would end.
+func TestNoShellFollowsAClosedOne(t *testing.T) {
+	p, _ := privateShell(t)
+	state, was := p.State(t.Context()), p.shell()
+	p.Close()
+	if _, err := p.replace(t.Context(), state); !errors.Is(err, shell.ErrClosed) || p.shell() != was {
+		p.Close()
+		t.Errorf("got %v, another shell: %t", err, p.shell() != was)
 	}
 }
 
