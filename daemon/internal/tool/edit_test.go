@@ -82,6 +82,7 @@ func TestEditIgnoresWhiteSpaceWhereOnePlaceIsLeft(t *testing.T) {
 		{source, "if ready() {\nstart(1)\n}", "if ready() {\nstart(1)\n}", "", "the nearest is lines 4-6"}, // one indentation would become two
 		{"a = [ 1 ]  \nb\n", "a  = [ 1 ]", "a = 2", "a = 2\nb\n", ""},
 		{"x\n\ta\n\n\tb\n", "  a\n\n", "  c\n\n", "x\n\tc\n\n\tb\n", ""},
+		{"a\r\n\tb", " b\n", " c\n", "a\r\n\tc", ""},
 		{"x\n\ta\n\n\tb\n", "  a\n\n", "", "x\n\tb\n", ""},
 		{"\ta\r\n\tb\r\nc", "a\nb\n", "x\ny\n", "\tx\r\n\ty\r\nc", ""},
 		{"  a\n\ta\n", "    a", "b", "", "lines 1 and 2 begin texts that differ"},

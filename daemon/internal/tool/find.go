@@ -127,8 +127,11 @@ func spaced(text, old, repl string) (place, string, error) {
 	}
 	from := len(strings.Join(have[:i], ""))
 	to := from + len(strings.Join(run, ""))
-	if !strings.HasSuffix(old, "\n") { // keep the file's line end
-		to -= len(run[len(run)-1]) - len(strings.TrimRight(run[len(run)-1], "\r\n"))
+	switch last := run[len(run)-1]; {
+	case !strings.HasSuffix(old, "\n"): // keep the file's line end
+		to -= len(last) - len(strings.TrimRight(last, "\r\n"))
+	case !strings.HasSuffix(last, "\n"): // a missing one stays missing
+		repl = strings.TrimSuffix(strings.TrimSuffix(repl, "\n"), "\r")
 	}
 	return place{from, to, repl}, linesFrom(i, len(run)), nil
 }
