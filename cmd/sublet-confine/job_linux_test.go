@@ -359,13 +359,14 @@ func TestIncludedSettings(t *testing.T) {
 	for _, who := range users(t) {
 		t.Run(who.name, func(t *testing.T) {
 			dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project})
-			setup := who.as(exec.Command("bash", "-ec", `git init -q && git config include.path ../.gitconfig && git config --add include.path ../.none && mkdir conf hooks2
+			setup := who.as(exec.Command("bash", "-ec", `git init -q && git config include.path ../.gitconfig && git config --add include.path ../.none && mkdir conf hooks2 hooks3
+git config extensions.worktreeConfig true; git config --worktree core.hooksPath hooks3
 git config --file .gitconfig include.path conf/git; echo "[core]hooksPath = hooks2" >conf/git`))
 			setup.Dir = dir
 			if out, err := setup.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			for _, text := range []string{"echo evil >>.gitconfig", "rm .gitconfig", "echo evil >>conf/git", "mv conf c2", "touch hooks2/pre-commit"} {
+			for _, text := range []string{"echo evil >>.gitconfig", "rm .gitconfig", "echo evil >>conf/git", "mv conf c2", "touch hooks2/pre-commit", "touch hooks3/pre-commit"} {
 				if out, err := who.run(t, dir, prefix, text); err == nil {
 					t.Errorf("%s: works: %s", text, out)
 				}

@@ -90,7 +90,7 @@ func protectedNames(project string) (list []string) {
 		if common := filepath.Join(dir, "commondir"); exists(common) {
 			list = append(list, common)
 		}
-		hooks, includes := settings(project, filepath.Join(dir, "config"), map[string]bool{})
+		hooks, includes := gitSettings(project, dir)
 		list = append(append(list, hooks...), slices.DeleteFunc(includes, func(path string) bool { return !exists(path) })...)
 		// Files of each work tree that name the rest of the repository.
 		trees, _ := filepath.Glob(filepath.Join(quoteGlob(dir), "worktrees", "*")) // the pattern is well-formed
@@ -160,6 +160,16 @@ func modules(git string) (list []string) {
 		return nil
 	})
 	return list[1:]
+}
+
+// gitSettings returns what settings returns of the settings files in a git folder.
+func gitSettings(project, git string) (hooks, includes []string) {
+	read := map[string]bool{}
+	for _, name := range []string{"config", "config.worktree"} {
+		h, i := settings(project, filepath.Join(git, name), read)
+		hooks, includes = append(hooks, h...), append(includes, i...)
+	}
+	return hooks, includes
 }
 
 // settings returns the paths within a project that a settings file of git leads to: as core.hooksPath, as an included file, and

@@ -182,7 +182,7 @@ func absent(s confine.Spec) (list []string) {
 		return nil
 	}
 	for _, dir := range gitDirs(s.Project) {
-		_, includes := settings(s.Project, filepath.Join(dir, "config"), map[string]bool{})
+		_, includes := gitSettings(s.Project, dir)
 		list = append(append(list, filepath.Join(dir, "commondir")), includes...)
 	}
 	return slices.DeleteFunc(list, exists)
