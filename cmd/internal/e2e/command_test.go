@@ -50,6 +50,7 @@ func TestSwitch(t *testing.T) {
 	if got := term.wait(); got != 7 {
 		t.Errorf("exit status %d, want the 7 of `exit 7`", got)
 	}
+	term.see(`^exit$`) // its last output, which may be drawn after its end
 	for line, want := range map[string]int{
 		"project$ cat notes.txt": 1, "of the user": 1, "> first": 1, "> once": 1, "/$ echo two in $PWD; export KEPT=yes": 1,
 		"one": 1, "two in /": 1, "> ahead": 1, "/$ echo three $KEPT": 1, "three yes": 1, "/$ exit 7": 1,
