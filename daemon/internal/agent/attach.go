@@ -42,7 +42,7 @@ func (r *runner) attachments() (shown []provider.Part, told []string) {
 			err = errTooMuch
 		case image == nil:
 			texts -= len(text)
-			r.env.Files.Saw(path, tool.Digest([]byte(text)))
+			r.env.Files.Saw(r.env.Agent, path, tool.Digest([]byte(text)))
 			add(fmt.Sprintf("Attached file %s:\n%s", name, text))
 			continue
 		case r.withoutImages():

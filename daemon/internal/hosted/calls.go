@@ -344,7 +344,7 @@ func (h *host) ReadTextFile(ctx context.Context, p sdk.ReadTextFileRequest) (sdk
 		if err := r.approve(ctx, "read", path, tool.Action{Cwd: r.t.Of.Env.Cwd, Reads: []string{path}}); err != nil {
 			return out, err
 		}
-		content, err := r.t.Of.Env.Files.ReadText(path)
+		content, err := r.t.Of.Env.Files.ReadText(r.t.Of.Env.Agent, path)
 		if err != nil {
 			return out, refused("%v", err)
 		}

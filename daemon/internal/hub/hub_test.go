@@ -95,7 +95,7 @@ func TestIdleUndoIsBounded(t *testing.T) {
 	var all []*session
 	for range 5 {
 		s := h.newSession("/w", "")
-		s.files.Changed(tool.Change{Path: "/w/f", Before: make([]byte, maxIdleUndo/4)})
+		s.files.Changed("", tool.Change{Path: "/w/f", Before: make([]byte, maxIdleUndo/4)})
 		all = append(all, s)
 		h.release(s)
 	}

@@ -114,7 +114,7 @@ func (t editTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action
 	case digest == "":
 		return Action{}, fmt.Errorf("%s: does not exist; use write to create it", path)
 	}
-	known, ok := env.Files.Known(path)
+	known, ok := env.Files.Known(env.Agent, path)
 	switch {
 	case !ok:
 		return Action{}, fmt.Errorf("%s: read it before you edit it", path)

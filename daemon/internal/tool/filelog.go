@@ -21,13 +21,16 @@ var ErrNothingToUndo = errors.New("no file change to undo")
 type FileLog struct {
 	mu sync.Mutex
 	// guarded by mu
-	seen    map[string]string // digest of the content that the agent knows, by path
+	seen    map[seenBy]string // digest of the content that an agent knows
 	changes []Change
 	size    int                // bytes of Before in changes
 	reports map[string]checked // the last report of a checker, by path
 	wrote   map[string]string  // digest of the content that a tool wrote last, by path
 	slow    map[string]int     // how many changes are not checked, by folder
 }
+
+// seenBy is a file as one agent knows it: what another agent read or changed is not in its conversation.
+type seenBy struct{ agent, path string }
 
 // Change is one file change that can be undone.
 type Change struct {
@@ -36,6 +39,7 @@ type Change struct {
 	Before  []byte      // its content before the change
 	Mode    fs.FileMode // its mode before the change
 	After   string      // digest of what was written
+	by      seenBy      // who wrote it; set by Changed
 }
 
 // Digest is the lower-case hex SHA-256 of content, as in Action.FileDigest.
@@ -44,18 +48,22 @@ func Digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Saw records that an agent knows path's content with this digest.
-func (l *FileLog) Saw(path, digest string) {
+// Saw records that the agent, as Env.Agent names it, knows path's content with this digest.
+func (l *FileLog) Saw(agent, path, digest string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.seen == nil {
-		l.seen = map[string]string{}
-	}
-	l.seen[path] = digest
+	l.sawLocked(seenBy{agent, path}, digest)
 }
 
-// ReadText returns a file's content, and records that an agent knows it.
-func (l *FileLog) ReadText(path string) (string, error) {
+func (l *FileLog) sawLocked(f seenBy, digest string) {
+	if l.seen == nil {
+		l.seen = map[seenBy]string{}
+	}
+	l.seen[f] = digest
+}
+
+// ReadText returns a file's content, and records that the agent knows it.
+func (l *FileLog) ReadText(agent, path string) (string, error) {
 	digest, content, err := fileState(path)
 	switch {
 	case err != nil:
@@ -65,7 +73,7 @@ func (l *FileLog) ReadText(path string) (string, error) {
 	case binaryKind(content) != "":
 		return "", fmt.Errorf("%s: is %s, not text", path, binaryKind(content))
 	}
-	l.Saw(path, digest)
+	l.Saw(agent, path, digest)
 	return string(content), nil
 }
 
@@ -137,22 +145,20 @@ func (l *FileLog) skip(dir string, n int) {
 	l.slow[dir] = n
 }
 
-// Known returns the digest with which path was last read or written in this session, and whether it was.
-func (l *FileLog) Known(path string) (string, bool) {
+// Known returns the digest with which the agent last read or wrote path in this session, and whether it did.
+func (l *FileLog) Known(agent, path string) (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d, ok := l.seen[path]
+	d, ok := l.seen[seenBy{agent, path}]
 	return d, ok
 }
 
-// Changed records a change. The FileLog owns c.Before from then on.
-func (l *FileLog) Changed(c Change) {
+// Changed records a change by the agent. The FileLog owns c.Before from then on.
+func (l *FileLog) Changed(agent string, c Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.seen == nil {
-		l.seen = map[string]string{}
-	}
-	l.seen[c.Path] = c.After
+	c.by = seenBy{agent, c.Path}
+	l.sawLocked(c.by, c.After)
 	if l.wrote == nil {
 		l.wrote = map[string]string{}
 	}
@@ -214,9 +220,9 @@ func (l *FileLog) Undo() (Change, error) {
 	l.size -= len(c.Before)
 	delete(l.wrote, c.Path)
 	if c.Existed {
-		l.seen[c.Path] = Digest(c.Before)
+		l.seen[c.by] = Digest(c.Before)
 	} else {
-		delete(l.seen, c.Path)
+		delete(l.seen, c.by)
 	}
 	return c, nil
 }

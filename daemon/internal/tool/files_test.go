@@ -23,7 +23,7 @@ func TestReadNumbersLines(t *testing.T) {
 	if want := "     1\tone\n     2\ttwo\n     3\tthree\n[3 lines, 14 bytes]"; r.Content != want {
 		t.Errorf("got %q, want %q", r.Content, want)
 	}
-	if d, ok := env.Files.Known(path); !ok || d != Digest([]byte("one\ntwo\r\nthree")) {
+	if d, ok := env.Files.Known("", path); !ok || d != Digest([]byte("one\ntwo\r\nthree")) {
 		t.Error("got no digest noted, want that of the file")
 	}
 	r = mustDo(t, Read(), env, m{"path": "./x/../a.txt", "offset": 2, "limit": 1})
@@ -78,7 +78,7 @@ func TestReadIsBounded(t *testing.T) {
 	if strings.ContainsRune(r.Content, '\uFFFD') {
 		t.Error("got a character cut in two")
 	}
-	if _, ok := env.Files.Known(filepath.Join(env.Cwd, "long")); !ok {
+	if _, ok := env.Files.Known("", filepath.Join(env.Cwd, "long")); !ok {
 		t.Error("got no digest, want that of the whole file though only a part was shown")
 	}
 }
@@ -226,6 +226,28 @@ func TestChangesOfOneFileAtOnce(t *testing.T) {
 	if made.Load() != 1 {
 		t.Errorf("%d edits of the same text succeeded, and %.9q is left", made.Load(), slurp(t, path))
 	}
+}
+
+// What a sub-agent read or wrote is not known to the agent beside it.
+func TestWhatAnotherAgentWroteIsAChange(t *testing.T) {
+	env := newEnv(t)
+	path := put(t, env.Cwd, "f", "first")
+	mustDo(t, Read(), env, m{"path": "f"})
+	other := env
+	other.Agent = "engineer-1"
+	_, err := do(t, Edit(), other, m{"path": "f", "old": "first", "new": "second"})
+	wantErr(t, err, "read it before you edit it")
+	mustDo(t, Read(), other, m{"path": "f"})
+	mustDo(t, Edit(), other, m{"path": "f", "old": "first", "new": "second"})
+	_, err = do(t, Write(), env, m{"path": "f", "content": "of the first"})
+	wantErr(t, err, "changed since you read it")
+	if got := slurp(t, path); got != "second" {
+		t.Errorf("got %q, want what the other agent wrote", got)
+	}
+	if _, err := env.Files.Undo(); err != nil {
+		t.Fatal(err)
+	}
+	mustDo(t, Edit(), env, m{"path": "f", "old": "first", "new": "third"})
 }
 
 // A write of what an agent made of a file's old text would lose what its user did meanwhile.

@@ -146,7 +146,7 @@ func (t readTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 		return Result{}, err
 	}
 	if whole {
-		env.Files.Saw(path, hex.EncodeToString(sum.Sum(nil)))
+		env.Files.Saw(env.Agent, path, hex.EncodeToString(sum.Sum(nil)))
 	}
 	if p.lines == 0 {
 		return Result{Content: "[the file is empty]"}, nil

@@ -61,7 +61,7 @@ func (t writeTool) Plan(_ context.Context, env Env, args json.RawMessage) (Actio
 	if err != nil {
 		return Action{}, err
 	}
-	if known, ok := env.Files.Known(path); ok && digest != "" && known != digest {
+	if known, ok := env.Files.Known(env.Agent, path); ok && digest != "" && known != digest {
 		return Action{}, fmt.Errorf("%s: changed since you read it; read it again", path)
 	}
 	return Action{
@@ -98,7 +98,7 @@ func change(ctx context.Context, env Env, path string, approved Action, next fun
 	if err != nil {
 		return Preview{}, "", err
 	}
-	env.Files.Changed(c)
+	env.Files.Changed(env.Agent, c)
 	return preview(env.Cwd, path, c.Before, after, c.Existed), env.report(ctx, path, c.Before, after, c.Existed), nil
 }
 
