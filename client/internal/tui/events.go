@@ -265,16 +265,7 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 		}
 	case wire.ChunkNotice:
 		m.flushText(e.Agent)
-		text := visible.Text(c.Text)
-		if s.name != "" && s.name != "orchestrator" {
-			if name := visible.Line(s.name) + " "; !strings.HasPrefix(text, name) {
-				text = name + text
-			}
-			if strings.HasPrefix(c.Text, "ended") { // the last chunk of a sub-agent's task
-				s.phase = ""
-			}
-		}
-		m.note(text)
+		m.notice(s, visible.Text(c.Text))
 	case wire.ChunkBlock:
 		m.flushText(e.Agent)
 		m.block(s, c.Block)
@@ -283,6 +274,19 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 		s.reasoning = ""
 		m.fail("the answer above is void: "+visible.Text(c.Text), "")
 	}
+}
+
+// notice prints a notice with the name of the agent that it is from, if that is not the main one.
+func (m *model) notice(s *speaker, text string) {
+	if s.name != "" && s.name != "orchestrator" {
+		if strings.HasPrefix(text, "ended") { // the last chunk of a sub-agent's task
+			s.phase = ""
+		}
+		if name := visible.Line(s.name) + " "; !strings.HasPrefix(text, name) {
+			text = name + text
+		}
+	}
+	m.note(text)
 }
 
 // block prints a structured block.
