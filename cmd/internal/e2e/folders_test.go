@@ -45,7 +45,6 @@ func TestShellWithoutFolders(t *testing.T) {
 			}
 			bad.env = append(bad.env, tc.env(w)...)
 			term := bad.open()
-			before := term.modes()
 			term.mode(true)
 			term.see(tc.said)
 			term.mode(false)
@@ -61,7 +60,7 @@ func TestShellWithoutFolders(t *testing.T) {
 			}
 			w.await("the terminal to be as it was, and nothing to be left", func() bool {
 				spare, err := os.ReadDir(w.path("tmp"))
-				return err == nil && len(spare) == 0 && term.modes() == before && len(modesLeftOn(term.bytes())) == 0
+				return err == nil && len(spare) == 0 && term.modes() == term.first && len(modesLeftOn(term.bytes())) == 0
 			})
 			if text := term.bytes(); strings.Count(text, "no daemon yet") != 1 {
 				t.Errorf("it is printed more than once:\n%s", text)

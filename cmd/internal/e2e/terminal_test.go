@@ -39,6 +39,7 @@ type terminal struct {
 	ptmx  *os.File
 	ended chan error
 	work  sync.WaitGroup
+	first unix.Termios // its modes before the program's start
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -63,6 +64,7 @@ func (w *world) openProgram(path string, args ...string) *terminal {
 		w.t.Fatal(err)
 	}
 	term := &terminal{t: w.t, w: w, tty: tty, ptmx: nonblocking(w.t, ptmx), ended: make(chan error, 1), screen: vt.NewEmulator(100, 30)}
+	term.first = term.modes()
 	cmd := exec.Command(path, args...)
 	cmd.Env, cmd.Dir = w.env, w.project
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty

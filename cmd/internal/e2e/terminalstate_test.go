@@ -66,7 +66,6 @@ func TestTerminalIsWholeAfterAnyEnd(t *testing.T) {
 				w := newWorld(t, "", s, "[policy]\nmode = \"auto\"")
 				w.login(shell, "")
 				term := w.open()
-				before := term.modes()
 				term.atPrompt()
 				if tc.busy != nil {
 					tc.busy(term)
@@ -76,7 +75,7 @@ func TestTerminalIsWholeAfterAnyEnd(t *testing.T) {
 					t.Errorf("exit status %d, want %d", got, tc.want)
 				}
 				w.await("the terminal to be as it was", func() bool {
-					return term.modes() == before && len(modesLeftOn(term.bytes())) == 0
+					return term.modes() == term.first && len(modesLeftOn(term.bytes())) == 0
 				})
 				w.await("the shell and what ran in it to be gone", func() bool {
 					left := w.processes()
