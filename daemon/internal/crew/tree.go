@@ -24,7 +24,7 @@ const (
 
 // addTree gives an agent a working tree of its own.
 func (a *Agent) addTree(ctx context.Context) error {
-	id := string(a.SessionID) // its end tells apart the trees of agents with one name in several sessions
+	id := string(a.SessionID) // its random end: agents of two sessions may have the same name
 	tree, err := worktree.Add(ctx, project.Root(a.Cwd), a.Name+"-"+id[max(0, len(id)-8):])
 	if err != nil {
 		return fmt.Errorf("the role %s works in a working tree of its own: %w", a.Role, err)

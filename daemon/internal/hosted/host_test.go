@@ -15,8 +15,8 @@ import (
 	"sublet/wire"
 )
 
-// A process that has ended, also with its daemon, is followed by one that takes up its session; what it sends of that is not shown
-// again. One that cannot begins anew, and the user is told what it does not know.
+// An agent whose process has ended, also with its daemon, is started again and takes up its session. What it sends of the past is
+// not shown again. If it cannot take the session up it begins a new one, and a notice says so.
 func TestResume(t *testing.T) {
 	st := openStore(t)
 	for _, step := range []struct{ mode, want, notice string }{

@@ -30,7 +30,7 @@ type Options struct {
 	Out     io.Writer
 	Mode    string // policy mode of every request: plan, ask, auto, full; nobody can be asked
 	MaxLine int    // bytes of a message; 0 = gateway.MaxLine (N1)
-	// Trace, if not nil, is called for each message: direction SEND or RECV, its type or kind, its id (T9).
+	// Trace, if not nil, is called for each message: direction SEND or RECV, its type or kind, and its id.
 	Trace func(direction, what, id string)
 	Log   *slog.Logger // nil = none; it must not go to Out (A20)
 }
