@@ -19,7 +19,6 @@ import (
 	"sublet/client/internal/tui/paint"
 	"sublet/client/internal/tui/question"
 	"sublet/client/internal/tui/screentest"
-	"sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -54,7 +53,7 @@ func newDesk(t *testing.T) *desk {
 	th := screentest.Theme()
 	now := func() time.Time { return d.clock }
 	d.model = &model{
-		Options: Options{Daemon: d.d, Shell: d.sh, Log: slog.New(slog.DiscardHandler), now: now, size: func() (shell.Size, bool) { return shell.Size{}, false }},
+		Options: Options{Daemon: d.d, Shell: d.sh, Log: slog.New(slog.DiscardHandler), now: now},
 		th:      *th, md: &markdown.Renderer{Profile: th.Profile},
 		paint: paint.New(s, 80, 24, th), w: 80, h: 24,
 		link: link{up: true}, conversation: conversation{SessionInfo: wire.SessionInfo{ID: "s1"}}, own: owner{ai: true, taken: true, has: true},

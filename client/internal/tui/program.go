@@ -57,9 +57,8 @@ type Options struct {
 	SwitchKey []byte
 	Log       *slog.Logger // nil = none
 
-	stderr io.Writer                 // for the report of a panic; nil = os.Stderr
-	now    func() time.Time          // nil = time.Now
-	size   func() (shell.Size, bool) // nil = Stdout's
+	stderr io.Writer        // for the report of a panic; nil = os.Stderr
+	now    func() time.Time // nil = time.Now
 }
 
 func (o *Options) connectLine() string {
@@ -81,6 +80,9 @@ type Program struct {
 	over  chan struct{} // closed at the end of Run
 
 	ctx context.Context // the context of what start runs
+
+	sizeMu sync.Mutex
+	size   shell.Size // what the shell was given last; guarded by sizeMu
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -105,11 +107,7 @@ func New(o Options) *Program {
 	if o.stderr == nil {
 		o.stderr = os.Stderr
 	}
-	p := &Program{opt: o, log: o.Log, inbox: newInbox(), ready: make(chan struct{}), over: make(chan struct{})}
-	if p.opt.size == nil {
-		p.opt.size = func() (shell.Size, bool) { return terminalSize(o.Stdout) }
-	}
-	return p
+	return &Program{opt: o, log: o.Log, inbox: newInbox(), ready: make(chan struct{}), over: make(chan struct{})}
 }
 
 // Send queues a message for the screen: a wire.Message, an event of the lender, or LinkChanged. It never waits.
@@ -163,7 +161,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	signals := make(chan os.Signal, 8) // before the size is read, so that no change is missed
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGCONT)
 	defer signal.Stop(signals)
-	size, ok := o.size()
+	size, ok := p.resizeShell()
 	if !ok {
 		size = shell.Size{Cols: 80, Rows: 24}
 	}
@@ -177,8 +175,8 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 		return 1, fmt.Errorf("open a pipe: %w", err)
 	}
 	p.keys.Now, p.keys.Deliver, p.keys.Enter, p.keys.Switch, p.keys.Bracketed = o.now, p.deliver, p.enter, o.SwitchKey, p.paint.Brackets
-	p.keys.Shell = func(b []byte) { _ = o.Shell.Keys(b) } // an error: the shell has exited
-	p.keys.Answer = func(b []byte) { _ = o.Shell.Answer(b) }
+	p.keys.Shell = func(b []byte) { p.resizeShell(); _ = o.Shell.Keys(b) } // an error: the shell has exited
+	p.keys.Answer = func(b []byte) { p.resizeShell(); _ = o.Shell.Answer(b) }
 	p.model = p.newModel(th, size)
 	p.tea = tea.NewProgram(eventLoop{p}, tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(io.Discard),
 		tea.WithoutRenderer(), tea.WithoutSignalHandler(), tea.WithoutCatchPanics(), tea.WithFPS(1), tea.WithEnvironment(o.Env))
@@ -359,9 +357,7 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal) {
 		case s := <-signals:
 			switch s {
 			case syscall.SIGWINCH:
-				if size, ok := p.opt.size(); ok {
-					p.tea.Send(sizeChanged{size.Cols, size.Rows})
-				}
+				p.sendSize()
 			case syscall.SIGCONT: // after a stop, during which another program may have used the terminal
 				p.retake()
 			default:
@@ -374,10 +370,28 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal) {
 // retake switches the terminal to raw mode again and has the screen drawn anew.
 func (p *Program) retake() {
 	_, _ = term.MakeRaw(p.opt.Stdin.Fd()) // an error: the terminal is gone, which ends Keyboard.Run
-	if size, ok := p.opt.size(); ok {
+	p.sendSize()
+	p.inbox.push(redraw{})
+}
+
+// sendSize sends the terminal's size to the shell and to the event loop.
+func (p *Program) sendSize() {
+	if size, ok := p.resizeShell(); ok {
 		p.tea.Send(sizeChanged{size.Cols, size.Rows})
 	}
-	p.inbox.push(redraw{})
+}
+
+// resizeShell returns the terminal's size, which it passes to the shell if it has changed. ok is false if the terminal reports
+// none. Keys call it too: what is typed right after a change may be read before SIGWINCH comes.
+func (p *Program) resizeShell() (size shell.Size, ok bool) {
+	p.sizeMu.Lock()
+	defer p.sizeMu.Unlock()
+	size, ok = terminalSize(p.opt.Stdout)
+	if ok && size != p.size {
+		p.size = size
+		_ = p.opt.Shell.Resize(size) // an error: the shell has exited
+	}
+	return size, ok
 }
 
 // guard ends the program in order when its goroutine panics.

@@ -380,17 +380,28 @@ func TestAsksTheTerminalNothing(t *testing.T) {
 	}
 }
 
-// A resize while the shell has the screen is the shell's alone.
+// A resize while the shell has the screen is the shell's alone. What is typed after it reaches the shell after the size, also
+// where SIGWINCH comes later.
 func TestResizeOfTheShell(t *testing.T) {
 	w := open(t, 80, 24)
 	n := len(w.screen.Raw())
-	if err := pty.Setsize(w.master, &pty.Winsize{Cols: 50, Rows: 12}); err != nil {
-		t.Fatal(err)
+	resize := func(cols, rows uint16) {
+		if err := pty.Setsize(w.master, &pty.Winsize{Cols: cols, Rows: rows}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	last := func() shell.Size { s := get(w.sh, &w.sh.sizes); return s[len(s)-1] }
+	resize(50, 12)
 	_ = syscall.Kill(syscall.Getpid(), syscall.SIGWINCH)
-	w.until("the shell to know", func() bool { s := get(w.sh, &w.sh.sizes); return len(s) == 1 && s[0].Cols == 50 && s[0].Rows == 12 })
+	w.until("the shell to know", func() bool { return last() == shell.Size{Cols: 50, Rows: 12} })
 	if got := len(w.screen.Raw()) - n; got != 0 {
 		t.Errorf("%d bytes were written", got)
+	}
+	resize(60, 20)
+	w.keys("x")
+	w.until("the key", func() bool { return string(get(w.sh, &w.sh.typed)) == "x" })
+	if got, want := last(), (shell.Size{Cols: 60, Rows: 20}); got != want {
+		t.Errorf("with the key the shell has %+v, want %+v", got, want)
 	}
 }
 

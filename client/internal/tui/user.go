@@ -77,16 +77,13 @@ func (m *model) onJobOutput(data []byte) {
 	}
 }
 
-// envChanged sends the terminal's size to the shell, and the environment to the daemon.
+// envChanged sends the environment to the daemon.
 func (m *model) envChanged() {
 	if m.envUnsent {
 		return
 	}
 	m.envUnsent = true
 	m.enqueue(func(ctx context.Context) {
-		if s, ok := m.size(); ok {
-			_ = m.Shell.Resize(s) // an error: the shell has exited
-		}
 		if m.Daemon.Connected() {
 			_ = m.Daemon.EnvChanged(ctx) // an error: the link is down, and the next handshake sends the environment
 		}

@@ -92,10 +92,7 @@ func (k kind) rows() []row {
 				{keys: "more\x01", until: `^> ▮echo`},
 				{cols: 100, rows: 12, until: `^> ▮echo( word){12} more$`},
 				{keys: "\r", until: `^word( word)+ more\n> ▮$`},
-				// The new size is awaited: it and keys reach the shell by ways of their own.
-				{keys: "tput cols; tput lines; : " + strings.Repeat("word ", 13), until: `word ▮$`},
-				{cols: 80, rows: 24, until: `^> tput.*\n.*word ▮$`},
-				{keys: "\r", until: `^80\n24\n> ▮$`},
+				{cols: 80, rows: 24, keys: "tput cols; tput lines\r", until: `^80\n24\n> ▮$`},
 			},
 		},
 		{
