@@ -15,6 +15,17 @@ import (
 	"sublet/wire/visible"
 )
 
+// decode returns a call's arguments, as Arguments returns them, as a T, which has a field for each name in the schema.
+func decode[T any](spec Spec, args json.RawMessage) (a T, err error) {
+	if args, err = Arguments(spec, args); err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(args, &a); err != nil {
+		return a, fmt.Errorf("arguments: %w", err)
+	}
+	return a, nil
+}
+
 // Arguments validates a call's arguments against the schema of its tool and repairs unambiguous mistakes: a code fence, a
 // trailing comma, another common name of an argument, "2" for 2, a string for a list of one, null for an optional value. Any
 // other mistake is an error that describes what the tool takes, with an example; nothing is guessed. Unknown names are
@@ -92,6 +103,11 @@ type schema struct {
 	Properties map[string]schema `json:"properties"`
 	Required   []string          `json:"required"`
 	Items      *schema           `json:"items"`
+	Enum       []any             `json:"enum"`
+	Minimum    *float64          `json:"minimum"`
+	Maximum    *float64          `json:"maximum"`
+	MinItems   *int              `json:"minItems"`
+	MaxItems   *int              `json:"maxItems"`
 	More       any               `json:"additionalProperties"` // false: no other names than Properties
 }
 
@@ -137,9 +153,9 @@ func (s schema) object(at string, text json.RawMessage) (json.RawMessage, error)
 		}
 		given[key] = true
 		value := values[i]
-		if string(value) == "null" && s.closed() {
+		if s.closed() && (string(value) == "null" || string(value) == `""` && len(p.Enum) > 0) {
 			if slices.Contains(s.Required, key) {
-				return nil, fmt.Errorf("%s%s: is null", at, key)
+				return nil, fmt.Errorf("%s%s: is %s", at, key, value)
 			}
 			continue
 		}
@@ -183,71 +199,111 @@ func (s schema) meant(name string) (found string) {
 	return found
 }
 
-// value repairs and checks one value.
-func (s schema) value(at string, v json.RawMessage) (json.RawMessage, error) {
-	var text string
-	isText := json.Unmarshal(v, &text) == nil && v[0] == '"'
-	bare := strings.TrimSpace(text)
-	ok := true
-	switch s.typ() {
-	case "integer":
-		if isText {
-			v = json.RawMessage(bare)
-		}
-		if _, whole := new(big.Int).SetString(string(v), 10); whole && json.Valid(v) {
-			return v, nil // exactly as it is: a float64 would change a long one
-		}
-		if whole, err := strconv.ParseFloat(string(v), 64); err == nil && whole == float64(int64(whole)) {
-			return json.RawMessage(strconv.FormatInt(int64(whole), 10)), nil // also for 2.0
-		}
-		ok = false
-	case "number":
-		if isText {
-			v = json.RawMessage(bare)
-		}
-		_, err := strconv.ParseFloat(string(v), 64)
-		ok = err == nil && json.Valid(v)
-	case "boolean":
-		if isText {
-			v = json.RawMessage(strings.ToLower(bare))
-		}
-		ok = string(v) == "true" || string(v) == "false"
-	case "string":
-		ok = isText
-		if c := v[0]; c == '-' || c >= '0' && c <= '9' {
-			return json.Marshal(string(v))
-		}
-	case "array":
-		return s.array(at, v, isText, bare)
-	case "object":
-		if isText && strings.HasPrefix(bare, "{") && json.Valid([]byte(bare)) {
-			v = json.RawMessage(bare)
-		}
-		if v[0] == '{' {
-			return s.object(at+".", v)
-		}
-		ok = false
+// jsonType returns the name that JSON Schema has for the type of a value.
+func jsonType(v json.RawMessage) string {
+	switch v[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
 	}
-	if !ok {
-		return nil, fmt.Errorf("%s: got %s, want %s", at, visible.Clip(string(v), 100), withArticle(s.typ()))
-	}
-	return v, nil
+	return "number"
 }
 
-func (s schema) array(at string, v json.RawMessage, isText bool, text string) (json.RawMessage, error) {
-	if isText && strings.HasPrefix(text, "[") && json.Valid([]byte(text)) {
-		v = json.RawMessage(text)
+// value repairs and checks one value.
+func (s schema) value(at string, v json.RawMessage) (json.RawMessage, error) {
+	want := s.typ()
+	if want != "string" {
+		v = unquoted(v, want)
 	}
-	var list []json.RawMessage
-	if v[0] != '[' {
-		list = []json.RawMessage{v} // a single value for a list
-	} else if err := json.Unmarshal(v, &list); err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
+	switch got := jsonType(v); {
+	case want == "array":
+		return s.array(at, v)
+	case want == "object" && got == want:
+		return s.object(at+".", v)
+	case want == "string" && got == "number":
+		text, err := json.Marshal(string(v))
+		return text, err
+	case want == "integer" && got == "number":
+		if _, ok := new(big.Int).SetString(string(v), 10); ok {
+			return v, s.inRange(at, v) // exactly as it is: a float64 would change a long one
+		}
+		if n, err := strconv.ParseFloat(string(v), 64); err == nil && n == float64(int64(n)) { // 2.0
+			v = json.RawMessage(strconv.FormatInt(int64(n), 10))
+			return v, s.inRange(at, v)
+		}
+	case got == want:
+		return v, s.inRange(at, v)
+	case !slices.Contains([]string{"object", "string", "boolean", "integer", "number"}, want):
+		return v, nil // several types, or none that is known
 	}
-	if s.Items == nil {
-		return json.Marshal(list)
+	return nil, fmt.Errorf("%s: got %s, want %s", at, visible.Clip(string(v), 100), withArticle(want))
+}
+
+// unquoted returns the value of type want that is the content of a string, or v itself if there is none.
+func unquoted(v json.RawMessage, want string) json.RawMessage {
+	var text string
+	if json.Unmarshal(v, &text) != nil {
+		return v
+	}
+	text = strings.TrimSpace(text)
+	if want == "boolean" {
+		text = strings.ToLower(text)
+	}
+	inner := json.RawMessage(text)
+	if !json.Valid(inner) || jsonType(inner) != want && (want != "integer" || jsonType(inner) != "number") {
+		return v
+	}
+	return inner
+}
+
+// inRange checks a value of the right type against the limits and the list of the schema.
+func (s schema) inRange(at string, v json.RawMessage) error {
+	var value any
+	if err := json.Unmarshal(v, &value); err != nil {
+		return fmt.Errorf("%s: %w", at, err)
+	}
+	n, isNumber := value.(float64)
+	switch {
+	case isNumber && s.Minimum != nil && n < *s.Minimum, isNumber && s.Maximum != nil && n > *s.Maximum:
+		return fmt.Errorf("%s: got %s, want %s", at, v, span(s.Minimum, s.Maximum))
+	case len(s.Enum) > 0 && !slices.Contains(s.Enum, value):
+		return fmt.Errorf("%s: got %s, want one of %v", at, visible.Clip(string(v), 100), s.Enum)
+	}
+	return nil
+}
+
+// span describes the numbers from least to most, of which either may be nil.
+func span[N int | float64](least, most *N) string {
+	switch {
+	case least == nil:
+		return fmt.Sprintf("at most %v", *most)
+	case most == nil:
+		return fmt.Sprintf("at least %v", *least)
+	}
+	return fmt.Sprintf("%v to %v", *least, *most)
+}
+
+func (s schema) array(at string, v json.RawMessage) (json.RawMessage, error) {
+	list := []json.RawMessage{v} // a single value for a list
+	if v[0] == '[' {
+		if err := json.Unmarshal(v, &list); err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
+		}
+	}
+	if n := len(list); s.MinItems != nil && n < *s.MinItems || s.MaxItems != nil && n > *s.MaxItems {
+		return nil, fmt.Errorf("%s: got %d, want %s", at, n, span(s.MinItems, s.MaxItems))
 	}
 	for i := range list {
+		if s.Items == nil {
+			break
+		}
 		var err error
 		if list[i], err = s.Items.value(fmt.Sprintf("%s[%d]", at, i), list[i]); err != nil {
 			return nil, err

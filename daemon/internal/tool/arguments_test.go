@@ -22,6 +22,7 @@ func TestArgumentsWithOneMeaning(t *testing.T) {
 		{Edit(), `{"file_path":"a","old_string":"x","newString":"y","replace_all":"True"}`, `{"path":"a","old":"x","new":"y","replace_all":true}`},
 		{Grep(), `{"pattern":404,"glob":"*.go"}`, ``}, // glob: pattern, or include?
 		{Grep(), `{"pattern":404,"include":"*.go"}`, `{"pattern":"404","include":"*.go"}`},
+		{Grep(), `{"pattern":"x","mode":""}`, `{"pattern":"x"}`}, // of a model that fills in every argument
 		{Task("reviewer: reads"), `{"tasks":{"agent":"reviewer","prompt":"look"}}`, `{"tasks":[{"role":"reviewer","prompt":"look"}]}`},
 		{Task("reviewer: reads"), `{"tasks":"[{\"role\":\"reviewer\",\"prompt\":\"look\"}]"}`, `{"tasks":[{"role":"reviewer","prompt":"look"}]}`},
 		{Task("reviewer: reads"), `{"tasks":[{"role":"reviewer"}]}`, ``},

@@ -1,12 +1,12 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,15 +27,15 @@ type bashTool struct {
 func Bash(timeout, limit time.Duration) Tool { return bashTool{timeout: timeout, max: limit} }
 
 type bashArgs struct {
-	Command     *string `json:"command"`
-	TimeoutMS   int64   `json:"timeout_ms"`
-	Private     bool    `json:"private"`
-	Description string  `json:"description"`
-	Reach       string  `json:"reach"`
-	Why         string  `json:"why"`
-	Background  bool    `json:"background"`
-	Wake        bool    `json:"wake"`
-	WakeOn      string  `json:"wake_on"`
+	Command     string `json:"command"`
+	TimeoutMS   int64  `json:"timeout_ms"`
+	Private     bool   `json:"private"`
+	Description string `json:"description"`
+	Reach       string `json:"reach"`
+	Why         string `json:"why"`
+	Background  bool   `json:"background"`
+	Wake        bool   `json:"wake"`
+	WakeOn      string `json:"wake_on"`
 }
 
 func (b bashTool) Spec() Spec {
@@ -51,7 +51,7 @@ func (b bashTool) Spec() Spec {
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
 			`"command":{"type":"string","description":"text for that shell, one or more lines"},`+
 			`"description":{"type":"string","description":"what it is for, in a few words; shown to the user"},`+
-			`"timeout_ms":{"type":"integer","minimum":1,"maximum":%d,"description":"then it is ended, or goes on as a job; default %d"},`+
+			`"timeout_ms":{"type":"integer","minimum":0,"maximum":%d,"description":"then it is ended, or goes on as a job; default %d"},`+
 			`"private":{"type":"boolean","description":"run in a shell of your own, not the user's"},`+
 			`"reach":{"type":"string","enum":["read","project","free"],"description":"more than the command would get by itself; free is asked about"},`+
 			`"background":{"type":"boolean","description":"for what runs long: start it as a job and return at once; see jobs"},`+
@@ -63,23 +63,16 @@ func (b bashTool) Spec() Spec {
 }
 
 func (b bashTool) parse(args json.RawMessage) (bashArgs, error) {
-	var a bashArgs
-	if err := decode(b.Spec(), args, &a); err != nil {
-		return a, err
-	}
+	a, err := decode[bashArgs](b.Spec(), args)
 	switch {
-	case a.Command == nil:
-		return a, errors.New("command: is missing")
-	case strings.TrimSpace(*a.Command) == "":
+	case err != nil:
+		return a, err
+	case strings.TrimSpace(a.Command) == "":
 		return a, errors.New("command: is empty")
-	case len(*a.Command) > maxCommand:
-		return a, fmt.Errorf("command: %d bytes is more than the limit of %d; write a file and run that", len(*a.Command), maxCommand)
-	case strings.ContainsRune(*a.Command, 0):
+	case len(a.Command) > maxCommand:
+		return a, fmt.Errorf("command: %d bytes is more than the limit of %d; write a file and run that", len(a.Command), maxCommand)
+	case strings.ContainsRune(a.Command, 0):
 		return a, errors.New("command: contains a NUL byte")
-	case !slices.Contains([]string{"", "read", "project", "free"}, a.Reach):
-		return a, fmt.Errorf("reach: got %q, want read, project or free", a.Reach)
-	case a.TimeoutMS < 0 || time.Duration(a.TimeoutMS)*time.Millisecond > b.max:
-		return a, fmt.Errorf("timeout_ms: got %d, want 1 to %d", a.TimeoutMS, b.max.Milliseconds())
 	case a.wake() != "" && !a.Background:
 		return a, errors.New("wake and wake_on: only with background")
 	}
@@ -122,7 +115,7 @@ func (b bashTool) Plan(ctx context.Context, env Env, args json.RawMessage) (Acti
 		return Action{}, shellError(err, env)
 	}
 	return Action{
-		Command: *a.Command, Cwd: place.Cwd, StateDigest: place.StateDigest, Private: place.Private, AgentShell: place.Agent,
+		Command: a.Command, Cwd: place.Cwd, StateDigest: place.StateDigest, Private: place.Private, AgentShell: place.Agent,
 		Background: a.Background, Reach: a.Reach, ReachWhy: oneLine(a.Why),
 	}, nil
 }
@@ -132,7 +125,7 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	if err != nil {
 		return Result{}, err
 	}
-	if *a.Command != approved.Command {
+	if a.Command != approved.Command {
 		return Result{}, ErrChanged // the text is not the one that was judged
 	}
 	sh, own, err := a.shell(env)
@@ -198,10 +191,7 @@ func continued(env Env, r CommandResult) (Result, error) {
 
 // purpose returns one short line for the user.
 func purpose(a bashArgs) string {
-	p := a.Description
-	if p == "" {
-		p = *a.Command
-	}
+	p := cmp.Or(a.Description, a.Command)
 	if a.Background {
 		p = "in the background: " + p
 	}

@@ -12,18 +12,15 @@ import (
 	"sublet/wire/visible"
 )
 
-// maxEdits bounds the edits of one call.
-const maxEdits = 200
-
 type editTool struct{}
 
 // Edit returns the tool that replaces texts in a file: all of them, or none.
 func Edit() Tool { return editTool{} }
 
 type editArgs struct {
-	Path  *string `json:"path"`
-	Edits []edit  `json:"edits"`
-	edit          // arguments of a single edit
+	Path  string `json:"path"`
+	Edits []edit `json:"edits"`
+	edit         // arguments of a single edit
 }
 
 // edit replaces one text. Old is searched in the file as it was before the call.
@@ -44,27 +41,22 @@ func (editTool) Spec() Spec {
 		Example: `{"path":"main.go","edits":[{"old":"x := 1","new":"x := 2"}]}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"path":{"type":"string"},` +
-			`"edits":{"type":"array","items":{"type":"object","properties":{` + one + `},"required":["old","new"],"additionalProperties":false}},` +
+			`"edits":{"type":"array","maxItems":200,"items":{"type":"object","properties":{` + one + `},"required":["old","new"],"additionalProperties":false}},` +
 			`"old":{"type":"string"},"new":{"type":"string"},"replace_all":{"type":"boolean"}},"required":["path"],"additionalProperties":false}`),
 	}
 }
 
 func (t editTool) parse(env Env, args json.RawMessage) (edits []edit, path string, err error) {
-	var a editArgs
-	if err := decode(t.Spec(), args, &a); err != nil {
-		return nil, "", err
-	}
+	a, err := decode[editArgs](t.Spec(), args)
 	switch single := a.Old != nil || a.New != nil; {
-	case a.Path == nil:
-		return nil, "", errors.New("path: is missing")
+	case err != nil:
+		return nil, "", err
 	case single && len(a.Edits) > 0:
 		return nil, "", errors.New("edits: give either edits or old and new, not both")
 	case single:
 		a.Edits = []edit{a.edit}
 	case len(a.Edits) == 0:
 		return nil, "", errors.New("edits: is missing")
-	case len(a.Edits) > maxEdits:
-		return nil, "", fmt.Errorf("edits: %d are more than the limit of %d", len(a.Edits), maxEdits)
 	}
 	size := 0
 	for i, e := range a.Edits {
@@ -76,7 +68,7 @@ func (t editTool) parse(env Env, args json.RawMessage) (edits []edit, path strin
 	if size > maxWrite {
 		return nil, "", fmt.Errorf("new: %d bytes is more than the limit of %d", size, maxWrite)
 	}
-	path, err = resolve(env.Cwd, *a.Path)
+	path, err = resolve(env.Cwd, a.Path)
 	return a.Edits, path, err
 }
 

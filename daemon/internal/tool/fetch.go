@@ -48,7 +48,7 @@ func Fetch() Tool {
 }
 
 type fetchArgs struct {
-	URL *string `json:"url"`
+	URL string `json:"url"`
 }
 
 func (fetchTool) Spec() Spec {
@@ -63,14 +63,11 @@ func (fetchTool) Spec() Spec {
 }
 
 func (t fetchTool) parse(args json.RawMessage) (*url.URL, error) {
-	var a fetchArgs
-	if err := decode(t.Spec(), args, &a); err != nil {
+	a, err := decode[fetchArgs](t.Spec(), args)
+	if err != nil {
 		return nil, err
 	}
-	if a.URL == nil {
-		return nil, errors.New("url: is missing")
-	}
-	u, err := url.Parse(*a.URL)
+	u, err := url.Parse(a.URL)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("url: %w", err)

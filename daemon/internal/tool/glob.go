@@ -23,8 +23,8 @@ type globTool struct{}
 func Glob() Tool { return globTool{} }
 
 type globArgs struct {
-	Pattern *string `json:"pattern"`
-	Path    string  `json:"path"`
+	Pattern string `json:"pattern"`
+	Path    string `json:"path"`
 }
 
 func (globTool) Spec() Spec {
@@ -41,18 +41,18 @@ func (globTool) Spec() Spec {
 }
 
 func (t globTool) parse(env Env, args json.RawMessage) (pattern, root string, err error) {
-	var a globArgs
-	if err := decode(t.Spec(), args, &a); err != nil {
+	a, err := decode[globArgs](t.Spec(), args)
+	switch {
+	case err != nil:
 		return "", "", err
-	}
-	if a.Pattern == nil || *a.Pattern == "" {
-		return "", "", errors.New("pattern: is missing")
+	case a.Pattern == "":
+		return "", "", errors.New("pattern: is empty")
 	}
 	root, err = searchRoot(env, a.Path)
 	if err != nil {
 		return "", "", err
 	}
-	pattern = *a.Pattern
+	pattern = a.Pattern
 	if filepath.IsAbs(pattern) { // models write absolute patterns, which are made relative to path
 		base, rest := doublestar.SplitPattern(pattern)
 		if a.Path == "" {

@@ -18,13 +18,12 @@ import (
 )
 
 const (
-	grepBlock      = 256 << 10 // bytes read at once
-	maxGrepBlock   = 16 << 20  // longest line, in bytes, that is searched in one piece
-	maxGrepContext = 20        // context lines around a hit
-	maxGrepLine    = 500       // bytes shown of a line
-	maxGrepNotes   = 400       // bytes reserved for notes at the end
-	maxPattern     = 4 << 10
-	binaryHead     = 8000 // bytes of a file in which a NUL means that it is not text, as in git
+	grepBlock    = 256 << 10 // bytes read at once
+	maxGrepBlock = 16 << 20  // longest line, in bytes, that is searched in one piece
+	maxGrepLine  = 500       // bytes shown of a line
+	maxGrepNotes = 400       // bytes reserved for notes at the end
+	maxPattern   = 4 << 10
+	binaryHead   = 8000 // bytes of a file in which a NUL means that it is not text, as in git
 )
 
 type grepTool struct{}
@@ -33,12 +32,12 @@ type grepTool struct{}
 func Grep() Tool { return grepTool{} }
 
 type grepArgs struct {
-	Pattern    *string `json:"pattern"`
-	Path       string  `json:"path"`
-	Include    string  `json:"include"`
-	Mode       string  `json:"mode"`
-	Context    int     `json:"context"`
-	IgnoreCase bool    `json:"ignore_case"`
+	Pattern    string `json:"pattern"`
+	Path       string `json:"path"`
+	Include    string `json:"include"`
+	Mode       string `json:"mode"`
+	Context    int    `json:"context"`
+	IgnoreCase bool   `json:"ignore_case"`
 }
 
 func (grepTool) Spec() Spec {
@@ -66,20 +65,16 @@ type grepPlan struct {
 }
 
 func (t grepTool) parse(env Env, args json.RawMessage) (p grepPlan, err error) {
-	if err := decode(t.Spec(), args, &p.grepArgs); err != nil {
-		return p, err
-	}
+	p.grepArgs, err = decode[grepArgs](t.Spec(), args)
 	switch {
-	case p.Pattern == nil || *p.Pattern == "":
-		return p, errors.New("pattern: is missing")
-	case len(*p.Pattern) > maxPattern:
-		return p, fmt.Errorf("pattern: %d bytes is more than the limit of %d", len(*p.Pattern), maxPattern)
-	case p.Context < 0 || p.Context > maxGrepContext:
-		return p, fmt.Errorf("context: got %d, want 0 to %d", p.Context, maxGrepContext)
-	case !slices.Contains([]string{"", "content", "files", "count"}, p.Mode):
-		return p, fmt.Errorf("mode: got %q, want content, files or count", p.Mode)
+	case err != nil:
+		return p, err
+	case p.Pattern == "":
+		return p, errors.New("pattern: is empty")
+	case len(p.Pattern) > maxPattern:
+		return p, fmt.Errorf("pattern: %d bytes is more than the limit of %d", len(p.Pattern), maxPattern)
 	}
-	text := *p.Pattern
+	text := p.Pattern
 	if p.IgnoreCase {
 		text = "(?i)" + text
 	}

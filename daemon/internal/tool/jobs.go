@@ -38,23 +38,21 @@ func (j jobsTool) Spec() Spec {
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
 			`"id":{"type":"string"},`+
 			`"until":{"type":"string","description":"regular expression for a line of output; \"\" waits for the end"},`+
-			`"timeout_ms":{"type":"integer","minimum":1,"maximum":%d,"description":"of until; default %d"},`+
+			`"timeout_ms":{"type":"integer","minimum":0,"maximum":%d,"description":"of until; default %d"},`+
 			`"kill":{"type":"boolean"}},"additionalProperties":false}`, j.max.Milliseconds(), jobsWait.Milliseconds())),
 		ReadOnly: true, // it can end only jobs of the agent itself or its sub-agents
 	}
 }
 
 func (j jobsTool) parse(args json.RawMessage) (a jobsArgs, until *regexp.Regexp, err error) {
-	if err := decode(j.Spec(), args, &a); err != nil {
-		return a, nil, err
-	}
+	a, err = decode[jobsArgs](j.Spec(), args)
 	switch {
+	case err != nil:
+		return a, nil, err
 	case a.ID == "" && (a.Until != nil || a.Kill):
 		return a, nil, errors.New("id: is missing")
 	case a.Until != nil && a.Kill:
 		return a, nil, errors.New("until and kill: give one of them")
-	case a.TimeoutMS < 0 || time.Duration(a.TimeoutMS)*time.Millisecond > j.max:
-		return a, nil, fmt.Errorf("timeout_ms: got %d, want 1 to %d", a.TimeoutMS, j.max.Milliseconds())
 	case a.Until != nil && *a.Until != "":
 		if until, err = regexp.Compile(*a.Until); err != nil {
 			return a, nil, fmt.Errorf("until: %w", err)

@@ -46,8 +46,8 @@ func (planTool) Spec() Spec {
 }
 
 func (t planTool) parse(args json.RawMessage) ([]string, error) {
-	var a planArgs
-	if err := decode(t.Spec(), args, &a); err != nil {
+	a, err := decode[planArgs](t.Spec(), args)
+	if err != nil {
 		return nil, err
 	}
 	return checkSteps(a.Items)

@@ -34,7 +34,7 @@ type readTool struct{}
 func Read() Tool { return readTool{} }
 
 type readArgs struct {
-	Path   *string     `json:"path"`
+	Path   string      `json:"path"`
 	Ranges []lineRange `json:"ranges"`
 	lineRange
 }
@@ -46,8 +46,8 @@ type lineRange struct {
 }
 
 func (readTool) Spec() Spec {
-	const one = `"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},` +
-		`"limit":{"type":"integer","minimum":1,"description":"how many lines; default 2000"}`
+	const one = `"offset":{"type":"integer","minimum":0,"description":"first line, from 1"},` +
+		`"limit":{"type":"integer","minimum":0,"description":"how many lines; default 2000"}`
 	return Spec{
 		Name: "read",
 		Description: "Show a text file with line numbers (number, tab, line), or an image (PNG, JPEG, GIF, WebP). " +
@@ -63,28 +63,17 @@ func (readTool) Spec() Spec {
 
 // parse returns the requested ranges sorted by line, with adjacent ones merged.
 func (t readTool) parse(env Env, args json.RawMessage) (ranges []lineRange, path string, err error) {
-	var a readArgs
-	if err := decode(t.Spec(), args, &a); err != nil {
-		return nil, "", err
-	}
+	a, err := decode[readArgs](t.Spec(), args)
 	switch {
-	case a.Path == nil:
-		return nil, "", errors.New("path: is missing")
+	case err != nil:
+		return nil, "", err
 	case len(a.Ranges) == 0:
 		a.Ranges = []lineRange{a.lineRange}
 	case a.lineRange != lineRange{}:
 		return nil, "", errors.New("ranges: give either ranges or offset and limit, not both")
 	}
 	for i, r := range a.Ranges {
-		switch {
-		case r.Offset < 0:
-			return nil, "", fmt.Errorf("offset: got %d, want 1 or more", r.Offset)
-		case r.Limit < 0:
-			return nil, "", fmt.Errorf("limit: got %d, want 1 or more", r.Limit)
-		case r.Limit == 0:
-			r.Limit = defaultLines
-		}
-		a.Ranges[i] = lineRange{max(r.Offset, 1), min(r.Limit, math.MaxInt32)}
+		a.Ranges[i] = lineRange{min(max(r.Offset, 1), math.MaxInt32), min(cmp.Or(r.Limit, defaultLines), math.MaxInt32)}
 	}
 	slices.SortFunc(a.Ranges, func(a, b lineRange) int { return cmp.Compare(a.Offset, b.Offset) })
 	for _, r := range a.Ranges {
@@ -94,7 +83,7 @@ func (t readTool) parse(env Env, args json.RawMessage) (ranges []lineRange, path
 		}
 		ranges = append(ranges, r)
 	}
-	path, err = resolve(env.Cwd, *a.Path)
+	path, err = resolve(env.Cwd, a.Path)
 	return ranges, path, err
 }
 

@@ -30,11 +30,10 @@ func (recallTool) Spec() Spec {
 }
 
 func (t recallTool) parse(env Env, args json.RawMessage) (recallArgs, error) {
-	var a recallArgs
-	if err := decode(t.Spec(), args, &a); err != nil {
-		return a, err
-	}
+	a, err := decode[recallArgs](t.Spec(), args)
 	switch {
+	case err != nil:
+		return a, err
 	case strings.TrimSpace(a.Query) == "":
 		return a, errors.New("query: is empty")
 	case len(a.Query) > maxQuery:

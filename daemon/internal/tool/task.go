@@ -12,10 +12,7 @@ import (
 	"sublet/wire"
 )
 
-const (
-	maxTasks  = 16        // of one call
-	maxPrompt = 256 << 10 // bytes of one task's prompt
-)
+const maxPrompt = 256 << 10 // bytes of one task's prompt
 
 type taskTool struct{ roles []string }
 
@@ -45,7 +42,7 @@ func (t taskTool) Spec() Spec {
 			"told to you. {agent, prompt} asks one further, {agent, stop} ends it, {agent} shows it. " +
 			"Roles: " + strings.Join(t.roles, "; ") + ".",
 		Example: `{"tasks":[{"role":"reviewer","prompt":"Review the changes in main.go and report what is wrong."}]}`,
-		Schema: json.RawMessage(`{"type":"object","properties":{"tasks":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"object","properties":{` +
+		Schema: json.RawMessage(`{"type":"object","properties":{"tasks":{"type":"array","maxItems":16,"items":{"type":"object","properties":{` +
 			`"role":{"type":"string"},` +
 			`"title":{"type":"string","description":"a few words for the user's screen"},` +
 			`"prompt":{"type":"string","description":"the whole task: goal, where, what is known, what to report"}},` +
@@ -59,10 +56,10 @@ func (t taskTool) Spec() Spec {
 }
 
 func (t taskTool) parse(args json.RawMessage) (a taskArgs, err error) {
-	if err := decode(t.Spec(), args, &a); err != nil {
-		return a, err
-	}
+	a, err = decode[taskArgs](t.Spec(), args)
 	switch {
+	case err != nil:
+		return a, err
 	case a.Agent == "" && (a.Prompt != "" || a.Stop):
 		return a, errors.New("agent: is missing")
 	case a.Agent != "" && len(a.Tasks) > 0:
@@ -73,13 +70,11 @@ func (t taskTool) parse(args json.RawMessage) (a taskArgs, err error) {
 		return a, fmt.Errorf("prompt: %d bytes is more than the limit of %d", len(a.Prompt), maxPrompt)
 	case a.Agent != "":
 		return a, nil
-	case len(a.Tasks) == 0 || len(a.Tasks) > maxTasks:
-		return a, fmt.Errorf("tasks: got %d, want 1 to %d", len(a.Tasks), maxTasks)
+	case len(a.Tasks) == 0:
+		return a, errors.New("tasks: is missing")
 	}
 	for i, s := range a.Tasks {
 		switch {
-		case s.Role == "":
-			return a, fmt.Errorf("tasks[%d].role: is missing", i)
 		case strings.TrimSpace(s.Prompt) == "":
 			return a, fmt.Errorf("tasks[%d].prompt: is empty", i)
 		case len(s.Prompt) > maxPrompt:

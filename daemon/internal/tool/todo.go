@@ -83,27 +83,18 @@ func (todoTool) Spec() Spec {
 		Description: "Keep a short plan for work of several steps: send the whole list each time, with one step in_progress. " +
 			"Call it without todos to read the plan.",
 		Example: `{"todos":[{"text":"run the tests","status":"in_progress"}]}`,
-		Schema:  json.RawMessage(`{"type":"object","properties":{"todos":{"type":"array","description":"the whole plan, in order","items":{"type":"object","properties":{"text":{"type":"string"},"status":{"type":"string","enum":["pending","in_progress","done"]}},"required":["text","status"],"additionalProperties":false}}},"additionalProperties":false}`),
+		Schema:  json.RawMessage(`{"type":"object","properties":{"todos":{"type":"array","maxItems":100,"description":"the whole plan, in order","items":{"type":"object","properties":{"text":{"type":"string"},"status":{"type":"string","enum":["pending","in_progress","done"]}},"required":["text","status"],"additionalProperties":false}}},"additionalProperties":false}`),
 	}
 }
 
 func (t todoTool) parse(args json.RawMessage) (todoArgs, error) {
-	var a todoArgs
-	if err := decode(t.Spec(), args, &a); err != nil {
-		return a, err
-	}
-	if len(a.Todos) > maxTodo {
-		return a, fmt.Errorf("todos: got %d steps, want at most %d", len(a.Todos), maxTodo)
-	}
+	a, err := decode[todoArgs](t.Spec(), args)
 	for i, it := range a.Todos {
 		if strings.TrimSpace(it.Text) == "" {
 			return a, fmt.Errorf("todos[%d].text: is empty", i)
 		}
-		if !slices.Contains([]string{"pending", "in_progress", "done"}, it.Status) {
-			return a, fmt.Errorf("todos[%d].status: got %q, want pending, in_progress or done", i, it.Status)
-		}
 	}
-	return a, nil
+	return a, err
 }
 
 func (t todoTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {

@@ -3,7 +3,6 @@ package tool
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,8 +19,8 @@ type writeTool struct{}
 func Write() Tool { return writeTool{} }
 
 type writeArgs struct {
-	Path    *string `json:"path"`
-	Content *string `json:"content"`
+	Path    string `json:"path"`
+	Content string `json:"content"`
 }
 
 func (writeTool) Spec() Spec {
@@ -36,20 +35,15 @@ func (writeTool) Spec() Spec {
 }
 
 func (t writeTool) parse(env Env, args json.RawMessage) (path string, content []byte, err error) {
-	var a writeArgs
-	if err := decode(t.Spec(), args, &a); err != nil {
-		return "", nil, err
-	}
+	a, err := decode[writeArgs](t.Spec(), args)
 	switch {
-	case a.Path == nil:
-		return "", nil, errors.New("path: is missing")
-	case a.Content == nil:
-		return "", nil, errors.New("content: is missing")
-	case len(*a.Content) > maxWrite:
-		return "", nil, fmt.Errorf("content: %d bytes is more than the limit of %d", len(*a.Content), maxWrite)
+	case err != nil:
+		return "", nil, err
+	case len(a.Content) > maxWrite:
+		return "", nil, fmt.Errorf("content: %d bytes is more than the limit of %d", len(a.Content), maxWrite)
 	}
-	path, err = resolve(env.Cwd, *a.Path)
-	return path, []byte(*a.Content), err
+	path, err = resolve(env.Cwd, a.Path)
+	return path, []byte(a.Content), err
 }
 
 func (t writeTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
