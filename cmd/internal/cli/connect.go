@@ -60,15 +60,12 @@ func (a *app) runConnect(name string, o connecting) error {
 		if err != nil {
 			return hinted{err.Error(), "nothing more was changed; docs/agents.md has the settings to add by hand"}
 		}
-		if c.Empty() {
-			continue
-		}
-		changed = true
+		changed = changed || !c.Empty()
 		a.printf("%s", visible.Text(c.Diff()))
-		if o.print {
+		if o.print || c.Empty() && !o.undo {
 			continue
 		}
-		if !o.yes {
+		if !o.yes && !c.Empty() {
 			verb := "Change "
 			if c.After == nil {
 				verb = "Remove "

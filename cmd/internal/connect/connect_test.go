@@ -180,17 +180,32 @@ func TestUndoWithoutBackup(t *testing.T) {
 	}
 }
 
-// A file that was removed since it was changed is not made again by taking that back.
-func TestUndoOfRemovedFile(t *testing.T) {
-	a, _ := agent(t, "gemini")
-	f := a.Files[0]
-	write(t, f.Path, "{\"a\": 1}\n")
-	connect(t, f)
-	if err := os.Remove(f.Path); err != nil {
-		t.Fatal(err)
-	}
-	if c, err := f.Undo(); err != nil || !c.Empty() {
-		t.Errorf("%s, %v", c.Diff(), err)
+// Where the user has removed the settings, or the file, taking them back changes nothing and removes the backup: it used to stay,
+// and the next undo restored what the file had long before that.
+func TestUndoWithNothingToChange(t *testing.T) {
+	const before = "{\"a\": 1}\n"
+	for _, remove := range []func(path string) error{os.Remove, func(path string) error { return os.WriteFile(path, []byte(before), 0o600) }} {
+		a, _ := agent(t, "gemini")
+		f := a.Files[0]
+		write(t, f.Path, before)
+		connect(t, f)
+		if err := remove(f.Path); err != nil {
+			t.Fatal(err)
+		}
+		c, err := f.Undo()
+		if err != nil || !c.Empty() {
+			t.Errorf("%s, %v", c.Diff(), err)
+		}
+		was, _, _ := read(f.Path)
+		if err := c.Write(); err != nil {
+			t.Error(err)
+		}
+		if is, _, err := read(f.Path); err != nil || string(is) != string(was) {
+			t.Errorf("got %q, %v", is, err)
+		}
+		if _, err := f.Undo(); !errors.Is(err, ErrNoBackup) {
+			t.Errorf("the backup: %v", err)
+		}
 	}
 }
 

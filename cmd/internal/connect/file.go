@@ -125,9 +125,11 @@ func (c Change) Write() error {
 	}
 	backup := c.Path + backupSuffix
 	if c.undo {
-		if c.After == nil {
+		switch {
+		case c.Empty():
+		case c.After == nil:
 			err = os.Remove(c.Path)
-		} else {
+		default:
 			err = replace(c.Path, c.After, mode)
 		}
 		if err != nil {
