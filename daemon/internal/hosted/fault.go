@@ -29,8 +29,8 @@ func (e *FaultError) Error() string { return fmt.Sprintf("%s: %s", e.Agent, e.Wh
 func (e *FaultError) Hint() string { return e.Todo }
 
 // fault returns err as an error for people. In this order it has the reason of giveUp, the bound that was exceeded, the end of ctx, the
-// exit of the process, or the agent's own error.
-func (h *host) fault(ctx context.Context, name string, err error) error {
+// exit of the process if lost (the connection ended by itself), or the agent's own error.
+func (h *host) fault(ctx context.Context, name string, err error, lost bool) error {
 	if f, ok := errors.AsType[*FaultError](err); ok {
 		return f
 	}
@@ -39,7 +39,6 @@ func (h *host) fault(ctx context.Context, name string, err error) error {
 	h.mu.Unlock()
 	f := &FaultError{Agent: name, Why: shown(message(err), 500)}
 	bad, first := h.bad.seen()
-	lost := h.lost()
 	switch bound := h.meter.Fault(); {
 	case cause != nil:
 		f.Why = cause.Error()
@@ -51,7 +50,7 @@ func (h *host) fault(ctx context.Context, name string, err error) error {
 		f.Why = fmt.Sprintf("it did not begin its session within %v", h.of.o.Start)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case h.proc.EndReason() != "":
+	case lost && h.proc.EndReason() != "":
 		f.Why = h.proc.EndReason()
 	}
 	if !lost {

@@ -305,6 +305,7 @@ func TestFaults(t *testing.T) {
 		{"hoards", Options{}, "hoards: it has sent more than 128 MiB in one turn, and was ended"},
 		{"spews", Options{}, "spews: it sent a message of more than 8 MiB"},
 		{"babbles", Options{Silence: 2 * time.Second}, "lines that it sent are not the protocol, and it was ended; the first: this is no message"},
+		{"refuses", Options{}, "refuses: Internal error: your plan has no sessions left"}, // not that it ended, which it then does
 		{"unsigned", Options{}, "unsigned: you are not signed in there"},
 	} {
 		t.Run(c.mode, func(t *testing.T) {

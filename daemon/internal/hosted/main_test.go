@@ -109,6 +109,9 @@ func (p *player) NewSession(context.Context, sdk.NewSessionRequest) (sdk.NewSess
 	if p.mode == "unsigned" && !signedIn {
 		return sdk.NewSessionResponse{}, sdk.NewAuthRequired(nil)
 	}
+	if p.mode == "refuses" {
+		return sdk.NewSessionResponse{}, sdk.NewInternalError(map[string]any{"details": "your plan has no sessions left"})
+	}
 	return sdk.NewSessionResponse{SessionId: "s", Modes: &sdk.SessionModeState{
 		CurrentModeId: "auto", AvailableModes: []sdk.SessionMode{{Id: "auto", Name: "Auto"}, {Id: "default", Name: "Ask"}},
 	}}, nil
@@ -361,7 +364,7 @@ func own() {
 
 // turnOf is a turn of this program as an agent.
 func turnOf(mode, prompt, dir string, emit func(wire.EventMessage)) Turn {
-	conf := &config.Agent{Command: []string{os.Args[0]}, Env: map[string]string{"HOSTED_TEST_MODE": mode}}
+	conf := &config.Agent{Command: []string{os.Args[0]}, Env: map[string]string{"HOSTED_TEST_MODE": mode, "GORACE": "atexit_sleep_ms=0"}}
 	return Turn{
 		Of: agent.Turn{
 			History: agent.History([]wire.EventMessage{&wire.TurnStarted{Model: "m", Prompt: "what was asked before"}}),

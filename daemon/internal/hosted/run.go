@@ -124,7 +124,8 @@ func (h *host) prompt(r *run) agent.Outcome {
 			h.mu.Lock()
 			gone := h.cause // a fault, of which the agent need not know
 			h.mu.Unlock()
-			if gone != nil || a.error != nil && h.lost() {
+			lost := h.lost()
+			if gone != nil || a.error != nil && lost {
 				h.end()
 			}
 			r.settle()
@@ -135,7 +136,7 @@ func (h *host) prompt(r *run) agent.Outcome {
 				return r.ended(cause)
 			}
 			if err := cmp.Or(a.error, gone); err != nil {
-				return r.outcome(wire.StatusError, h.fault(r.ctx, r.name, err))
+				return r.outcome(wire.StatusError, h.fault(r.ctx, r.name, err, lost))
 			}
 			return r.stopped(a.PromptResponse)
 		case <-done:
@@ -148,7 +149,7 @@ func (h *host) prompt(r *run) agent.Outcome {
 			h.giveUp(errors.New("it did not end its turn when that was cancelled, and was ended"))
 			<-answered
 			r.settle()
-			r.notice(h.fault(h.of.ctx, r.name, errCancelled).Error())
+			r.notice(h.fault(h.of.ctx, r.name, errCancelled, true).Error())
 			return r.ended(context.Cause(r.ctx))
 		case <-tick.C:
 			if why := r.fault(h.of.o.Silence); why != nil {

@@ -92,8 +92,9 @@ func (h *host) within(r *run, d time.Duration, step func(ctx context.Context) er
 	defer context.AfterFunc(ctx, h.proc.HangUp)()
 	err := step(ctx)
 	if err != nil {
+		lost := h.lost() // before the end of the process closes it
 		h.end()
-		err = h.fault(ctx, r.name, err)
+		err = h.fault(ctx, r.name, err, lost)
 	}
 	return err
 }
