@@ -204,6 +204,16 @@ func TestEditor(t *testing.T) {
 			t.Error("a wait that is over is told again")
 		}
 	})
+	run("a session that is loaded several times at once is opened once", func(t *testing.T, e *editor) { // goleak finds a second connection
+		id := start(t, w).open(w)
+		gatewaytest.Crowd(t, 8, func(int) error {
+			_, err := e.conn.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: id, Cwd: w.Project, McpServers: []sdk.McpServer{}})
+			return err
+		})
+		if r, updates, err := e.prompt(id, sdk.TextBlock("say")); err != nil || r.StopReason != sdk.StopReasonEndTurn || text(updates) != "hello there" {
+			t.Errorf("got %+v %v %q", r, err, text(updates))
+		}
+	})
 	run("a tool's call and its end", func(t *testing.T, e *editor) {
 		_, updates, err := e.prompt(e.open(w), sdk.TextBlock("tool"))
 		if err != nil {

@@ -128,17 +128,29 @@ func (a *agent) connect(ctx context.Context, cwd string, id sdk.SessionId, serve
 	if err != nil {
 		return nil, requestError(err)
 	}
-	s := newSession(a, gs)
-	s.gs.UseMCPServers(ctx, s.servers(servers))
-	a.mu.Lock()
-	if a.closed {
-		a.mu.Unlock()
+	s, err := a.add(newSession(a, gs))
+	if s == nil || s.gs != gs {
 		gs.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.gs.UseMCPServers(ctx, s.servers(servers))
+	return s, nil
+}
+
+// add returns the session of that id: s, or the one that another request has opened meanwhile.
+func (a *agent) add(s *session) (*session, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
 		return nil, requestError(gateway.ErrClosed)
 	}
+	if open := a.sessions[s.id]; open != nil {
+		return open, nil
+	}
 	a.sessions[s.id] = s
-	a.work.Go(func() { a.turns.Deliver(a.ctx, gs, nil) }) // close waits for it
-	a.mu.Unlock()
+	a.work.Go(func() { a.turns.Deliver(a.ctx, s.gs, nil) }) // close waits for it
 	return s, nil
 }
 
