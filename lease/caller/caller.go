@@ -36,9 +36,21 @@ type Agent struct {
 	PID     int
 }
 
-// interpreters maps the name of an interpreter to the letters of its options that take program text as their argument. Such
-// a letter may be one of several, as in `bash -lc`.
-var interpreters = map[string]string{"node": "ep", "bun": "ep", "deno": "ep", "python": "c", "sh": "c", "bash": "c", "dash": "c"}
+// An interpreter has options before its script. A letter may be one of several, as in `bash -lc`.
+type interpreter struct {
+	text   string // letters of options whose argument is program text, or a module
+	valued string // letters of options with another argument
+	long   []string
+}
+
+var (
+	javascript = interpreter{"ep", "rC", []string{"--require", "--import", "--loader", "--experimental-loader", "--conditions"}}
+	shell      = interpreter{"c", "oO", []string{"--rcfile", "--init-file"}}
+
+	interpreters = map[string]interpreter{
+		"node": javascript, "bun": javascript, "deno": javascript, "python": {"cm", "WX", nil}, "sh": shell, "bash": shell, "dash": shell,
+	}
+)
 
 // Program returns the path of a process's executable or, of an interpreter, of the script that it runs; "" if /proc does not
 // show it. For an interpreter that was given program text instead of a script it returns the interpreter.
@@ -57,19 +69,24 @@ func Program(pid int) string {
 
 // script returns the script that program runs with these arguments if it is an interpreter, else program.
 func script(program string, args []string) string {
-	textOptions, ok := interpreters[strings.TrimRight(filepath.Base(program), "0123456789.")]
+	in, ok := interpreters[strings.TrimRight(filepath.Base(program), "0123456789.")]
 	if !ok {
 		return program
 	}
-	for _, arg := range args {
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		letter := -1 // the first that takes an argument
+		if !strings.HasPrefix(arg, "--") {
+			letter = strings.IndexAny(arg, in.text+in.valued)
+		}
 		switch {
 		case arg == "":
 		case arg[0] != '-':
 			return arg
-		case strings.HasPrefix(arg, "--eval"), strings.HasPrefix(arg, "--print"):
+		case strings.HasPrefix(arg, "--eval"), strings.HasPrefix(arg, "--print"), letter > 0 && strings.IndexByte(in.text, arg[letter]) >= 0:
 			return program
-		case !strings.HasPrefix(arg, "--") && strings.ContainsAny(arg, textOptions):
-			return program
+		case slices.Contains(in.long, arg), letter == len(arg)-1:
+			i++ // its argument
 		}
 	}
 	return program
