@@ -246,10 +246,13 @@ func (a *analysis) runFile(c *call, f *field) {
 	case slices.Contains([]string{"gradlew", "mvnw", "configure", "manage.py", "bootstrap.sh", "autogen.sh"}, f.Base()):
 		a.note(Medium, RunCode, f.Span, "runs the project's "+show(f.Base()))
 		a.dropsData(c)
+		a.ForgetTexts()
 	case packaged(p) && programs.Lookup(f.Base()) != nil && programs.Lookup(f.Base()).Level <= Medium:
 		a.note(Medium, RunCode, f.Span, "runs "+show(f.Base())+" of the project's packages")
+		a.ForgetTexts()
 	case a.isTracked(p):
 		a.note(Medium, RunCode, f.Span, "runs "+show(f.S)+", a file of the project in version control")
+		a.ForgetTexts()
 	default:
 		a.note(High, RunCode, f.Span, "runs "+show(f.S)+", whose text is not known here")
 	}
@@ -285,13 +288,27 @@ func (a *analysis) known(c *call) {
 		return
 	}
 	a.usesSecret(c)
-	if c.name == "git" {
-		a.doGit(c)
-		return
+	handler := c.spec.Handler
+	if c.name == "git" { // also of its sub-commands
+		handler = "git"
 	}
-	if h := handlers()[c.spec.Handler]; h != nil {
+	if h := handlers()[handler]; h != nil {
 		h(a, c)
-		return
+	} else {
+		a.usual(c)
 	}
-	a.usual(c)
+	if a.cmd >= 0 && a.v.Commands[a.cmd].Level > Low && rewrites(c, handler) {
+		a.ForgetTexts()
+	}
+}
+
+// rewrites reports whether a command that is more than low may change files other than those that its operands name.
+func rewrites(c *call, handler string) bool {
+	switch {
+	case slices.Contains([]string{"git", "code", "awk", "tar", "unpack", "rsync"}, handler), handler == "" && len(c.operands) == 0:
+		return true
+	case handler != "", c.spec.Args == programs.Copy && !c.has("-r", "-R", "-a", "--recursive", "--archive"):
+		return false
+	}
+	return !slices.Contains([]string{programs.Deletes, programs.Move, programs.Run, programs.Join, programs.Shell, programs.Script}, c.spec.Args)
 }

@@ -168,6 +168,14 @@ func (r *Reader) Appended(key string, w Written) {
 	r.Wrote(key, w)
 }
 
+// ForgetTexts makes unknown what the files hold that this text wrote.
+func (r *Reader) ForgetTexts() {
+	r.Spend(len(r.Files) / EntriesMoved)
+	for key, w := range r.Files {
+		r.Files[key] = Written{Flow: w.Flow}
+	}
+}
+
 // command walks what stands in a statement. Each type of the parser has its case, and a test keeps it so.
 func (r *Reader) command(cmd syntax.Command, st *State) {
 	switch c := cmd.(type) {
