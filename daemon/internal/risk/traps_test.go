@@ -337,6 +337,13 @@ func TestT3hShadowedByPath(t *testing.T) {
 	}
 }
 
+// Appending with tee is what >> is, and the folders that find reads from a file are not known.
+func TestAppendsAndRoots(t *testing.T) {
+	exactly(t, Low, here(), "ls | tee -a /dev/null", "ls >> /dev/null", "find -files0-from list -type f")
+	exactly(t, Medium, here(), "ls | tee -a x", "ls | tee --append x", "ls >> x")
+	exactly(t, High, here(), "find -files0-from list -delete", "find -files0-from list -name '*.o' -delete", "find -files0-from ~/.ssh/id_rsa")
+}
+
 // An option that the table does not declare harmless is asked about where nothing but words decides.
 func TestUndeclaredOptions(t *testing.T) {
 	atLeast(t, Medium, here(), "gofmt --frob x", "man --frob ls", "kubectl get pods --frob", "tmux ls --frob", "less --frob x")

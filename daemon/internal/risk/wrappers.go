@@ -196,6 +196,9 @@ func (a *analysis) deletesTree(found int, root *field, st *state) {
 func (a *analysis) doFind(c *call) {
 	a.note(Low, Read, c.span, "looks for files")
 	args := c.fields[1:]
+	if i := slices.IndexFunc(args, func(f field) bool { return f.S == "-files0-from" }); i >= 0 && i+1 < len(args) {
+		a.touch(Read, &args[i+1], c.st, touching{})
+	}
 	roots, i := findRoots(args, c.span)
 	name := ""             // the pattern of -name that every file which an action gets here matches; "": any file
 	before := []string{""} // the value of name before the whole expression and each open bracket
@@ -242,6 +245,9 @@ func findRoots(args []field, sp Span) (roots []field, i int) {
 	for ; i < len(args); i++ {
 		s := args[i].S
 		switch option := strings.HasPrefix(s, "-"); {
+		case s == "-files0-from" && i+1 < len(args):
+			i++
+			roots = append(roots, field{S: unknownPart, Many: true, Span: sp})
 		case option && (strings.HasPrefix(s, "-O") || strings.Trim(s[1:], "EHLPXdsx") == ""): // an option of find itself
 		case option && len(s) > 2, s == "(", s == "!":
 			if len(roots) == 0 {
