@@ -24,7 +24,7 @@ func (m *Manager) follow(j *job) {
 		ctx, cancel := context.WithCancel(m.ctx)
 		defer cancel()
 		gone := make(chan error, 1)
-		m.work.Go(func() { gone <- j.awaitExit(ctx) }) // ends with the process, or with ctx
+		m.work.Go(func() { gone <- m.awaitExit(ctx, j) }) // ends with the process, or with ctx
 		every, search := trimEvery, &search{re: j.info.pattern(), path: j.info.Output}
 		if search.re != nil {
 			every = patternEvery
@@ -66,13 +66,16 @@ func (m *Manager) follow(j *job) {
 	})
 }
 
-// awaitExit waits for the end of the leader of the job's process group, or of a Held command.
-func (j *job) awaitExit(ctx context.Context) error {
+// awaitExit waits for the end of the leader of the job's process group, or of a Held command, whose notes it adds to the job's.
+func (m *Manager) awaitExit(ctx context.Context, j *job) error {
 	if j.held == nil {
 		return procs.AwaitExit(ctx, j.info.PID)
 	}
 	select {
-	case <-j.held.Done:
+	case notes := <-j.held.Ended:
+		m.mu.Lock()
+		j.info.Note = strings.Trim(j.info.Note+"; "+notes, "; ")
+		m.mu.Unlock()
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

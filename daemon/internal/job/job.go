@@ -296,7 +296,7 @@ func (d *Draft) Started() (Info, bool) {
 // Held is a command that began in the foreground of a private shell and continues as a job. Its terminal belongs to the
 // daemon and is hung up with it; what ignores that is found again by the process group that ran last.
 type Held struct {
-	Done   <-chan struct{} // closed once it has ended, and its exit status was written to shell.JobStatus
+	Ended  <-chan string   // receives once it has ended and its exit status was written to shell.JobStatus: notes about its end, for people
 	Cancel func()          // starts to end it, which takes at most 5 s
 	Group  func() int      // the process group that runs; 0 = none
 }

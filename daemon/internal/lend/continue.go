@@ -100,8 +100,8 @@ type ended struct {
 func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd shell.Command) (shell.Result, *job.Info, error) {
 	sh := p.shell()
 	if c.Continue == nil {
-		r, err := sh.Run(ctx, cmd)
-		return r, nil, err
+		e := p.guarded(ctx, sh, cmd)
+		return e.r, nil, e.err
 	}
 	k := &continuable{draft: c.Continue, offered: make(chan *job.Draft, 1), became: make(chan struct{}), live: cmd.Output}
 	cmd.Output, cmd.Overdue = k.output, func() bool {
@@ -156,13 +156,14 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 			e.r.Notes = append(e.r.Notes, "it could not go on as a job: "+err.Error())
 			return e.r, nil, e.err
 		}
-		done := make(chan struct{})
-		info := draft.Adopt(job.Held{Done: done, Group: sh.Foreground, Cancel: func() { cancel(errJobEnded) }})
+		over := make(chan string, 1)
+		info := draft.Adopt(job.Held{Ended: over, Group: sh.Foreground, Cancel: func() { cancel(errJobEnded) }})
 		finish := func() {
-			p.shells.finishJob(k, draft.Folder, <-end)
+			e := <-end
+			p.shells.finishJob(k, draft.Folder, e)
 			p.retire(sh)
 			cancel(nil)
-			close(done)
+			over <- strings.Join(e.r.Notes, "; ")
 		}
 		if !p.shells.begin(finish) {
 			finish() // the command is being ended
@@ -178,8 +179,15 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 	}
 }
 
-// guarded runs a command in sh. A fault of ours ends that command alone.
+// guarded runs a command in sh, and ends it if it waits for keys. A fault of ours ends that command alone.
 func (p *Private) guarded(ctx context.Context, sh *shell.Shell, cmd shell.Command) (e ended) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	cmd.Keyboard = func(why, who string) {
+		if what := asked(why, who); what != "" {
+			end(&unansweredError{what})
+		}
+	}
 	defer func() {
 		if fault := recover(); fault != nil {
 			p.shells.log.Error("a command in a private shell faulted", "fault", fault, "stack", string(debug.Stack()))
@@ -187,6 +195,10 @@ func (p *Private) guarded(ctx context.Context, sh *shell.Shell, cmd shell.Comman
 		}
 	}()
 	r, err := sh.Run(ctx, cmd)
+	why, ok := errors.AsType[*unansweredError](context.Cause(ctx))
+	if ok && r.Status == wire.StatusCancelled { // else it had ended, and the shell read its next line
+		r.Notes = append(r.Notes, why.Error())
+	}
 	return ended{r, err}
 }
 

@@ -3,7 +3,6 @@ package lend
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -136,18 +135,7 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 		stream = newBatch(live)
 		cmd.Output = stream.add
 	}
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	cmd.Keyboard = func(why, who string) {
-		if what := asked(why, who); what != "" {
-			end(&unansweredError{what})
-		}
-	}
 	r, continued, err := p.runOn(ctx, before, c, cmd)
-	why, ok := errors.AsType[*unansweredError](context.Cause(ctx))
-	if ok && r.Status == wire.StatusCancelled { // else it had ended, and the shell read its next line
-		r.Notes = append(r.Notes, why.Error())
-	}
 	if stream != nil {
 		stream.close()
 	}

@@ -1,6 +1,10 @@
 package lend
 
 import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +29,37 @@ func TestKeysThatNobodyTypes(t *testing.T) {
 				want != "" && (err != nil || r.Status != "cancelled" || !slices.Contains(r.Notes, want+rest) || strings.Contains(string(r.Output), "got")) {
 				t.Errorf("%s: got %s, %q, %q, %v, want %q", text, r.Status, r.Output, r.Notes, err, want)
 			}
+		}
+	}
+}
+
+// A command that went on as a job and then waits for keys ends, and the job says why: it ran until somebody killed it.
+func TestKeysThatNobodyTypesToAJob(t *testing.T) {
+	jobs, err := job.Open(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(jobs.Close)
+	for text, want := range map[string]string{
+		"read -sp pass: x; echo got $x": "bash asked for a password, and nobody can type in a private shell",
+		"read -p name: x; echo got $x":  "it waited for keys, and nobody can type in a private shell",
+	} {
+		p, _ := privateShell(t)
+		wait := filepath.Join(t.TempDir(), "go")
+		r, err := p.try(t.Context(), "until [ -e "+wait+" ]; do sleep 0.01; done; "+text, 10*time.Millisecond, func() (*job.Draft, error) { return jobs.New(job.Spec{Shell: "bash"}, 2) })
+		if err != nil || r.Job == nil {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+		if err := os.WriteFile(wait, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if _, err := jobs.Await(ctx, "", r.Job.ID, nil); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		cancel()
+		if i, err := jobs.Get("", r.Job.ID); err != nil || !strings.Contains(i.End(), want) {
+			t.Errorf("%s: got %q, %v, want %q", text, i.End(), err, want)
 		}
 	}
 }
