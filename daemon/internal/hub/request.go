@@ -37,9 +37,13 @@ func (r *requests) add(id wire.RequestID) error {
 	}
 	r.cancels[id] = nil
 	r.order = append(r.order, id)
-	if len(r.order) > maxRequestIDs && r.cancels[r.order[0]] == nil {
-		delete(r.cancels, r.order[0])
-		r.order = r.order[1:]
+	for len(r.order) > maxRequestIDs {
+		oldest := r.order[0]
+		if r.order = r.order[1:]; r.cancels[oldest] != nil { // it runs
+			r.order = append(r.order, oldest)
+			continue
+		}
+		delete(r.cancels, oldest)
 	}
 	return nil
 }
