@@ -105,7 +105,9 @@ func (j jobsTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Acti
 		case ctx.Err() != nil:
 			return Result{Content: "[cancelled; the job goes on]", Status: wire.StatusCancelled, IsError: true}, nil
 		case errors.Is(err, context.DeadlineExceeded):
-			note = fmt.Sprintf("[after %v it goes on, and no line matched]\n", wait)
+			if note = fmt.Sprintf("[after %v it goes on]\n", wait); until != nil {
+				note = fmt.Sprintf("[after %v it goes on, and no line matched]\n", wait)
+			}
 		case err != nil:
 			return Result{}, err
 		case line != "":

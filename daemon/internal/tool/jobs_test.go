@@ -67,11 +67,14 @@ func TestJobs(t *testing.T) {
 	if !strings.HasPrefix(r.Content, "[a line matched: ready]\n[j1: running since ") || !strings.HasSuffix(r.Content, "in a private bash: printf 'one\\n\\033[31mready\\033[m\\n'; until [ -e go ]; do sleep 0.01; done; exit 3]\none\nready\n") {
 		t.Errorf("got %q", r.Content)
 	}
-	if r = mustDo(t, jobs, env, m{"id": "j1", "until": "", "timeout_ms": 1}); !strings.HasPrefix(r.Content, "[after 1ms it goes on") || !strings.HasSuffix(r.Content, "[nothing new was printed]") {
+	if r = mustDo(t, jobs, env, m{"id": "j1", "until": "", "timeout_ms": 1}); !strings.HasPrefix(r.Content, "[after 1ms it goes on]\n") || !strings.HasSuffix(r.Content, "[nothing new was printed]") {
 		t.Errorf("got %q", r.Content)
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
+	if r = mustDo(t, jobs, env, m{"id": "j1", "until": "never", "timeout_ms": 1}); !strings.HasPrefix(r.Content, "[after 1ms it goes on, and no line matched]\n") {
+		t.Errorf("no line: %q", r.Content)
+	}
 	if r, err := jobs.Run(cancelled, env, args(t, m{"id": "j1", "until": "never"}), Action{}, nil); err != nil || r.Status != wire.StatusCancelled {
 		t.Errorf("cancelled: %+v, %v", r, err)
 	}
