@@ -18,18 +18,50 @@ import (
 	"sublet/lease/shell/procs"
 )
 
+// watchOutputs has all jobs looked at when an output grows. One that grows all the time is not looked at all the time, and costs
+// no event for each write: the kernel keeps only one.
+func (m *Manager) watchOutputs() {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-pause.C:
+		case <-m.ctx.Done():
+			return
+		}
+		select {
+		case <-m.grow.Events:
+		case <-m.grow.Errors: // there were too many
+		case <-m.ctx.Done():
+			return
+		}
+		m.mu.Lock()
+		for _, j := range m.jobs {
+			select {
+			case j.grew <- struct{}{}:
+			default:
+			}
+		}
+		m.mu.Unlock()
+		pause.Reset(outputEvery)
+	}
+}
+
 // follow watches a job until its end, in a goroutine that Close waits for.
 func (m *Manager) follow(j *job) {
+	if m.grow != nil {
+		if err := m.grow.Add(j.info.Output); err != nil {
+			m.log.Warn("a job's output is looked at only now and then", "job", j.info.ID, "every", silentEvery, "err", err)
+		}
+	}
+	j.grew <- struct{}{} // it may have grown before it was watched
 	m.work.Go(func() {
 		ctx, cancel := context.WithCancel(m.ctx)
 		defer cancel()
 		gone := make(chan error, 1)
 		m.work.Go(func() { gone <- m.awaitExit(ctx, j) }) // ends with the process, or with ctx
-		every, search := trimEvery, &search{re: j.info.pattern(), path: j.info.Output}
-		if search.re != nil {
-			every = patternEvery
-		}
-		tick := time.NewTicker(every)
+		search := &search{re: j.info.pattern(), path: j.info.Output}
+		tick := time.NewTicker(silentEvery)
 		defer tick.Stop()
 		for led := true; ; {
 			select {
@@ -44,6 +76,7 @@ func (m *Manager) follow(j *job) {
 				tick.Reset(groupEvery)
 			case <-tick.C:
 				m.regroup(j)
+			case <-j.grew:
 			case <-ctx.Done():
 				return
 			}
@@ -51,9 +84,6 @@ func (m *Manager) follow(j *job) {
 			if search.re != nil {
 				if _, found := search.next(m.dropped(j)); found { // the report does not contain the line, which is untrusted text
 					search.re = nil
-					if led {
-						tick.Reset(trimEvery)
-					}
 					m.due(j, "printed a line that matches "+strconv.Quote(j.info.Wake), true)
 				}
 			}
@@ -92,6 +122,9 @@ func (m *Manager) dropped(j *job) int64 {
 func (m *Manager) finish(j *job) {
 	if err := shell.ForgetJob(m.folder(j.info.ID)); err != nil {
 		m.log.Warn("a finished job cannot be forgotten", "job", j.info.ID, "err", err)
+	}
+	if m.grow != nil {
+		_ = m.grow.Remove(j.info.Output) // an error means that it was not watched
 	}
 	m.mu.Lock()
 	j.info.State, j.info.Ended = Ended, time.Now()
@@ -144,7 +177,7 @@ func (m *Manager) due(j *job, what string, matched bool) {
 }
 
 // trim removes the older half of an output longer than OutputMost. The job appends to the file and so continues after what
-// is kept; output that it writes during the call may be lost.
+// is kept; output that it writes just before the file is emptied may be lost.
 func (m *Manager) trim(j *job) {
 	f, err := os.OpenFile(j.info.Output, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -157,8 +190,8 @@ func (m *Manager) trim(j *job) {
 	if err != nil || info.Size() <= OutputMost {
 		return
 	}
-	kept := make([]byte, OutputMost/2)
-	n, err := f.ReadAt(kept, info.Size()-int64(len(kept)))
+	kept, from := make([]byte, OutputMost), info.Size()-OutputMost/2
+	n, err := f.ReadAt(kept, from) // also what is written meanwhile
 	if err == nil || errors.Is(err, io.EOF) {
 		if err = f.Truncate(0); err == nil {
 			_, err = f.Write(kept[:n])
@@ -168,7 +201,7 @@ func (m *Manager) trim(j *job) {
 		m.log.Warn("a job's output cannot be cut", "job", j.info.ID, "err", err)
 		return
 	}
-	j.info.Dropped += info.Size() - int64(n)
+	j.info.Dropped += from
 	m.saveLocked(j)
 }
 
@@ -224,7 +257,7 @@ func (m *Manager) Await(ctx context.Context, session, id string, until *regexp.R
 	m.mu.Lock()
 	s := &search{re: until, path: j.info.Output, at: j.seen}
 	m.mu.Unlock()
-	tick := time.NewTicker(patternEvery)
+	tick := time.NewTicker(outputEvery)
 	defer tick.Stop()
 	for over := false; ; {
 		if until != nil {

@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 
 	"sublet/lease/procstat"
@@ -41,11 +42,11 @@ const (
 	// keptEnded is how many jobs that have ended are kept, and keptAge for how long.
 	keptEnded = 50
 	keptAge   = 7 * 24 * time.Hour
-	// trimEvery is how often the output of a running job is checked, patternEvery the same while a pattern is searched for, and
-	// groupEvery once the leader of its process group has ended and others of the group run.
-	trimEvery    = 2 * time.Second
-	patternEvery = 50 * time.Millisecond
-	groupEvery   = 250 * time.Millisecond
+	// outputEvery is the time between two looks at an output that grows, silentEvery between those at a running job that prints
+	// nothing, and groupEvery the same once the leader of its process group has ended and others of the group run.
+	outputEvery = 20 * time.Millisecond
+	silentEvery = 2 * time.Second
+	groupEvery  = 250 * time.Millisecond
 	// lineMost bounds how many bytes of one line are searched.
 	lineMost = 64 << 10
 	// killAfter is the time between SIGTERM and SIGKILL, endBound the time until Kill gives up.
@@ -117,6 +118,7 @@ type Manager struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup
+	grow   *fsnotify.Watcher // of outputs; nil: there is none
 
 	mu   sync.Mutex
 	jobs map[string]*job // guarded by mu
@@ -131,6 +133,11 @@ type job struct {
 	seen  int64         // how many bytes of its output its agents have read
 	held  *Held         // of a command that this daemon runs; nil: the process is all there is
 	ended chan struct{} // closed when it has ended
+	grew  chan struct{} // holds one: some job's output has grown
+}
+
+func newJob(i Info, h *Held) *job {
+	return &job{info: i, held: h, ended: make(chan struct{}), grew: make(chan struct{}, 1)}
 }
 
 // Open loads the jobs in dir, which it creates if necessary. The caller then calls Follow.
@@ -139,10 +146,15 @@ func Open(dir string, log *slog.Logger) (*Manager, error) {
 		return nil, fmt.Errorf("make the folder for jobs: %w", err)
 	}
 	m := &Manager{dir: dir, log: log, changed: func(Info) {}, jobs: map[string]*job{}}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
 	list, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the folder for jobs: %w", err)
+	}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	if m.grow, err = fsnotify.NewWatcher(); err == nil {
+		m.work.Go(m.watchOutputs) // ends with Close
+	} else {
+		log.Warn("outputs of jobs are looked at only now and then", "every", silentEvery, "err", err)
 	}
 	for _, entry := range list {
 		n, err := strconv.Atoi(strings.TrimPrefix(entry.Name(), "j"))
@@ -181,7 +193,7 @@ const foundAgain = "found again by a new daemon"
 
 // adopt takes over a job of an earlier daemon, which runs or has ended.
 func (m *Manager) adopt(id string) error {
-	j := &job{ended: make(chan struct{})}
+	j := newJob(Info{}, nil)
 	text, err := os.ReadFile(filepath.Join(m.dir, id, "job.json"))
 	if err == nil {
 		err = json.Unmarshal(text, &j.info)
@@ -296,9 +308,9 @@ func (d *Draft) Started() (Info, bool) {
 // Held is a command that began in the foreground of a private shell and continues as a job. Its terminal belongs to the
 // daemon and is hung up with it; what ignores that is found again by the process group that ran last.
 type Held struct {
-	Ended  <-chan string   // receives once it has ended and its exit status was written to shell.JobStatus: notes about its end, for people
-	Cancel func()          // starts to end it, which takes at most 5 s
-	Group  func() int      // the process group that runs; 0 = none
+	Ended  <-chan string // receives once it has ended and its exit status was written to shell.JobStatus: notes about its end, for people
+	Cancel func()        // starts to end it, which takes at most 5 s
+	Group  func() int    // the process group that runs; 0 = none
 }
 
 // Adopt records a job that runs already and appends its output to shell.JobOutput.
@@ -335,7 +347,7 @@ func (m *Manager) regroup(j *job) {
 func (d *Draft) add(h *Held) Info {
 	d.info.SID = sessionOf(d.info.PID)
 	m := d.m
-	j := &job{info: d.info, ended: make(chan struct{}), held: h}
+	j := newJob(d.info, h)
 	m.mu.Lock()
 	m.made--
 	m.jobs[d.info.ID] = j
@@ -389,6 +401,9 @@ func (m *Manager) sweep() {
 // Close stops watching the jobs, which continue to run.
 func (m *Manager) Close() {
 	m.cancel()
+	if m.grow != nil {
+		m.grow.Close()
+	}
 	m.work.Wait()
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -326,30 +327,65 @@ func TestGroupOutlivesLeader(t *testing.T) {
 // Of a long output the newest is kept, and what is missing is counted.
 func TestTrim(t *testing.T) {
 	w := newWorld(t)
-	i := w.start(t, "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last; until [ -e go ]; do sleep 0.01; done; echo behind", "")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if _, err := w.Await(ctx, "s", i.ID, regexp.MustCompile("^last")); err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(patience); w.dropped(w.jobs[i.ID]) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("nothing was dropped")
+	i := w.start(t, "head -c "+strconv.Itoa(OutputMost)+" /dev/zero | tr '\\0' x; until [ -e on ]; do sleep 0.01; done; printf '\\nlast\\n'; until [ -e go ]; do sleep 0.01; done; echo behind", "")
+	until := func(what string, is func(i Info) bool) {
+		t.Helper()
+		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+			if now, err := w.Get("s", i.ID); err != nil || is(now) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatal(what)
+			}
 		}
 	}
+	touch := func(name string) {
+		if err := os.WriteFile(filepath.Join(w.sh.Dir(), name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until("it is not all there", func(i Info) bool { return i.Bytes == OutputMost })
+	if w.dropped(w.jobs[i.ID]) != 0 {
+		t.Error("something was dropped before it was too much")
+	}
+	touch("on")
+	until("nothing was dropped", func(i Info) bool { return i.Dropped > 0 })
 	if info, err := os.Stat(i.Output); err != nil || info.Size() != OutputMost/2 {
 		t.Errorf("kept %d, %v", info.Size(), err)
 	}
-	if err := os.WriteFile(filepath.Join(w.sh.Dir(), "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	touch("go")
 	w.ends(t, i.ID)
+	const all = OutputMost + 6 + 7
 	head, tail, left, err := w.Look("s", i.ID, 100)
-	if got := w.List("s")[0].Bytes; got != 20000000+1+5+7 || left != got-100 || !strings.HasSuffix(string(tail), "x\nlast\nbehind\n") || len(head) != 50 || err != nil {
+	if got := w.List("s")[0].Bytes; got != all || left != got-100 || !strings.HasSuffix(string(tail), "x\nlast\nbehind\n") || len(head) != 50 || err != nil {
 		t.Errorf("of %d: %d left out, %q … %q, %v", got, left, head, tail, err)
 	}
-	if data, from, err := w.Read("s", i.ID, -1, 7); string(data) != "behind\n" || from != 20000000+6 || err != nil {
+	if data, from, err := w.Read("s", i.ID, -1, 7); string(data) != "behind\n" || from != all-7 || err != nil {
 		t.Errorf("the newest: %q at %d, %v", data, from, err)
+	}
+}
+
+// An output is cut as it grows: it was looked at every 2 s, in which a job can fill a disk.
+func TestTrimWhileItGrows(t *testing.T) {
+	w := newWorld(t)
+	i := w.start(t, "sleep 100", "")
+	f, err := os.OpenFile(i.Output, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	end := time.Now().Add(patience)
+	const rounds = 20 // more than there are looks at a silent job within patience
+	for range rounds {
+		before := w.dropped(w.jobs[i.ID])
+		if _, err := f.Write(make([]byte, OutputMost+1)); err != nil {
+			t.Fatal(err)
+		}
+		for w.dropped(w.jobs[i.ID]) == before {
+			if time.Sleep(time.Millisecond); time.Now().After(end) {
+				t.Fatal("it grows without bound")
+			}
+		}
 	}
 }
 
@@ -363,6 +399,9 @@ func TestLookMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	if err := w.grow.Remove(i.Output); err != nil { // it is cut between two writes only
+		t.Fatal(err)
+	}
 	const rounds, chunk = 40, 4 << 20
 	var writer sync.WaitGroup
 	defer writer.Wait()
