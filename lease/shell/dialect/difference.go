@@ -70,8 +70,8 @@ func loaded(a, b map[string]string) func(name string) bool {
 }
 
 // Difference describes in one line what a command changed, given the states before (a) and after it (b); "" for nothing. It
-// holds no values and no control characters. Variables that are not exported and whose names begin with _ are left out, and so
-// are functions that were loaded: hooks and plug-ins do both.
+// holds no values and no control characters. What hooks and plug-ins change is left out: variables that are not exported and whose
+// names begin with _, functions that were loaded, and PS1 where hooks have set it.
 func Difference(a, b State) string {
 	var parts, watch []string
 	say := func(verb string, names []string) {
@@ -92,7 +92,7 @@ func Difference(a, b State) string {
 	vars := Compare(variables(a, export), variables(b, export), func(name string) bool {
 		_, was := a.Vars[name]
 		_, is := b.Vars[name]
-		return volatile[name] || strings.HasPrefix(name, "_") && !was && !is
+		return volatile[name] || strings.HasPrefix(name, "_") && !was && !is || name == "PS1" && b.Painted
 	})
 	say("set", vars.Added)
 	say("changed", vars.Changed)

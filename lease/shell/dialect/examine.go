@@ -57,9 +57,9 @@ func parse(lang syntax.LangVariant, text string) *syntax.File {
 // endingWords finds what may end the shell in a text that cannot be parsed.
 var endingWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(exit|logout|exec|errexit)\b|\bset\s+[-+]\w*e`) })
 
-// prefixes are words that a command follows; the last four are fish's.
+// prefixes are words that a command follows; the last four are fish's, and those before are options of the first two.
 var prefixes = map[string]bool{
-	"command": true, "builtin": true, "noglob": true, "nocorrect": true, "and": true, "begin": true, "not": true, "or": true,
+	"command": true, "builtin": true, "noglob": true, "nocorrect": true, "-p": true, "--": true, "and": true, "begin": true, "not": true, "or": true,
 }
 
 // changing are builtins that may change the shell's state.
@@ -133,7 +133,7 @@ func (x *examiner) call(c *syntax.CallExpr) {
 	for _, w := range c.Args {
 		words = append(words, literal(w))
 	}
-	for len(words) > 1 && prefixes[words[0]] && !strings.HasPrefix(words[1], "-") {
+	for len(words) > 1 && prefixes[words[0]] {
 		words = words[1:]
 		x.changes = true
 	}

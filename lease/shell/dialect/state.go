@@ -19,6 +19,7 @@ type State struct {
 	Disabled  []string          // builtins that are switched off, sorted
 	Local     map[string]string // variables that are not exported: name to the statement that makes them
 	Umask     string
+	Painted   bool   // hooks of the user's have set PS1 anew for the prompt at which the state was read
 	Digest    string // see Sum
 }
 

@@ -97,13 +97,16 @@ func (Bash) ReadState(text []byte) (st dialect.State, err error) {
 	delete(st.Functions, dialect.JobFunction)
 	f.Map(st.Vars, "")
 	st.Hashed = dialect.Hashed(hashed, st.Vars["PATH"])
+	var painted string // PS1 before the prompt's hooks ran
 	for _, statement := range statementsOf(f.Next()) {
-		flags, name, _ := strings.Cut(strings.TrimPrefix(statement, "declare -"), " ")
-		name, _, set := strings.Cut(name, "=")
+		flags, rest, _ := strings.Cut(strings.TrimPrefix(statement, "declare -"), " ")
+		name, value, set := strings.Cut(rest, "=")
 		switch {
+		case name == "__sublet_ps1":
+			painted = value
 		case special(name):
 			delete(st.Vars, name)
-		case set && strings.Contains(flags, "x") && !strings.ContainsAny(flags, "aAn"): // it is in Vars
+		case set && strings.Contains(flags, "x") && !strings.ContainsAny(flags, "aAn") && name != "IFS": // it is in Vars
 		case name == "PROMPT_COMMAND" || name == "PS0": // without what __sublet_arm in integration.bash adds to them
 			st.Local[name] = strings.NewReplacer("__sublet_prompt;", "", "__sublet_prompt", "", `\\e]7701;B;\$\$;\${__sublet_nonce-}\\a`, "").Replace(statement)
 		default:
@@ -111,6 +114,8 @@ func (Bash) ReadState(text []byte) (st dialect.State, err error) {
 			delete(st.Vars, name)
 		}
 	}
+	_, ps1, set := strings.Cut(st.Local["PS1"], "=")
+	st.Painted = set && ps1 != painted
 	return st, f.Err
 }
 

@@ -155,21 +155,42 @@ func state(s *dialecttest.Shell) dialect.State {
 	return st
 }
 
-// The widget has an IFS of its own, and the user's was not seen behind it.
+// The widget has an IFS of its own, and the user's was not seen behind it, nor whether it is exported.
 func TestStateHasIFS(t *testing.T) {
-	s := start(t, plain)
-	before := state(s)
-	s.Run("IFS=$':\\n'")
-	after := state(s)
-	if d := dialect.Difference(before, after); !strings.HasPrefix(d, "changed IFS, look at IFS") {
-		t.Errorf("got %q", d)
+	for want, was := range map[string]string{`declare -- IFS=$' \t\n'`: "", `declare -x IFS=","`: "export IFS=,"} {
+		t.Run(want, func(t *testing.T) {
+			s := start(t, plain+was)
+			before := state(s)
+			s.Run("IFS=$':\\n'")
+			after := state(s)
+			if d := dialect.Difference(before, after); !strings.HasPrefix(d, "changed IFS, look at IFS") {
+				t.Errorf("got %q", d)
+			}
+			text, left := Bash{}.Restore(before, after, after)
+			if r := s.Run(text); r.Status != 0 || left != nil {
+				t.Fatalf("restore: %+v, left %q\n%s", r, left, text)
+			}
+			if r := s.Run("declare -p IFS"); r.Output != want+"\r\n" {
+				t.Errorf("got %q", r.Output)
+			}
+		})
 	}
-	text, left := Bash{}.Restore(before, after, after)
-	if r := s.Run(text); r.Status != 0 || left != nil {
-		t.Fatalf("restore: %+v, left %q\n%s", r, left, text)
-	}
-	if r := s.Run(`printf %q "$IFS"`); r.Output != `$' \t\n'` {
-		t.Errorf("got %q", r.Output)
+}
+
+// A prompt that the user's hooks write is not a change by the command after which they did, but one by the command is.
+func TestPaintedPrompt(t *testing.T) {
+	for last, want := range map[string]string{"paint": "", "true": "changed PS1, look at PS1: it decides what later commands run"} {
+		t.Run(last, func(t *testing.T) {
+			s := start(t, plain+"paint() { PS1=$PWD'> '; }\nPROMPT_COMMAND=paint\n")
+			before := state(s)
+			s.Run("PROMPT_COMMAND=${PROMPT_COMMAND/paint/" + last + "}")
+			s.Run("cd /; PS1=x")
+			after := state(s)
+			after.Local["PROMPT_COMMAND"] = before.Local["PROMPT_COMMAND"]
+			if d := dialect.Difference(before, after); d != want {
+				t.Errorf("got %q, want %q", d, want)
+			}
+		})
 	}
 }
 
@@ -213,6 +234,8 @@ func TestExamine(t *testing.T) {
 		"if true; then x=1; fi":        {Changes: true},
 		"exit 3":                       {Ends: true},
 		"make || exit":                 {Ends: true},
+		"command -p exit":              {Ends: true},
+		"command -v exit":              {Changes: true},
 		"exec sh":                      {Ends: true},
 		"set -euo pipefail; make":      {Ends: true, Lasts: "set"},
 		"if make; then exit 1; fi":     {Ends: true},

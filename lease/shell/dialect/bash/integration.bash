@@ -9,6 +9,7 @@ __sublet_prompt() {
 		builtin local __sublet_found=$? __sublet_text -
 		builtin set +eufxvk
 	} 2>/dev/null # hides them from set -x
+	__sublet_ps1=${PS1-} # which the hooks that follow may set: see ReadState in bash.go
 	__sublet_line=${BASH_LINENO[0]}
 	if [[ ${__sublet_running-} ]]; then # ^C ended the borrowed command's line before __sublet_end
 		__sublet_running=
@@ -68,10 +69,13 @@ __sublet_keep_history() {
 # Readline calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive of
 # the client's ends it. The user's options and IFS do not hold in it.
 __sublet_widget() {
-	builtin local __sublet_flags=- __sublet_context=ready __sublet_directive __sublet_rest __sublet_ifs="${IFS+declare -- IFS=${IFS@Q}}" IFS=' '
+	builtin local __sublet_flags=- __sublet_context=ready __sublet_directive __sublet_rest __sublet_ifs=
 	builtin local __sublet_options="$SHELLOPTS:$BASHOPTS" -
 	[[ $- != *e* ]] || __sublet_flags=e
 	builtin set +eufxvk
+	__sublet_ifs=${IFS@a}
+	__sublet_ifs="${IFS+declare -${__sublet_ifs:--} IFS=${IFS@Q}}"
+	builtin local IFS=' '
 	# At a continuation prompt the count of lines is further from that at the last prompt than one.
 	((BASH_LINENO[0] - __sublet_line <= 1)) || __sublet_context=continuation
 	[[ ! $READLINE_LINE ]] || builtin printf %s "$READLINE_LINE" >|"$__sublet_folder/line"

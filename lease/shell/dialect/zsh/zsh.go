@@ -109,7 +109,9 @@ func (Zsh) ReadState(text []byte) (st dialect.State, err error) {
 		}
 	}
 	slices.Sort(st.Options)
-	maps.DeleteFunc(st.Functions, func(name, _ string) bool { return strings.HasPrefix(name, "__sublet_") || name == dialect.JobFunction })
+	maps.DeleteFunc(st.Functions, func(name, _ string) bool {
+		return strings.HasPrefix(name, "__sublet_") || strings.HasPrefix(name, "VCS_INFO_") || name == dialect.JobFunction
+	})
 	st.Hashed = dialect.Hashed(commands, st.Vars["PATH"])
 	return st, f.Err
 }
@@ -119,13 +121,13 @@ var fixed = map[string]bool{
 	"interactive": true, "login": true, "monitor": true, "privileged": true, "restricted": true, "shinstdin": true, "singlecommand": true, "zle": true,
 }
 
-// volatile reports whether zsh changes a variable by itself.
+// volatile reports whether zsh changes a variable by itself, or its vcs_info, which prompts use.
 func volatile(name string) bool {
 	switch name {
 	case "_", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES":
 		return true
 	}
-	return strings.HasPrefix(name, "__sublet_")
+	return strings.HasPrefix(name, "__sublet_") || strings.HasPrefix(name, "vcs_info_msg_")
 }
 
 // statements are those that run at the top level as well as in a function.

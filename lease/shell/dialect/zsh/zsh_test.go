@@ -373,10 +373,14 @@ func TestPlugins(t *testing.T) {
 
 // What hooks and plug-ins of the user's keep for themselves is no change by a command.
 func TestStateOfPlugins(t *testing.T) {
-	s := start(t, plain+"autoload -Uz is-at-least; _cache=(a b); _gone=1\n")
+	s := start(t, plain+"autoload -Uz is-at-least vcs_info; _cache=(a b); _gone=1; precmd() { vcs_info }\n")
+	s.Run("git init -q repo")
 	before := state(s)
-	s.Run("is-at-least 5; _cache+=c; typeset -g _new=1; unset _gone")
+	s.Run("is-at-least 5; _cache+=c; typeset -g _new=1; unset _gone; cd repo")
 	loaded := state(s)
+	if r := s.Run("print $vcs_info_msg_0_"); !strings.Contains(r.Output, "git") {
+		t.Errorf("vcs_info: got %+v", r)
+	}
 	if d := dialect.Difference(before, loaded); d != "" {
 		t.Errorf("got %q", d)
 	}
