@@ -16,7 +16,7 @@ import (
 type question struct {
 	ask    *wire.ConfirmationRequest
 	timer  *time.Timer
-	closed bool // answered; ConfirmationResolved removes it
+	closed bool // an answer is on its way; ConfirmationResolved removes the question
 }
 
 // categories maps tools to the document's categories (G8).
@@ -30,12 +30,12 @@ func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 	bound := c.s.o.approvalTimeout
 	qu, id := &question{ask: m}, m.ExecutionID
 	c.mu.Lock()
-	if slices.Contains(c.answered, id) { // it is asked again: an answer to the earlier question must not count for this one
+	if c.asked[id] != nil || slices.Contains(c.answered, id) { // it is asked again: an answer to the earlier question must not count for this one
 		id = wire.ExecutionID(m.ConfirmationID)
 	}
-	c.asked[id] = qu
-	c.mu.Unlock()
 	qu.timer = time.AfterFunc(bound, func() { c.expire(id) })
+	c.asked[id] = qu // a client may answer at once: it knows the id of the tool's call
+	c.mu.Unlock()
 	description := m.Tool
 	if m.Command != "" {
 		description = fmt.Sprintf("Run `%s` in %s", gateway.OneLine(string(m.Command)), m.Cwd)
@@ -77,8 +77,20 @@ func (c *conn) take(id wire.ExecutionID) *question {
 		return nil
 	}
 	q.closed = true
-	c.answered = gateway.Remember(c.answered, id)
 	return q
+}
+
+// decide sends the answer to a question of take. If the daemon is away, the question is open again, and its time begins anew.
+func (c *conn) decide(id wire.ExecutionID, q *question, r *wire.ConfirmationResponse) error {
+	r.ConfirmationID = q.ask.ConfirmationID
+	err := c.session.Confirm(c.ctx, r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil && c.asked[id] == q && c.ctx.Err() == nil {
+		q.closed = false
+		q.timer.Reset(c.s.o.approvalTimeout)
+	}
+	return err
 }
 
 func (c *conn) expire(id wire.ExecutionID) {
@@ -86,11 +98,8 @@ func (c *conn) expire(id wire.ExecutionID) {
 	if q == nil {
 		return
 	}
-	r := &wire.ConfirmationResponse{
-		ConfirmationID: q.ask.ConfirmationID, Decision: wire.DecisionDeny,
-		Comment: fmt.Sprintf("not answered within %v", c.s.o.approvalTimeout),
-	}
-	if err := c.session.Confirm(c.ctx, r); err != nil {
+	r := &wire.ConfirmationResponse{Decision: wire.DecisionDeny, Comment: fmt.Sprintf("not answered within %v", c.s.o.approvalTimeout)}
+	if err := c.decide(id, q, r); err != nil {
 		c.log.Warn("the daemon was not informed that a question expired", "execution", id, "err", err)
 	}
 }
@@ -103,9 +112,7 @@ func (c *conn) resolved(m *wire.ConfirmationResolved) {
 		if q.ask.ConfirmationID == m.ConfirmationID {
 			q.timer.Stop()
 			delete(c.asked, id)
-			if !q.closed {
-				c.answered = gateway.Remember(c.answered, id)
-			}
+			c.answered = gateway.Remember(c.answered, id)
 		}
 	}
 }
@@ -133,7 +140,7 @@ func (c *conn) approve(r *request) (_ any, then func(), _ *failure) {
 	q := c.take(id)
 	if q == nil {
 		c.mu.Lock()
-		known := slices.Contains(c.answered, id)
+		known := c.asked[id] != nil || slices.Contains(c.answered, id)
 		c.mu.Unlock()
 		if known {
 			return nil, nil, failed(codeTimeout, "the question about %s is over: it was answered, its time of %v ran out, or its query ended", clip(*p.Execution), c.s.o.approvalTimeout)
@@ -141,7 +148,7 @@ func (c *conn) approve(r *request) (_ any, then func(), _ *failure) {
 		return nil, nil, failed(codeParams, "execution_id: nothing is asked about %q", clip(*p.Execution))
 	}
 	q.timer.Stop()
-	response := &wire.ConfirmationResponse{ConfirmationID: q.ask.ConfirmationID, Decision: wire.DecisionDeny}
+	response := &wire.ConfirmationResponse{Decision: wire.DecisionDeny}
 	status := "rejected"
 	if *p.Approved {
 		response.Decision, status = wire.DecisionAllow, "approved"
@@ -150,7 +157,7 @@ func (c *conn) approve(r *request) (_ any, then func(), _ *failure) {
 		response.Grant = g
 		response.Decision += "_always"
 	}
-	if err := c.session.Confirm(c.ctx, response); err != nil {
+	if err := c.decide(id, q, response); err != nil {
 		return nil, nil, failureOf(err)
 	}
 	result := map[string]any{"status": status, "execution_id": *p.Execution}

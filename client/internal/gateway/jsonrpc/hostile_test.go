@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,11 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sublet/client/internal/gateway"
 	"sublet/client/internal/gateway/gatewaytest"
+	"sublet/wire"
 )
 
 // N1: 10 MB are taken; one byte more is answered, and the connection goes on behind its newline. What is no JSON does:
@@ -148,6 +152,82 @@ func TestH10_ApprovalTimeout(t *testing.T) {
 	}
 	if !strings.Contains(fmt.Sprint(seen), "not answered within") {
 		t.Errorf("the agent was not told: %v", seen)
+	}
+}
+
+// H4, H10: an answer that cannot be sent, since the daemon is away for longer than a request waits, leaves the question open: the
+// client may answer again, and without an answer it is refused again.
+func TestH4_DaemonAway(t *testing.T) {
+	for name, want := range map[string]string{"answered again": wire.DecisionAllow, "not answered": wire.DecisionDeny} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var away atomic.Bool
+				peers, got := make(chan *wire.Conn, 1), make(chan string, 8)
+				d := &gateway.Daemon{Open: func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
+					if away.Load() {
+						return nil, nil, errors.New("nobody listens")
+					}
+					client, daemon := net.Pipe()
+					peer := wire.NewConn(daemon, wire.Options{})
+					peers <- peer
+					go func() { // ends with the connection
+						defer peer.Close()
+						for {
+							m, err := peer.Receive()
+							if err != nil {
+								return
+							}
+							if r, ok := m.(*wire.ConfirmationResponse); ok {
+								got <- r.Decision
+							}
+						}
+					}()
+					return wire.NewConn(client, wire.Options{}), &wire.Ready{Session: wire.SessionInfo{ID: "s"}}, nil
+				}}
+				c, q, told := stage(t, "streaming")
+				session, err := d.Connect(t.Context(), gateway.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.session = session
+				c.ask(q, &wire.ConfirmationRequest{
+					Event: of, ConfirmationID: "c1", ExecutionID: "e1", Tool: "bash", Arguments: "{}",
+					Verdict: wire.Verdict{Level: "high"}, Preview: wire.Preview{Type: "none"},
+				})
+				away.Store(true)
+				(<-peers).Close()
+				synctest.Wait()
+				approve := &request{Params: json.RawMessage(`{"execution_id":"e1","approved":true}`)}
+				if want == wire.DecisionAllow {
+					if _, _, f := c.approve(approve); f == nil || f.Code != codeInternal {
+						t.Errorf("while the daemon is away: %v", f)
+					}
+				} else {
+					time.Sleep(approvalBound + 21*time.Second) // the refusal has waited for the daemon in vain
+				}
+				away.Store(false)
+				if want == wire.DecisionAllow {
+					if _, _, f := c.approve(approve); f != nil {
+						t.Errorf("when it is back: %v", f)
+					}
+				}
+				time.Sleep(approvalBound + time.Minute)
+				select {
+				case decision := <-got:
+					if decision != want {
+						t.Errorf("the daemon got %q, want %s", decision, want)
+					}
+				default:
+					t.Error("the daemon got no answer")
+				}
+				c.resolved(&wire.ConfirmationResolved{ConfirmationID: "c1"})
+				if _, _, f := c.approve(approve); f == nil || f.Code != codeTimeout {
+					t.Errorf("once more: %v", f)
+				}
+				session.Close()
+				told()
+			})
+		})
 	}
 }
 
