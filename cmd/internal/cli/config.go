@@ -71,12 +71,12 @@ func (a *app) editConfig(path string) error {
 			return err
 		}
 	}
-	// The variable contains a command line, as for git and others.
-	words := append(strings.Fields(cmp.Or(a.env("VISUAL"), a.env("EDITOR"), "vi")), path)
-	e := exec.Command(words[0], words[1:]...)
+	// The variable contains a command of the shell, as for git and others.
+	editor := cmp.Or(strings.TrimSpace(a.env("VISUAL")), strings.TrimSpace(a.env("EDITOR")), "vi")
+	e := exec.Command("sh", "-c", editor+` "$@"`, editor, path)
 	e.Stdin, e.Stdout, e.Stderr = a.stdin, os.Stdout, os.Stderr
 	if err := e.Run(); err != nil {
-		return hinted{words[0] + ": " + err.Error(), "set VISUAL or EDITOR to your editor"}
+		return hinted{editor + ": " + err.Error(), "set VISUAL or EDITOR to your editor"}
 	}
 	return a.checkConfig(path)
 }
