@@ -188,7 +188,7 @@ func TestDial(t *testing.T) {
 	if got := c.Ready().Daemon.Name; got != want {
 		t.Errorf("got a snapshot with %s, want %s", got, want)
 	}
-	s, err := c.Status(t.Context())
+	s, err := wire.Call(t.Context(), c, &wire.StatusRequest{})
 	if err != nil || s.PID != c.Ready().Daemon.PID {
 		t.Errorf("got %+v, %v, want the daemon's status", s, err)
 	}

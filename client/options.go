@@ -44,13 +44,13 @@ type Options struct {
 	Handle   func(wire.Message) // receives every message that is not a reply, in order, from one goroutine that must not block; nil = none
 }
 
-// Conn is a connection to the daemon with a method for each request. See its methods; those for scripts:
+// Conn is a connection to the daemon. Its methods for scripts:
 //
 //	Turn(ctx, *wire.AgentRequest, each func(wire.Message)) (*wire.AgentComplete, error)      one question to its end; ctx cancels it
 //	Tool(ctx, *wire.ToolRequest, each func(wire.Message)) (*wire.AgentComplete, error)       one tool to its end
 //	LeaseRun(ctx, *wire.LeaseRunRequest, each func(wire.LeaseMessage)) (*wire.CommandCompleted, error)
-//	Sessions, Policy, Status, Shutdown, RevokeLease                                          one request, one reply
-//	Ask, Cancel, Confirm, Compact, Undo, UserCommand, Resume, Send                           answers arrive at Options.Handle
+//	Request(ctx, wire.OfRequest) (wire.Message, error)                                       one request, one reply: see wire.Call
+//	Post, Cancel, Confirm, UserCommand, Resume, Send                                         answers arrive at Options.Handle
 //	Ready, Session, Connected, Done, Err, Close
 //
 // Request ids left empty are filled in. Errors of the daemon are *wire.Error (errors.Is(err, wire.ErrLeaseStale) and so on).

@@ -353,7 +353,7 @@ func (w *window) up(ctx context.Context, r *wire.Ready) {
 // resumeLast resumes the last session. It informs the screen first, since the session's events come before the call returns.
 func (w *window) resumeLast(ctx context.Context) {
 	was := w.conn.Ready()
-	r, err := w.conn.Sessions(ctx, &wire.SessionRequest{Op: "list", Limit: 1})
+	r, err := wire.Call(ctx, w.conn, &wire.SessionRequest{Op: "list", Limit: 1})
 	if err == nil && len(r.Sessions) > 0 {
 		there := *was
 		there.Session = r.Sessions[0]

@@ -301,11 +301,11 @@ func (*CommandResult) Kind() string    { return "CommandResult" }
 func (*ToolRequest) Kind() string      { return "ToolRequest" }
 func (*UndoRequest) Kind() string      { return "UndoRequest" }
 
-func (m *AgentRequest) RequestRef() RequestID { return m.RequestID }
-func (m *ToolRequest) RequestRef() RequestID  { return m.RequestID }
-func (m *UndoRequest) RequestRef() RequestID  { return m.RequestID }
-func (m *ShowRequest) RequestRef() RequestID  { return m.RequestID }
-func (m *ShowReply) RequestRef() RequestID    { return m.RequestID }
+func (m *AgentRequest) RequestRef() *RequestID { return &m.RequestID }
+func (m *ToolRequest) RequestRef() *RequestID  { return &m.RequestID }
+func (m *UndoRequest) RequestRef() *RequestID  { return &m.RequestID }
+func (m *ShowRequest) RequestRef() *RequestID  { return &m.RequestID }
+func (m *ShowReply) RequestRef() *RequestID    { return &m.RequestID }
 
 // IsDelegate reports whether an agent works for another one: its name ends in the number of its task. Its text is part of that
 // task's result, not of the answer.
@@ -313,3 +313,5 @@ func IsDelegate(agent string) bool {
 	number := agent[strings.LastIndexByte(agent, '-')+1:]
 	return number != agent && number != "" && strings.Trim(number, "0123456789") == ""
 }
+
+func (*ShowRequest) AnsweredBy() *ShowReply { return nil }

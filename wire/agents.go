@@ -38,5 +38,7 @@ type SubAgent struct {
 func (*AgentsRequest) Kind() string { return "AgentsRequest" }
 func (*AgentsReply) Kind() string   { return "AgentsReply" }
 
-func (m *AgentsRequest) RequestRef() RequestID { return m.RequestID }
-func (m *AgentsReply) RequestRef() RequestID   { return m.RequestID }
+func (m *AgentsRequest) RequestRef() *RequestID { return &m.RequestID }
+func (m *AgentsReply) RequestRef() *RequestID   { return &m.RequestID }
+
+func (*AgentsRequest) AnsweredBy() *AgentsReply { return nil }

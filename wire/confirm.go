@@ -157,5 +157,7 @@ func (*ConfirmationResolved) Kind() string { return "ConfirmationResolved" }
 func (*PolicyRequest) Kind() string        { return "PolicyRequest" }
 func (*PolicyReply) Kind() string          { return "PolicyReply" }
 
-func (m *PolicyRequest) RequestRef() RequestID { return m.RequestID }
-func (m *PolicyReply) RequestRef() RequestID   { return m.RequestID }
+func (m *PolicyRequest) RequestRef() *RequestID { return &m.RequestID }
+func (m *PolicyReply) RequestRef() *RequestID   { return &m.RequestID }
+
+func (*PolicyRequest) AnsweredBy() *PolicyReply { return nil }

@@ -42,5 +42,7 @@ type Job struct {
 func (*JobRequest) Kind() string { return "JobRequest" }
 func (*JobReply) Kind() string   { return "JobReply" }
 
-func (m *JobRequest) RequestRef() RequestID { return m.RequestID }
-func (m *JobReply) RequestRef() RequestID   { return m.RequestID }
+func (m *JobRequest) RequestRef() *RequestID { return &m.RequestID }
+func (m *JobReply) RequestRef() *RequestID   { return &m.RequestID }
+
+func (*JobRequest) AnsweredBy() *JobReply { return nil }

@@ -236,5 +236,7 @@ func (*SecretTyped) Kind() string          { return "SecretTyped" }
 func (*LeaseRunRequest) Kind() string      { return "LeaseRunRequest" }
 func (*LeaseRevokeRequest) Kind() string   { return "LeaseRevokeRequest" }
 
-func (m *LeaseRunRequest) RequestRef() RequestID    { return m.RequestID }
-func (m *LeaseRevokeRequest) RequestRef() RequestID { return m.RequestID }
+func (m *LeaseRunRequest) RequestRef() *RequestID    { return &m.RequestID }
+func (m *LeaseRevokeRequest) RequestRef() *RequestID { return &m.RequestID }
+
+func (*LeaseRevokeRequest) AnsweredBy() *StatusReply { return nil }

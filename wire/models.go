@@ -34,5 +34,7 @@ type ModelFault struct {
 func (*ModelsRequest) Kind() string { return "ModelsRequest" }
 func (*ModelsReply) Kind() string   { return "ModelsReply" }
 
-func (m *ModelsRequest) RequestRef() RequestID { return m.RequestID }
-func (m *ModelsReply) RequestRef() RequestID   { return m.RequestID }
+func (m *ModelsRequest) RequestRef() *RequestID { return &m.RequestID }
+func (m *ModelsReply) RequestRef() *RequestID   { return &m.RequestID }
+
+func (*ModelsRequest) AnsweredBy() *ModelsReply { return nil }

@@ -113,6 +113,8 @@ func (*CompactionComplete) Kind() string { return "CompactionComplete" }
 func (*SessionRequest) Kind() string     { return "SessionRequest" }
 func (*SessionReply) Kind() string       { return "SessionReply" }
 
-func (m *CompactRequest) RequestRef() RequestID { return m.RequestID }
-func (m *SessionRequest) RequestRef() RequestID { return m.RequestID }
-func (m *SessionReply) RequestRef() RequestID   { return m.RequestID }
+func (m *CompactRequest) RequestRef() *RequestID { return &m.RequestID }
+func (m *SessionRequest) RequestRef() *RequestID { return &m.RequestID }
+func (m *SessionReply) RequestRef() *RequestID   { return &m.RequestID }
+
+func (*SessionRequest) AnsweredBy() *SessionReply { return nil }

@@ -139,6 +139,9 @@ func (*ShutdownRequest) Kind() string { return "ShutdownRequest" }
 func (*Notice) Kind() string          { return "Notice" }
 func (*Error) Kind() string           { return "Error" }
 
-func (m *StatusRequest) RequestRef() RequestID   { return m.RequestID }
-func (m *StatusReply) RequestRef() RequestID     { return m.RequestID }
-func (m *ShutdownRequest) RequestRef() RequestID { return m.RequestID }
+func (m *StatusRequest) RequestRef() *RequestID   { return &m.RequestID }
+func (m *StatusReply) RequestRef() *RequestID     { return &m.RequestID }
+func (m *ShutdownRequest) RequestRef() *RequestID { return &m.RequestID }
+
+func (*StatusRequest) AnsweredBy() *StatusReply   { return nil }
+func (*ShutdownRequest) AnsweredBy() *StatusReply { return nil }

@@ -31,11 +31,11 @@ func (d *Daemon) ConnectOrCreate(ctx context.Context, o Options) (*Session, erro
 	return nil, err
 }
 
-// Create moves to a new session under an id of the caller's choosing. Errors are those of Do; duplicate_id where there is
+// Create moves to a new session under an id of the caller's choosing. Errors are those of Request; duplicate_id where there is
 // such a session, not_found_session where there was one and it was deleted.
 func (s *Session) Create(ctx context.Context, id wire.SessionID) error {
 	return s.on(ctx, func(c *remote.Conn, _ int) error {
-		_, err := c.Sessions(ctx, &wire.SessionRequest{Op: "new", SessionID: &id})
+		_, err := c.Request(ctx, &wire.SessionRequest{Op: "new", SessionID: &id})
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 	"sublet/wire"
 )
 
-// History calls each for every stored event of any session in order. Errors are those of Do.
+// History calls each for every stored event of any session in order. Errors are those of Request.
 func (s *Session) History(ctx context.Context, id wire.SessionID, each func(wire.EventMessage)) (wire.SessionInfo, error) {
 	for after := int64(0); ; {
 		reply, err := s.page(ctx, id, after)
@@ -30,7 +30,7 @@ func (s *Session) History(ctx context.Context, id wire.SessionID, each func(wire
 func (s *Session) page(ctx context.Context, id wire.SessionID, after int64) (*wire.SessionReply, error) {
 	ctx, cancel := s.d.Bound(ctx)
 	defer cancel()
-	return s.Do(ctx, &wire.SessionRequest{
+	return wire.Call(ctx, s, &wire.SessionRequest{
 		Op: "get", SessionID: &id, IncludeHistory: true, IncludeBlocks: true, AfterSeq: after,
 		Limit: 1000, // the most that the daemon returns at once
 	})

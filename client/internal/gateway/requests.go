@@ -21,7 +21,7 @@ func (s *Session) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	s.asks = append(s.asks, a) // before sending: the answer may come before Ask returns
 	s.mu.Unlock()
 	err := s.on(ctx, func(c *remote.Conn, link int) error {
-		if err := c.Ask(ctx, r); err != nil {
+		if err := c.Post(ctx, r); err != nil {
 			return err
 		}
 		s.mu.Lock()
@@ -107,22 +107,15 @@ func (s *Session) Confirm(ctx context.Context, r *wire.ConfirmationResponse) err
 	return s.on(ctx, func(c *remote.Conn, _ int) error { return c.Confirm(ctx, r) })
 }
 
-// reply makes a request and returns its reply. A request whose link was lost is repeated.
-func reply[R any](ctx context.Context, s *Session, f func(c *remote.Conn) (R, error)) (r R, err error) {
+// Request sends a request and waits for its reply; wire.Call does that with the reply's type. Errors are *wire.Error, ErrAway,
+// context.Cause(ctx). It repeats a request whose link was lost, so a rename or delete may have been done already.
+func (s *Session) Request(ctx context.Context, r wire.OfRequest) (reply wire.Message, err error) {
 	err = s.on(ctx, func(c *remote.Conn, _ int) (err error) {
-		r, err = f(c)
+		*r.RequestRef() = "" // a repeated one is another request for the daemon
+		reply, err = c.Request(ctx, r)
 		return err
 	})
-	return r, err
-}
-
-// Do sends one request about sessions and waits for its reply. Errors are *wire.Error, ErrAway, context.Cause(ctx). It repeats a
-// request whose link was lost, so a rename or delete may have been done already.
-func (s *Session) Do(ctx context.Context, r *wire.SessionRequest) (*wire.SessionReply, error) {
-	return reply(ctx, s, func(c *remote.Conn) (*wire.SessionReply, error) {
-		again := *r
-		return c.Sessions(ctx, &again)
-	})
+	return reply, err
 }
 
 // Attach moves to another session; Next returns its events after afterSeq (0 = all, -1 = no stored ones). Turns of the old
@@ -133,7 +126,7 @@ func (s *Session) Attach(ctx context.Context, id wire.SessionID, afterSeq int64)
 		wasID, wasSeq := s.id, s.seq
 		s.id, s.seq = id, afterSeq // before the request: its events may come before the reply is read
 		s.mu.Unlock()
-		r, err := c.Sessions(ctx, &wire.SessionRequest{Op: "resume", SessionID: &id, AfterSeq: afterSeq, IncludeHistory: afterSeq >= 0})
+		r, err := wire.Call(ctx, c, &wire.SessionRequest{Op: "resume", SessionID: &id, AfterSeq: afterSeq, IncludeHistory: afterSeq >= 0})
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		switch {
@@ -162,25 +155,13 @@ func (s *Session) Place() Place {
 	return s.o.Place
 }
 
-// Policy reads or changes mode and rules.
-func (s *Session) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
-	return reply(ctx, s, func(c *remote.Conn) (*wire.PolicyReply, error) {
-		again := *r
-		return c.Policy(ctx, &again)
-	})
-}
-
 // Tool runs one tool and waits for its end, as remote.Conn.Tool does. If the link is lost meanwhile the error is
 // remote.ErrDisconnected: the tool may have run, so the request is not repeated.
 func (s *Session) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
-	c, err := reply(ctx, s, func(c *remote.Conn) (*remote.Conn, error) { return c, nil })
+	var conn *remote.Conn
+	err := s.on(ctx, func(c *remote.Conn, _ int) error { conn = c; return nil })
 	if err != nil {
 		return nil, err
 	}
-	return c.Tool(ctx, r, each)
-}
-
-// Look returns how the daemon is, with a description of the shell that a borrower would get, and who uses which shell.
-func (s *Session) Look(ctx context.Context) (*wire.StatusReply, error) {
-	return reply(ctx, s, func(c *remote.Conn) (*wire.StatusReply, error) { return c.Look(ctx) })
+	return conn.Tool(ctx, r, each)
 }

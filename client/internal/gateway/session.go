@@ -260,7 +260,7 @@ func (s *Session) reconcile() {
 	if conn == nil {
 		return
 	}
-	r, err := conn.Sessions(s.ctx, &wire.SessionRequest{Op: "get"})
+	r, err := wire.Call(s.ctx, conn, &wire.SessionRequest{Op: "get"})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil || conn != s.conn || link != s.links {
@@ -281,7 +281,7 @@ func (s *Session) reconcile() {
 			a.link = link
 			s.log.Info("asked again", "request", a.req.RequestID)
 			again := *a.req
-			s.work.Go(func() { _ = conn.Ask(s.ctx, &again) }) // if this link is lost too, reconcile runs again
+			s.work.Go(func() { _ = conn.Post(s.ctx, &again) }) // if this link is lost too, reconcile runs again
 		}
 	}
 }

@@ -116,7 +116,7 @@ func (t *Turn) Cancel(why string) bool { return t.session.Cancel(t.request, why)
 // Done is closed when the turn has ended and Handle was called for it.
 func (t *Turn) Done() <-chan struct{} { return t.done }
 
-// Pending reports whether no end or refusal of the turn has been received. When a Do of its session returns, all that the daemon
+// Pending reports whether no end or refusal of the turn has been received. When a Request of its session returns, all that the daemon
 // sent before its reply has been received.
 func (t *Turn) Pending() bool { return t.session.pending(t.request) }
 

@@ -19,7 +19,7 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 		if r, ok := m.(*wire.SessionReply); ok {
 			c.moved(r)
 		}
-		if l.answer(m.RequestRef(), m) {
+		if l.answer(*m.RequestRef(), m) {
 			return
 		}
 	case *wire.Error:

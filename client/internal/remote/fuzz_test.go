@@ -61,10 +61,10 @@ func FuzzDaemon(f *testing.F) {
 			heard := &listener{r: theirs, sent: make(chan struct{})}
 			calls.Go(func() { _, _ = io.Copy(io.Discard, heard) }) // ends with the pipe
 			ask(func() (any, error) {
-				return c.Sessions(t.Context(), &wire.SessionRequest{RequestID: waiting[0], Op: "resume", SessionID: &ready.Session.ID})
+				return wire.Call(t.Context(), c, &wire.SessionRequest{RequestID: waiting[0], Op: "resume", SessionID: &ready.Session.ID})
 			})
 			ask(func() (any, error) {
-				return c.Policy(t.Context(), &wire.PolicyRequest{RequestID: waiting[1], Op: "get"})
+				return wire.Call(t.Context(), c, &wire.PolicyRequest{RequestID: waiting[1], Op: "get"})
 			})
 			ask(func() (any, error) {
 				return c.Turn(t.Context(), &wire.AgentRequest{RequestID: waiting[2], Prompt: "x"}, func(wire.Message) {})
@@ -73,7 +73,7 @@ func FuzzDaemon(f *testing.F) {
 			perform(theirs, kinds, script)
 			theirs.Close()
 			calls.Wait()
-			if _, err := c.Status(t.Context()); !errors.Is(err, ErrDisconnected) {
+			if _, err := wire.Call(t.Context(), c, &wire.StatusRequest{}); !errors.Is(err, ErrDisconnected) {
 				t.Errorf("after the end: %v", err)
 			}
 			if err := c.Close(); err != nil {

@@ -1,4 +1,4 @@
-// Package remote is the daemon as the client sees it: one typed method for each request, events in order as they arrive, and
+// Package remote is the daemon as the client sees it: requests and their replies, events in order as they arrive, and
 // automatic reconnection. Finding, opening and greeting a connection is left to launch; the meaning of lease messages is left
 // to lender.
 package remote

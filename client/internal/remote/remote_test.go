@@ -200,7 +200,7 @@ func TestARequestEndsTheWait(t *testing.T) {
 		defer c.Close()
 		time.Sleep(32 * time.Second)
 		d.fail(nil)
-		if err := c.Ask(t.Context(), &wire.AgentRequest{}); !errors.Is(err, ErrDisconnected) {
+		if err := c.Post(t.Context(), &wire.AgentRequest{}); !errors.Is(err, ErrDisconnected) {
 			t.Errorf("got %v, want ErrDisconnected at once", err)
 		}
 		synctest.Wait()

@@ -84,82 +84,69 @@ func (l *link) send(m wire.Message) error {
 	return fmt.Errorf("send %s: %w", m.Kind(), err)
 }
 
-// post sends a request that is answered by events.
-func (c *Conn) post(ctx context.Context, id *wire.RequestID, m wire.Message) error {
+// Post sends a request that is answered by events, which arrive at Handle. An empty request_id is filled in. Like every request it
+// starts a daemon that was stopped.
+func (c *Conn) Post(ctx context.Context, r wire.OfRequest) error {
 	l, err := c.reach(ctx)
 	if err != nil {
 		return err
 	}
-	mint(id)
-	return l.send(m)
+	mint(r)
+	return l.send(r)
 }
 
-func mint(id *wire.RequestID) {
+// mint fills in an empty request_id and returns the id.
+func mint(r wire.OfRequest) wire.RequestID {
+	id := r.RequestRef()
 	if *id == "" {
 		*id = wire.RequestID(wire.NewID())
 	}
+	return *id
 }
 
-// call sends a request and waits for its reply.
-func call[R wire.Message](ctx context.Context, c *Conn, id *wire.RequestID, m wire.Message) (R, error) {
-	var none R
+// Request sends a request and waits for its reply; wire.Call does that with the reply's type. Errors are *wire.Error,
+// ErrDisconnected and ctx's cause.
+func (c *Conn) Request(ctx context.Context, r wire.OfRequest) (wire.Message, error) {
+	if s, ok := r.(*wire.SessionRequest); ok && s.Op == "resume" && s.SessionID != nil {
+		c.expect(*s.SessionID, s.AfterSeq)
+	}
 	l, err := c.reach(ctx)
 	if err != nil {
-		return none, err
+		return nil, err
 	}
-	mint(id)
+	id := mint(r)
 	reply := make(chan wire.Message, 1)
 	l.mu.Lock()
-	if _, taken := l.calls[*id]; taken {
+	if _, taken := l.calls[id]; taken {
 		l.mu.Unlock()
-		return none, &wire.Error{Code: wire.CodeDuplicateID, Message: "request id used twice"}
+		return nil, &wire.Error{Code: wire.CodeDuplicateID, Message: "request id used twice"}
 	}
-	l.calls[*id] = reply // before sending: the answer may arrive before Send returns
+	l.calls[id] = reply // before sending: the answer may arrive before Send returns
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
-		delete(l.calls, *id)
+		delete(l.calls, id)
 		l.mu.Unlock()
 	}()
-	if err := l.send(m); err != nil {
-		return none, err
+	if err := l.send(r); err != nil {
+		return nil, err
 	}
+	var answer wire.Message
 	select {
-	case answer := <-reply:
-		return as[R](answer)
+	case answer = <-reply:
 	case <-ctx.Done():
-		return none, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case <-l.over:
 		select {
-		case answer := <-reply: // it came just before the end
-			return as[R](answer)
+		case answer = <-reply: // it came just before the end
 		default:
+			return nil, ErrDisconnected
 		}
-		return none, ErrDisconnected
 	}
-}
-
-func as[R wire.Message](answer wire.Message) (R, error) {
-	var none R
-	switch answer := answer.(type) {
-	case R:
-		return answer, nil
-	case *wire.Error:
-		return none, answer
-	default:
-		return none, fmt.Errorf("answered with %s", answer.Kind())
+	if refused, ok := answer.(*wire.Error); ok {
+		return nil, refused
 	}
-}
-
-// Ask sends the request; its events arrive at Handle. An empty RequestID is filled in. Like every request it starts a daemon
-// that was stopped.
-func (c *Conn) Ask(ctx context.Context, r *wire.AgentRequest) error {
-	return c.post(ctx, &r.RequestID, r)
-}
-
-// Show returns what an AgentRequest would first send to the model.
-func (c *Conn) Show(ctx context.Context, r *wire.ShowRequest) (*wire.ShowReply, error) {
-	return call[*wire.ShowReply](ctx, c, &r.RequestID, r)
+	return answer, nil
 }
 
 // Cancel ends a turn, by turn_id or by request_id of this connection. The turn's AgentComplete answers.
@@ -167,16 +154,6 @@ func (c *Conn) Cancel(_ context.Context, r *wire.CancelRequest) error { return c
 
 // Confirm answers a question. ConfirmationResolved reports how it ended.
 func (c *Conn) Confirm(_ context.Context, r *wire.ConfirmationResponse) error { return c.notify(r) }
-
-// Compact sends the request; CompactionStarted and CompactionComplete arrive at Handle.
-func (c *Conn) Compact(ctx context.Context, r *wire.CompactRequest) error {
-	return c.post(ctx, &r.RequestID, r)
-}
-
-// Undo sends the request; its events arrive at Handle.
-func (c *Conn) Undo(ctx context.Context, r *wire.UndoRequest) error {
-	return c.post(ctx, &r.RequestID, r)
-}
 
 // UserCommand reports a command that the user ran.
 func (c *Conn) UserCommand(_ context.Context, r *wire.CommandResult) error { return c.Send(r) }
@@ -197,15 +174,6 @@ func (c *Conn) notify(m wire.Message) error {
 	return l.send(m)
 }
 
-// Sessions lists, searches, renames and so on; one page at a time. Errors are *wire.Error, ErrDisconnected and ctx's cause,
-// as for every method that has a reply.
-func (c *Conn) Sessions(ctx context.Context, r *wire.SessionRequest) (*wire.SessionReply, error) {
-	if r.Op == "resume" && r.SessionID != nil {
-		c.expect(*r.SessionID, r.AfterSeq)
-	}
-	return call[*wire.SessionReply](ctx, c, &r.RequestID, r)
-}
-
 // expect makes the events after seq count as new, so that a replay is delivered. With -1 it waits until the daemon reports
 // the session's last number.
 func (c *Conn) expect(id wire.SessionID, seq int64) {
@@ -224,58 +192,9 @@ func (c *Conn) settleLocked(s wire.SessionInfo) {
 	}
 }
 
-// Models asks the providers which models they have, or looks one up.
-func (c *Conn) Models(ctx context.Context, r *wire.ModelsRequest) (*wire.ModelsReply, error) {
-	return call[*wire.ModelsReply](ctx, c, &r.RequestID, r)
-}
-
-// Jobs lists background jobs, reads one's output or ends one.
-func (c *Conn) Jobs(ctx context.Context, r *wire.JobRequest) (*wire.JobReply, error) {
-	return call[*wire.JobReply](ctx, c, &r.RequestID, r)
-}
-
-// Agents lists the agents that a session's agent has started, or does something with one.
-func (c *Conn) Agents(ctx context.Context, r *wire.AgentsRequest) (*wire.AgentsReply, error) {
-	return call[*wire.AgentsReply](ctx, c, &r.RequestID, r)
-}
-
-// Policy reads or changes mode and rules.
-func (c *Conn) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
-	return call[*wire.PolicyReply](ctx, c, &r.RequestID, r)
-}
-
-// Status returns the daemon's state.
-func (c *Conn) Status(ctx context.Context) (*wire.StatusReply, error) {
-	r := &wire.StatusRequest{}
-	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
-}
-
-// Leases is Status with who uses the clients' shells; it may take wire.ShellUseBound.
-func (c *Conn) Leases(ctx context.Context) (*wire.StatusReply, error) {
-	r := &wire.StatusRequest{Shells: true}
-	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
-}
-
-// Look is Status with a description of the shell that a borrower would get.
-func (c *Conn) Look(ctx context.Context) (*wire.StatusReply, error) {
-	r := &wire.StatusRequest{Shells: true, Look: true}
-	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
-}
-
-// Shutdown stops the daemon; the connection closes when it is gone. With IfIdle a busy one refuses: errors.Is(err,
-// wire.ErrShuttingDown), and the *wire.Error's details contain how many turns run.
-func (c *Conn) Shutdown(ctx context.Context, r *wire.ShutdownRequest) (*wire.StatusReply, error) {
-	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
-}
-
-// RevokeLease takes a lease back from its holder.
-func (c *Conn) RevokeLease(ctx context.Context, r *wire.LeaseRevokeRequest) (*wire.StatusReply, error) {
-	return call[*wire.StatusReply](ctx, c, &r.RequestID, r)
-}
-
 // Resume attaches to another session; its events after afterSeq arrive at Handle like any other (0 = all, -1 = none).
 func (c *Conn) Resume(ctx context.Context, id wire.SessionID, afterSeq int64) (*wire.Ready, error) {
-	if _, err := c.Sessions(ctx, &wire.SessionRequest{Op: "resume", SessionID: &id, AfterSeq: afterSeq, IncludeHistory: afterSeq >= 0}); err != nil {
+	if _, err := c.Request(ctx, &wire.SessionRequest{Op: "resume", SessionID: &id, AfterSeq: afterSeq, IncludeHistory: afterSeq >= 0}); err != nil {
 		return nil, fmt.Errorf("resume session %s: %w", id, err)
 	}
 	return c.Ready(), nil

@@ -23,7 +23,7 @@ func TestRepliesFindTheirCalls(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range calls {
 			wg.Go(func() {
-				r, err := c.Sessions(t.Context(), &wire.SessionRequest{Op: "get", Name: fmt.Sprint(i)})
+				r, err := wire.Call(t.Context(), c, &wire.SessionRequest{Op: "get", Name: fmt.Sprint(i)})
 				if err != nil || r.Text != fmt.Sprint(i) {
 					t.Errorf("call %d: got %v, %v", i, r, err)
 				}
@@ -49,7 +49,7 @@ func TestErrorsBecomeSentinels(t *testing.T) {
 		for _, code := range wire.Codes() {
 			done := make(chan error)
 			go func() {
-				_, err := c.Status(t.Context())
+				_, err := wire.Call(t.Context(), c, &wire.StatusRequest{})
 				done <- err
 			}()
 			r := mustReceive[*wire.StatusRequest](t, wc)
@@ -74,7 +74,7 @@ func TestCallsFailWhenTheLinkBreaks(t *testing.T) {
 		c, wc := dial(t, d, s)
 		done := make(chan error)
 		go func() {
-			_, err := c.Status(t.Context())
+			_, err := wire.Call(t.Context(), c, &wire.StatusRequest{})
 			done <- err
 		}()
 		mustReceive[*wire.StatusRequest](t, wc)
@@ -83,11 +83,11 @@ func TestCallsFailWhenTheLinkBreaks(t *testing.T) {
 			t.Errorf("got %v, want ErrDisconnected", err)
 		}
 		<-c.Done()
-		if _, err := c.Status(t.Context()); !errors.Is(err, ErrDisconnected) {
+		if _, err := wire.Call(t.Context(), c, &wire.StatusRequest{}); !errors.Is(err, ErrDisconnected) {
 			t.Errorf("got %v, want ErrDisconnected", err)
 		}
 		c.Close()
-		if _, err := c.Status(t.Context()); !errors.Is(err, ErrClosed) {
+		if _, err := wire.Call(t.Context(), c, &wire.StatusRequest{}); !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
 	})
@@ -281,7 +281,7 @@ func TestABrokenLinkIsDisconnected(t *testing.T) {
 	if err := c.Send(&wire.Notice{}); !errors.Is(err, ErrDisconnected) || !errors.Is(err, wire.ErrClosed) {
 		t.Errorf("send: %v", err)
 	}
-	if _, err := c.Status(t.Context()); !errors.Is(err, ErrDisconnected) {
+	if _, err := wire.Call(t.Context(), c, &wire.StatusRequest{}); !errors.Is(err, ErrDisconnected) {
 		t.Errorf("status: %v", err)
 	}
 }

@@ -88,7 +88,7 @@ func TestAStoppedDaemonStaysStopped(t *testing.T) {
 		time.Sleep(lastRetry)
 		wc := <-d.conns
 		synctest.Wait()
-		if err := c.Ask(t.Context(), &wire.AgentRequest{Prompt: "p"}); err != nil {
+		if err := c.Post(t.Context(), &wire.AgentRequest{Prompt: "p"}); err != nil {
 			t.Errorf("ask: %v", err)
 		}
 		mustReceive[*wire.AgentRequest](t, wc)
@@ -110,7 +110,7 @@ func TestARequestStartsAStoppedDaemon(t *testing.T) {
 		for _, after := range []time.Duration{0, 10 * time.Minute} { // before the first look, and between two
 			time.Sleep(after)
 			began := time.Now()
-			if err := c.Ask(t.Context(), &wire.AgentRequest{Prompt: "p"}); err != nil {
+			if err := c.Post(t.Context(), &wire.AgentRequest{Prompt: "p"}); err != nil {
 				t.Errorf("ask: %v", err)
 			}
 			if waited := time.Since(began); waited != 0 {
@@ -130,7 +130,7 @@ func TestARequestStartsAStoppedDaemon(t *testing.T) {
 			defer c.Close()
 			bad := errors.New("disk full")
 			d.fail(bad)
-			if err := c.Ask(t.Context(), &wire.AgentRequest{Prompt: "p"}); !errors.Is(err, bad) || !errors.Is(err, ErrDisconnected) {
+			if err := c.Post(t.Context(), &wire.AgentRequest{Prompt: "p"}); !errors.Is(err, bad) || !errors.Is(err, ErrDisconnected) {
 				t.Errorf("ask: got %v, want %v", err, bad)
 			}
 			if got := s.lines(); got[len(got)-1] != "down disk full" {

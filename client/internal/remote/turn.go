@@ -12,17 +12,17 @@ import (
 // caller's goroutine. When ctx ends the turn is cancelled, and its AgentComplete (status cancelled) is returned if it comes
 // within 7 s; else context.Cause(ctx). A request refused before it began returns its *wire.Error.
 func (c *Conn) Turn(ctx context.Context, r *wire.AgentRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
-	return c.turn(ctx, &r.RequestID, r, each)
+	return c.turn(ctx, r, each)
 }
 
 // Tool runs one tool under the same policy as an agent's, and waits like Turn.
 func (c *Conn) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
-	return c.turn(ctx, &r.RequestID, r, each)
+	return c.turn(ctx, r, each)
 }
 
-func (c *Conn) turn(ctx context.Context, id *wire.RequestID, m wire.Message, each func(wire.Message)) (*wire.AgentComplete, error) {
+func (c *Conn) turn(ctx context.Context, r wire.OfRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
 	var end *wire.AgentComplete
-	err := c.follow(ctx, id, m, func(m wire.Message) (bool, error) {
+	err := c.follow(ctx, r, func(m wire.Message) (bool, error) {
 		if refused, ok := m.(*wire.Error); ok && refused.TurnID == "" {
 			return true, refused
 		}
@@ -40,7 +40,7 @@ func (c *Conn) turn(ctx context.Context, id *wire.RequestID, m wire.Message, eac
 // command is cancelled, and its end is returned if it comes within 7 s.
 func (c *Conn) LeaseRun(ctx context.Context, r *wire.LeaseRunRequest, each func(wire.LeaseMessage)) (*wire.CommandCompleted, error) {
 	var end *wire.CommandCompleted
-	err := c.follow(ctx, &r.RequestID, r, func(m wire.Message) (bool, error) {
+	err := c.follow(ctx, r, func(m wire.Message) (bool, error) {
 		if lm, ok := m.(wire.LeaseMessage); ok && each != nil {
 			each(lm)
 		}
@@ -114,38 +114,38 @@ func (e *RevokedError) Error() string { return "the lease ended before the comma
 // Is makes errors.Is(err, wire.ErrLeaseDenied) true.
 func (e *RevokedError) Is(target error) bool { return target == wire.ErrLeaseDenied }
 
-// follow sends m and calls step with what follows until step returns true. When ctx ends it cancels once, and continues for
+// follow sends r and calls step with what follows until step returns true. When ctx ends it cancels once, and continues for
 // cancelBound.
-func (c *Conn) follow(ctx context.Context, id *wire.RequestID, m wire.Message, step func(wire.Message) (stop bool, err error)) error {
+func (c *Conn) follow(ctx context.Context, r wire.OfRequest, step func(wire.Message) (stop bool, err error)) error {
 	l, err := c.reach(ctx)
 	if err != nil {
 		return err
 	}
-	mint(id)
+	id := mint(r)
 	s := newStream()
 	l.mu.Lock()
-	if _, taken := l.streams[*id]; taken || l.ended {
+	if _, taken := l.streams[id]; taken || l.ended {
 		l.mu.Unlock()
 		if taken {
 			return &wire.Error{Code: wire.CodeDuplicateID, Message: "request id used twice"}
 		}
 		return ErrDisconnected
 	}
-	l.streams[*id] = s
+	l.streams[id] = s
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
-		delete(l.streams, *id)
+		delete(l.streams, id)
 		l.mu.Unlock()
 	}()
-	if err := l.send(m); err != nil {
+	if err := l.send(r); err != nil {
 		return err
 	}
 	wait, over := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer over(nil)
 	defer context.AfterFunc(ctx, func() { // at once, also while step waits for a reader of its own
 		cause := context.Cause(ctx)
-		if l.send(&wire.CancelRequest{RequestID: id, Reason: "cancelled by the caller"}) != nil {
+		if l.send(&wire.CancelRequest{RequestID: &id, Reason: "cancelled by the caller"}) != nil {
 			over(cause)
 			return
 		}

@@ -54,7 +54,7 @@ func (m *model) sendAsk(a *asked, first bool) {
 		m.echo(a.Prompt)
 		a.said = true
 	}
-	m.send(func(ctx context.Context) error { return m.Daemon.Ask(ctx, a.AgentRequest) },
+	m.send(func(ctx context.Context) error { return m.Daemon.Post(ctx, a.AgentRequest) },
 		func(err error) { m.giveBack(a, "not asked: "+err.Error(), "") })
 }
 

@@ -347,10 +347,14 @@ func (d *fakeDaemon) with(f func()) error {
 }
 func (d *fakeDaemon) Connected() bool           { return d.with(func() {}) == nil }
 func (d *fakeDaemon) Session() wire.SessionInfo { return wire.SessionInfo{ID: "s1"} }
-func (d *fakeDaemon) Ask(_ context.Context, r *wire.AgentRequest) error {
-	err := d.with(func() { d.asked = append(d.asked, r) })
+func (d *fakeDaemon) Post(_ context.Context, r wire.OfRequest) error {
+	asked, ok := r.(*wire.AgentRequest)
+	if !ok {
+		return nil
+	}
+	err := d.with(func() { d.asked = append(d.asked, asked) })
 	if err == nil && d.onAsk != nil {
-		d.onAsk(r)
+		d.onAsk(asked)
 	}
 	return err
 }
@@ -362,13 +366,27 @@ func (d *fakeDaemon) Cancel(_ context.Context, r *wire.CancelRequest) error {
 func (d *fakeDaemon) Confirm(_ context.Context, r *wire.ConfirmationResponse) error {
 	return d.with(func() { d.confirmed = append(d.confirmed, r) })
 }
-func (d *fakeDaemon) Compact(context.Context, *wire.CompactRequest) error { return nil }
-func (d *fakeDaemon) Undo(context.Context, *wire.UndoRequest) error       { return nil }
-func (d *fakeDaemon) Sessions(_ context.Context, r *wire.SessionRequest) (*wire.SessionReply, error) {
-	return &wire.SessionReply{Op: r.Op, Sessions: d.sessions, Text: d.export, Session: wire.SessionInfo{ID: "s-new", Turns: d.turns}}, nil
+
+func (d *fakeDaemon) Request(_ context.Context, r wire.OfRequest) (wire.Message, error) {
+	switch r := r.(type) {
+	case *wire.SessionRequest:
+		return &wire.SessionReply{Op: r.Op, Sessions: d.sessions, Text: d.export, Session: wire.SessionInfo{ID: "s-new", Turns: d.turns}}, nil
+	case *wire.PolicyRequest:
+		return d.policy(r)
+	case *wire.JobRequest:
+		return &wire.JobReply{Jobs: []wire.Job{{JobID: "j3"}}}, nil
+	case *wire.ModelsRequest:
+		return models(r)
+	case *wire.StatusRequest:
+		reply := &wire.StatusReply{State: "idle", Version: "1", PID: 7, Connections: []wire.Connections{
+			{Name: "sublet", Shell: true, Count: 2}, {Name: "sublet lease run", Count: 3}, {Name: "sublet serve acp", Count: 1},
+		}}
+		return reply, d.with(func() { reply.MCPServers = d.servers })
+	}
+	return nil, errors.New("the daemon of the tests does not know " + r.Kind())
 }
 
-func (d *fakeDaemon) Policy(_ context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
+func (d *fakeDaemon) policy(r *wire.PolicyRequest) (*wire.PolicyReply, error) {
 	reply := &wire.PolicyReply{Op: r.Op, Mode: cmp.Or(r.Mode, "ask")}
 	return reply, d.with(func() {
 		switch r.Op {
@@ -384,12 +402,8 @@ func (d *fakeDaemon) Policy(_ context.Context, r *wire.PolicyRequest) (*wire.Pol
 	})
 }
 
-// Models knows two models, and a provider that has no key.
-func (d *fakeDaemon) Jobs(context.Context, *wire.JobRequest) (*wire.JobReply, error) {
-	return &wire.JobReply{Jobs: []wire.Job{{JobID: "j3"}}}, nil
-}
-
-func (d *fakeDaemon) Models(_ context.Context, r *wire.ModelsRequest) (*wire.ModelsReply, error) {
+// models knows two models, and a provider that has no key.
+func models(r *wire.ModelsRequest) (*wire.ModelsReply, error) {
 	reply := &wire.ModelsReply{Models: []wire.Model{{Name: "offline"}, {Name: "ollama/x", ContextWindow: 8000}}}
 	if r.Name != "" {
 		reply.Models = slices.DeleteFunc(reply.Models, func(m wire.Model) bool { return m.Name != r.Name })
@@ -400,13 +414,6 @@ func (d *fakeDaemon) Models(_ context.Context, r *wire.ModelsRequest) (*wire.Mod
 	}
 	reply.Faults = []wire.ModelFault{{Provider: "openai", Message: "no API key"}}
 	return reply, nil
-}
-
-func (d *fakeDaemon) Status(context.Context) (*wire.StatusReply, error) {
-	reply := &wire.StatusReply{State: "idle", Version: "1", PID: 7, Connections: []wire.Connections{
-		{Name: "sublet", Shell: true, Count: 2}, {Name: "sublet lease run", Count: 3}, {Name: "sublet serve acp", Count: 1},
-	}}
-	return reply, d.with(func() { reply.MCPServers = d.servers })
 }
 
 func (d *fakeDaemon) Resume(_ context.Context, id wire.SessionID, _ int64) (*wire.Ready, error) {

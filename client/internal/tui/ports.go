@@ -13,17 +13,11 @@ import (
 type Daemon interface {
 	Connected() bool
 	Session() wire.SessionInfo // of the last Ready
-	Ask(ctx context.Context, r *wire.AgentRequest) error
+	// Request returns the reply to a request; Post makes one that is answered by events.
+	Request(ctx context.Context, r wire.OfRequest) (wire.Message, error)
+	Post(ctx context.Context, r wire.OfRequest) error
 	Cancel(ctx context.Context, r *wire.CancelRequest) error
 	Confirm(ctx context.Context, r *wire.ConfirmationResponse) error
-	Compact(ctx context.Context, r *wire.CompactRequest) error
-	Undo(ctx context.Context, r *wire.UndoRequest) error
-	Sessions(ctx context.Context, r *wire.SessionRequest) (*wire.SessionReply, error)
-	Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error)
-	Models(ctx context.Context, r *wire.ModelsRequest) (*wire.ModelsReply, error)
-	Jobs(ctx context.Context, r *wire.JobRequest) (*wire.JobReply, error)
-	Agents(ctx context.Context, r *wire.AgentsRequest) (*wire.AgentsReply, error)
-	Status(ctx context.Context) (*wire.StatusReply, error)
 	// Resume attaches to another session; its events after afterSeq arrive as messages like any other.
 	Resume(ctx context.Context, id wire.SessionID, afterSeq int64) (*wire.Ready, error)
 	// UserCommand reports a command the user ran.

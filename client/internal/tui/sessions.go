@@ -11,7 +11,7 @@ import (
 )
 
 func (m *model) slashSessions(string) {
-	request(m, "/sessions", m.Daemon.Sessions, &wire.SessionRequest{Op: "list", Limit: 30}, func(r *wire.SessionReply) {
+	request(m, "/sessions", &wire.SessionRequest{Op: "list", Limit: 30}, func(r *wire.SessionReply) {
 		if len(r.Sessions) == 0 {
 			m.note("no conversations yet")
 			return
@@ -29,7 +29,7 @@ func (m *model) slashSessions(string) {
 
 // slashResume goes to a session by id, or by the end or beginning of one, or lets the user choose.
 func (m *model) slashResume(args string) {
-	request(m, "/resume", m.Daemon.Sessions, &wire.SessionRequest{Op: "list", Limit: 200}, func(r *wire.SessionReply) {
+	request(m, "/resume", &wire.SessionRequest{Op: "list", Limit: 200}, func(r *wire.SessionReply) {
 		var found []wire.SessionInfo
 		for _, s := range r.Sessions {
 			id := string(s.ID)
@@ -60,18 +60,18 @@ func (m *model) onPicked(to wire.SessionInfo) {
 	m.forget()
 	m.SessionInfo = to
 	m.emit(kindEcho, m.th.Dim.Render("── "+"resuming "+visible.Line(cmp.Or(to.Name, to.Title, string(to.ID)))))
-	resume := func(ctx context.Context, id wire.SessionID) (*wire.Ready, error) {
-		ready, err := m.Daemon.Resume(ctx, id, 0)
+	resume := func(ctx context.Context) (*wire.Ready, error) {
+		ready, err := m.Daemon.Resume(ctx, to.ID, 0)
 		if err != nil {
 			m.after(0, func() { m.SessionInfo = from })
 		}
 		return ready, err
 	}
-	request(m, "/resume", resume, to.ID, func(ready *wire.Ready) { m.onSession(ready.Session) })
+	await(m, "/resume", resume, func(ready *wire.Ready) { m.onSession(ready.Session) })
 }
 
 func (m *model) slashNew(string) {
-	request(m, "/new", m.Daemon.Sessions, &wire.SessionRequest{Op: "new"}, func(r *wire.SessionReply) { m.onSession(r.Session) })
+	request(m, "/new", &wire.SessionRequest{Op: "new"}, func(r *wire.SessionReply) { m.onSession(r.Session) })
 }
 
 // onSession notes which session the window is in.

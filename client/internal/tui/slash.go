@@ -133,8 +133,18 @@ func (m *model) slashHelp(string) {
 
 func (m *model) slashQuit(string) { m.endOfInput() }
 
-// request makes a request of the daemon beside the event loop; then it prints the error, or has f deal with the reply.
-func request[Q, R any](m *model, what string, send func(context.Context, Q) (R, error), q Q, f func(R)) {
+// request makes a request of the daemon, as await does.
+func request[R wire.Message](m *model, what string, r wire.RequestFor[R], f func(R)) {
+	await(m, what, func(ctx context.Context) (R, error) { return wire.Call(ctx, m.Daemon, r) }, f)
+}
+
+// post is request for what is answered by events.
+func post(m *model, what string, r wire.OfRequest) {
+	await(m, what, func(ctx context.Context) (struct{}, error) { return struct{}{}, m.Daemon.Post(ctx, r) }, func(struct{}) {})
+}
+
+// await calls send, which waits for the daemon, beside the event loop; then it prints the error, or has f deal with the result.
+func await[R any](m *model, what string, send func(context.Context) (R, error), f func(R)) {
 	if !m.Daemon.Connected() {
 		m.fail(what+": the daemon is not connected", m.linkWord)
 		return
@@ -142,7 +152,7 @@ func request[Q, R any](m *model, what string, send func(context.Context, Q) (R, 
 	m.task(func(ctx context.Context) then {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
-		reply, err := send(ctx, q)
+		reply, err := send(ctx)
 		if err == nil {
 			return func() { f(reply) }
 		}
@@ -157,14 +167,8 @@ func request[Q, R any](m *model, what string, send func(context.Context, Q) (R, 
 	})
 }
 
-// noReply makes a request that is only acknowledged one for request.
-func noReply[Q any](send func(context.Context, Q) error) func(context.Context, Q) (struct{}, error) {
-	return func(ctx context.Context, q Q) (struct{}, error) { return struct{}{}, send(ctx, q) }
-}
-
 func (m *model) status(what string, f func(*wire.StatusReply)) {
-	send := func(ctx context.Context, _ struct{}) (*wire.StatusReply, error) { return m.Daemon.Status(ctx) }
-	request(m, what, send, struct{}{}, f)
+	request(m, what, &wire.StatusRequest{}, f)
 }
 
 // list prints lines that were asked for.
@@ -175,7 +179,7 @@ func (m *model) slashCompact(args string) {
 	if args == "preview" || args == "undo" {
 		r.Op, r.Instructions = args, ""
 	}
-	request(m, "/compact", noReply(m.Daemon.Compact), r, func(struct{}) {})
+	post(m, "/compact", r)
 }
 
 func (m *model) slashUndo(args string) {
@@ -183,7 +187,7 @@ func (m *model) slashUndo(args string) {
 		m.slashUndoShell(strings.TrimSpace(all))
 		return
 	}
-	request(m, "/undo", noReply(m.Daemon.Undo), &wire.UndoRequest{What: "file"}, func(struct{}) {})
+	post(m, "/undo", &wire.UndoRequest{What: "file"})
 }
 
 func (m *model) slashUndoShell(args string) {
@@ -212,7 +216,7 @@ func (m *model) slashRename(args string) {
 		m.fail("/rename needs a name", "")
 		return
 	}
-	request(m, "/rename", m.Daemon.Sessions, &wire.SessionRequest{Op: "rename", Name: args}, func(*wire.SessionReply) {
+	request(m, "/rename", &wire.SessionRequest{Op: "rename", Name: args}, func(*wire.SessionReply) {
 		m.SessionInfo.Name = args
 		m.note("this conversation is " + visible.Line(args) + " now")
 	})
@@ -223,7 +227,7 @@ func (m *model) slashClear(string) {
 		m.warn("this deletes what was said in this conversation for good; /clear again does it, /new only begins another")
 		return
 	}
-	request(m, "/clear", m.Daemon.Sessions, &wire.SessionRequest{Op: "clear"}, func(*wire.SessionReply) {
+	request(m, "/clear", &wire.SessionRequest{Op: "clear"}, func(*wire.SessionReply) {
 		m.use = wire.ContextUse{}
 		m.note("the conversation is empty")
 	})
@@ -238,7 +242,7 @@ func (m *model) slashMode(args string) {
 		"plan": "agents only look; the rest is refused", "ask": "agents look unasked; the rest is asked",
 		"auto": "agents look and change what can be undone in the project; the rest is asked", "full": "only what is critical is asked",
 	}
-	request(m, "/mode", m.Daemon.Policy, r, func(p *wire.PolicyReply) {
+	request(m, "/mode", r, func(p *wire.PolicyReply) {
 		m.policy = p.Mode
 		m.note(visible.Line(p.Mode) + " mode: " + means[p.Mode])
 	})
@@ -250,7 +254,7 @@ func (m *model) slashSecrets(args string) {
 	if args != "" {
 		r.Op, r.Secrets = "set_secrets", args
 	}
-	request(m, "/secrets", m.Daemon.Policy, r, func(p *wire.PolicyReply) {
+	request(m, "/secrets", r, func(p *wire.PolicyReply) {
 		if p.Secrets == "show" {
 			m.note("models see secrets as they are in this conversation; /secrets mask hides them again")
 			return
@@ -262,12 +266,12 @@ func (m *model) slashSecrets(args string) {
 // slashAccept takes what agents changed in the shell for the user's own: it no longer raises what later commands are
 // judged as.
 func (m *model) slashAccept(string) {
-	request(m, "/accept", m.Daemon.Policy, &wire.PolicyRequest{Op: "get"}, func(p *wire.PolicyReply) {
+	request(m, "/accept", &wire.PolicyRequest{Op: "get"}, func(p *wire.PolicyReply) {
 		if len(p.Suspects) == 0 {
 			m.note("agents changed nothing in your shell that you have not allowed")
 			return
 		}
-		request(m, "/accept", m.Daemon.Policy, &wire.PolicyRequest{Op: "accept"}, func(*wire.PolicyReply) {
+		request(m, "/accept", &wire.PolicyRequest{Op: "accept"}, func(*wire.PolicyReply) {
 			m.note("accepted: " + visible.Line(strings.Join(p.Suspects, " ")))
 		})
 	})
@@ -280,10 +284,10 @@ func (m *model) slashRules(args string) {
 	}
 	if id, ok := strings.CutPrefix(args, "rm "); ok {
 		r := &wire.PolicyRequest{Op: "revoke", RuleID: wire.RuleID(strings.TrimSpace(id))}
-		request(m, "/rules", m.Daemon.Policy, r, func(*wire.PolicyReply) { m.note("revoked") })
+		request(m, "/rules", r, func(*wire.PolicyReply) { m.note("revoked") })
 		return
 	}
-	request(m, "/rules", m.Daemon.Policy, &wire.PolicyRequest{Op: "list"}, func(p *wire.PolicyReply) {
+	request(m, "/rules", &wire.PolicyRequest{Op: "list"}, func(p *wire.PolicyReply) {
 		if len(p.Rules) == 0 {
 			m.note("no rules: " + visible.Line(p.Mode) + " mode alone decides")
 			return
@@ -377,8 +381,8 @@ func (m *model) slashExport(args string) {
 	} else if !filepath.IsAbs(name) {
 		name = filepath.Join(m.Shell.Dir(), name)
 	}
-	export := func(ctx context.Context, r *wire.SessionRequest) (note string, err error) {
-		reply, err := m.Daemon.Sessions(ctx, r)
+	export := func(ctx context.Context) (note string, err error) {
+		reply, err := wire.Call(ctx, m.Daemon, &wire.SessionRequest{Op: "export", Format: "markdown"})
 		if err != nil {
 			return "", err
 		}
@@ -392,5 +396,5 @@ func (m *model) slashExport(args string) {
 		_, err = f.WriteString(reply.Text)
 		return "written to " + visible.Line(name), errors.Join(err, f.Close())
 	}
-	request(m, "/export", export, &wire.SessionRequest{Op: "export", Format: "markdown"}, m.note)
+	await(m, "/export", export, m.note)
 }

@@ -21,7 +21,7 @@ func (m *model) slashAgents(args string) {
 		}
 		r.Op, r.Name = op, name
 	}
-	request(m, "/agents", m.Daemon.Agents, r, func(reply *wire.AgentsReply) {
+	request(m, "/agents", r, func(reply *wire.AgentsReply) {
 		switch r.Op {
 		case "stop":
 			m.note(visible.Line(name) + " is being ended")

@@ -30,7 +30,7 @@ func (m *model) slashModel(args string) {
 	if r.Name == "" {
 		m.note("asking the providers…")
 	}
-	request(m, "/model", m.Daemon.Models, r, func(reply *wire.ModelsReply) {
+	request(m, "/model", r, func(reply *wire.ModelsReply) {
 		if r.Name == "" {
 			m.listModels(reply, args)
 			return
@@ -78,7 +78,7 @@ func (m *model) thinkMore() {
 
 // toBackground has the command that an agent runs go on as a background job.
 func (m *model) toBackground() {
-	request(m, "ctrl+b", m.Daemon.Jobs, &wire.JobRequest{Op: "background"}, func(reply *wire.JobReply) {
+	request(m, "ctrl+b", &wire.JobRequest{Op: "background"}, func(reply *wire.JobReply) {
 		for _, j := range reply.Jobs {
 			m.note("it goes on as the job " + visible.Line(j.JobID) + ": sublet job attach " + visible.Line(j.JobID))
 		}

@@ -132,7 +132,7 @@ func (a *app) runAsk(q question) error {
 		return a.showRequest(ctx, c, req, q.json)
 	}
 	for _, rule := range q.allow {
-		if _, err := c.Policy(ctx, &wire.PolicyRequest{Op: "add", Rule: &wire.Rule{Decision: "allow", Pattern: rule, Scope: "session"}}); err != nil {
+		if _, err := c.Request(ctx, &wire.PolicyRequest{Op: "add", Rule: &wire.Rule{Decision: "allow", Pattern: rule, Scope: "session"}}); err != nil {
 			return fmt.Errorf("--allow %q: %w", rule, err)
 		}
 	}

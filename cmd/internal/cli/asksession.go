@@ -13,7 +13,7 @@ const maxLook = 100
 
 // resumeLast resumes the newest session of the folder dir.
 func resumeLast(ctx context.Context, c *client.Conn, dir wire.OSString) error {
-	list, err := c.Sessions(ctx, &wire.SessionRequest{Op: "list", Limit: maxLook})
+	list, err := wire.Call(ctx, c, &wire.SessionRequest{Op: "list", Limit: maxLook})
 	if err != nil {
 		return err
 	}
@@ -39,6 +39,6 @@ func (a *app) keepSession(ctx context.Context, c *client.Conn, q question) error
 	default:
 		return nil
 	}
-	_, err := c.Sessions(ctx, r)
+	_, err := c.Request(ctx, r)
 	return err
 }

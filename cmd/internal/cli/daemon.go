@@ -90,7 +90,7 @@ func (a *app) stop(drain time.Duration, ifIdle bool) error {
 		return err
 	}
 	defer c.Close()
-	reply, err := c.Shutdown(ctx, &wire.ShutdownRequest{DrainMS: drain.Milliseconds(), IfIdle: ifIdle})
+	reply, err := wire.Call(ctx, c, &wire.ShutdownRequest{DrainMS: drain.Milliseconds(), IfIdle: ifIdle})
 	if e, ok := errors.AsType[*wire.Error](err); ok && ifIdle && e.Code == wire.CodeShuttingDown {
 		return hinted{fmt.Sprintf("the daemon is busy, %s of its turns are running", e.Details["turns"]), "without --if-idle it finishes them first"}
 	}
@@ -133,7 +133,7 @@ func (a *app) daemonStatus() *cobra.Command {
 	var asJSON bool
 	return withJSON(command("status", "Print the daemon's state; exit status 4 if none runs", cobra.NoArgs, func([]string) error {
 		return a.connected(noStart, func(ctx context.Context, c *client.Conn) error {
-			s, err := c.Status(ctx)
+			s, err := wire.Call(ctx, c, &wire.StatusRequest{})
 			if err != nil {
 				return err
 			}

@@ -223,10 +223,10 @@ func checkStore(ctx context.Context, c *client.Conn, p socket.Paths) (string, er
 	if c == nil {
 		return "", errNoDaemonToAsk
 	}
-	if _, err := c.Sessions(ctx, &wire.SessionRequest{Op: "list", Limit: 1}); err != nil {
+	if _, err := c.Request(ctx, &wire.SessionRequest{Op: "list", Limit: 1}); err != nil {
 		return "", fmt.Errorf("sessions cannot be read: %w", err)
 	}
-	s, err := c.Status(ctx)
+	s, err := wire.Call(ctx, c, &wire.StatusRequest{})
 	if err != nil {
 		return "", err
 	}

@@ -25,7 +25,7 @@ func (a *app) job() *cobra.Command {
 func (a *app) jobList() *cobra.Command {
 	var asJSON bool
 	return withJSON(a.asks("ls", "List background jobs, the oldest first", cobra.NoArgs, func(ctx context.Context, c *client.Conn, _ []string) error {
-		reply, err := c.Jobs(ctx, &wire.JobRequest{Op: "list"})
+		reply, err := wire.Call(ctx, c, &wire.JobRequest{Op: "list"})
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (a *app) jobTail() *cobra.Command {
 	var bytes int
 	c := a.asks("tail ID", "Print the newest output of a job", cobra.ExactArgs(1), func(ctx context.Context, c *client.Conn, args []string) error {
 		const fromEnd = -1 // the newest Limit bytes
-		reply, err := c.Jobs(ctx, &wire.JobRequest{Op: "read", JobID: args[0], Offset: fromEnd, Limit: bytes})
+		reply, err := wire.Call(ctx, c, &wire.JobRequest{Op: "read", JobID: args[0], Offset: fromEnd, Limit: bytes})
 		if err == nil {
 			a.printf("%s", forTerminal(string(reply.Output)))
 		}
@@ -79,7 +79,7 @@ func (a *app) jobTail() *cobra.Command {
 
 func (a *app) jobAttach(ctx context.Context, c *client.Conn, args []string) error {
 	for at := int64(0); ; {
-		reply, err := c.Jobs(ctx, &wire.JobRequest{Op: "read", JobID: args[0], Offset: at, WaitMS: jobWait.Milliseconds()})
+		reply, err := wire.Call(ctx, c, &wire.JobRequest{Op: "read", JobID: args[0], Offset: at, WaitMS: jobWait.Milliseconds()})
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (a *app) jobAttach(ctx context.Context, c *client.Conn, args []string) erro
 
 func (a *app) jobKill(ctx context.Context, c *client.Conn, args []string) error {
 	for _, id := range args {
-		reply, err := c.Jobs(ctx, &wire.JobRequest{Op: "kill", JobID: id})
+		reply, err := wire.Call(ctx, c, &wire.JobRequest{Op: "kill", JobID: id})
 		if err != nil {
 			return err
 		}

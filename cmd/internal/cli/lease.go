@@ -174,7 +174,7 @@ func (a *app) leaseList() *cobra.Command {
 	var asJSON bool
 	return withJSON(command("ls", "List the shells that are lent, to whom, and who waits", cobra.NoArgs, func([]string) error {
 		return a.connected(noStart, func(ctx context.Context, c *client.Conn) error {
-			s, err := c.Leases(ctx)
+			s, err := wire.Call(ctx, c, &wire.StatusRequest{Shells: true})
 			if err != nil {
 				return err
 			}
@@ -225,7 +225,7 @@ func (a *app) leaseRevoke() *cobra.Command {
 					return err
 				}
 			}
-			if _, err = c.RevokeLease(ctx, r); errors.Is(err, wire.ErrLeaseDenied) {
+			if _, err = c.Request(ctx, r); errors.Is(err, wire.ErrLeaseDenied) {
 				err = coded{err, exitFailed} // nothing was refused to anybody: there is none
 			}
 			return err
@@ -238,7 +238,7 @@ func (a *app) leaseRevoke() *cobra.Command {
 
 // onlyLease returns the lease that is held, if there is exactly one.
 func onlyLease(ctx context.Context, c *client.Conn) (wire.LeaseID, error) {
-	s, err := c.Status(ctx)
+	s, err := wire.Call(ctx, c, &wire.StatusRequest{})
 	if err != nil {
 		return "", err
 	}

@@ -14,7 +14,7 @@ import (
 func (a *app) models() *cobra.Command {
 	var asJSON bool
 	c := a.asks("models", "List the models of every provider", cobra.NoArgs, func(ctx context.Context, c *client.Conn, _ []string) error {
-		reply, err := c.Models(ctx, &wire.ModelsRequest{})
+		reply, err := wire.Call(ctx, c, &wire.ModelsRequest{})
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func (a *app) policy() *cobra.Command {
 // ask sends one request.
 func (p *policies) ask(r *wire.PolicyRequest) (reply *wire.PolicyReply, err error) {
 	err = p.connected(autoStart, func(ctx context.Context, c *client.Conn) error {
-		reply, err = c.Policy(ctx, r)
+		reply, err = wire.Call(ctx, c, r)
 		return err
 	}, func(o *client.Options) { o.Session = wire.SessionID(p.session) })
 	return reply, err

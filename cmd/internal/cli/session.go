@@ -46,7 +46,7 @@ func (a *app) listSessions(ctx context.Context, c *client.Conn, limit int, asJSO
 		if limit > 0 {
 			r.Limit = min(1000, limit-shown)
 		}
-		reply, err := c.Sessions(ctx, r)
+		reply, err := wire.Call(ctx, c, r)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (a *app) showSession(ctx context.Context, c *client.Conn, session string, a
 	r.IncludeHistory, r.IncludeBlocks, r.Limit = true, true, 1000
 	for after := int64(0); ; {
 		r.RequestID, r.AfterSeq = "", after
-		reply, err := c.Sessions(ctx, r)
+		reply, err := wire.Call(ctx, c, r)
 		if err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func (a *app) sessionSearch() *cobra.Command {
 		}
 		r.Query, r.Project = strings.Join(args, " "), wire.OSString(project)
 		return a.connected(autoStart, func(ctx context.Context, c *client.Conn) error {
-			reply, err := c.Sessions(ctx, r)
+			reply, err := wire.Call(ctx, c, r)
 			switch {
 			case err != nil:
 				return err
@@ -252,7 +252,7 @@ func (a *app) sessionFork() *cobra.Command {
 
 // newSession prints the id of the session that a request makes.
 func (a *app) newSession(ctx context.Context, c *client.Conn, r *wire.SessionRequest) error {
-	reply, err := c.Sessions(ctx, r)
+	reply, err := wire.Call(ctx, c, r)
 	if err == nil {
 		a.printf("%s\n", reply.Session.ID)
 	}
@@ -281,7 +281,7 @@ func (a *app) exportSession(ctx context.Context, c *client.Conn, session, format
 	}
 	var page strings.Builder // of HTML
 	for {
-		reply, err := c.Sessions(ctx, r)
+		reply, err := wire.Call(ctx, c, r)
 		if err != nil {
 			return err
 		}
@@ -316,7 +316,7 @@ func (a *app) sessionSave(ctx context.Context, c *client.Conn, args []string) er
 		return err
 	}
 	r.Path, r.IncludeHistory, r.IncludeBlocks = wire.OSString(path), true, true
-	reply, err := c.Sessions(ctx, r)
+	reply, err := wire.Call(ctx, c, r)
 	if err == nil {
 		a.printf("%s: %d bytes\n", plain(string(reply.Path)), reply.Size)
 	}
@@ -337,7 +337,7 @@ func sessionRename(ctx context.Context, c *client.Conn, args []string) error {
 		return err
 	}
 	r.Name = args[1]
-	_, err = c.Sessions(ctx, r)
+	_, err = c.Request(ctx, r)
 	return err
 }
 
@@ -345,7 +345,7 @@ func sessionRemove(ctx context.Context, c *client.Conn, args []string) error {
 	for _, s := range args {
 		r, err := sessionRequest(ctx, c, "delete", s)
 		if err == nil {
-			_, err = c.Sessions(ctx, r)
+			_, err = c.Request(ctx, r)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s, err)
@@ -359,7 +359,7 @@ func sessionRemove(ctx context.Context, c *client.Conn, args []string) error {
 func sessionRequest(ctx context.Context, c *client.Conn, op, given string) (*wire.SessionRequest, error) {
 	id := wire.SessionID(given)
 	if len(given) != len(wire.NewID()) {
-		list, err := c.Sessions(ctx, &wire.SessionRequest{Op: "list", Limit: 1000})
+		list, err := wire.Call(ctx, c, &wire.SessionRequest{Op: "list", Limit: 1000})
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 
 // showRequest prints the first request of req to the model: each part under a line with its tokens, then their sum.
 func (a *app) showRequest(ctx context.Context, c *client.Conn, req *wire.AgentRequest, asJSON bool) error {
-	reply, err := c.Show(ctx, &wire.ShowRequest{Request: *req})
+	reply, err := wire.Call(ctx, c, &wire.ShowRequest{Request: *req})
 	if err != nil {
 		return err
 	}

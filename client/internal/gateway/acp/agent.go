@@ -176,7 +176,7 @@ func (a *agent) ListSessions(ctx context.Context, p sdk.ListSessionsRequest) (sd
 	if p.Cursor != nil {
 		r.Cursor = *p.Cursor
 	}
-	reply, err := gs.Do(ctx, r)
+	reply, err := wire.Call(ctx, gs, r)
 	if err != nil {
 		return sdk.ListSessionsResponse{}, requestError(err)
 	}
@@ -233,7 +233,7 @@ func (a *agent) SetSessionMode(ctx context.Context, p sdk.SetSessionModeRequest)
 	}
 	ctx, cancel := a.o.Daemon.Bound(ctx)
 	defer cancel()
-	if _, err := s.gs.Policy(ctx, &wire.PolicyRequest{Op: "set_mode", Mode: string(p.ModeId)}); err != nil {
+	if _, err := s.gs.Request(ctx, &wire.PolicyRequest{Op: "set_mode", Mode: string(p.ModeId)}); err != nil {
 		return sdk.SetSessionModeResponse{}, requestError(err)
 	}
 	return sdk.SetSessionModeResponse{}, nil

@@ -354,7 +354,7 @@ func (w *world) awaitIdle() {
 	}
 	defer s.Close()
 	for deadline := time.Now().Add(gatewaytest.Patience); ; time.Sleep(25 * time.Millisecond) { // there is no event of another's turn
-		st, err := s.Look(w.T.Context())
+		st, err := wire.Call(w.T.Context(), s, &wire.StatusRequest{Shells: true, Look: true})
 		if err != nil {
 			w.T.Fatal(err)
 		}

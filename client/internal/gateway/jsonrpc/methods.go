@@ -217,7 +217,7 @@ func (c *conn) load(r *request) (_ any, then func(), _ *failure) {
 func (c *conn) do(r *wire.SessionRequest) (*wire.SessionReply, error) {
 	ctx, cancel := c.s.o.Daemon.Bound(c.ctx)
 	defer cancel()
-	return c.session.Do(ctx, r)
+	return wire.Call(ctx, c.session, r)
 }
 
 // count returns the numbers of messages (the user's and the agent's own) and of blocks, other than questions, in a session's history.

@@ -384,7 +384,7 @@ func TestShellState(t *testing.T) {
 	if err := win.conn.UserCommand(t.Context(), &wire.CommandResult{Command: "make x", ExitCode: &one, OutputTail: []byte("no rule\x1b[31m\n")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := win.conn.Status(t.Context()); err != nil { // the daemon has it
+	if _, err := wire.Call(t.Context(), win.conn, &wire.StatusRequest{}); err != nil { // the daemon has it
 		t.Fatal(err)
 	}
 	r, err := a.call(t.Context(), "shell_state", map[string]any{})

@@ -85,7 +85,7 @@ func (s *server) look(ctx context.Context, info *sdk.Implementation, session *sd
 	defer s.done(l)
 	ctx, cancel := s.o.Daemon.Bound(ctx)
 	defer cancel()
-	reply, err := l.gs.Look(ctx)
+	reply, err := wire.Call(ctx, l.gs, &wire.StatusRequest{Shells: true, Look: true})
 	if err != nil {
 		return out, nil, worded(err)
 	}

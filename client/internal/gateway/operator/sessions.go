@@ -69,7 +69,7 @@ func (c *conn) listSessions(r *request) *problem {
 	}
 	list, cursor := []body{}, r.cursor
 	for {
-		page, err := sess.Do(c.ctx, &wire.SessionRequest{Op: "list", Cursor: cursor, Limit: pageSize})
+		page, err := wire.Call(c.ctx, sess, &wire.SessionRequest{Op: "list", Cursor: cursor, Limit: pageSize})
 		if err != nil {
 			return away(err)
 		}
@@ -95,7 +95,7 @@ func (c *conn) deleteSession(r *request) *problem {
 		return p
 	}
 	id := wire.SessionID(r.session)
-	if _, err := sess.Do(c.ctx, &wire.SessionRequest{Op: "delete", SessionID: &id}); err != nil {
+	if _, err := sess.Request(c.ctx, &wire.SessionRequest{Op: "delete", SessionID: &id}); err != nil {
 		p := away(err)
 		if p.s3 == codeRate { // a turn runs in it: wire.CodeTooManyQueries, which is no rate here
 			p.s3 = codeInvalid

@@ -146,7 +146,7 @@ func (f *follower) catchUp(sess *gateway.Session) (info wire.SessionInfo, err er
 		defer close(asked)
 		defer cancel()
 		var reply *wire.SessionReply
-		if reply, err = sess.Do(ctx, &wire.SessionRequest{Op: "get"}); err == nil {
+		if reply, err = wire.Call(ctx, sess, &wire.SessionRequest{Op: "get"}); err == nil {
 			info = reply.Session
 		}
 	}()

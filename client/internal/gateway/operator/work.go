@@ -81,7 +81,7 @@ func refusal(t *gateway.Turn) *problem {
 // accepted answers S4's dispatch at once, or refuses it: a refusal by the daemon comes before its answer to a later request. A
 // turn that waits behind another is accepted too.
 func (c *conn) accepted(r *request, l *link, t *gateway.Turn) *problem {
-	if _, err := l.sess.Do(c.ctx, &wire.SessionRequest{Op: "get"}); err != nil {
+	if _, err := l.sess.Request(c.ctx, &wire.SessionRequest{Op: "get"}); err != nil {
 		return away(err)
 	}
 	if !t.Pending() { // refused or ended already: its end is delivered in a moment

@@ -64,7 +64,7 @@ func (t *conversation) clear() error {
 	}
 	ctx, cancel := t.s.o.Daemon.Bound(t.s.ctx)
 	defer cancel()
-	_, err := t.session.Do(ctx, &wire.SessionRequest{Op: "clear"})
+	_, err := t.session.Request(ctx, &wire.SessionRequest{Op: "clear"})
 	return err
 }
 
@@ -77,7 +77,7 @@ type status struct {
 func (t *conversation) status() (*status, error) {
 	ctx, cancel := t.s.o.Daemon.Bound(t.s.ctx)
 	defer cancel()
-	reply, err := t.session.Do(ctx, &wire.SessionRequest{Op: "get"})
+	reply, err := wire.Call(ctx, t.session, &wire.SessionRequest{Op: "get"})
 	if err != nil {
 		return nil, err
 	}
