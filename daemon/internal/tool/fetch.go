@@ -14,9 +14,11 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/tdewolff/parse/v2"
 	htmllex "github.com/tdewolff/parse/v2/html"
+	"golang.org/x/net/html/charset"
 )
 
 const (
@@ -139,6 +141,12 @@ func pageText(contentType string, body []byte) (string, error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		kind = http.DetectContentType(body)
+	}
+	// Undeclared text is guessed from its first KiB; if all of it is UTF-8, the guess does not matter.
+	if e, _, declared := charset.DetermineEncoding(body, contentType); declared || !utf8.Valid(body) {
+		if text, err := e.NewDecoder().Bytes(body); err == nil {
+			body = text
+		}
 	}
 	switch {
 	case kind == "text/html" || kind == "application/xhtml+xml":

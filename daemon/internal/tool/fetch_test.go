@@ -37,6 +37,11 @@ func TestFetch(t *testing.T) {
 	mux.HandleFunc("/bin", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/octet-stream")
 	})
+	var kind, body string
+	mux.HandleFunc("/as", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		fmt.Fprint(w, body)
+	})
 	mux.HandleFunc("/here", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/plain", http.StatusFound) })
 	mux.HandleFunc("/there", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) })
 	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
@@ -49,6 +54,20 @@ func TestFetch(t *testing.T) {
 	a, err := f.Plan(t.Context(), env, args(t, m{"url": srv.URL + "/page"}))
 	if err != nil || "http://"+a.Network != srv.URL {
 		t.Errorf("got %+v, %v; want the host named", a, err)
+	}
+	// A page in another encoding, as its header, itself, or its bytes say.
+	for _, p := range []struct{ kind, body string }{
+		{"text/html; charset=iso-8859-1", "<p>caf\xe9</p>"},
+		{"text/html", "<meta charset=windows-1252><p>caf\xe9</p>"},
+		{"text/plain", "caf\xe9"},
+		{"text/plain", "\xff\xfec\x00a\x00f\x00\xe9\x00"},
+		{"text/plain", strings.Repeat(" ", 2000) + "café"},
+		{"application/json; charset=utf-8", "café"},
+	} {
+		kind, body = p.kind, p.body
+		if r := mustDo(t, f, env, m{"url": srv.URL + "/as"}); !strings.HasSuffix(r.Content, "café") {
+			t.Errorf("%s %q: got %q", p.kind, p.body, r.Content)
+		}
 	}
 	r := mustDo(t, f, env, m{"url": srv.URL + "/page"})
 	if want := "Title\n\nOne & two link <https://x.test/y>\n\n- item"; !strings.HasSuffix(r.Content, want) || strings.Contains(r.Content, "evil") {
