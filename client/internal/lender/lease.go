@@ -153,7 +153,7 @@ func (l *Lender) executeLocked(e *execution) {
 	case g.exec != nil:
 		l.refuse(m, "another command of this lease is running")
 	case !l.user.IsZero():
-		l.refuse(m, "the user is running a command")
+		g.last = l.refuse(m, "the user is running a command")
 	default:
 		e.grant, e.done = g, make(chan struct{})
 		e.ctx, e.cancel = context.WithCancelCause(l.ctx)
@@ -168,12 +168,15 @@ func refOf(m wire.LeaseMessage) wire.LeaseRef {
 	return wire.LeaseRef{LeaseID: m.Ref().LeaseID, Fence: m.Ref().Fence}
 }
 
-func (l *Lender) refuse(m *wire.ExecuteLeasedCommand, why string) {
+// refuse answers that a command does not run. The answer is returned, to be kept as the end of the lease's last command.
+func (l *Lender) refuse(m *wire.ExecuteLeasedCommand, why string) *wire.CommandCompleted {
 	l.Log.Info("leased command refused", "lease", m.LeaseID, "fence", m.Fence, "why", why)
-	l.send(&wire.CommandCompleted{
+	refused := &wire.CommandCompleted{
 		LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Status: wire.StatusRefused, Cwd: wire.OSString(l.dir),
 		Output: []byte{}, Leftovers: []wire.Process{}, Notes: []string{why},
-	})
+	}
+	l.send(refused)
+	return refused
 }
 
 // cancelLocked cancels one command and leaves its lease in force. The command may have ended, and its lease, too.

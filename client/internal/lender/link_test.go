@@ -54,6 +54,26 @@ func TestLinkDropsInMidCommand(t *testing.T) {
 			d.take("CommandCompleted", "ShellState")
 		})
 	})
+	t.Run("a refusal that was lost is told again", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d := open(t)
+			defer d.close()
+			d.acquire(1)
+			d.take("ShellLeaseAcquired")
+			d.sh.looks = time.Second
+			m := d.execute(1, "x1", "make")
+			d.sh.set(func() { d.sh.state.Digest, d.sh.stale = "d1", true })
+			synctest.Wait()
+			d.drop()
+			time.Sleep(d.sh.looks)
+			synctest.Wait()
+			d.up(held)
+			sent := d.take("CommandCompleted")
+			if c := sent[0].(*wire.CommandCompleted); c.Status != wire.StatusRefused || c.ExecutionID != m.ExecutionID {
+				t.Errorf("got %+v, want x1 refused", c)
+			}
+		})
+	})
 	t.Run("the link does not come back", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := start(t)

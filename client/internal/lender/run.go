@@ -62,6 +62,7 @@ func (l *Lender) step() bool {
 		return false
 	}
 	ctx, cancel := context.WithCancel(l.ctx)
+	inform := l.inform
 	l.holding.stop, l.inform = cancel, false
 	l.mu.Unlock()
 	err := l.ready(ctx)
@@ -71,7 +72,9 @@ func (l *Lender) step() bool {
 	cancelled := ctx.Err() != nil
 	cancel()
 	switch {
-	case cancelled || l.closing != "":
+	case l.closing != "":
+	case cancelled: // the lease was given up; the screen may need the state all the same
+		l.inform = l.inform || inform && l.taken
 	case errors.Is(err, shell.ErrClosed):
 		l.closeLocked(wire.DeniedNoShell, wire.ReleasedShellExited)
 	case err != nil:
@@ -167,22 +170,20 @@ func (l *Lender) execute(e *execution) {
 
 // run runs the command itself. It returns when the screen has shown all of it.
 func (l *Lender) run(e *execution) {
-	m := e.msg
+	m, refused := e.msg, ""
 	l.mu.Lock()
 	before := l.state
-	if m.Fingerprint != wire.Fingerprint(m.Command, m.Cwd, before.Digest) {
-		e.grant.exec = nil
-		l.refuse(m, "the shell changed since this was judged")
-		l.mu.Unlock()
-		return
+	switch {
+	case m.Fingerprint != wire.Fingerprint(m.Command, m.Cwd, before.Digest):
+		refused = "the shell changed since this was judged"
+	case m.Confine.Reach != "" && l.Launcher == "":
+		refused = "this window cannot hold a command to its reach"
+	}
+	if refused != "" {
+		e.grant.exec, e.grant.last = nil, l.refuse(m, refused)
 	}
 	l.mu.Unlock()
-
-	if m.Confine.Reach != "" && l.Launcher == "" {
-		l.mu.Lock()
-		e.grant.exec = nil
-		l.refuse(m, "this window cannot hold a command to its reach")
-		l.mu.Unlock()
+	if refused != "" {
 		return
 	}
 	p := newPump(l.send, m.LeaseRef, m.ExecutionID)

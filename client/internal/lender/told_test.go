@@ -317,6 +317,30 @@ func TestTheStateIsSentBeforeAQuestion(t *testing.T) {
 	})
 }
 
+// A lease that is given up while the shell's state is read leaves the state for the screen's question to be sent.
+func TestTheStateIsSentThoughALeaseIsGivenUp(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.runs("cd /tmp", shell.State{Dir: "/tmp", Digest: "d1"})
+		d.take()
+		d.sh.looks = time.Second
+		d.acquire(1)
+		d.l.ScreenTaken()
+		d.release(1, "cancelled")
+		d.take("ShellLeaseReleased")
+		time.Sleep(time.Second)
+		d.take("ShellState")
+
+		d.runs("cd /", shell.State{Dir: "/", Digest: "d2"})
+		d.l.ScreenTaken()
+		synctest.Wait()
+		d.acquire(2)
+		d.release(2, "cancelled")
+		d.take("ShellLeaseReleased")
+		time.Sleep(time.Second)
+		d.take("ShellState")
+	})
+}
+
 // What the daemon is told of a command's end, from what the shell and its canceller say.
 func TestCompleted(t *testing.T) {
 	boom := errors.New("boom")
