@@ -436,8 +436,8 @@ func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 	case wire.StatusTimeout:
 		word = "out of time"
 	default:
-		if t.failed && len(parts) == 0 {
-			return "" // the turn ended with its daemon: the line above says so, and there is no usage
+		if t.failed && (t.bare || len(parts) == 0) {
+			return "" // the line above says so: without usage the turn ended with its daemon
 		}
 	}
 	if e.Status == wire.StatusSuccess {

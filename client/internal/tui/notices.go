@@ -71,6 +71,10 @@ func (m *model) onError(e *wire.Error) {
 		if t.bare && t.calls > 0 {
 			return // the tool's card said so
 		}
+		if t.bare && e.Code == wire.CodeToolFailed { // such as an undo of nothing
+			m.note(visible.Text(e.Message))
+			return
+		}
 	}
 	text, hint := cmp.Or(e.Message, e.Code), e.Hint
 	if one := text + "; " + hint; hint != "" && e.TurnID != "" && cells.Width(one) <= m.w-2 {

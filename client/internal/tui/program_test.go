@@ -207,21 +207,26 @@ Then I run it.
 }
 
 // What was run for the user without a question, as /undo is, is told by its card alone: no second telling of the error,
-// no line about a turn that nobody asked for.
+// no line about a turn that nobody asked for. Where there was nothing to do, a quiet line is all.
 func TestToolTurn(t *testing.T) {
 	w := open(t, 80, 24)
 	w.ai()
-	meta := func(seq int64) wire.Event { e := event(seq); e.TurnID = "u1"; return e }
-	w.p.Send(&wire.TurnStarted{Event: meta(1), Agent: "orchestrator"})
-	w.p.Send(&wire.CommandResult{Event: meta(2), Agent: "orchestrator", ExecutionID: "x", Tool: "undo", Status: wire.StatusError, Output: []byte("no file change to undo\n")})
-	w.p.Send(&wire.Error{Event: meta(3), Code: wire.CodeToolFailed, Message: "undo: no file change to undo"})
-	w.p.Send(&wire.AgentComplete{Event: meta(4), Agent: "orchestrator", Status: wire.StatusError, DurationMS: 3})
+	for _, id := range []wire.TurnID{"u1", "u2"} {
+		meta := func(seq int64) wire.Event { e := event(seq); e.TurnID = id; return e }
+		w.p.Send(&wire.TurnStarted{Event: meta(1), Agent: "you"})
+		if id == "u1" {
+			w.p.Send(&wire.CommandResult{Event: meta(2), Agent: "you", ExecutionID: "x", Tool: "undo", Status: wire.StatusError, Output: []byte("changed since\n")})
+		}
+		w.p.Send(&wire.Error{Event: meta(3), Code: wire.CodeToolFailed, Message: "undo: nothing"})
+		w.p.Send(&wire.AgentComplete{Event: meta(4), Agent: "you", Status: wire.StatusError, DurationMS: 3})
+	}
 	w.p.Send(&wire.Notice{Level: "info", Text: "the end"})
 	w.see("the end")
 	got := w.screen.All()
 	want := `✗ undo
-  │ no file change to undo
+  │ changed since
   └ failed
+· undo: nothing
 · the end
 > ask an agent`
 	if !strings.Contains(got, want) || strings.Contains(got, "✗ failed") {

@@ -3,10 +3,12 @@ package hub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/tool"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -41,8 +43,10 @@ func (t *turn) undo(ctx context.Context, r *wire.UndoRequest) agent.Outcome {
 		FilesModified: []wire.OSString{}, StartedAtMS: begun.UnixMilli(), DurationMS: time.Since(begun).Milliseconds(),
 	}
 	if err != nil {
-		res.Status, res.Output = wire.StatusError, []byte(err.Error())
-		t.fromAgent(res)
+		if !errors.Is(err, tool.ErrNothingToUndo) {
+			res.Status, res.Output = wire.StatusError, []byte(err.Error())
+			t.fromAgent(res)
+		}
 		return t.failed(ctx, &agent.ToolError{Tool: "undo", Status: wire.StatusError, Message: err.Error()})
 	}
 	if path != "" {
@@ -82,9 +86,9 @@ func (t *turn) undoShell(ctx context.Context, id wire.ExecutionID, all bool) (te
 	case err != nil:
 		return "", err
 	case changed == "" && left == "":
-		return "", errors.New("no borrowed command changed anything in the shell that could be put back")
+		return "", fmt.Errorf("%w in the shell", tool.ErrNothingToUndo)
 	case changed == "":
-		return "", errors.New("nothing could be put back in the shell; " + left)
+		return "", fmt.Errorf("%w in the shell; %s", tool.ErrNothingToUndo, left)
 	case left != "":
 		left = "; " + left
 	}

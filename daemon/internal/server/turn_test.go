@@ -378,7 +378,8 @@ func TestUndoShell(t *testing.T) {
 	if end := second.ended(id); end.Status != wire.StatusError {
 		t.Errorf("nothing to undo: %s", end.Status)
 	}
-	if e := second.refused(id); e.Code != wire.CodeToolFailed || !strings.Contains(e.Message, "no borrowed command changed") {
+	if e := second.refused(id); e.Code != wire.CodeToolFailed || !strings.Contains(e.Message, "nothing to put back in the shell") ||
+		has(second, func(m *wire.CommandResult) bool { return m.RequestID == id }) {
 		t.Errorf("nothing to undo: %s %q", e.Code, e.Message)
 	}
 
@@ -412,7 +413,7 @@ func TestUndoPrivateShell(t *testing.T) {
 	}
 	undo(false, "put back in the shell: removed function f")
 	undo(true, "put back in the shell: left you in "+r.dir+", unset ONE, TWO")
-	undo(true, "undo: no borrowed command changed anything in the shell that could be put back")
+	undo(true, "undo: nothing to put back in the shell")
 }
 
 // The settings' limits are those in force now.

@@ -13,8 +13,8 @@ import (
 // maxUndo bounds the earlier file contents in a FileLog, in bytes; the oldest are removed first.
 const maxUndo = 32 << 20
 
-// ErrNothingToUndo reports that no change of the session's file tools is recorded.
-var ErrNothingToUndo = errors.New("no file change to undo")
+// ErrNothingToUndo reports that no change is recorded.
+var ErrNothingToUndo = errors.New("nothing to put back")
 
 // FileLog records what one session's file tools have read and changed. The zero value is ready; it is safe for concurrent
 // use and must not be copied. It is in memory only: after a daemon's restart files must be read again.
