@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/client/internal/tui/card"
 	"sublet/client/internal/tui/cells"
 	"sublet/client/internal/tui/style"
 	"sublet/wire"
@@ -148,7 +149,7 @@ func (m *model) working() []string {
 	for _, s := range t.agents {
 		switch {
 		case s.phase == "" && len(t.agents) > 1:
-		case s.name == "" || s.name == "orchestrator":
+		case card.IsMain(s.name):
 			line("", m.phase(s), t.started)
 		default:
 			line(m.th.Name(s.name)+" ", m.phase(s), s.since)

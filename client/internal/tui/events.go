@@ -278,7 +278,7 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 
 // notice prints a notice with the name of the agent that it is from, if that is not the main one.
 func (m *model) notice(s *speaker, text string) {
-	if s.name != "" && s.name != "orchestrator" {
+	if !card.IsMain(s.name) {
 		if strings.HasPrefix(text, "ended") { // the last chunk of a sub-agent's task
 			s.phase = ""
 		}
@@ -305,7 +305,7 @@ func (m *model) block(s *speaker, b *wire.Block) {
 // say prints a block of an agent's words.
 func (m *model) say(s *speaker, block string) {
 	if m.turn != nil {
-		m.turn.spoke = m.turn.spoke || s.name == "" || s.name == "orchestrator" || len(m.turn.agents) == 1
+		m.turn.spoke = m.turn.spoke || card.IsMain(s.name) || len(m.turn.agents) == 1
 	}
 	m.emitMarkdown(s.name, block)
 }
@@ -339,6 +339,9 @@ func (m *model) onResult(e *wire.CommandResult) {
 		k.Command = string(e.Command)
 	}
 	k.Status, k.Reach = e.Status, e.Reach
+	if e.Tool == "bash" && card.IsMain(e.Agent) && (e.Status == wire.StatusDenied || e.Status == wire.StatusRefused) {
+		k.Shell = m.Name // in which it did not run
+	}
 	if !k.shellSaid {
 		k.Output = e.Output
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"sublet/client/internal/tui/card"
 	"sublet/client/internal/tui/cells"
 	"sublet/wire/visible"
 )
@@ -51,7 +52,7 @@ func (m *model) emitMarkdown(agent, block string) {
 
 // speakerMark is what stands before each line of an agent's words; "" for the one that the user asked.
 func (m *model) speakerMark(agent string) string {
-	if agent == "" || agent == "orchestrator" {
+	if card.IsMain(agent) {
 		return ""
 	}
 	return m.th.Name(agent) + m.th.Dim.Render(" │ ")

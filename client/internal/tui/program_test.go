@@ -234,6 +234,18 @@ func TestToolTurn(t *testing.T) {
 	}
 }
 
+// A command that did not run was meant for the user's shell, where the main agent asked for it; the others have their own.
+func TestCardOfARefusedCommandNamesItsShell(t *testing.T) {
+	w := open(t, 80, 24, func(w *window) { w.p.opt.Name = "zsh" })
+	w.ai()
+	for i, c := range []struct{ agent, status string }{
+		{"orchestrator", wire.StatusDenied}, {"orchestrator", wire.StatusRefused}, {"orchestrator", wire.StatusSuccess}, {"engineer-1", wire.StatusDenied},
+	} {
+		w.p.Send(&wire.CommandResult{Event: event(int64(i)), Agent: c.agent, ExecutionID: wire.ExecutionID(strconv.Itoa(i)), Tool: "bash", Command: "make", Status: c.status})
+	}
+	w.see("⊘ zsh  make · not run\n✗ zsh  make · refused\n✓ bash  make\n⊘ engineer-1 bash  make · not run\n")
+}
+
 // Events of a session that is resumed render as what they were: finished cards and answers.
 func TestResume(t *testing.T) {
 	w := open(t, 80, 24, func(w *window) {

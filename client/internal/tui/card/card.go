@@ -56,6 +56,9 @@ type Card struct {
 	Taken  bool   // the user took the shell back during it
 }
 
+// IsMain reports whether an agent is the one that the user asked, which is shown without its name.
+func IsMain(agent string) bool { return agent == "" || agent == "orchestrator" }
+
 // arguments are the tools' arguments that a card shows.
 type arguments struct {
 	Command, Pattern, Path, File, URL, Name string
@@ -96,7 +99,7 @@ func (c *Card) subject() []string {
 // Header returns the first line, without its mark, and at most further lines of the command; the last may count those left out.
 func (c *Card) Header(th *style.Theme, width, further int) []string {
 	name := th.Bold.Render(visible.Line(cmp.Or(c.Shell, c.Tool)))
-	if c.Agent != "" && c.Agent != "orchestrator" && c.Agent != "you" {
+	if !IsMain(c.Agent) && c.Agent != "you" {
 		name = th.Name(c.Agent) + " " + name
 	}
 	text := c.subject()
