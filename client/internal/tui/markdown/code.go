@@ -278,11 +278,14 @@ func (h *highlighter) afterSpace() bool {
 	return h.at == 0 || strings.IndexByte(" \t\n({[,;", h.code[h.at-1]) >= 0
 }
 
-// ColorDiff styles the lines of a unified diff.
+// ColorDiff styles the lines of a unified diff. Only the pair of --- and +++ names files: a removed line may begin with --, too.
 func ColorDiff(lines []string, file, hunk, added, removed func(...string) string) []string {
+	names := false // the line before is the first of such a pair
 	for i, l := range lines {
+		second := names && strings.HasPrefix(l, "+++ ")
+		names = strings.HasPrefix(l, "--- ") && i+1 < len(lines) && strings.HasPrefix(lines[i+1], "+++ ")
 		switch {
-		case strings.HasPrefix(l, "+++ "), strings.HasPrefix(l, "--- "), strings.HasPrefix(l, "diff "):
+		case names, second, strings.HasPrefix(l, "diff "):
 			lines[i] = file(l)
 		case strings.HasPrefix(l, "@@"):
 			lines[i] = hunk(l)

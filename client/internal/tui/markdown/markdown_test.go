@@ -81,7 +81,7 @@ func TestHighlight(t *testing.T) {
 		{"yaml", "- a-b: http://x # c", "- {34}a-b{}: http://x {90}# c{}"},
 		{"toml", "[a]\nb.c = 1", "[a]\n{34}b.c{} = {35}1{}"},
 		{"html", "<!-- a --><a href=\"b\">it's</a>", "{90}<!-- a -->{}{34}<a{} {36}href{}={32}\"b\"{}{34}>{}it's{34}</a{}{34}>{}"},
-		{"diff", "--- a\n@@ -1 +1 @@\n-b\n+c\n d", "{1}--- a{}\n{36}@@ -1 +1 @@{}\n{31}-b{}\n{32}+c{}\n d"},
+		{"diff", "diff --git a b\n--- a\n+++ b\n@@ -1,2 +1 @@\n-b\n--- comment\n+c\n+++ d\n e", "{1}diff --git a b{}\n{1}--- a{}\n{1}+++ b{}\n{36}@@ -1,2 +1 @@{}\n{31}-b{}\n{31}--- comment{}\n{32}+c{}\n{32}+++ d{}\n e"},
 		{"brainfuck", "+[-->]", "+[-->]"},
 		{"", "if x", "if x"},
 	} {
