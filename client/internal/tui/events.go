@@ -480,10 +480,14 @@ func (m *model) spent(e *wire.AgentComplete) (parts []string) {
 	if share := percent(e.Context); share != "" {
 		add(share)
 	}
-	if c := u.CostUSD; c != nil && *c >= 0.01 {
+	switch c := u.CostUSD; {
+	case c == nil || *c <= 0:
+	case *c >= 0.01:
 		add(fmt.Sprintf("$%.2f", *c))
-	} else if c != nil && *c > 0 {
+	case *c >= 0.0001:
 		add(fmt.Sprintf("$%.4f", *c))
+	default:
+		add("below $0.0001")
 	}
 	if n := len(e.Refused); n > 0 {
 		add(english.Plural(n, "call", "") + " not allowed")

@@ -167,7 +167,7 @@ func playTurn(w *window, request wire.RequestID) {
 
 func endTurn(w *window) {
 	w.p.Send(&wire.CommandResult{Event: event(7), Agent: "orchestrator", ExecutionID: "x1", Tool: "bash", Command: "make", Status: wire.StatusSuccess, ExitCode: ptr(0), Output: []byte("built\n")})
-	w.p.Send(&wire.AgentComplete{Event: event(8), Agent: "orchestrator", Status: wire.StatusSuccess, Usage: wire.Usage{Input: 1200, Output: 34}, Context: wire.ContextUse{Used: 2000, Window: 100000}, DurationMS: 1500})
+	w.p.Send(&wire.AgentComplete{Event: event(8), Agent: "orchestrator", Status: wire.StatusSuccess, Usage: wire.Usage{Input: 1200, Output: 34, CostUSD: ptr(0.00004)}, Context: wire.ContextUse{Used: 2000, Window: 100000}, DurationMS: 1500})
 }
 
 func TestTurn(t *testing.T) {
@@ -197,7 +197,7 @@ Then I run it.
   │ built
   └ exit 0
   ± changed in your shell: cd /tmp (/undo-shell puts it back)
-· 1.5s · 1.2k in · 34 out · context 2%
+· 1.5s · 1.2k in · 34 out · context 2% · below $0.0001
 
 > ask an agent · tab: shell · /help
   m · context 2%`
