@@ -329,7 +329,8 @@ type fakeDaemon struct {
 	sessions  []wire.SessionInfo
 	resumed   func(id wire.SessionID)
 	onAsk     func(*wire.AgentRequest)
-	accepted  bool
+	suspects  []string
+	accepted  []string
 	secrets   string
 	servers   []wire.MCPServerStatus
 }
@@ -390,15 +391,14 @@ func (d *fakeDaemon) policy(r *wire.PolicyRequest) (*wire.PolicyReply, error) {
 	reply := &wire.PolicyReply{Op: r.Op, Mode: cmp.Or(r.Mode, "ask")}
 	return reply, d.with(func() {
 		switch r.Op {
-		case "accept":
-			d.accepted = true
+		case "accept": // an agent has changed something else meanwhile
+			d.suspects = []string{"PATH", "ls", "PAGER"}
+			d.accepted = append(d.accepted, r.Suspects...)
 		case "set_secrets":
 			d.secrets = r.Secrets
 		}
 		reply.Secrets = cmp.Or(d.secrets, "mask")
-		if !d.accepted {
-			reply.Suspects = []string{"PATH", "ls"}
-		}
+		reply.Suspects = slices.DeleteFunc(slices.Clone(d.suspects), func(s string) bool { return slices.Contains(d.accepted, s) })
 	})
 }
 

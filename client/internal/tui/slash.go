@@ -271,8 +271,11 @@ func (m *model) slashAccept(string) {
 			m.note("agents changed nothing in your shell that you have not allowed")
 			return
 		}
-		request(m, "/accept", &wire.PolicyRequest{Op: "accept"}, func(*wire.PolicyReply) {
+		request(m, "/accept", &wire.PolicyRequest{Op: "accept", Suspects: p.Suspects}, func(after *wire.PolicyReply) {
 			m.note("accepted: " + visible.Line(strings.Join(p.Suspects, " ")))
+			if len(after.Suspects) > 0 {
+				m.warn("changed meanwhile, and not accepted: " + visible.Line(strings.Join(after.Suspects, " ")))
+			}
 		})
 	})
 }

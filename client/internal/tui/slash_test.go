@@ -14,7 +14,9 @@ import (
 )
 
 func TestSlashCommands(t *testing.T) {
-	w := open(t, 80, 40, func(w *window) { w.sh.undone = []string{"cd /one", "cd /two", "cd /three"} })
+	w := open(t, 80, 40, func(w *window) {
+		w.sh.undone, w.d.suspects = []string{"cd /one", "cd /two", "cd /three"}, []string{"PATH", "ls"}
+	})
 	w.ai()
 	w.keys("/")
 	w.see("go on with an earlier conversation")
@@ -27,7 +29,9 @@ func TestSlashCommands(t *testing.T) {
 	w.keys("/mode full\r") // the hint named a flag that there is not
 	w.see("/mode takes plan, ask or auto\n  what agents may do unasked; full: `sublet policy mode full --session ID`")
 	w.keys("/accept\r")
-	w.see("accepted: PATH ls")
+	w.see("accepted: PATH ls\n! changed meanwhile, and not accepted: PAGER")
+	w.keys("/accept\r")
+	w.see("accepted: PAGER")
 	w.keys("/accept\r")
 	w.see("agents changed nothing in your shell")
 	w.keys("/secrets show\r")

@@ -204,7 +204,7 @@ func (p *policies) accept([]string) error {
 		p.printf("nothing to accept\n")
 		return nil
 	}
-	if _, err = p.ask(&wire.PolicyRequest{Op: "accept"}); err == nil {
+	if _, err = p.ask(&wire.PolicyRequest{Op: "accept", Suspects: reply.Suspects}); err == nil {
 		p.printf("accepted: %s\n", plain(strings.Join(reply.Suspects, " ")))
 	}
 	return err

@@ -69,7 +69,7 @@ func (c *Client) policyOp(ctx context.Context, s *session, r *wire.PolicyRequest
 	case "trust", "untrust", "trust_list":
 		return c.trust(ctx, r, reply)
 	case "accept":
-		c.accept(ctx, s)
+		c.accept(ctx, s, r.Suspects)
 	case "set_secrets":
 		if r.Secrets != secretsMask && r.Secrets != secretsShow {
 			return invalid("secrets: %q is neither mask nor show", visible.Exact(visible.Cut(r.Secrets, 64)))

@@ -57,13 +57,14 @@ func (c *Client) shellOf() *lend.Lender {
 	return c.hub.shells.Find(0)
 }
 
-// accept takes what agents' commands changed, in the shell and in the session's private one, for the user's own.
-func (c *Client) accept(ctx context.Context, s *session) {
+// accept takes what agents' commands changed, in the shell and in the session's private one, for the user's own: these names, or
+// all where there are none.
+func (c *Client) accept(ctx context.Context, s *session, names []string) {
 	if ln := c.shellOf(); ln != nil {
-		c.hub.log.Info("changes of the shell accepted", "names", ln.Accept(), "by", c.who())
+		c.hub.log.Info("changes of the shell accepted", "names", ln.Accept(names), "by", c.who())
 	}
 	if p := s.ownShell(); p != nil {
-		p.Accept(ctx)
+		p.Accept(ctx, names)
 	}
 }
 

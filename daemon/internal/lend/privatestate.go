@@ -41,16 +41,16 @@ func (p *privateState) accept(now shell.State) {
 	p.trusted.change(p.before, now)
 }
 
-// acceptAll trusts the state as it is.
-func (p *privateState) acceptAll(ctx context.Context, sh *shell.Shell) {
+// acceptNames trusts the names as they are now, or everything where there are none.
+func (p *privateState) acceptNames(ctx context.Context, sh *shell.Shell, names []string) {
 	now, err := sh.State(ctx)
 	if err != nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known = false
 	p.startLocked(now)
+	p.trusted.accept(names, now)
 }
 
 // facts adds to c what judging a command needs to know of the shell in the state with this digest. It returns false if the shell
@@ -98,5 +98,7 @@ func (p *Private) Suspects(ctx context.Context) []string {
 	return c.Poisoned
 }
 
-// Accept takes what agents' commands changed in the shell for the user's own.
-func (p *Private) Accept(ctx context.Context) { p.state.acceptAll(ctx, p.shell()) }
+// Accept takes what agents' commands changed in the shell for the user's own: what has one of the names, or all where there are none.
+func (p *Private) Accept(ctx context.Context, names []string) {
+	p.state.acceptNames(ctx, p.shell(), names)
+}

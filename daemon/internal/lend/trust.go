@@ -51,6 +51,19 @@ func (t *trusted) all(now shell.State) {
 
 // change trusts what differs between two states. What differed before stays suspect. all must have been called before.
 func (t *trusted) change(before, now shell.State) {
+	t.changeNamed(before, now, func(string) bool { return true })
+}
+
+// accept trusts what has one of the names in a state, or all of it where there are none.
+func (t *trusted) accept(names []string, now shell.State) {
+	if len(names) == 0 {
+		t.all(now)
+		return
+	}
+	t.changeNamed(t.state, now, func(name string) bool { return slices.Contains(names, name) })
+}
+
+func (t *trusted) changeNamed(before, now shell.State, is func(name string) bool) {
 	for _, m := range []struct{ trusted, before, now map[string]string }{
 		{t.state.Vars, before.Vars, now.Vars},
 		{t.state.Aliases, before.Aliases, now.Aliases},
@@ -58,6 +71,9 @@ func (t *trusted) change(before, now shell.State) {
 		{t.state.Hashed, before.Hashed, now.Hashed},
 	} {
 		for _, name := range changed(m.before, m.now) {
+			if !is(name) {
+				continue
+			}
 			if value, ok := m.now[name]; ok {
 				m.trusted[name] = value
 			} else {
@@ -65,7 +81,15 @@ func (t *trusted) change(before, now shell.State) {
 			}
 		}
 	}
-	t.state.Disabled = trusting(t.state.Disabled, before.Disabled, now.Disabled)
+	for _, name := range differ(before.Disabled, now.Disabled) {
+		if !is(name) {
+			continue
+		}
+		t.state.Disabled = slices.DeleteFunc(t.state.Disabled, func(s string) bool { return s == name })
+		if slices.Contains(now.Disabled, name) {
+			t.state.Disabled = append(t.state.Disabled, name)
+		}
+	}
 }
 
 // suspects lists the names that mean something else now, sorted.
@@ -83,17 +107,6 @@ func copied(m map[string]string) map[string]string {
 	own := make(map[string]string, len(m))
 	maps.Copy(own, m)
 	return own
-}
-
-// trusting is a trusted list after a change from before to now that is trusted too.
-func trusting(trusted, before, now []string) []string {
-	for _, name := range differ(before, now) {
-		trusted = slices.DeleteFunc(trusted, func(s string) bool { return s == name })
-		if slices.Contains(now, name) {
-			trusted = append(trusted, name)
-		}
-	}
-	return trusted
 }
 
 // changed lists the names whose values differ.

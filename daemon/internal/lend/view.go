@@ -221,12 +221,14 @@ func (ln *Lender) Suspects() []string {
 	return slices.Clone(ln.trust.suspects)
 }
 
-// Accept takes what agents' commands changed in the shell for the user's own, and returns the names.
-func (ln *Lender) Accept() []string {
+// Accept takes what agents' commands changed in the shell for the user's own: what has one of the names, or all where there are none.
+// It returns the names that were accepted.
+func (ln *Lender) Accept(names []string) []string {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	names := ln.trust.suspects
-	ln.trust.trusted.all(ln.view.state)
-	ln.trust.suspects = nil
-	return names
+	t := &ln.trust
+	before := t.suspects
+	t.trusted.accept(names, ln.view.state)
+	t.suspects = t.trusted.suspects(ln.view.state)
+	return differ(before, t.suspects)
 }

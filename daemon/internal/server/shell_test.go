@@ -242,11 +242,14 @@ func (s *fakeShell) finishLocked(status string, code *int) {
 	switch {
 	case strings.HasPrefix(string(m.Command), "cd "):
 		s.tellLocked() // before the release is answered
-	case strings.HasPrefix(string(m.Command), "export PATH="):
+	case strings.HasPrefix(string(m.Command), "export "):
 		s.version++
-		s.send(&wire.ShellState{Digest: s.digest(), Cwd: wire.OSString(s.cwd), Env: wire.EnvChange{
-			Set: map[string]wire.OSString{"PATH": m.Command[len("export PATH="):]},
-		}})
+		set := map[string]wire.OSString{}
+		for _, word := range strings.Fields(string(m.Command))[1:] {
+			name, value, _ := strings.Cut(word, "=")
+			set[name] = wire.OSString(value)
+		}
+		s.send(&wire.ShellState{Digest: s.digest(), Cwd: wire.OSString(s.cwd), Env: wire.EnvChange{Set: set}})
 	case strings.HasPrefix(string(m.Command), "hash -p "):
 		s.version++
 		words := strings.Fields(string(m.Command))
