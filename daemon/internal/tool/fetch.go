@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html"
 	"io"
 	"mime"
 	"net/http"
@@ -16,8 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tdewolff/parse/v2"
-	htmllex "github.com/tdewolff/parse/v2/html"
+	"golang.org/x/net/html"
 	"golang.org/x/net/html/charset"
 )
 
@@ -158,58 +156,57 @@ func pageText(contentType string, body []byte) (string, error) {
 	return "", fmt.Errorf("is %s, not text", kind)
 }
 
-// unseen are the elements whose text a page does not show; of svg the lexer makes one token.
-var unseen = []string{"script", "style", "noscript", "template"}
+// unseen are the elements whose text a page does not show.
+var unseen = []string{"script", "style", "noscript", "template", "svg"}
 
 // htmlText removes tags, scripts and styles, separates paragraphs, and adds the targets of links.
 func htmlText(page string) string {
 	var b strings.Builder
-	skip, pre, href, tag := 0, 0, "", ""
-	z := htmllex.NewLexer(parse.NewInputString(page))
+	skip, pre, href := 0, 0, ""
+	z := html.NewTokenizer(strings.NewReader(page))
 	for {
-		kind, data := z.Next()
-		if kind == htmllex.StartTagToken || kind == htmllex.EndTagToken {
-			tag = strings.ToLower(string(z.Text()))
-		}
+		kind := z.Next()
+		t := z.Token()
 		switch kind {
-		case htmllex.ErrorToken:
+		case html.ErrorToken:
 			return tidy(b.String())
-		case htmllex.TextToken:
+		case html.TextToken:
 			if skip == 0 {
-				b.WriteString(indented(strings.ReplaceAll(html.UnescapeString(string(data)), asIs, ""), pre > 0))
+				b.WriteString(indented(strings.ReplaceAll(t.Data, asIs, ""), pre > 0))
 			}
-		case htmllex.StartTagToken:
-			if tag == "a" {
-				href = ""
-			}
-			if slices.Contains(unseen, tag) {
+		case html.StartTagToken, html.SelfClosingTagToken:
+			switch {
+			case slices.Contains(unseen, t.Data) && (kind == html.StartTagToken || t.Data != "svg"): // of these only svg can end itself
 				skip++
-			}
-			if tag == "pre" {
+			case t.Data == "a":
+				href = link(t)
+			case t.Data == "pre":
 				pre++
 			}
-			b.WriteString(indented(before(tag), pre > 0))
-		case htmllex.AttributeToken:
-			value := html.UnescapeString(strings.Trim(string(z.AttrVal()), `"'`))
-			if tag == "a" && strings.EqualFold(string(z.AttrKey()), "href") && strings.HasPrefix(value, "http") {
-				href = value
-			}
-		case htmllex.StartTagVoidToken, htmllex.EndTagToken:
-			if slices.Contains(unseen, tag) {
+			b.WriteString(indented(before(t.Data), pre > 0))
+		case html.EndTagToken:
+			switch {
+			case slices.Contains(unseen, t.Data):
 				skip = max(skip-1, 0)
-			}
-			if kind == htmllex.EndTagToken {
-				if tag == "pre" {
-					pre = max(pre-1, 0)
-				}
-				b.WriteString(after(tag))
-			}
-			if tag == "a" && href != "" && skip == 0 {
+			case t.Data == "a" && href != "" && skip == 0:
 				b.WriteString(" <" + href + ">")
 				href = ""
+			case t.Data == "pre":
+				pre = max(pre-1, 0)
 			}
+			b.WriteString(after(t.Data))
 		}
 	}
+}
+
+// link returns the address that an element a leads to, "" if it is a relative one.
+func link(a html.Token) string {
+	for _, attr := range a.Attr {
+		if attr.Key == "href" && strings.HasPrefix(attr.Val, "http") {
+			return attr.Val
+		}
+	}
+	return ""
 }
 
 // before and after are what stands for the beginning and the end of an element in text.

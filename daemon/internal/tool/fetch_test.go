@@ -12,13 +12,14 @@ import (
 func TestHTMLText(t *testing.T) {
 	for page, want := range map[string]string{
 		"a<BR>b<br/>c": "a\nb\nc",
-		`<a href='http://x.test/?a=1&amp;b=2'><b>bold</b> link</a> <a href="/rel">no</a>`:                               "bold link <http://x.test/?a=1&b=2> no",
-		"<template><p>no</p></template>x<svg><text>no</text></svg><noscript>no</noscript>":                              "x",
-		"<script>if (a < b) { '</p>' }</script>&lt;p&gt; caf&eacute;":                                                   "<p> café",
-		"<table><tr><td>1<td>2</table>end <3 &":                                                                         "1\t2\nend <3 &",
+		`<a href='http://x.test/?a=1&amp;b=2'><b>bold</b> link</a> <a href="/rel">no</a>`:  "bold link <http://x.test/?a=1&b=2> no",
+		"<template><p>no</p></template>x<svg><text>no</text></svg><noscript>no</noscript>": "x",
+		"<script/>no</script>x<svg/>y":                                "xy",
+		"<script>if (a < b) { '</p>' }</script>&lt;p&gt; caf&eacute;": "<p> café",
+		"<table><tr><td>1<td>2</table>end <3 &":                       "1\t2\nend <3 &",
 		"<p>a:</p> <pre class=x><code><span>def</span> f():\n    <b>return</b> 1  \n\n\n    # end\n</code></pre>  <p>b": "a:\n\ndef f():\n    return 1\n\n    # end\n\nb",
-		"<pre>\n  a: 1<br>  b: 2\n</pre>  c":                                                                            "  a: 1\n  b: 2\n\nc",
-		"<p":                                                                                                            "", "<!-- c --><!doctype html>x": "x",
+		"<pre>\n  a: 1<br>  b: 2\n</pre>  c": "  a: 1\n  b: 2\n\nc",
+		"<p":                                 "", "<!-- c --><!doctype html>x": "x",
 	} {
 		if got := htmlText(page); got != want {
 			t.Errorf("%s: got %q, want %q", page, got, want)
