@@ -189,9 +189,9 @@ func (l *FileLog) Last() (Change, bool) {
 	return l.changes[len(l.changes)-1], true
 }
 
-// Undo undoes the last change and removes it from the log: it restores the old content, or removes a created file. It
-// returns ErrNothingToUndo if there is none, and an error wrapping ErrChanged, without doing anything, if the file was
-// changed since.
+// Undo undoes the last change and removes it from the log: it restores the old content, or removes a created file. If the
+// file was changed since, Undo leaves it as it is and returns an error; the change is removed from the log nevertheless, so that
+// those before can be undone. It returns ErrNothingToUndo if there is none.
 func (l *FileLog) Undo() (Change, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,12 +205,11 @@ func (l *FileLog) Undo() (Change, error) {
 	if err != nil {
 		return Change{}, fmt.Errorf("undo: %w", err)
 	}
-	if now != c.After {
-		return Change{}, fmt.Errorf("undo %s: somebody changed it since: %w", c.Path, ErrChanged)
-	}
-	if c.Existed {
+	switch {
+	case now != c.After:
+	case c.Existed:
 		err = replaceFile(c.Path, c.Before, c.Mode)
-	} else {
+	default:
 		err = os.Remove(c.Path)
 	}
 	if err != nil {
@@ -218,6 +217,9 @@ func (l *FileLog) Undo() (Change, error) {
 	}
 	l.changes = l.changes[:len(l.changes)-1]
 	l.size -= len(c.Before)
+	if now != c.After {
+		return Change{}, fmt.Errorf("%s was changed since, and stays as it is; the next /undo takes the change before", c.Path)
+	}
 	delete(l.wrote, c.Path)
 	if c.Existed {
 		l.seen[c.by] = Digest(c.Before)

@@ -388,8 +388,19 @@ func TestUndoPutsTheLastChangeBack(t *testing.T) {
 	}
 	mustDo(t, Write(), env, m{"path": "f", "content": "three"})
 	put(t, env.Cwd, "f", "theirs")
-	if _, err := env.Files.Undo(); !errors.Is(err, ErrChanged) || slurp(t, path) != "theirs" {
-		t.Errorf("got %v, %q; want somebody else's work left alone", err, slurp(t, path))
+}
+
+// A file that was changed since, say by a formatter, is left alone. It does not keep the changes before from being undone.
+func TestUndoPassesOverChangedFiles(t *testing.T) {
+	env := newEnv(t)
+	before, path := put(t, env.Cwd, "before", "one"), put(t, env.Cwd, "f", "one")
+	mustDo(t, Write(), env, m{"path": "before", "content": "two"})
+	mustDo(t, Write(), env, m{"path": "f", "content": "two"})
+	put(t, env.Cwd, "f", "theirs")
+	_, err := env.Files.Undo()
+	wantErr(t, err, path+" was changed since")
+	if _, err := env.Files.Undo(); err != nil || slurp(t, path) != "theirs" || slurp(t, before) != "one" {
+		t.Errorf("got %v, %q, %q; want only the change before undone", err, slurp(t, path), slurp(t, before))
 	}
 }
 
