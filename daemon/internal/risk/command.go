@@ -279,6 +279,12 @@ func (a *analysis) known(c *call) {
 		c.verb = 1
 		a.note(High, Unknown, c.span, show(c.name)+" is not known here, so what it does is not either")
 		a.namesSecrets(c)
+		for i := range c.fields[1:] {
+			f := &c.fields[i+1]
+			if p := bashread.Path(f, c.st); p != "" && !c.st.Remote && a.placeOf(p).write == Critical {
+				a.touch(Write, f, c.st, touching{verb: "may write"})
+			}
+		}
 		return
 	}
 	a.options(c)

@@ -53,6 +53,9 @@ func (a *analysis) options(c *call) {
 		case runs() && len(c.operands) >= c.spec.Skip:
 			c.tail = i + 1
 		default:
+			if straight && i == len(c.subs) && c.spec.Subs != nil && f.Known && strings.Trim(f.S, "abcdefghijklmnopqrstuvwxyz-") == "" {
+				c.verb++ // a sub-command without a line of its own
+			}
 			c.operands = append(c.operands, *f)
 		}
 	}

@@ -239,6 +239,15 @@ func readLine(t map[string]*Spec, line string) error {
 	if !ok {
 		return fmt.Errorf("no ` : `")
 	}
+	if same, ok := strings.CutPrefix(rest, "= "); ok { // another program's line, with its sub-commands
+		s := &Spec{Subs: t}
+		for w := range strings.FieldsSeq(same) {
+			if s = s.Subs[w]; s == nil {
+				return fmt.Errorf("no line %q", same)
+			}
+		}
+		return put(t, nil, strings.Fields(head), s)
+	}
 	words, says, err := splitLine(rest)
 	if err != nil {
 		return err
@@ -274,7 +283,7 @@ func put(t map[string]*Spec, up *Spec, names []string, s *Spec) error {
 			return fmt.Errorf("%s stands twice", n)
 		case len(names) == 1:
 			own := *s
-			if own.Up = up; old != nil {
+			if own.Up = up; old != nil && own.Subs == nil {
 				own.Subs = old.Subs
 			}
 			t[n] = &own
