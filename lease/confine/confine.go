@@ -1,12 +1,16 @@
 package confine
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Program is the file name of the launcher, which is in the folder of the executable that uses it.
@@ -53,12 +57,23 @@ type Support struct {
 // Holds reports whether a reach can be enforced.
 func (s Support) Holds(reach string) bool { return slices.Contains(s.Reaches, reach) }
 
+// probeTimeout bounds Probe.
+const probeTimeout = 10 * time.Second
+
 // Probe returns what this machine can enforce. It has the launcher at path confine an empty command, which takes about 10 ms.
 func Probe(path string) Support {
-	out, err := exec.Command(path, "--probe").Output()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), probeTimeout, fmt.Errorf("%s did not end within %v", path, probeTimeout))
+	defer cancel()
+	return probe(ctx, path)
+}
+
+func probe(ctx context.Context, path string) Support {
+	cmd := exec.CommandContext(ctx, path, "--probe")
+	cmd.WaitDelay = time.Second // for a child that keeps the output open
+	out, err := cmd.Output()
 	text := strings.TrimSpace(string(out))
 	if err != nil {
-		why := err.Error()
+		why := cmp.Or(context.Cause(ctx), err).Error()
 		if ee, ok := errors.AsType[*exec.ExitError](err); ok && len(ee.Stderr) > 0 {
 			why = strings.TrimSpace(string(ee.Stderr))
 		}

@@ -1,8 +1,11 @@
 package confine
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -25,5 +28,21 @@ func TestProbe(t *testing.T) {
 	}
 	if got := Probe(filepath.Join(t.TempDir(), "none")); got.Missing == "" || got.Holds(Read) {
 		t.Errorf("no launcher: got %+v", got)
+	}
+}
+
+// A launcher that does not end delayed the start of the daemon for as long as that took.
+func TestProbeIsBounded(t *testing.T) {
+	path, begun := filepath.Join(t.TempDir(), Program), filepath.Join(t.TempDir(), "begun")
+	if err := errors.Join(syscall.Mkfifo(begun, 0o600), os.WriteFile(path, []byte("#!/bin/sh\necho >"+begun+"\nexec sleep 1000\n"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		_, err := os.ReadFile(begun) // returns once the launcher has begun
+		cancel(errors.Join(errors.New("too long"), err))
+	}()
+	if got := probe(ctx, path); got.Missing != "too long" {
+		t.Errorf("got %+v", got)
 	}
 }
