@@ -79,7 +79,7 @@ func serve(ctx context.Context, c net.Conn, o Options) error {
 		o.dial = dialer.DialContext
 	}
 	g := newGate(ctx, o, c)
-	s := &http.Server{Handler: g, ReadHeaderTimeout: dialBound, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)}
+	s := &http.Server{Handler: g, ConnState: g.follow, ReadHeaderTimeout: dialBound, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)}
 	stop := context.AfterFunc(ctx, func() { c.Close(); s.Close() })
 	defer stop()
 	var watching sync.WaitGroup
@@ -88,9 +88,9 @@ func serve(ctx context.Context, c net.Conn, o Options) error {
 		_, _ = io.Copy(io.Discard, c)
 		cancel()
 	})
-	err = s.Serve(&bounded{TCPListener: ln})
+	err = s.Serve(bounded{ln, g})
 	cancel()
-	g.tunnels.Wait()
+	g.handlers.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -133,45 +133,34 @@ func receive(c net.Conn) (*net.TCPListener, error) {
 	return tcp, c.SetReadDeadline(time.Time{})
 }
 
-// bounded has at most maxOpen connections, so that no command takes all descriptors of the daemon.
+// bounded is a listener that closes what a gate with maxOpen connections need not serve, so that no command takes all descriptors
+// of the daemon.
 type bounded struct {
 	*net.TCPListener
-	open atomic.Int32
+	g *gate
 }
 
 // Accept implements net.Listener.
-func (b *bounded) Accept() (net.Conn, error) {
+func (b bounded) Accept() (net.Conn, error) {
 	for {
 		c, err := b.AcceptTCP()
 		if err != nil {
 			return nil, err
 		}
-		end := sync.OnceFunc(func() { b.open.Add(-1) })
-		if b.open.Add(1) <= maxOpen {
-			return &counted{c, end}, nil
+		if b.g.open.Load() < maxOpen {
+			return c, nil
 		}
-		end()
 		c.Close()
 	}
 }
 
-// counted is a connection that calls end when it is closed.
-type counted struct {
-	*net.TCPConn
-	end func()
-}
-
-func (c *counted) Close() error {
-	c.end()
-	return c.TCPConn.Close()
-}
-
 // A gate is the HTTP proxy of one command.
 type gate struct {
-	o       Options
-	ctx     context.Context // of the command
-	plain   http.Handler
-	tunnels sync.WaitGroup
+	o        Options
+	ctx      context.Context // of the command
+	plain    http.Handler
+	open     atomic.Int32   // connections
+	handlers sync.WaitGroup // one for each of them
 
 	mu     sync.Mutex
 	to     io.Writer // the launcher
@@ -188,6 +177,22 @@ func newGate(ctx context.Context, o Options, to io.Writer) *gate {
 			http.Error(w, "sublet: "+err.Error(), http.StatusBadGateway)
 		},
 	}}
+}
+
+// follow counts the connections of an http.Server. The server does not report the end of one that a tunnel took over.
+func (g *gate) follow(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		g.open.Add(1)
+		g.handlers.Add(1)
+	case http.StateClosed:
+		g.ended()
+	}
+}
+
+func (g *gate) ended() {
+	g.open.Add(-1)
+	g.handlers.Done()
 }
 
 // ServeHTTP implements http.Handler.
@@ -237,19 +242,18 @@ func (g *gate) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 		http.Error(w, "sublet: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	g.tunnels.Go(func() { // ends at the latest with the command
-		stop := context.AfterFunc(g.ctx, func() { in.Close(); out.Close() })
-		defer stop()
-		defer in.Close()
-		defer out.Close()
-		if _, err := io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-			return
-		}
-		var up sync.WaitGroup
-		defer up.Wait()
-		up.Go(func() { copyAll(out, buffered.Reader) })
-		copyAll(in, out)
-	})
+	defer g.ended()
+	stop := context.AfterFunc(g.ctx, func() { in.Close(); out.Close() })
+	defer stop()
+	defer in.Close()
+	defer out.Close()
+	if _, err := io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	var up sync.WaitGroup
+	defer up.Wait()
+	up.Go(func() { copyAll(out, buffered.Reader) })
+	copyAll(in, out)
 }
 
 // copyAll copies until EOF and then closes the writing side of to.

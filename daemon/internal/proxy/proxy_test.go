@@ -13,7 +13,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -76,7 +79,9 @@ func served(t *testing.T, hosts []string, server string) (client *http.Client, t
 		return (&net.Dialer{}).DialContext(ctx, network, server)
 	}
 	g := newGate(ctx, Options{Hosts: func() []string { return hosts }, Log: slog.New(slog.DiscardHandler), dial: dial}, b)
-	s := httptest.NewServer(g)
+	s := httptest.NewUnstartedServer(g)
+	s.Config.ConnState = g.follow
+	s.Start()
 	at, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +93,7 @@ func served(t *testing.T, hosts []string, server string) (client *http.Client, t
 		cancel()
 		a.Close()
 		s.Close()
-		g.tunnels.Wait()
+		g.handlers.Wait()
 	})
 	return &http.Client{Transport: transport}, told
 }
@@ -205,8 +210,10 @@ func TestHeldCommandReachesAllowedHosts(t *testing.T) {
 	}
 }
 
-// A command cannot take all descriptors of the daemon with connections that it leaves open.
-func TestConnectionsAreBounded(t *testing.T) {
+// launched runs Serve with one launcher, and returns that launcher's connection, the address of its command's proxy, and what stops
+// Serve and waits for it.
+func launched(t *testing.T, hosts func() []string) (launcher net.Conn, address string, stop func()) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	ln, err := net.Listen("unix", path)
 	if err != nil {
@@ -214,25 +221,24 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() {
-		served <- Serve(ctx, ln, Options{Hosts: func() []string { return nil }, Log: slog.New(slog.DiscardHandler)})
-	}()
-	defer func() {
+	go func() { served <- Serve(ctx, ln, Options{Hosts: hosts, Log: slog.New(slog.DiscardHandler)}) }()
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-served; err != nil {
 			t.Error(err)
 		}
-	}()
-	launcher, err := net.Dial("unix", path)
+	})
+	t.Cleanup(stop)
+	launcher, err = net.Dial("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer launcher.Close()
+	t.Cleanup(func() { launcher.Close() })
 	command, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer command.Close()
+	t.Cleanup(func() { command.Close() })
 	f, err := command.(*net.TCPListener).File()
 	if err != nil {
 		t.Fatal(err)
@@ -241,9 +247,46 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if _, _, err := launcher.(*net.UnixConn).WriteMsgUnix([]byte{0}, syscall.UnixRights(int(f.Fd())), nil); err != nil {
 		t.Fatal(err)
 	}
+	return launcher, command.Addr().String(), stop
+}
+
+// Serve returned while a request was still being served.
+func TestServeWaitsForRequests(t *testing.T) {
+	asked, stopped, ended := make(chan struct{}), make(chan struct{}), atomic.Bool{}
+	launcher, address, stop := launched(t, func() []string {
+		close(asked)
+		<-stopped
+		for range 1000 { // time in which Serve could return
+			runtime.Gosched()
+		}
+		ended.Store(true)
+		return nil
+	})
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	go func() {
+		_, _ = io.Copy(io.Discard, launcher) // until Serve has closed it
+		close(stopped)
+	}()
+	stop()
+	if !ended.Load() {
+		t.Error("Serve returned before the request had ended")
+	}
+}
+
+// A command cannot take all descriptors of the daemon with connections that it leaves open.
+func TestConnectionsAreBounded(t *testing.T) {
+	_, address, _ := launched(t, func() []string { return nil })
 	// ask opens a connection, sends a request and returns the status line, "" if the connection was closed.
 	ask := func() (net.Conn, string) {
-		c, err := net.Dial("tcp", command.Addr().String())
+		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
