@@ -1,12 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 
@@ -52,23 +50,6 @@ func TestWhatAHeldCommandCannotDo(t *testing.T) {
 				t.Errorf("what is harmless fails: %v", err)
 			}
 		})
-	}
-}
-
-// A submodule with the name of a folder that git folders have was not found, so a command could write its hooks.
-func TestGitDirsOfSubmodules(t *testing.T) {
-	project := t.TempDir()
-	var want []string
-	for _, dir := range []string{"", "modules/hooks", "modules/logs/b", "modules/m", "modules/m/modules/refs"} {
-		dir = filepath.Join(project, ".git", dir)
-		want = append(want, dir)
-		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "logs"), 0o700), os.WriteFile(filepath.Join(dir, "HEAD"), nil, 0o600),
-			os.WriteFile(filepath.Join(dir, "logs", "HEAD"), nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := gitDirs(project); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -124,12 +124,12 @@ func keeper(prepared string, argv []string) error {
 	if err := syscall.Kill(os.Getppid(), 0); !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("a signal to the parent must be refused, and returned %v", err)
 	}
-	absent := absent(s)
+	trees := workTrees(s)
 	go func() {
 		var b [1]byte
 		_, _ = parent.Read(b[:]) // the parent sends nothing, so this returns when it has ended
 		endAll()
-		removeAbsent(s.Project, absent)
+		setAside(s, trees)
 		os.Exit(confine.NotConfined)
 	}()
 	var pid int
@@ -152,13 +152,16 @@ func keeper(prepared string, argv []string) error {
 	ws := await(pid, func() { _ = report{kind: stopped, value: uint32(pid)}.send(parent) })
 	text := leftovers()
 	endAll()
-	removeAbsent(s.Project, absent) // the other goroutine may not come to it before this process exits
+	notes := setAside(s, trees) // the other goroutine may not come to it before this process exits
 	if text != "" {
 		_ = report{kind: left, text: text}.send(parent)
 	}
 	if s.Proxy != "" {
-		_ = report{kind: hosts, text: denied(proxyFD)}.send(parent)
+		for host := range strings.Lines(denied(proxyFD)) {
+			notes += confine.DeniedHost(strings.TrimSuffix(host, "\n"))
+		}
 	}
+	_ = report{kind: printed, text: notes}.send(parent)
 	_ = report{kind: ended, value: uint32(ws)}.send(parent)
 	os.Exit(0)
 	return nil

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -29,15 +28,15 @@ import (
 // A report is what the keeper sends to the parent.
 type report struct {
 	kind, value uint32
-	text        string // of left and hosts
+	text        string // of left and printed
 }
 
 const (
 	started uint32 = iota + 1 // value is the command's process ID
 	stopped
-	left  // text names the processes that the command left running, value is its length
-	ended // value is the command's wait status; none of its processes is left
-	hosts // text is the hosts that the command was denied, one a line
+	left    // text names the processes that the command left running, value is its length
+	ended   // value is the command's wait status; none of its processes is left
+	printed // text is lines to print
 )
 
 func (r report) send(w io.Writer) error {
@@ -53,7 +52,7 @@ func receive(from io.Reader) (r report, err error) {
 		return r, err
 	}
 	r.kind, r.value = binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:])
-	if r.kind == left || r.kind == hosts {
+	if r.kind == left || r.kind == printed {
 		text := make([]byte, r.value)
 		_, err = io.ReadFull(from, text)
 		r.text = string(text)
@@ -280,10 +279,8 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 				if !cancelled { // a cancel is meant to end all of the command
 					fmt.Fprintf(os.Stderr, "%s: ended what the command left running, which its reach does not allow: %s\n", confine.Program, r.text)
 				}
-			case hosts:
-				for line := range strings.Lines(r.text) {
-					fmt.Fprint(os.Stderr, confine.DeniedHost(strings.TrimSuffix(line, "\n")))
-				}
+			case printed:
+				fmt.Fprint(os.Stderr, r.text)
 			case ended:
 				return syscall.WaitStatus(r.value), true, nil
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,8 +27,11 @@ func protect(s confine.Spec) error {
 			return err
 		}
 	}
-	for _, dir := range gitDirs(project) { // a mount point cannot be renamed, so no other repository can replace it
-		if err := p.ownMount(dir); err != nil {
+	for _, r := range repositories(project) { // a mount point cannot be renamed, so no other repository can replace it
+		if r.dir == "" {
+			continue
+		}
+		if err := p.ownMount(r.dir); err != nil {
 			return err
 		}
 	}
@@ -131,13 +135,12 @@ func (p *protector) mount(path string, attributes uint64) error {
 
 // placeholders are files at protected names of a project that do not exist, so that a command cannot create them. Those in the
 // project's own folder are Unix sockets: there are about thirty, and a socket is removed faster than a folder. .git, names in
-// subfolders, and all names where the file system has no sockets, get folders. Git ignores sockets and empty folders. Commands
-// that run at the same time share them. Each command takes a shared lock on the project, and the last one removes them with the
-// mounts over them.
+// subfolders, and all names where the file system has no sockets, get folders. Git ignores sockets and empty folders; commondir is
+// a file that git reads (ownCommondir). Commands that run at the same time share them. Each command takes a shared lock on the
+// project, and the last one removes them with the mounts over them.
 type placeholders struct {
 	lock    *os.File // the project's folder; nil = nothing to remove
 	project string
-	absent  []string // paths that must stay absent but can have no placeholder, because git would fail on it; release removes what is there, the keeper if the parent was killed
 }
 
 // lockTimeout is how long to wait for another command that is removing the placeholders.
@@ -164,7 +167,10 @@ func makePlaceholders(s confine.Spec) (*placeholders, error) {
 			return nil, fmt.Errorf("lock %s: %w", s.Project, err)
 		}
 	}
-	p.absent = absent(s)
+	if err := checkIncludes(s.Project); err != nil {
+		p.release()
+		return nil, err
+	}
 	umask := unix.Umask(0) // process-wide, but no other goroutine makes files yet
 	defer unix.Umask(umask)
 	for _, path := range protected(s.Project) {
@@ -176,23 +182,22 @@ func makePlaceholders(s confine.Spec) (*placeholders, error) {
 	return p, nil
 }
 
-// absent returns the paths in a project that placeholders.absent is about; none with another reach.
-func absent(s confine.Spec) (list []string) {
-	if s.Reach != confine.Project {
-		return nil
+// checkIncludes returns an error if git's settings include a file that a command could create: there is no placeholder for it
+// that git would accept as if there were none.
+func checkIncludes(project string) error {
+	for _, r := range repositories(project) {
+		_, includes := r.settings(project)
+		for _, file := range includes {
+			dir, err := filepath.EvalSymlinks(filepath.Dir(file))
+			if err != nil || !confine.Within(dir, project) || exists(file) {
+				continue
+			}
+			if st, err := os.Lstat(dir); err == nil && !isPlaceholder(st) {
+				return fmt.Errorf("git's settings include %s, which does not exist: make that file, it may be empty, or remove it from the settings", file)
+			}
+		}
 	}
-	for _, dir := range gitDirs(s.Project) {
-		_, includes := gitSettings(s.Project, dir)
-		list = append(append(list, filepath.Join(dir, "commondir")), includes...)
-	}
-	return slices.DeleteFunc(list, exists)
-}
-
-// removeAbsent removes files and links at paths in a project that must stay absent.
-func removeAbsent(project string, absent []string) {
-	for _, path := range absent {
-		remove(project, path, func(os.FileInfo) bool { return true })
-	}
+	return nil
 }
 
 // makePlaceholder makes a placeholder at path if nothing is there, unless the folder of path does not exist or is reached by a
@@ -205,6 +210,9 @@ func makePlaceholder(s confine.Spec, project int, path string) error {
 			return nil //nolint:nilerr // see above
 		}
 		defer unix.Close(dir)
+	}
+	if name == "commondir" {
+		return makeCommondir(dir)
 	}
 	made := errors.ErrUnsupported // not made yet
 	if dir == project && name != ".git" {
@@ -224,6 +232,31 @@ func makePlaceholder(s confine.Spec, project int, path string) error {
 		return err
 	}
 	return unix.Fchmodat(dir, name, unix.S_ISVTX|0o555, 0) // mkdir of some file systems ignores the sticky bit
+}
+
+// makeCommondir makes the placeholder for commondir in a git folder, at once with its content.
+func makeCommondir(dir int) error {
+	var st unix.Stat_t
+	if unix.Fstatat(dir, "commondir", &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		return nil
+	}
+	temp := fmt.Sprintf("commondir.%x", rand.Uint64()) // no name that a command could have made
+	fd, err := unix.Openat(dir, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, unix.S_ISVTX|0o555)
+	switch {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EROFS):
+		return nil // the command cannot create it either
+	case err != nil:
+		return err
+	}
+	defer func() { _ = unix.Unlinkat(dir, temp, 0) }()
+	_, err = unix.Write(fd, []byte(ownCommondir))
+	if err = errors.Join(err, unix.Close(fd)); err != nil {
+		return err
+	}
+	if err = unix.Linkat(dir, temp, dir, "commondir", 0); existsOrForbidden(err) {
+		return nil // another launcher made it
+	}
+	return err
 }
 
 // existsOrForbidden reports whether an error of creating a file means that it exists or that nobody here can create it.
@@ -257,29 +290,57 @@ func release(spec string) error {
 	return nil
 }
 
-// release removes the placeholders, unless another command uses them, and files at the absent paths, which would make git use
-// the settings of another repository.
+// release removes the placeholders, unless another command uses them.
 func (p *placeholders) release() {
 	if p.lock == nil {
 		return
 	}
 	defer p.lock.Close()
 	defer func() { p.lock = nil }()
-	removeAbsent(p.project, p.absent)
 	if unix.Flock(int(p.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return
 	}
 	list := protected(p.project)
 	slices.Reverse(list) // the content of a folder before the folder
 	for _, path := range list {
-		remove(p.project, path, isPlaceholder)
+		removePlaceholder(p.project, path)
 	}
 }
 
-// remove removes a file or an empty folder in a project if match accepts it. It ignores errors.
-func remove(project, path string, match func(os.FileInfo) bool) {
+// workTrees returns the work trees of the repositories in the project of s, if it is what the command may write in.
+func workTrees(s confine.Spec) (list []string) {
+	if s.Reach != confine.Project {
+		return nil
+	}
+	for _, r := range repositories(s.Project) {
+		list = append(list, r.tree)
+	}
+	return list
+}
+
+// setAside renames the git folder of each repository that an index names and whose work tree is not among known, and returns a
+// line about each. Else git, when it looks for changes in the project, would run what the settings of a repository name that a
+// command made.
+func setAside(s confine.Spec, known []string) (lines string) {
+	for _, tree := range workTrees(s) {
+		git := filepath.Join(tree, ".git")
+		if st, err := os.Lstat(git); tree == "" || slices.Contains(known, tree) || err != nil || isPlaceholder(st) {
+			continue
+		}
+		to := fmt.Sprintf("%s.untrusted-%x", git, rand.Uint64())
+		if err := os.Rename(git, to); err != nil {
+			lines += fmt.Sprintf("%s: git runs what the new repository %q sets, and renaming that failed: %v\n", confine.Program, git, err)
+			continue
+		}
+		lines += fmt.Sprintf("%s: %q is %q now: git would run what this new repository sets whenever it looks for changes in the project\n", confine.Program, git, filepath.Base(to))
+	}
+	return lines
+}
+
+// removePlaceholder removes what is at path in a project if it is a placeholder. It ignores errors.
+func removePlaceholder(project, path string) {
 	st, err := os.Lstat(path)
-	if err != nil || !match(st) {
+	if err != nil || !isPlaceholder(st) {
 		return
 	}
 	dir, err := openBelow(project, filepath.Dir(path))

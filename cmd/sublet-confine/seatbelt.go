@@ -35,9 +35,6 @@ func seatbeltOf(s confine.Spec, temp string) seatbelt {
 			}
 		}
 	}
-	for _, dir := range gitDirs(s.Project) {
-		b.locked = append(b.locked, filepath.Join(dir, "commondir")) // where there is none, it would lead git to other settings
-	}
 	return b
 }
 
