@@ -145,7 +145,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.debug = &debugServer{path: filepath.Join(d.o.Paths.Runtime, "debug.sock"), log: d.log}
 	defer d.debug.set(false)
 	d.proxy = &hostProxy{
-		path: filepath.Join(d.o.Paths.Runtime, "proxy.sock"), hosts: func() []string { return d.conf.get().Policy.ProjectHosts }, log: d.log,
+		path: filepath.Join(d.o.Paths.Runtime, "proxy.sock"), hosts: func() []string { return d.conf.get().Policy.Project.Hosts }, log: d.log,
 	}
 	defer d.proxy.set(false)
 	confiner := sync.OnceValue(func() reach.Confiner { return findConfiner(d.log) })
@@ -249,7 +249,7 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 	rest := func() { // restarts the timers after activity; idle runs only while no client is connected
 		idle.Stop()
 		doze.Reset(dozeAfter)
-		if limit := d.conf.get().Daemon.IdleExit; limit > 0 && !d.o.Stay && d.hub.Idle() {
+		if limit := time.Duration(d.conf.get().Daemon.IdleExit); limit > 0 && !d.o.Stay && d.hub.Idle() {
 			idle.Reset(limit)
 		}
 	}
@@ -391,6 +391,6 @@ func (d *daemon) apply() {
 		d.level.Set(level)
 	}
 	d.debug.set(c.Daemon.Debug)
-	d.proxy.set(len(c.Policy.ProjectHosts) > 0)
+	d.proxy.set(len(c.Policy.Project.Hosts) > 0)
 	d.mcp.Set(mcp.FromConfig(c))
 }

@@ -34,7 +34,7 @@ func (c *Config) checkProviders() error {
 }
 
 func (c *Config) checkModels() error {
-	for _, m := range []struct{ key, model string }{{"model", c.Model}, {"models.small", c.Small}, {"models.compaction", c.Compactor}} {
+	for _, m := range []struct{ key, model string }{{"model", c.Model}, {"models.small", c.Models.Small}, {"models.compaction", c.Models.Compaction}} {
 		if err := c.checkModel(m.key, m.model); err != nil && (m.model != "" || m.key == "model") {
 			return err
 		}
@@ -82,7 +82,7 @@ func (c *Config) checkPolicy() error {
 	if err := oneOf("policy.mode", c.Policy.Mode, "plan", "ask", "auto"); err != nil {
 		return err
 	}
-	if err := cmp.Or(paths("policy.secrets", c.Policy.Secrets), paths("policy.not_secrets", c.Policy.NotSecrets), paths("policy.project.write", c.Policy.ProjectWrite)); err != nil {
+	if err := cmp.Or(paths("policy.secrets", c.Policy.Secrets), paths("policy.not_secrets", c.Policy.NotSecrets), paths("policy.project.write", c.Policy.Project.Write)); err != nil {
 		return err
 	}
 	for _, p := range c.Policy.NotSecrets {
@@ -133,7 +133,7 @@ var serverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 func (c *Config) checkRanges() error {
 	for _, d := range []struct {
 		key       string
-		got       time.Duration
+		got       Duration
 		low, high time.Duration
 	}{
 		{"lease.wait", c.Lease.Wait, time.Second, time.Hour},
@@ -142,8 +142,8 @@ func (c *Config) checkRanges() error {
 		{"shell.command_timeout", c.Shell.CommandTimeout, time.Second, MaxCommandTimeout},
 		{"daemon.idle_exit", c.Daemon.IdleExit, 0, 365 * 24 * time.Hour},
 	} {
-		if d.got < d.low || d.got > d.high {
-			return fmt.Errorf("%s: %v is outside %v to %v", d.key, d.got, d.low, d.high)
+		if got := time.Duration(d.got); got < d.low || got > d.high {
+			return fmt.Errorf("%s: %v is outside %v to %v", d.key, got, d.low, d.high)
 		}
 	}
 	for _, n := range []struct {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"strings"
 	"syscall"
@@ -18,77 +17,82 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// Config is the settings in force. Default returns a valid one; the zero value is not.
+// Config is the settings in force. Default returns a valid one; the zero value is not. The comment of a field is what Show prints
+// above its key.
 type Config struct {
-	Model      string   // "provider/name"; "offline" needs nothing
-	Fallback   []string // models that replace one that stays overloaded, for the rest of a turn
-	Small      string   // "provider/name" for quick tasks, such as the explorer's; "" = Model
-	Compactor  string   // "provider/name" that writes summaries; "" = the conversation's own
-	Thinking   string   // how much a model thinks before it answers: off, low, medium, high; "" = the model's default
-	Providers  map[string]Provider
-	Lease      Lease
-	Shell      Shell
-	Policy     Policy
-	Compaction Compaction
-	Limits     Limits
-	Daemon     Daemon
-	Agents     map[string]Agent
-	MCP        map[string]MCP
+	Model      string              `toml:"model" comment:"The model that answers: provider/name. offline is built in and needs no network."`
+	Fallback   []string            `toml:"fallback" comment:"Models that replace it, in this order, for the rest of a turn, if it stays overloaded."`
+	Thinking   string              `toml:"thinking" comment:"How much it thinks before it answers: off, low, medium, high; empty: the model's default."`
+	Models     Models              `toml:"models"`
+	Lease      Lease               `toml:"lease"`
+	Shell      Shell               `toml:"shell"`
+	Policy     Policy              `toml:"policy"`
+	Compaction Compaction          `toml:"compaction"`
+	Limits     Limits              `toml:"limits"`
+	Daemon     Daemon              `toml:"daemon"`
+	Providers  map[string]Provider `toml:"provider" comment:"Where models come from. Never write keys here: api_key_env names a variable, api_key_command prints the key."`
+	Agents     map[string]Agent    `toml:"agents,omitempty"`
+	MCP        map[string]MCP      `toml:"mcp,omitempty" comment:"Servers whose tools agents have beside the built-in ones, as mcp__NAME__TOOL."`
+}
+
+// Models are other models than the one that answers, as "provider/name".
+type Models struct {
+	Small      string `toml:"small" comment:"For quick tasks, such as the explorer's; empty: the model above."`
+	Compaction string `toml:"compaction" comment:"Writes the summaries of long conversations; empty: the conversation's own."`
 }
 
 // Provider is one source of models. Keys are not stored in the file: APIKeyEnv names a variable, APIKeyCommand a command
 // whose first line of output is the key.
 type Provider struct {
-	Kind          string `toml:"kind"` // anthropic, openai, google, offline, scripted
-	BaseURL       string `toml:"base_url"`
-	APIKeyEnv     string `toml:"api_key_env"`
-	APIKeyCommand string `toml:"api_key_command"`
-	Script        string `toml:"script"`         // scripted: a JSON file
-	ContextWindow int    `toml:"context_window"` // tokens; 0 = as the provider reports
-	Silence       span   `toml:"silence"`        // how long a model may send nothing before the request is given up; 0 = a default by kind of server
-	Images        *bool  `toml:"images"`         // false: images are never sent to its models; else they are, until one refuses them
-	API           string `toml:"api"`            // openai: chat, responses; "" = responses at OpenAI itself, chat elsewhere
+	Kind          string   `toml:"kind"` // anthropic, openai, google, offline, scripted
+	BaseURL       string   `toml:"base_url,omitempty"`
+	APIKeyEnv     string   `toml:"api_key_env,omitempty"`
+	APIKeyCommand string   `toml:"api_key_command,omitempty"`
+	Script        string   `toml:"script,omitempty"`         // scripted: a JSON file
+	ContextWindow int      `toml:"context_window,omitempty"` // tokens; 0 = as the provider reports
+	Silence       Duration `toml:"silence,omitempty"`        // how long a model may send nothing before the request is given up; 0 = a default by kind of server
+	Images        *bool    `toml:"images,omitempty"`         // false: images are never sent to its models; else they are, until one refuses them
+	API           string   `toml:"api,omitempty"`            // openai: chat, responses; "" = responses at OpenAI itself, chat elsewhere
 	// Headers and Query are added to each request; ${NAME} in a value is that variable of the daemon's environment.
-	Headers map[string]string `toml:"headers"`
-	Query   map[string]string `toml:"query"`
+	Headers map[string]string `toml:"headers,omitempty,inline"`
+	Query   map[string]string `toml:"query,omitempty,inline"`
 	// Prices are US dollars for a million tokens; 0 = what is known of the model.
-	PriceInput      float64 `toml:"price_input"`
-	PriceOutput     float64 `toml:"price_output"`
-	PriceCacheRead  float64 `toml:"price_cache_read"`
-	PriceCacheWrite float64 `toml:"price_cache_write"`
+	PriceInput      float64 `toml:"price_input,omitempty"`
+	PriceOutput     float64 `toml:"price_output,omitempty"`
+	PriceCacheRead  float64 `toml:"price_cache_read,omitempty"`
+	PriceCacheWrite float64 `toml:"price_cache_write,omitempty"`
 }
 
 type Lease struct {
-	Wait time.Duration // how long an agent queues for the shell
-	Term time.Duration // how long it may hold the shell without a running command
-	// Patience is how long a non-empty input line of the user must be unchanged before an agent may borrow the shell.
-	Patience time.Duration
+	Wait     Duration `toml:"wait" comment:"How long an agent queues for your shell before it gives up."`
+	Term     Duration `toml:"term" comment:"How long it may keep the shell without running a command."`
+	Patience Duration `toml:"patience" comment:"How long a half-typed line must stay unchanged before an agent may borrow the shell."`
 }
 
 type Shell struct {
-	Path           string        // the user's shell; "" = $SHELL where it is one that can be lent, else bash
-	SwitchKey      string        // switches between the shell and AI mode, beside Tab on an empty line; see Key
-	CommandTimeout time.Duration // of a leased command without one of its own; at most MaxCommandTimeout
-	OutputHead     int           // bytes of rendered output kept from the start
-	OutputTail     int           // bytes kept from the end
-	Pass           []string      // variables that look like secrets and are passed to private shells nevertheless
+	Path           string   `toml:"path" comment:"Your shell; empty: $SHELL where it is one that can be lent, else bash."`
+	SwitchKey      string   `toml:"switch_key" comment:"Does on an empty line what Tab does, and leads back: ctrl+g, alt+s, f12; empty: none."` // see Key
+	CommandTimeout Duration `toml:"command_timeout" comment:"Of an agent's command that names none; at most 1h."`
+	OutputHead     int      `toml:"output_head" comment:"Bytes of a command's output kept from the start; the model is given 24 KiB in all."`
+	OutputTail     int      `toml:"output_tail" comment:"And from the end."`
+	Pass           []string `toml:"pass" comment:"Variables that look like secrets, given to the agents' private shells all the same."`
 }
 
 // MaxCommandTimeout bounds every leased command.
 const MaxCommandTimeout = time.Hour
 
 type Policy struct {
-	Mode       string // plan, ask, auto
-	Allow      []string
-	Deny       []string
-	Secrets    []string // secret files and folders, absolute or below ~, beside those of the built-in table
-	NotSecrets []string // files and folders of the built-in table that are not secret
-	Rules      []Rule
-	// ProjectWrite are folders, absolute or below ~, in which commands with the reach project may write, beside their
-	// project and the caches of build tools.
-	ProjectWrite []string
-	// ProjectHosts are the other hosts that such commands may reach: NAME, or *.NAME for all below it, either with :PORT.
-	ProjectHosts []string
+	Mode       string   `toml:"mode" comment:"plan: only reading runs; ask: the rest is asked; auto: medium runs too."`
+	Allow      []string `toml:"allow" comment:"Rules, as a question offers them."`
+	Deny       []string `toml:"deny" comment:"Deny wins."`
+	Secrets    []string `toml:"secrets" comment:"Files and folders with secrets, beside the built-in ones: absolute, or below ~."`
+	NotSecrets []string `toml:"not_secrets" comment:"And those that have none."`
+	Rules      []Rule   `toml:"rules,omitempty" comment:"Rules with examples that they must and must not match; they are checked."`
+	// Project is what commands with the reach project may do beside their project and the caches of build tools.
+	Project struct {
+		Write []string `toml:"write" comment:"Folders, absolute or below ~, in which commands held to project may write."`
+		Hosts []string `toml:"hosts" comment:"Other hosts that such commands reach: proxy.golang.org, *.npmjs.org, example.com:8443."`
+	} `toml:"project"`
 }
 
 // Rule is a policy rule with examples (commands, paths or hosts, by its kind) that it must and must not match.
@@ -100,58 +104,58 @@ type Rule struct {
 }
 
 type Compaction struct {
-	Threshold float64 // share of the context window at which a conversation is compacted
+	Threshold float64 `toml:"threshold" comment:"Share of the context window at which a long conversation is folded."`
 }
 
 type Limits struct {
-	RequestsPerSecond int // per connection
-	RunningTurns      int // per connection, queued ones count
-	Jobs              int // background jobs that run at once
-	MaxAgents         int // sub-agents of one turn at once
-	MessageBytes      int // of one message of a foreign protocol
-	// CostTurn and CostDay are US dollars that a turn, and all turns of a day, may cost before the user is asked; 0 = no bound.
-	CostTurn, CostDay float64
+	RequestsPerSecond int     `toml:"requests_per_second" comment:"Per connection."`
+	RunningTurns      int     `toml:"running_turns" comment:"Per connection; queued ones count."`
+	Jobs              int     `toml:"jobs" comment:"Background jobs that run at once."`
+	MaxAgents         int     `toml:"max_agents" comment:"Agents that one turn may have started, at once."`
+	MessageBytes      int     `toml:"message_bytes" comment:"Of one message to sublet serve."`
+	CostTurn          float64 `toml:"cost_usd_turn" comment:"US dollars that a turn may cost before you are asked; 0: no bound."`
+	CostDay           float64 `toml:"cost_usd_day" comment:"And all turns of a day."`
 }
 
 type Daemon struct {
-	IdleExit time.Duration // how long without client, turn and lease before the daemon exits; 0 = never
-	LogLevel string        // debug, info, warn, error
-	Debug    bool          // serve /debug/pprof on debug.sock in the runtime folder
+	IdleExit Duration `toml:"idle_exit" comment:"The daemon exits after this time without a client, turn, lease or job; 0s: never."`
+	LogLevel string   `toml:"log_level" comment:"debug, info, warn, error."`
+	Debug    bool     `toml:"debug" comment:"Profiles at /debug/pprof on debug.sock, beside the daemon's socket."`
 }
 
 // Agent is a user-defined role or, with a Command, an agent of another program that is hosted: it speaks the Agent Client Protocol
 // on its standard input and output. A value of Env may contain ${NAME}: that variable of the daemon's environment.
 type Agent struct {
-	Description string `toml:"description"`
+	Description string `toml:"description,omitempty"`
 
-	Command []string          `toml:"command"` // the program, a path or a name on PATH, and its arguments
-	Env     map[string]string `toml:"env"`
+	Command []string          `toml:"command,omitzero"` // the program, a path or a name on PATH, and its arguments
+	Env     map[string]string `toml:"env,omitempty,inline"`
 	// Reach is what Command is held to: read, project, free; "" = free. With free its commands run in the user's shell, else in
 	// a private one.
-	Reach string `toml:"reach"`
+	Reach string `toml:"reach,omitempty"`
 
-	Model  string   `toml:"model"`
-	Prompt string   `toml:"prompt"`
-	Tools  []string `toml:"tools"`
+	Model  string   `toml:"model,omitempty"`
+	Prompt string   `toml:"prompt,omitempty"`
+	Tools  []string `toml:"tools,omitzero"` // nil = all
 
-	MaxTurns  int     `toml:"max_turns"`  // model calls of one turn; 0 = as usual
-	MaxTokens int     `toml:"max_tokens"` // of one answer; 0 = the model's own bound
-	MaxCost   float64 `toml:"max_cost"`   // US dollars of one turn; 0 = no bound of its own
-	Timeout   span    `toml:"timeout"`    // of one turn; 0 = none
-	Mode      string  `toml:"mode"`       // plan, ask or auto: the stricter of this and the session's counts; "" = the session's
-	Worktree  bool    `toml:"worktree"`   // as a sub-agent it works in a git working tree of its own
+	MaxTurns  int      `toml:"max_turns,omitempty"`  // model calls of one turn; 0 = as usual
+	MaxTokens int      `toml:"max_tokens,omitempty"` // of one answer; 0 = the model's own bound
+	MaxCost   float64  `toml:"max_cost,omitempty"`   // US dollars of one turn; 0 = no bound of its own
+	Timeout   Duration `toml:"timeout,omitempty"`    // of one turn; 0 = none
+	Mode      string   `toml:"mode,omitempty"`       // plan, ask or auto: the stricter of this and the session's counts; "" = the session's
+	Worktree  bool     `toml:"worktree,omitempty"`   // as a sub-agent it works in a git working tree of its own
 }
 
 // MCP is a tool server. Command, Args and Env start one that speaks on its standard input and output; URL and Headers are
 // for one that runs. A value of Env and Headers may contain ${NAME}: that variable of the daemon's environment.
 type MCP struct {
-	Command string            `toml:"command"`
-	Args    []string          `toml:"args"`
-	Env     map[string]string `toml:"env"`
-	URL     string            `toml:"url"`
-	Headers map[string]string `toml:"headers"`
-	Reach   string            `toml:"reach"` // what Command is held to: read, project, free; "" = project where the kernel can
-	Write   []string          `toml:"write"` // folders, absolute or below ~, in which it may write with the reach project
+	Command string            `toml:"command,omitempty"`
+	Args    []string          `toml:"args,omitempty"`
+	Env     map[string]string `toml:"env,omitempty,inline"`
+	URL     string            `toml:"url,omitempty"`
+	Headers map[string]string `toml:"headers,omitempty,inline"`
+	Reach   string            `toml:"reach,omitempty"` // what Command is held to: read, project, free; "" = project where the kernel can
+	Write   []string          `toml:"write,omitempty"` // folders, absolute or below ~, in which it may write with the reach project
 }
 
 // Default returns the settings that apply without a file.
@@ -165,86 +169,30 @@ func Default() Config {
 			"ollama":    {Kind: "openai", BaseURL: "http://127.0.0.1:11434/v1"},
 			"offline":   {Kind: "offline"},
 		},
-		Lease:      Lease{Wait: time.Minute, Term: 30 * time.Second, Patience: time.Second},
-		Shell:      Shell{CommandTimeout: 2 * time.Minute, OutputHead: 32 << 10, OutputTail: 32 << 10},
+		Lease:      Lease{Wait: Duration(time.Minute), Term: Duration(30 * time.Second), Patience: Duration(time.Second)},
+		Shell:      Shell{CommandTimeout: Duration(2 * time.Minute), OutputHead: 32 << 10, OutputTail: 32 << 10},
 		Policy:     Policy{Mode: "ask"},
 		Compaction: Compaction{Threshold: 0.8},
 		Limits:     Limits{RequestsPerSecond: 100, RunningTurns: 3, Jobs: 16, MaxAgents: 4, MessageBytes: 10 << 20},
-		Daemon:     Daemon{IdleExit: 30 * time.Minute, LogLevel: "info"},
+		Daemon:     Daemon{IdleExit: Duration(30 * time.Minute), LogLevel: "info"},
 		Agents:     map[string]Agent{},
 		MCP:        map[string]MCP{},
 	}
 }
 
-// file is the file's structure; nil means the default.
-type file struct {
-	Model    *string `toml:"model"`
-	Thinking *string `toml:"thinking"`
-	Models   struct {
-		Default    *string `toml:"default"`
-		Small      *string `toml:"small"`
-		Compaction *string `toml:"compaction"`
-	} `toml:"models"`
-	Fallback []string            `toml:"fallback"`
-	Provider map[string]Provider `toml:"provider"`
-	Lease    struct {
-		Wait     *span `toml:"wait"`
-		Term     *span `toml:"term"`
-		Patience *span `toml:"patience"`
-	} `toml:"lease"`
-	Shell struct {
-		Path           *string  `toml:"path"`
-		SwitchKey      *string  `toml:"switch_key"`
-		CommandTimeout *span    `toml:"command_timeout"`
-		OutputHead     *int     `toml:"output_head"`
-		OutputTail     *int     `toml:"output_tail"`
-		Pass           []string `toml:"pass"`
-	} `toml:"shell"`
-	Policy struct {
-		Mode       *string  `toml:"mode"`
-		Allow      []string `toml:"allow"`
-		Deny       []string `toml:"deny"`
-		Secrets    []string `toml:"secrets"`
-		NotSecrets []string `toml:"not_secrets"`
-		Rules      []Rule   `toml:"rules"`
-		Project    struct {
-			Write []string `toml:"write"`
-			Hosts []string `toml:"hosts"`
-		} `toml:"project"`
-	} `toml:"policy"`
-	Compaction struct {
-		Threshold *float64 `toml:"threshold"`
-	} `toml:"compaction"`
-	Limits struct {
-		RequestsPerSecond *int     `toml:"requests_per_second"`
-		RunningTurns      *int     `toml:"running_turns"`
-		Jobs              *int     `toml:"jobs"`
-		MaxAgents         *int     `toml:"max_agents"`
-		MessageBytes      *int     `toml:"message_bytes"`
-		CostTurn          *float64 `toml:"cost_usd_turn"`
-		CostDay           *float64 `toml:"cost_usd_day"`
-	} `toml:"limits"`
-	Daemon struct {
-		IdleExit *span   `toml:"idle_exit"`
-		LogLevel *string `toml:"log_level"`
-		Debug    *bool   `toml:"debug"`
-	} `toml:"daemon"`
-	Agents map[string]Agent `toml:"agents"`
-	Agent  map[string]Agent `toml:"agent"` // the same
-	MCP    map[string]MCP   `toml:"mcp"`
-}
+// Duration is written as text, such as "30s".
+type Duration time.Duration
 
-// span is a duration written as text, such as "30s".
-type span time.Duration
-
-func (s *span) UnmarshalText(text []byte) error {
-	d, err := time.ParseDuration(string(text))
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
 	if err != nil {
 		return fmt.Errorf("%q is not a duration such as \"30s\" or \"2m\"", text)
 	}
-	*s = span(d)
+	*d = Duration(parsed)
 	return nil
 }
+
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 // An Error reports what is wrong in the file and where. Row and Column count from 1; 0 = the file as a whole.
 type Error struct {
@@ -317,22 +265,49 @@ func checkOwner(path string, mode fs.FileMode, owner, me int) error {
 	return nil
 }
 
+// file is the file's structure: Config, with other names for some keys.
+type file struct {
+	Config
+	Models struct {
+		Models
+		Default string `toml:"default"` // Model
+	} `toml:"models"`
+	Agent map[string]Agent `toml:"agent"` // Agents
+}
+
 // Parse is Load for text that was already read; path is only for errors.
 func Parse(path string, text []byte, checks ...func(*Config) error) (Config, error) {
-	var f file
-	dec := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
-	if err := dec.Decode(&f); err != nil {
+	c := Default()
+	standard := c.Providers
+	f := file{Config: c}
+	f.Model, f.Providers = "", map[string]Provider{}
+	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&f); err != nil {
 		return Config{}, located(path, err)
 	}
-	if f.Model != nil && f.Models.Default != nil {
+	if f.Model != "" && f.Models.Default != "" {
 		return Config{}, &Error{Path: path, Row: rowOf(text, "models.default"), Column: 1, Message: "models.default: there is `model` already; write one of the two"}
 	}
-	for name := range f.Agent {
+	for name, a := range f.Agent {
 		if _, ok := f.Agents[name]; ok {
 			return Config{}, &Error{Path: path, Message: "agent." + name + ": there is agents." + name + " already; write one of the two"}
 		}
+		f.Agents[name] = a
 	}
-	c := f.merge(Default())
+	f.Config.Model, f.Config.Models = cmp.Or(f.Model, f.Models.Default, c.Model), f.Models.Models
+	// A [provider.NAME] replaces the default one of that name, but takes over a kind that it does not name and, for the same
+	// kind, the variable of the key: [provider.openai] with a base_url is enough.
+	for name, known := range standard {
+		p, named := f.Providers[name]
+		if !named {
+			p = known
+		}
+		p.Kind = cmp.Or(p.Kind, known.Kind)
+		if p.APIKeyEnv == "" && p.APIKeyCommand == "" && p.Kind == known.Kind {
+			p.APIKeyEnv = known.APIKeyEnv
+		}
+		f.Providers[name] = p
+	}
+	c = f.Config
 	for _, check := range append([]func(*Config) error{(*Config).check}, checks...) {
 		if err := check(&c); err != nil {
 			key, message, _ := strings.Cut(err.Error(), ": ")
@@ -340,6 +315,12 @@ func Parse(path string, text []byte, checks ...func(*Config) error) (Config, err
 		}
 	}
 	return c, nil
+}
+
+// Show returns c as a commented file that Load reads back to the same Config.
+func Show(c Config) (string, error) {
+	text, err := toml.Marshal(c)
+	return string(text), err
 }
 
 // located converts an error of the TOML decoder, with its position, into an *Error.
@@ -379,61 +360,4 @@ func rowOf(text []byte, key string) int {
 		}
 	}
 	return 0
-}
-
-// merge returns c with what the file sets.
-func (f *file) merge(c Config) Config {
-	set(&c.Model, f.Models.Default)
-	set(&c.Model, f.Model)
-	set(&c.Small, f.Models.Small)
-	set(&c.Compactor, f.Models.Compaction)
-	set(&c.Thinking, f.Thinking)
-	c.Fallback = f.Fallback
-	// A [provider.NAME] replaces the default one of that name, but takes over a kind that it does not name and, for the same
-	// kind, the variable of the key: [provider.openai] with a base_url is enough.
-	for name, p := range f.Provider {
-		if known, ok := c.Providers[name]; ok && p.Kind == "" {
-			p.Kind = known.Kind
-		}
-		if known, ok := c.Providers[name]; ok && p.APIKeyEnv == "" && p.APIKeyCommand == "" && p.Kind == known.Kind {
-			p.APIKeyEnv = known.APIKeyEnv
-		}
-		c.Providers[name] = p
-	}
-	set((*span)(&c.Lease.Wait), f.Lease.Wait)
-	set((*span)(&c.Lease.Term), f.Lease.Term)
-	set((*span)(&c.Lease.Patience), f.Lease.Patience)
-	set(&c.Shell.Path, f.Shell.Path)
-	set(&c.Shell.SwitchKey, f.Shell.SwitchKey)
-	set((*span)(&c.Shell.CommandTimeout), f.Shell.CommandTimeout)
-	set(&c.Shell.OutputHead, f.Shell.OutputHead)
-	set(&c.Shell.OutputTail, f.Shell.OutputTail)
-	c.Shell.Pass = f.Shell.Pass
-	set(&c.Policy.Mode, f.Policy.Mode)
-	c.Policy.Allow, c.Policy.Deny, c.Policy.Rules = f.Policy.Allow, f.Policy.Deny, f.Policy.Rules
-	c.Policy.Secrets, c.Policy.NotSecrets = f.Policy.Secrets, f.Policy.NotSecrets
-	c.Policy.ProjectWrite, c.Policy.ProjectHosts = f.Policy.Project.Write, f.Policy.Project.Hosts
-	set(&c.Compaction.Threshold, f.Compaction.Threshold)
-	set(&c.Limits.RequestsPerSecond, f.Limits.RequestsPerSecond)
-	set(&c.Limits.RunningTurns, f.Limits.RunningTurns)
-	set(&c.Limits.Jobs, f.Limits.Jobs)
-	set(&c.Limits.MaxAgents, f.Limits.MaxAgents)
-	set(&c.Limits.MessageBytes, f.Limits.MessageBytes)
-	set(&c.Limits.CostTurn, f.Limits.CostTurn)
-	set(&c.Limits.CostDay, f.Limits.CostDay)
-	set((*span)(&c.Daemon.IdleExit), f.Daemon.IdleExit)
-	set(&c.Daemon.LogLevel, f.Daemon.LogLevel)
-	set(&c.Daemon.Debug, f.Daemon.Debug)
-	maps.Copy(c.Agents, f.Agents)
-	maps.Copy(c.Agents, f.Agent)
-	for name, m := range f.MCP {
-		c.MCP[name] = m
-	}
-	return c
-}
-
-func set[T any](to *T, from *T) {
-	if from != nil {
-		*to = *from
-	}
 }

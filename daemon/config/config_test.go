@@ -25,19 +25,19 @@ func TestShowReadsBack(t *testing.T) {
 	full := Default()
 	full.Model, full.Fallback = "work/m", []string{"openai/gpt-5", "offline"}
 	full.Providers["work"] = Provider{
-		Kind: "openai", BaseURL: "http://localhost:1/v1", APIKeyCommand: "pass \"x\"", ContextWindow: 9, Silence: span(90 * time.Second), Images: new(bool),
+		Kind: "openai", BaseURL: "http://localhost:1/v1", APIKeyCommand: "pass \"x\"", ContextWindow: 9, Silence: Duration(90 * time.Second), Images: new(bool),
 		API: "chat", Headers: map[string]string{"X-Team": "${TEAM}"}, Query: map[string]string{"api-version": "1"}, PriceInput: 1.5, PriceOutput: 2, PriceCacheRead: 0.1, PriceCacheWrite: 3,
 	}
 	full.Providers["odd name"] = Provider{Kind: "scripted", Script: "/s.json"}
-	full.Small, full.Compactor, full.Thinking = "work/small", "openai/gpt-5-mini", "low"
+	full.Models.Small, full.Models.Compaction, full.Thinking = "work/small", "openai/gpt-5-mini", "low"
 	full.Limits.CostTurn, full.Limits.CostDay = 0.5, 20
-	full.Shell.Path, full.Shell.SwitchKey, full.Lease.Patience = "/usr/bin/zsh", "f12", 250*time.Millisecond
+	full.Shell.Path, full.Shell.SwitchKey, full.Lease.Patience = "/usr/bin/zsh", "f12", Duration(250*time.Millisecond)
 	full.Shell.Pass = []string{"GH_TOKEN"}
 	full.Policy.Allow = []string{`bash: git push "x" *`}
 	full.Policy.Deny = []string{"bash: rm *"}
 	full.Policy.Secrets, full.Policy.NotSecrets = []string{"~/vault"}, []string{"~/certs", "/srv/a \"b\""}
-	full.Policy.ProjectWrite = []string{"~/.cache/bazel"}
-	full.Policy.ProjectHosts = []string{"proxy.golang.org"}
+	full.Policy.Project.Write = []string{"~/.cache/bazel"}
+	full.Policy.Project.Hosts = []string{"proxy.golang.org"}
 	full.Policy.Rules = []Rule{
 		{Decision: "allow", Pattern: `bash: go test *`, Match: []string{"go test ./..."}, NoMatch: []string{`go test && echo "x"`}},
 		{Decision: "ask", Pattern: "effect: network", Match: []string{}, NoMatch: []string{}},
@@ -45,14 +45,17 @@ func TestShowReadsBack(t *testing.T) {
 	full.Agents["docs"] = Agent{Description: "writes", Model: "work/m", Prompt: "a\nb\t\x1b", Tools: []string{"read"}}
 	full.Agents["all"], full.Agents["none"] = Agent{Model: "work/m"}, Agent{Tools: []string{}} // a role without a list has all tools
 	full.Agents["claude"] = Agent{
-		Description: "hosted", Command: []string{"claude-agent-acp", "-v"}, Env: map[string]string{"KEY": "${KEY}"}, Reach: "project", Timeout: span(time.Minute), Mode: "plan", Worktree: true,
+		Description: "hosted", Command: []string{"claude-agent-acp", "-v"}, Env: map[string]string{"KEY": "${KEY}"}, Reach: "project", Timeout: Duration(time.Minute), Mode: "plan", Worktree: true,
 	}
 	full.MCP["fs"] = MCP{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A B": "1", "C": "${D}"}, Reach: "project", Write: []string{"~/notes"}}
 	full.MCP["remote-1"] = MCP{URL: "http://x/mcp", Headers: map[string]string{"Authorization": "Bearer ${KEY}"}}
 	full.Policy.Mode, full.Daemon.LogLevel = "auto", "debug"
 	change(t, reflect.ValueOf(Default()), reflect.ValueOf(&full).Elem(), "Config")
 	for _, want := range []Config{Default(), full} {
-		shown := Show(want)
+		shown, err := Show(want)
+		if err != nil {
+			t.Fatal(err)
+		}
 		got, err := Parse("shown", []byte(shown))
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, shown)
@@ -93,7 +96,11 @@ func TestKeysHaveRows(t *testing.T) {
 	}
 	_, rows, _ := strings.Cut(string(page), "## All keys")
 	table := ""
-	for line := range strings.Lines(Show(Default())) {
+	shown, err := Show(Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(shown) {
 		if strings.HasPrefix(line, "[") {
 			table = strings.Trim(line, "[]\n") + "."
 		}
@@ -108,7 +115,7 @@ func TestKeysHaveRows(t *testing.T) {
 }
 
 func normalise(c *Config) {
-	for _, l := range []*[]string{&c.Fallback, &c.Shell.Pass, &c.Policy.Allow, &c.Policy.Deny, &c.Policy.Secrets, &c.Policy.NotSecrets, &c.Policy.ProjectWrite, &c.Policy.ProjectHosts} {
+	for _, l := range []*[]string{&c.Fallback, &c.Shell.Pass, &c.Policy.Allow, &c.Policy.Deny, &c.Policy.Secrets, &c.Policy.NotSecrets, &c.Policy.Project.Write, &c.Policy.Project.Hosts} {
 		if len(*l) == 0 {
 			*l = nil
 		}
@@ -247,7 +254,7 @@ func TestFileOverridesOnlyWhatItNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Model != "ollama/qwen3" || c.Lease.Term != 5*time.Second || c.Lease.Wait != time.Minute {
+	if c.Model != "ollama/qwen3" || c.Lease.Term != Duration(5*time.Second) || c.Lease.Wait != Duration(time.Minute) {
 		t.Errorf("got %+v", c)
 	}
 	if p := c.Providers["openai"]; p.Kind != "openai" || p.APIKeyEnv != "OPENAI_API_KEY" || p.BaseURL == "" {

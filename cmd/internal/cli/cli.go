@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -92,7 +93,7 @@ func (a *app) root() *cobra.Command {
 		},
 	}
 	root.Flags().BoolVarP(&goOn, "continue", "c", false, "go on with the last session")
-	// Not cobra's own flag: it would be -v, and its format is a text/template (see config.Show for what that costs).
+	// Not cobra's own flag: it would be -v, and its format is a text/template, which finds methods by name and so keeps the linker from removing unused ones.
 	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.AddGroup(
@@ -128,7 +129,7 @@ func (a *app) open(session wire.SessionID, goOn bool) error {
 	o.Session, o.Continue, o.NoDaemon = session, goOn, noDaemon
 	o.Stdin, o.Stdout, o.Log = a.stdin, os.Stdout, nil
 	if c, err := config.Load(o.Paths.Config); err == nil { // the daemon reports an invalid file
-		o.OutputHead, o.OutputTail, o.ShellPath, o.Patience = c.Shell.OutputHead, c.Shell.OutputTail, c.Shell.Path, c.Lease.Patience
+		o.OutputHead, o.OutputTail, o.ShellPath, o.Patience = c.Shell.OutputHead, c.Shell.OutputTail, c.Shell.Path, time.Duration(c.Lease.Patience)
 		o.SwitchKey, _ = config.Key(c.Shell.SwitchKey) // checked by Load
 	}
 	code, err := client.Run(context.Background(), o)

@@ -32,9 +32,11 @@ func (a *app) config() *cobra.Command {
 		}),
 		at("show", "Print every key with its value in force and a comment", func(path string) error {
 			c, err := daemon.LoadSettings(path)
-			if err == nil {
-				a.printf("%s", config.Show(c))
+			if err != nil {
+				return err
 			}
+			text, err := config.Show(c)
+			a.printf("%s", text)
 			return err
 		}),
 		at("check", "Check the settings file; errors are printed with line and column", a.checkConfig),

@@ -83,7 +83,7 @@ func Roles(cfg config.Config, project string) (roles map[string]Role, faults []e
 	}
 	for _, r := range builtin() {
 		if r.Name == Explorer {
-			r.Model = cfg.Small
+			r.Model = cfg.Models.Small
 		}
 		if own, ok := cfg.Agents[r.Name]; ok { // the user may change the prompt of a built-in role, but not its permissions
 			r = r.bound(own)
@@ -151,7 +151,7 @@ func Tools(cfg config.Config, roles map[string]Role) []tool.Tool {
 		}
 	}
 	return []tool.Tool{
-		tool.Bash(cfg.Shell.CommandTimeout, config.MaxCommandTimeout), tool.Jobs(config.MaxCommandTimeout),
+		tool.Bash(time.Duration(cfg.Shell.CommandTimeout), config.MaxCommandTimeout), tool.Jobs(config.MaxCommandTimeout),
 		tool.Read(), tool.Write(), tool.Edit(), tool.Glob(), tool.Grep(), tool.Fetch(),
 		tool.Task(names...), tool.Todo(), tool.Plan(), tool.Recall(),
 	}

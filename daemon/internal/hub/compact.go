@@ -30,7 +30,7 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 		return err
 	}
 	t := c.turn(s, r.RequestID)
-	t.agent, t.model = agent.Orchestrator, cmp.Or(c.hub.opts.Config().Compactor, c.hub.opts.Config().Model)
+	t.agent, t.model = agent.Orchestrator, cmp.Or(c.hub.opts.Config().Models.Compaction, c.hub.opts.Config().Model)
 	t.bare = func(ctx context.Context) error {
 		t.compact(ctx, r)
 		return nil

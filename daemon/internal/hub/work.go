@@ -184,7 +184,7 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 		at.Propose = t.propose(role, string(r.Context.Cwd))
 	}
 	at.Options.Thinking = cmp.Or(r.Options.Thinking, h.opts.Config().Thinking)
-	if name := h.opts.Config().Compactor; name != "" {
+	if name := h.opts.Config().Models.Compaction; name != "" {
 		if at.Compactor, err = h.opts.OpenModel(ctx, name, t.creds); err != nil {
 			t.hub.log.Warn("the model for summaries cannot be used; the conversation's own writes them", "model", name, "err", err)
 		}

@@ -35,8 +35,8 @@ type Place struct {
 // Judge returns the verdict on a call.
 func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 	c := risk.Context{
-		Cwd: cmp.Or(act.Cwd, p.Cwd), Home: p.Home, Secrets: reach.Secrets(p.Settings), Writable: reach.Writable(p.Settings.ProjectWrite),
-		Hosts: p.Settings.ProjectHosts, Env: p.Env, Own: p.Own,
+		Cwd: cmp.Or(act.Cwd, p.Cwd), Home: p.Home, Secrets: reach.Secrets(p.Settings), Writable: reach.Writable(p.Settings.Project.Write),
+		Hosts: p.Settings.Project.Hosts, Env: p.Env, Own: p.Own,
 	}
 	if act.Command == "" {
 		// A file tool's paths have their links resolved: so must the places they are compared with.

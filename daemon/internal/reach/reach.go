@@ -56,8 +56,8 @@ func tooWide(dir, home string) string {
 
 // CheckSettings returns an error for the first value of the settings that cannot be used.
 func CheckSettings(c *config.Config) error {
-	lists := map[string][]string{"policy.project.write": c.Policy.ProjectWrite}
-	for _, host := range c.Policy.ProjectHosts {
+	lists := map[string][]string{"policy.project.write": c.Policy.Project.Write}
+	for _, host := range c.Policy.Project.Hosts {
 		if err := proxy.CheckHost(host); err != nil {
 			return fmt.Errorf("policy.project.hosts: %q: %w", host, err)
 		}
@@ -121,10 +121,10 @@ func inHome(path string) string {
 // reach the allowed hosts.
 func Confinement(p config.Policy, proxy, reach, cwd string) confine.Spec {
 	root := Real(project.Root(cwd)) // a link may be led elsewhere before the command starts
-	s := confine.Spec{Reach: reach, Project: root, Hidden: Secrets(p).Hidden(root), Caches: append(confine.Caches(Home(), os.Getenv), Writable(p.ProjectWrite)...)}
+	s := confine.Spec{Reach: reach, Project: root, Hidden: Secrets(p).Hidden(root), Caches: append(confine.Caches(Home(), os.Getenv), Writable(p.Project.Write)...)}
 	if reach == confine.Project {
 		makeGoCache()
-		if len(p.ProjectHosts) > 0 {
+		if len(p.Project.Hosts) > 0 {
 			s.Proxy = proxy
 		}
 	}

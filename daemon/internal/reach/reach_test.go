@@ -84,7 +84,8 @@ func TestCheckSettings(t *testing.T) {
 		"~/app/.git/hooks": ".git starts by itself", "/srv/app/.vscode/x": ".vscode starts by itself", "~/.config": "something in it",
 		"~/.config/fish/functions": "something in it", "~/.ssh": "something in it", "~/.local": "something in it", "~/bin": "something in it", "~/.aws/x": "something in it",
 	} {
-		c := config.Config{Policy: config.Policy{ProjectWrite: []string{p}}}
+		c := config.Config{}
+		c.Policy.Project.Write = []string{p}
 		if err := CheckSettings(&c); (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "policy.project.write: ")) {
 			t.Errorf("%s: got %v, want %q", p, err, want)
 		}
@@ -109,7 +110,7 @@ func TestHeldCommandWritesWhereTheSettingsSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := config.Default()
-	settings.Policy.ProjectWrite = []string{"~/.cache/tool", home + "/open/", "~/repo", "~/link", "~/none"}
+	settings.Policy.Project.Write = []string{"~/.cache/tool", home + "/open/", "~/repo", "~/link", "~/none"}
 	for reach, want := range map[string]string{confine.Project: "proj .cache/tool open", confine.Read: ""} {
 		spec := filepath.Join(t.TempDir(), "spec")
 		if err := os.WriteFile(spec, Confinement(settings.Policy, "", reach, home+"/proj").Encode(), 0o600); err != nil {

@@ -55,8 +55,8 @@ func TestCancelReachesTheCommand(t *testing.T) {
 // that never started. What is stored says what happened: it was `timeout` ("ran longer than 2m0s") for each of these, 8 s after
 // the cancel.
 func TestLenderDoesNotAnswer(t *testing.T) {
-	term := config.Default().Lease.Term
-	limit := config.Default().Shell.CommandTimeout
+	term := time.Duration(config.Default().Lease.Term)
+	limit := time.Duration(config.Default().Shell.CommandTimeout)
 	for _, c := range []struct {
 		name        string
 		mute, stuck bool
@@ -107,7 +107,7 @@ func TestLenderDoesNotAnswer(t *testing.T) {
 // While the user has the keyboard of a borrowed command its clock stands still: the daemon cancelled it 2 s after its time, in
 // the middle of a password, the rest of which then went to whoever read the terminal next.
 func TestTheClockStandsStill(t *testing.T) {
-	limit := config.Default().Shell.CommandTimeout
+	limit := time.Duration(config.Default().Shell.CommandTimeout)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, bash("install", "block"))
 		p := r.dial()
@@ -211,7 +211,7 @@ func TestUserEndsTheCommand(t *testing.T) {
 // waiting has a bound, and its end says who has the shell; the clock of a command starts when it starts.
 func TestWaitEnds(t *testing.T) {
 	r := newRig(t, bash("list", "ls"))
-	r.set(func(c *config.Config) { c.Lease.Wait = 100 * time.Millisecond })
+	r.set(func(c *config.Config) { c.Lease.Wait = config.Duration(100 * time.Millisecond) })
 	p := r.dial()
 	p.shell.userRuns()
 	end := p.ended(p.ask("list"))

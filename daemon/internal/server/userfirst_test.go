@@ -57,7 +57,7 @@ func acquiredBy(id wire.RequestID) func(*wire.ShellLeaseAcquired) bool {
 // The bound of the wait is that of the first asking, and its end names the user; a cancel reaches who waits again.
 func TestWhoWaitsAgainIsBound(t *testing.T) {
 	r := newRig(t)
-	r.set(func(c *config.Config) { c.Lease.Wait = 300 * time.Millisecond })
+	r.set(func(c *config.Config) { c.Lease.Wait = config.Duration(300 * time.Millisecond) })
 	p, s := r.dial(), r.dial(script)
 	p.shell.userFirst(true)
 	id := requestID()
@@ -69,7 +69,7 @@ func TestWhoWaitsAgainIsBound(t *testing.T) {
 	nothingLent(t, p)
 	p.shell.userDone()
 
-	r.set(func(c *config.Config) { c.Lease.Wait = time.Minute })
+	r.set(func(c *config.Config) { c.Lease.Wait = config.Duration(time.Minute) })
 	p.shell.userFirst(true)
 	id = requestID()
 	s.send(&wire.LeaseRunRequest{RequestID: id, Command: "ls"})
