@@ -362,6 +362,39 @@ func TestEditKeepsCRLF(t *testing.T) {
 	}
 }
 
+// The content that a model writes anew has the line ends that the file had: read shows none.
+func TestWriteKeepsCRLF(t *testing.T) {
+	env := newEnv(t)
+	for _, tc := range []struct{ before, content, want string }{
+		{"a\r\nb\r\n", "x\ny\n", "x\r\ny\r\n"},
+		{"a\r\nb\n", "x\ny\n", "x\ny\n"}, // of both kinds
+		{"a\r\nb\r\n", "x\r\ny\n", "x\r\ny\n"},
+		{"a\nb\n", "x\n", "x\n"},
+	} {
+		path := put(t, env.Cwd, "f", tc.before)
+		mustDo(t, Read(), env, m{"path": "f"})
+		mustDo(t, Write(), env, m{"path": "f", "content": tc.content})
+		if got := slurp(t, path); got != tc.want {
+			t.Errorf("%q over %q: got %q, want %q", tc.content, tc.before, got, tc.want)
+		}
+	}
+}
+
+// The sign that stands for bytes that are no UTF-8 is neither searched for nor written over them.
+func TestOtherEncodingsAreNotBroken(t *testing.T) {
+	env := newEnv(t)
+	path := put(t, env.Cwd, "latin1", "caf\xe9\ntwo\n")
+	mustDo(t, Read(), env, m{"path": "latin1"})
+	_, err := do(t, Edit(), env, m{"path": "latin1", "old": "caf\uFFFD", "new": "tea"})
+	wantErr(t, err, "not UTF-8")
+	_, err = do(t, Write(), env, m{"path": "latin1", "content": "caf\uFFFD\n2\n"})
+	wantErr(t, err, "not UTF-8")
+	mustDo(t, Edit(), env, m{"path": "latin1", "old": "two", "new": "2 \uFFFD"})
+	if got := slurp(t, path); got != "caf\xe9\n2 \uFFFD\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestUndoPutsTheLastChangeBack(t *testing.T) {
 	env := newEnv(t)
 	path := put(t, env.Cwd, "f", "one")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/diff"
 )
@@ -48,6 +49,8 @@ func (e edit) find(text string) (found []place, note string, err error) {
 		at += i + len(old)
 	}
 	switch {
+	case len(found) == 0 && strings.ContainsRune(old, utf8.RuneError) && !utf8.ValidString(text):
+		return nil, "", fmt.Errorf("old %w", errNotUTF8)
 	case len(found) == 0:
 		p, lines, err := spaced(text, *e.Old, wide(*e.New))
 		if err != nil {

@@ -1,13 +1,16 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
+	"unicode/utf8"
 )
 
 // maxWrite bounds what write and edit put into a file, in bytes.
@@ -58,8 +61,12 @@ func (t writeTool) Plan(_ context.Context, env Env, args json.RawMessage) (Actio
 	if known, ok := env.Files.Known(env.Agent, path); ok && digest != "" && known != digest {
 		return Action{}, fmt.Errorf("%s: changed since you read it; read it again", path)
 	}
+	if !utf8.Valid(before) && bytes.ContainsRune(content, utf8.RuneError) {
+		return Action{}, fmt.Errorf("content: %w", errNotUTF8)
+	}
+	after := withLineEnds(content, before)
 	return Action{
-		Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(env.Cwd, path, before, content, digest != ""),
+		Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(env.Cwd, path, before, after, digest != ""),
 	}, nil
 }
 
@@ -68,7 +75,10 @@ func (t writeTool) Run(ctx context.Context, env Env, args json.RawMessage, appro
 	if err != nil {
 		return Result{}, err
 	}
-	p, report, err := change(ctx, env, path, approved, func([]byte) ([]byte, error) { return content, nil })
+	p, report, err := change(ctx, env, path, approved, func(before []byte) ([]byte, error) {
+		content = withLineEnds(content, before)
+		return content, nil
+	})
 	if err != nil {
 		return Result{}, err
 	}
@@ -80,6 +90,17 @@ func (t writeTool) Run(ctx context.Context, env Env, args json.RawMessage, appro
 		Content:       fmt.Sprintf("%s %s (%d bytes, %s)", verb, path, len(content), changeSummary(p)) + report,
 		FilesModified: []string{path},
 	}, nil
+}
+
+// errNotUTF8 reports a text with U+FFFD for a file in which read shows that for bytes of another encoding.
+var errNotUTF8 = errors.New("has \uFFFD, which read shows for bytes of the file that are not UTF-8; edit other parts of it, or change it with a command")
+
+// withLineEnds returns content with CRLF line ends if all lines of the file before end so: read shows no line ends.
+func withLineEnds(content, before []byte) []byte {
+	if n := bytes.Count(before, []byte("\r\n")); n == 0 || n < bytes.Count(before, []byte("\n")) || bytes.IndexByte(content, '\r') >= 0 {
+		return content
+	}
+	return bytes.ReplaceAll(content, []byte("\n"), []byte("\r\n"))
 }
 
 // change replaces the approved file's content by next(old) and records the change for undo; report is a checker's. If the
