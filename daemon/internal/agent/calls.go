@@ -25,6 +25,7 @@ const maxSideBySide = 8
 // finished is a call with its result.
 type finished struct {
 	call    call
+	begun   time.Time // when it began to run, or where it did not, when it was made
 	result  tool.Result
 	command string
 	comment string // of the user, on the question
@@ -74,7 +75,7 @@ func (r *runner) skip(calls []call, why string) {
 	}
 	done := make([]finished, len(calls))
 	for i, c := range calls {
-		done[i] = r.finish(c, time.Now(), finished{call: c, result: tool.Result{Content: why, IsError: true}})
+		done[i] = r.finish(finished{call: c, begun: time.Now(), result: failure(why)})
 	}
 	r.results(done)
 }
@@ -101,14 +102,14 @@ func (r *runner) results(done []finished) {
 
 // one runs one call, from planning to its events. A panic of a tool becomes an error result.
 func (r *runner) one(ctx context.Context, c call) (f finished) {
-	begun := time.Now()
+	f.begun = time.Now()
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("tool panicked", "tool", c.name, "panic", p, "stack", string(debug.Stack()))
 			f.result = failure(fmt.Sprintf("the %s tool broke down; this is a defect of sublet", c.name))
 		}
 		f.call = c
-		f = r.finish(c, begun, f)
+		f = r.finish(f)
 	}()
 	if ctx.Err() != nil {
 		f.result = notRun(ctx)
@@ -194,6 +195,7 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 		}
 		action.Reach, f.reach = d.Reach, d.Reach
 		r.thinking(wire.PhaseExecuting, describe(c.name, action))
+		f.begun = time.Now()
 		res, err := t.Run(ctx, env, args, action, r.live(c.id))
 		if errors.Is(err, tool.ErrChanged) {
 			r.log.Debug("call planned again", "tool", c.name, "agent", r.name)
@@ -237,8 +239,8 @@ func (r *runner) live(id wire.ExecutionID) func([]byte) {
 
 // finish completes a result, masks secrets in it, and emits it: a CommandResult, which is stored, and a ChunkToolResult, by which
 // clients see the end of the call in the answer's stream.
-func (r *runner) finish(c call, begun time.Time, f finished) finished {
-	res := &f.result
+func (r *runner) finish(f finished) finished {
+	c, res := f.call, &f.result
 	if res.Status == "" {
 		res.Status = wire.StatusSuccess
 		if res.IsError {
@@ -251,12 +253,12 @@ func (r *runner) finish(c call, begun time.Time, f finished) finished {
 		r.log.Warn("the file of a result that is cut cannot be written or read", "tool", c.name, "err", err)
 	}
 	if res.Duration == 0 {
-		res.Duration = time.Since(begun)
+		res.Duration = time.Since(f.begun)
 	}
 	m := &wire.CommandResult{
 		Agent: r.name, ExecutionID: c.id, Tool: strings.ToValidUTF8(c.name, "\uFFFD"), Command: wire.OSString(f.command),
 		Status: res.Status, Output: []byte(res.Content), ExitCode: res.ExitCode, Cwd: wire.OSString(res.Cwd),
-		FilesModified: []wire.OSString{}, StartedAtMS: begun.UnixMilli(), DurationMS: res.Duration.Milliseconds(), Reach: f.reach,
+		FilesModified: []wire.OSString{}, StartedAtMS: f.begun.UnixMilli(), DurationMS: res.Duration.Milliseconds(), Reach: f.reach,
 	}
 	for _, p := range res.FilesModified {
 		m.FilesModified = append(m.FilesModified, wire.OSString(p))

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
@@ -64,4 +66,25 @@ func TestSupersededResultsAreSentOnce(t *testing.T) {
 	if next := sentResults(model.requests()[3]); len(next) != 2 || next[0] != got[0] || next[1] != page {
 		t.Errorf("the next turn: got %.80q", next)
 	}
+}
+
+// The time of a call is what it took, without that in which the user thought about it.
+func TestDurationIsWithoutTheQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		write := &stubTool{name: "write", run: func(context.Context, tool.Action, func([]byte)) (tool.Result, error) {
+			time.Sleep(time.Second)
+			return tool.Result{Content: "written"}, nil
+		}}
+		rec := &recorder{}
+		rec.play(t.Context(), Turn{
+			Model: newModel(call1("write", `{}`), step{text: "done"}), Prompt: "go", Tools: []tool.Tool{write},
+			Approver: approverFunc(func(context.Context, Question) (Decision, error) {
+				time.Sleep(time.Minute)
+				return Decision{Allowed: true}, nil
+			}),
+		})
+		if r := rec.results()[0]; r.DurationMS != 1000 || r.StartedAtMS != time.Now().Add(-time.Second).UnixMilli() {
+			t.Errorf("got %d ms from %d on, want the second that it ran", r.DurationMS, r.StartedAtMS)
+		}
+	})
 }
