@@ -40,6 +40,12 @@ func (o Outcome) Failure() *wire.Error {
 		return nil
 	}
 	e := &wire.Error{Code: wire.CodeInternal, Message: clean(o.Err.Error()), Details: map[string]string{}, Recoverable: true}
+	if hinted, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](o.Err); ok {
+		e.Hint = clean(hinted.Hint())
+	}
 	switch {
 	case o.Status == wire.StatusCancelled:
 		e.Code = wire.CodeCancelled
@@ -68,7 +74,7 @@ func (o Outcome) Failure() *wire.Error {
 		}
 	}
 	if pe, ok := errors.AsType[*provider.Error](o.Err); ok {
-		e.Code, e.Hint = wire.CodeProvider, pe.Hint()
+		e.Code = wire.CodeProvider
 		e.Details["kind"] = string(pe.Kind)
 		switch pe.Kind {
 		case provider.ErrContextTooLong:
