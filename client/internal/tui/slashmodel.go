@@ -23,6 +23,66 @@ func (m *model) slashModel(args string) {
 		m.note("the model of the settings answers from now on")
 		return
 	}
+	if m.chosenAgent != "" {
+		m.note("asking " + visible.Line(m.chosenAgent) + "…")
+	}
+	m.askProgram("/model", "", func(of *wire.ModelsReply) {
+		if of == nil {
+			m.providersModel(args)
+			return
+		}
+		m.programsModel(of, args)
+	})
+}
+
+// askProgram asks the program that the chosen agent is for its models and modes, and sets its mode first if there is one. For an
+// agent of sublet's own it calls then with nil.
+func (m *model) askProgram(command, mode string, then func(of *wire.ModelsReply)) {
+	if m.chosenAgent == "" {
+		then(nil)
+		return
+	}
+	request(m, command, &wire.ModelsRequest{Agent: m.chosenAgent, Mode: mode}, func(reply *wire.ModelsReply) {
+		if reply.Agent == "" {
+			reply = nil
+		}
+		then(reply)
+	})
+}
+
+// programsModel lists the models of a program, or has it answer with one.
+func (m *model) programsModel(of *wire.ModelsReply, id string) {
+	var ids []string
+	for _, w := range of.Models {
+		ids = append(ids, w.Name)
+	}
+	switch {
+	case len(ids) == 0:
+		m.note(visible.Line(of.Agent) + " offers no model to choose: it has its own settings")
+	case id == "":
+		m.list(append(m.choices(ids, cmp.Or(m.chosenModel, of.Model)), m.th.Dim.Render("/model NAME for this window")))
+	case !slices.Contains(ids, id):
+		m.fail("/model: "+visible.Line(of.Agent+" has no model "+id), "it has "+visible.Line(strings.Join(ids, ", ")))
+	default:
+		m.chosenModel = id
+		m.note(visible.Line(of.Agent+" answers with "+id) + " from now on in this window; /model default takes it back")
+	}
+}
+
+// choices are lines of a list, in which the one in use is marked.
+func (m *model) choices(ids []string, used string) (lines []string) {
+	for _, id := range ids {
+		mark := "  "
+		if id == used {
+			mark = m.th.Accent.Render("▸ ")
+		}
+		lines = append(lines, mark+visible.Line(id))
+	}
+	return lines
+}
+
+// providersModel is /model for agents of sublet's own.
+func (m *model) providersModel(args string) {
 	r := &wire.ModelsRequest{}
 	if strings.Contains(args, "/") || args == "offline" {
 		r.Name = args
@@ -91,10 +151,11 @@ func (m *model) slashAgent(args string) {
 	case "":
 		m.note("the agent is " + visible.Line(cmp.Or(m.chosenAgent, "orchestrator")))
 	case "default", "orchestrator":
-		m.chosenAgent, m.answers = "", m.answering()
+		m.chosenAgent, m.chosenModel = "", "" // a model is one of its agent
+		m.answers = m.answering()
 		m.note("the orchestrator answers from now on")
 	default:
-		m.chosenAgent, m.answers = args, args
+		m.chosenAgent, m.chosenModel, m.answers = args, "", args
 		m.note(visible.Line(args) + " answers from now on in this window; /agent default takes it back")
 	}
 }

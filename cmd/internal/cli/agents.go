@@ -78,6 +78,14 @@ func (a *app) showAgents(list []daemon.AgentCheck) error {
 		return err
 	}
 	for _, one := range list {
+		for _, has := range []struct {
+			what, used string
+			all        []string
+		}{{"models", one.Model, one.Models}, {"modes", one.Mode, one.Modes}} {
+			if len(has.all) > 0 {
+				a.printf("%s: its %s: %s; in use: %s\n", one.Name, has.what, plain(strings.Join(has.all, ", ")), plain(has.used))
+			}
+		}
 		switch {
 		case one.Err != nil:
 			a.printNotice(one.Name, agentFault(one), plain(hintOf(one.Err)))

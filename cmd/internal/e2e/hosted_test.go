@@ -27,6 +27,7 @@ type puppet struct {
 	server    *mcp.ClientSession
 	got       *os.File
 	again     string // begins its answers in a session that it took up
+	uses      string // ends them: the model and mode that were set
 }
 
 // playPuppet runs the agent on standard input and output.
@@ -50,7 +51,21 @@ func (p *puppet) Initialize(context.Context, acp.InitializeRequest) (acp.Initial
 }
 
 func (p *puppet) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.NewSessionResponse, error) {
-	return acp.NewSessionResponse{SessionId: "s"}, p.connect(r.McpServers)
+	return acp.NewSessionResponse{
+		SessionId: "s",
+		Models:    &acp.SessionModelState{CurrentModelId: "big", AvailableModels: []acp.ModelInfo{{ModelId: "big"}, {ModelId: "small"}}},
+		Modes:     &acp.SessionModeState{CurrentModeId: "default", AvailableModes: []acp.SessionMode{{Id: "default"}, {Id: "edits"}}},
+	}, p.connect(r.McpServers)
+}
+
+func (p *puppet) UnstableSetSessionModel(_ context.Context, r acp.UnstableSetSessionModelRequest) (acp.UnstableSetSessionModelResponse, error) {
+	p.uses += " by " + string(r.ModelId)
+	return acp.UnstableSetSessionModelResponse{}, nil
+}
+
+func (p *puppet) SetSessionMode(_ context.Context, r acp.SetSessionModeRequest) (acp.SetSessionModeResponse, error) {
+	p.uses += " in " + string(r.ModeId)
+	return acp.SetSessionModeResponse{}, nil
 }
 
 func (p *puppet) ResumeSession(_ context.Context, r acp.ResumeSessionRequest) (acp.ResumeSessionResponse, error) {
@@ -60,6 +75,9 @@ func (p *puppet) ResumeSession(_ context.Context, r acp.ResumeSessionRequest) (a
 
 // connect connects the server, as the protocol asks, and lists its tools.
 func (p *puppet) connect(servers []acp.McpServer) (err error) {
+	if len(servers) == 0 { // it is only checked
+		return nil
+	}
 	s := servers[0].Stdio
 	cmd := exec.Command(s.Command, s.Args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")} // as Codex does
@@ -81,7 +99,7 @@ func (p *puppet) Prompt(_ context.Context, r acp.PromptRequest) (acp.PromptRespo
 		return acp.PromptResponse{}, err
 	}
 	text := res.Content[0].(*mcp.TextContent).Text
-	err = p.conn.SessionUpdate(context.Background(), acp.SessionNotification{SessionId: "s", Update: acp.UpdateAgentMessageText(p.again + "the agent got: " + text)})
+	err = p.conn.SessionUpdate(context.Background(), acp.SessionNotification{SessionId: "s", Update: acp.UpdateAgentMessageText(p.again + "the agent got: " + text + p.uses)})
 	return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
 }
 
@@ -132,10 +150,9 @@ func TestHostedAgent(t *testing.T) {
 	term.mode(true)
 	term.send("/model test/m", enter)
 	term.see("test/m answers from now on")
-	term.agent("puppet")
+	term.agent("puppet") // has its own models
 	term.ask("cd sub; export COLOUR=green")
 	term.see(`the agent got: `)
-	term.see(`^· puppet answers with the model of its own settings, not with test/m$`)
 	term.ask(`hi; echo "$COLOUR in ${PWD##*/}"`)
 	term.see(`green in sub`)
 	term.ask("rm -r old")
@@ -170,6 +187,42 @@ func TestHostedAgent(t *testing.T) {
 	term.see(`the conversation is empty`)
 	term.ask("echo of a clear mind")
 	term.see(`│ the agent got: of a clear mind`)
+}
+
+// The models and modes of a hosted agent are listed and chosen in the window, also before its first prompt; what it does not have is
+// refused with what it has.
+func TestHostedAgentModels(t *testing.T) {
+	w := newWorld(t, "", nil)
+	w.puppets("puppet")
+	out, errs, status := w.sublet("agents")
+	if want := "puppet: its models: big, small; in use: big\npuppet: its modes: default, edits; in use: default\n"; status != 0 || !strings.Contains(out, want) {
+		t.Errorf("sublet agents: %s%s", out, errs)
+	}
+	term := w.openShell()
+	w.connected(1)
+	term.agent("puppet")
+	term.send("/model", enter)
+	term.see(`^▸ big\s*$`)
+	term.see(`^  small\s*$`)
+	term.send("/model huge", enter)
+	term.see(`/model: puppet has no model huge`)
+	term.see(`it has big, small`)
+	term.send("/model small", enter)
+	term.see(`puppet answers with small from now on`)
+	term.send("/mode yolo", enter)
+	term.see(`/mode: puppet: it has no mode yolo`)
+	term.see(`it has default, edits`)
+	term.send("/mode edits", enter)
+	term.see(`puppet is in its own mode edits; it has default, edits`)
+	term.ask("echo hello")
+	term.see(`edits by small`) // after the line that is broken
+	term.send("/mode plan", enter)
+	term.see(`plan mode: agents only look`)
+	term.see(`puppet is in its own mode default`)
+	_, errs, status = w.sublet("ask", "--agent", "puppet", "--model", "huge", "echo")
+	if status == 0 || !strings.Contains(errs, "puppet: it has no model huge") || !strings.Contains(errs, "it has big, small") {
+		t.Errorf("ask: %d %s", status, errs)
+	}
 }
 
 // What a hosted agent's command asks for is typed by the user, in their shell. What was typed with echo off is nowhere afterwards, and

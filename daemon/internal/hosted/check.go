@@ -21,11 +21,10 @@ type About struct {
 	Protocol   int      `json:"protocol"`   // 0 = it was not started
 	Resumes    bool     `json:"resumes"`
 	Images     bool     `json:"images"`
-	Mode       string   `json:"mode"`
-	Model      string   `json:"model"`
-	ShellOff   bool     `json:"shell_off"` // whether it is known how its own shell is switched off
-	Tried      string   `json:"tried"`     // the version that was tried; "" = none
-	Err        error    `json:"-"`
+	Offer
+	ShellOff bool   `json:"shell_off"` // whether it is known how its own shell is switched off
+	Tried    string `json:"tried"`     // the version that was tried; "" = none
+	Err      error  `json:"-"`
 }
 
 // Check starts an agent as a turn would, opens a session in dir, and ends it. It sends no prompt.
@@ -47,9 +46,7 @@ func Check(ctx context.Context, o Options, name string, conf config.Agent, env [
 	if i := h.about.AgentInfo; i != nil {
 		about.Version = shown(cmp.Or(deref(i.Title), i.Name)+" "+i.Version, 100)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	about.Protocol, about.Mode, about.Model = int(h.about.ProtocolVersion), shown(h.session.mode, 60), shown(h.session.model, 60)
+	about.Protocol, about.Offer = int(h.about.ProtocolVersion), h.offer()
 	can := h.about.AgentCapabilities
 	about.Resumes, about.Images = can.LoadSession || can.SessionCapabilities.Resume != nil, can.PromptCapabilities.Image
 	return about

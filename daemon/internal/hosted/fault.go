@@ -47,7 +47,7 @@ func (h *host) fault(ctx context.Context, name string, err error, lost bool) err
 		f.Why = cmp.Or(bound, child.ErrFlood).Error()
 		return f
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		f.Why = fmt.Sprintf("it did not begin its session within %v", h.of.o.Start)
+		f.Why = fmt.Sprintf("it did not answer within %v", h.of.o.Start)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case lost && h.proc.EndReason() != "":

@@ -36,9 +36,8 @@ const serverName = "sublet"
 type session struct {
 	id    sdk.SessionId
 	cwd   string
-	modes []string
-	mode  string  // "" = the agent has none
-	model string  // the name of the one in use, "" = not known
+	mode  selector
+	model selector
 	cost  float64 // in US dollars, as the agent reports it
 }
 
@@ -56,21 +55,27 @@ type host struct {
 	lists chan struct{} // closed when that server's tools were listed
 	once  sync.Once
 
-	about sdk.InitializeResponse
+	about  sdk.InitializeResponse
+	begins string // a notice for the first turn; "" = none
+
+	// Of turns, which run one after the other:
+	began  string // the model that the session began with
+	wanted string // the model of the last request; "" = it named none
 
 	mu sync.Mutex
-	// below: guarded by mu; the start sets what a session is, and after it only mode and cost change
-	session    session
-	run        *run // nil: no turn runs
-	introduced bool // the notice with the agent's name was sent
-	idle       *time.Timer
-	rested     time.Time // when its last turn ended
-	ending     bool      // it takes no other turn
-	got        int       // bytes, in this turn or since its start
-	cause      error     // why it was given up; nil: it was not
+	// below: guarded by mu; the start sets what a session is, and after it only mode, model and cost change
+	session  session
+	chosen   string // the mode that the user chose, while it is in use; "" = none
+	run      *run   // nil: no turn runs
+	prompted bool   // a turn has begun
+	idle     *time.Timer
+	rested   time.Time // when its last turn ended
+	ending   bool      // it takes no other turn
+	got      int       // bytes, in this turn or since its start
+	cause    error     // why it was given up; nil: it was not
 }
 
-// errUnusable reports a process that ends, or that was started with other settings.
+// errUnusable reports a process that ends, was started with other settings, or knows a conversation that was cleared.
 var errUnusable = errors.New("the agent's process ends")
 
 // take gives the host to a turn, or returns errUnusable.
@@ -80,7 +85,7 @@ func (h *host) take(r *run) error {
 	if h.run != nil {
 		return errors.New("another turn of this agent runs")
 	}
-	if h.ending || !reflect.DeepEqual(h.conf, *r.t.Of.Role.Hosted) {
+	if h.ending || h.prompted && r.fresh() || !reflect.DeepEqual(h.conf, *r.t.Of.Role.Hosted) {
 		return errUnusable
 	}
 	if h.idle != nil {

@@ -84,6 +84,7 @@ type earlier struct {
 	ID   string  `json:"id"`
 	Cwd  string  `json:"cwd"`
 	Cost float64 `json:"cost"`
+	Mode string  `json:"mode"` // the one that the user chose; "" = none
 }
 
 // key names a conversation with one agent.
@@ -140,17 +141,13 @@ func (a *Agents) Run(ctx context.Context, t Turn) agent.Outcome {
 	return o
 }
 
-// host returns the process of the turn's agent: the one that its session has, or a new one.
+// host returns the process of the turn's agent: the one that its session has, or a new one. A conversation that was cleared begins
+// with a new one.
 func (a *Agents) host(r *run) (*host, error) {
 	k := key{r.t.Of.Env.Session, r.name}
-	a.mu.Lock()
-	h := a.hosts[k]
-	a.mu.Unlock()
+	h := a.find(k.session, k.agent)
 	if h != nil {
-		err := errUnusable
-		if !r.fresh() {
-			err = h.take(r)
-		}
+		err := h.take(r)
 		if !errors.Is(err, errUnusable) {
 			return h, err
 		}
@@ -209,7 +206,7 @@ func (a *Agents) remember(h *host) {
 		return
 	}
 	h.mu.Lock()
-	record, err := json.Marshal(earlier{string(h.session.id), h.session.cwd, h.session.cost})
+	record, err := json.Marshal(earlier{string(h.session.id), h.session.cwd, h.session.cost, h.chosen})
 	h.mu.Unlock()
 	if err == nil {
 		err = a.o.Store.PutHosted(a.ctx, wire.SessionID(h.key.session), h.key.agent, record)

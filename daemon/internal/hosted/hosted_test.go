@@ -296,8 +296,8 @@ func TestFaults(t *testing.T) {
 	}{
 		{"crash", Options{}, "crash: it ended: exit status 3; its last words: cannot start: password=[masked"},
 		{"greets", Options{}, "what it sent is not the protocol: Welcome! This is no protocol."},
-		{"mute", Options{Start: 300 * time.Millisecond}, "mute: it did not begin its session within 300ms"},
-		{"deaf", Options{Start: 2 * time.Second}, "deaf: it did not begin its session within 2s"},
+		{"mute", Options{Start: 300 * time.Millisecond}, "mute: it did not answer within 300ms"},
+		{"deaf", Options{Start: 2 * time.Second}, "deaf: it did not answer within 2s"},
 		{"old", Options{}, "old: it speaks version 7 of the protocol, and sublet version 1"},
 		{"dies", Options{}, "dies: it ended: exit status 4"},
 		{"silent", Options{Silence: 300 * time.Millisecond}, "silent: it has sent nothing for 300ms, and was ended"},

@@ -48,7 +48,11 @@ type player struct {
 	once      sync.Once
 	costs     float64
 	took      string // which session it took up
+	uses      chosen // its model and mode
 }
+
+// chosen is the model and the mode that are set in a player.
+type chosen struct{ model, mode string }
 
 // play is one agent on standard input and output.
 func play(mode string) {
@@ -112,9 +116,44 @@ func (p *player) NewSession(context.Context, sdk.NewSessionRequest) (sdk.NewSess
 	if p.mode == "refuses" {
 		return sdk.NewSessionResponse{}, sdk.NewInternalError(map[string]any{"details": "your plan has no sessions left"})
 	}
-	return sdk.NewSessionResponse{SessionId: "s", Modes: &sdk.SessionModeState{
-		CurrentModeId: "auto", AvailableModes: []sdk.SessionMode{{Id: "auto", Name: "Auto"}, {Id: "default", Name: "Ask"}},
-	}}, nil
+	made := sdk.NewSessionResponse{SessionId: "s", Modes: &sdk.SessionModeState{
+		CurrentModeId: "auto", AvailableModes: []sdk.SessionMode{{Id: "auto", Name: "Auto"}, {Id: "default", Name: "Ask"}, {Id: "plan", Name: "Plan"}},
+	}}
+	switch p.uses = (chosen{"big", "auto"}); p.mode {
+	case "lists":
+		made.Models = &sdk.SessionModelState{CurrentModelId: "big", AvailableModels: []sdk.ModelInfo{{ModelId: "big", Name: "Big"}, {ModelId: "small", Name: "Small"}}}
+	case "options":
+		made.ConfigOptions = p.options()
+	}
+	return made, nil
+}
+
+// options are the player's models, in groups, and its modes.
+func (p *player) options() []sdk.SessionConfigOption {
+	model, mode := sdk.SessionConfigOptionCategoryModel, sdk.SessionConfigOptionCategoryMode
+	return []sdk.SessionConfigOption{
+		{Select: &sdk.SessionConfigOptionSelect{Id: "m", Category: &model, CurrentValue: sdk.SessionConfigValueId(p.uses.model), Options: sdk.SessionConfigSelectOptions{
+			Grouped: &sdk.SessionConfigSelectOptionsGrouped{{Options: []sdk.SessionConfigSelectOption{{Value: "big"}}}, {Options: []sdk.SessionConfigSelectOption{{Value: "small"}}}},
+		}}},
+		{Select: &sdk.SessionConfigOptionSelect{Id: "k", Category: &mode, CurrentValue: sdk.SessionConfigValueId(p.uses.mode), Options: sdk.SessionConfigSelectOptions{
+			Ungrouped: &sdk.SessionConfigSelectOptionsUngrouped{{Value: "auto"}, {Value: "default"}, {Value: "plan"}},
+		}}},
+	}
+}
+
+func (p *player) SetSessionConfigOption(_ context.Context, r sdk.SetSessionConfigOptionRequest) (sdk.SetSessionConfigOptionResponse, error) {
+	switch v := r.ValueId; v.ConfigId {
+	case "m":
+		p.uses.model = string(v.Value)
+	case "k":
+		p.uses.mode = string(v.Value)
+	}
+	return sdk.SetSessionConfigOptionResponse{ConfigOptions: p.options()}, nil
+}
+
+func (p *player) UnstableSetSessionModel(_ context.Context, r sdk.UnstableSetSessionModelRequest) (sdk.UnstableSetSessionModelResponse, error) {
+	p.uses.model = string(r.ModelId)
+	return sdk.UnstableSetSessionModelResponse{}, nil
 }
 
 // LoadSession implements the SDK's agent: it sends what was said before.
@@ -135,7 +174,8 @@ func (p *player) ResumeSession(_ context.Context, r sdk.ResumeSessionRequest) (s
 	return sdk.ResumeSessionResponse{}, nil
 }
 
-func (p *player) SetSessionMode(context.Context, sdk.SetSessionModeRequest) (sdk.SetSessionModeResponse, error) {
+func (p *player) SetSessionMode(_ context.Context, r sdk.SetSessionModeRequest) (sdk.SetSessionModeResponse, error) {
+	p.uses.mode = string(r.ModeId)
 	return sdk.SetSessionModeResponse{}, nil
 }
 
@@ -257,6 +297,11 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 			_, err := p.conn.WriteTextFile(ctx, sdk.WriteTextFileRequest{SessionId: "s", Path: file, Content: "new\n"})
 			p.say("%v ", err)
 		}
+	case "lists", "options":
+		if strings.HasPrefix(text, "leave your mode") {
+			p.update(sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{CurrentModeId: "auto"}})
+		}
+		p.say("%s in %s", p.uses.model, p.uses.mode)
 	case "loads", "resumes", "forgets", "unsigned":
 		p.say("%s", p.mode+p.took)
 	case "files":

@@ -103,6 +103,9 @@ func (h *host) prompt(r *run) agent.Outcome {
 	if cause := context.Cause(r.ctx); cause != nil {
 		return r.ended(cause)
 	}
+	if err := h.useModel(r); err != nil {
+		return r.outcome(wire.StatusError, err)
+	}
 	h.introduce(r)
 	type answer struct {
 		sdk.PromptResponse
@@ -178,23 +181,30 @@ func (h *host) awaitServer(r *run) bool {
 	return true
 }
 
-// introduce sends a notice with the program's name, its mode and model, as far as they are known, once for each process.
+// introduce sends, once for each process, a notice with the program's name, its mode and model, as far as they are known, and
+// another one where its session begins anew.
 func (h *host) introduce(r *run) {
 	h.mu.Lock()
-	introduced := h.introduced
-	h.introduced = true
+	again := h.prompted
+	h.prompted = true
 	var parts []string
 	if i := h.about.AgentInfo; i != nil {
 		parts = append(parts, strings.TrimSpace(cmp.Or(deref(i.Title), i.Name)+" "+i.Version))
 	}
-	if h.session.mode != "" {
-		parts = append(parts, "mode "+h.session.mode)
+	if mode := h.session.mode.current; mode != "" {
+		parts = append(parts, "mode "+mode)
 	}
-	if h.session.model != "" {
-		parts = append(parts, "model "+h.session.model)
+	if model := h.session.model.current; model != "" {
+		parts = append(parts, "model "+model)
 	}
 	h.mu.Unlock()
-	if !introduced && len(parts) > 0 {
+	if again {
+		return
+	}
+	if h.begins != "" && !r.fresh() {
+		r.notice(h.begins)
+	}
+	if len(parts) > 0 {
 		r.notice(visible.Exact(shown(strings.Join(parts, ", "), 300)))
 	}
 }
@@ -383,8 +393,10 @@ func (r *run) outcome(status string, err error) agent.Outcome {
 	case errors.Is(err, agent.ErrStepLimit):
 		o.StopReason = "tool_use"
 	}
-	if h := r.host; h != nil && h.session.model != "" {
-		o.Model = r.t.Of.Role.Model + "/" + shown(h.session.model, 60)
+	if r.host != nil {
+		if model := r.host.offer().Model; model != "" {
+			o.Model = r.t.Of.Role.Model + "/" + model
+		}
 	}
 	if o.Summary == "" && err != nil {
 		o.Summary = err.Error()

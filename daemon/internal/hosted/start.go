@@ -45,18 +45,21 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 	begin := func(ctx context.Context) error {
 		if last.ID != "" {
 			err := h.resume(ctx, last)
-			if err == nil {
-				begins = ""
-			}
 			if err == nil || needsSignIn(err) {
 				return err
 			}
 			begins += "; its earlier one is not taken up: " + visible.Exact(shown(message(err), 200))
 			last.ID = ""
 		}
+		h.begins = begins
 		return h.open(ctx)
 	}
-	err = h.within(r, a.o.Start, func(ctx context.Context) error {
+	defer func() {
+		if err != nil {
+			h.end()
+		}
+	}()
+	err = h.within(r.ctx, a.o.Start, func(ctx context.Context) error {
 		if err := h.initialize(ctx); err != nil {
 			return err
 		}
@@ -67,36 +70,42 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 		return err
 	})
 	if err == nil && !signedIn {
-		err = h.within(r, signInBound, func(ctx context.Context) error { // the user is waited for, and their browser
+		err = h.within(r.ctx, signInBound, func(ctx context.Context) error { // the user is waited for, and their browser
 			if err := h.signIn(ctx, r); err != nil {
 				return err
 			}
 			return begin(ctx)
 		})
 	}
-	if err == nil {
-		if begins != "" && !r.fresh() {
-			r.notice(begins)
-		}
-		a.remember(h)
-		err = h.within(r, a.o.Start, h.ask)
+	if err != nil {
+		return nil, err
 	}
-	return h, err
+	mode := "ask"
+	h.mu.Lock()
+	if slices.Contains(h.session.mode.offers, last.Mode) {
+		mode, h.chosen = last.Mode, last.Mode
+	}
+	h.began = h.session.model.current
+	h.mu.Unlock()
+	a.remember(h)
+	return h, h.within(r.ctx, a.o.Start, func(ctx context.Context) error { return h.setMode(ctx, mode) })
 }
 
-// within runs a step of the start, for at most d. The end of its context closes the agent's input: a write to an agent that does not
-// read it waits for nothing else. If the step fails, the process is ended.
-func (h *host) within(r *run, d time.Duration, step func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(r.ctx, d)
+// within makes requests to the agent, for at most d. The end of their context closes the agent's input, since a write to an agent that
+// does not read it waits for nothing else; then, and where its connection is lost, the process is ended.
+func (h *host) within(ctx context.Context, d time.Duration, requests func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	defer context.AfterFunc(ctx, h.proc.HangUp)()
-	err := step(ctx)
-	if err != nil {
-		lost := h.lost() // before the end of the process closes it
-		h.end()
-		err = h.fault(ctx, r.name, err, lost)
+	err := requests(ctx)
+	if err == nil {
+		return nil
 	}
-	return err
+	lost := h.lost() // before the end of the process closes it
+	if lost || ctx.Err() != nil {
+		h.end()
+	}
+	return h.fault(ctx, h.key.agent, err, lost)
 }
 
 func (h *host) initialize(ctx context.Context) (err error) {
@@ -177,13 +186,13 @@ func (h *host) resume(ctx context.Context, last earlier) error {
 		if err != nil {
 			return err
 		}
-		h.read(id, sdk.NewSessionResponse{Modes: r.Modes, Models: r.Models, ConfigOptions: r.ConfigOptions})
+		h.read(id, r.Modes, r.Models, r.ConfigOptions)
 	case can.LoadSession:
 		r, err := h.conn.LoadSession(ctx, sdk.LoadSessionRequest{SessionId: id, Cwd: s.Cwd, McpServers: s.McpServers, Meta: s.Meta})
 		if err != nil {
 			return err
 		}
-		h.read(id, sdk.NewSessionResponse{Modes: r.Modes, Models: r.Models, ConfigOptions: r.ConfigOptions})
+		h.read(id, r.Modes, r.Models, r.ConfigOptions)
 	default:
 		return errors.New("the agent cannot do that")
 	}
@@ -197,7 +206,7 @@ func (h *host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.read(made.SessionId, made)
+	h.read(made.SessionId, made.Modes, made.Models, made.ConfigOptions)
 	return nil
 }
 
@@ -214,57 +223,25 @@ func (h *host) opening() sdk.NewSessionRequest {
 	return s
 }
 
-// read stores the session's id, modes and model.
-func (h *host) read(id sdk.SessionId, made sdk.NewSessionResponse) {
+// read stores the session's id, modes and models.
+func (h *host) read(id sdk.SessionId, modes *sdk.SessionModeState, models *sdk.SessionModelState, options []sdk.SessionConfigOption) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.session
 	s.id = id
-	if m := made.Modes; m != nil {
-		s.mode = string(m.CurrentModeId)
-		for _, one := range m.AvailableModes {
-			s.modes = append(s.modes, string(one.Id))
+	if modes != nil {
+		s.mode.current = string(modes.CurrentModeId)
+		for _, m := range modes.AvailableModes[:min(len(modes.AvailableModes), maxOffers)] {
+			s.mode.offers = append(s.mode.offers, string(m.Id))
 		}
 	}
-	if m := made.Models; m != nil {
-		s.model = string(m.CurrentModelId)
-		for _, one := range m.AvailableModels {
-			if one.ModelId == m.CurrentModelId {
-				s.model = one.Name
-			}
+	if models != nil {
+		s.model.current = string(models.CurrentModelId)
+		for _, m := range models.AvailableModels[:min(len(models.AvailableModels), maxOffers)] {
+			s.model.offers = append(s.model.offers, string(m.ModelId))
 		}
 	}
-	for _, o := range made.ConfigOptions {
-		if c := o.Select; c != nil && c.Category != nil && *c.Category == "model" {
-			s.model = string(c.CurrentValue)
-		}
-	}
-}
-
-// asking are the ids of modes in which agents ask before they change anything, the preferred one first.
-var asking = []string{"default", "ask", "manual", "read-only"}
-
-// ask puts the session into the mode in which the agent asks, so that the policy decides.
-func (h *host) ask(ctx context.Context) error {
-	h.mu.Lock()
-	mode := h.session.mode
-	h.mu.Unlock()
-	for _, id := range asking {
-		if id == mode {
-			return nil
-		}
-		if !slices.Contains(h.session.modes, id) {
-			continue
-		}
-		if _, err := h.conn.SetSessionMode(ctx, sdk.SetSessionModeRequest{SessionId: h.session.id, ModeId: sdk.SessionModeId(id)}); err != nil {
-			return fmt.Errorf("it was not put into its mode %s, in which it asks: %w", id, err)
-		}
-		h.mu.Lock()
-		h.session.mode = id
-		h.mu.Unlock()
-		return nil
-	}
-	return nil
+	s.configure(options)
 }
 
 func needsSignIn(err error) bool {

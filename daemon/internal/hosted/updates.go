@@ -48,20 +48,27 @@ func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 	defer h.guard()
 	u := n.Update
 	h.mu.Lock()
-	r, mode := h.run, h.session.mode
-	mine := n.SessionId == h.session.id
-	if m := u.CurrentModeUpdate; m != nil && mine {
-		h.session.mode = string(m.CurrentModeId)
+	r, before := h.run, h.session.mode.current
+	if n.SessionId != h.session.id {
+		r = nil
+	} else if m := u.CurrentModeUpdate; m != nil {
+		h.session.mode.current = string(m.CurrentModeId)
+	} else if o := u.ConfigOptionUpdate; o != nil {
+		h.session.configure(o.ConfigOptions)
+	}
+	mode := h.session.mode.current
+	if mode != before && mode != h.chosen {
+		h.chosen = "" // the agent's choice
 	}
 	h.mu.Unlock()
-	if r == nil || !mine {
+	if r == nil {
 		return nil
 	}
 	r.hear()
 	switch {
-	case u.CurrentModeUpdate != nil:
-		if id := string(u.CurrentModeUpdate.CurrentModeId); id != mode && r.room(1000) { // with what an event takes
-			r.notice(r.name + " is in its mode " + visible.Exact(shown(id, 60)) + " now")
+	case mode != before:
+		if r.room(1000) { // with what an event takes
+			r.notice(r.name + " is in its mode " + visible.Exact(shown(mode, 60)) + " now")
 		}
 	case u.AgentMessageChunk != nil:
 		r.say(wire.ChunkText, textOf(u.AgentMessageChunk.Content))

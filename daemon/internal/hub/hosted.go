@@ -2,24 +2,86 @@ package hub
 
 import (
 	"context"
+	"fmt"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/hosted"
 	"sublet/daemon/internal/lend"
+	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // host plays a turn of an agent of another program. It is agent.Turn.Host.
 func (t *turn) host(ctx context.Context, at agent.Turn) agent.Outcome {
+	return t.hub.opts.Hosted.Run(ctx, t.hosted(at))
+}
+
+// hosted returns a turn as package hosted has it.
+func (t *turn) hosted(at agent.Turn) hosted.Turn {
 	env := t.environ()
-	return t.hub.opts.Hosted.Run(ctx, hosted.Turn{
+	return hosted.Turn{
 		Of: at, Env: lend.PrivateEnv(env, nil), Home: lend.Home(env),
 		Shell: func(cwd string) tool.Shell { return &lend.Shell{By: t, Cwd: cwd, NoteChanges: true} },
 		Ask: func(ctx context.Context, arguments string) (*wire.CommandResult, error) {
 			return t.askUser(ctx, at.Role.Name, arguments)
 		},
-	})
+	}
+}
+
+// hostedModels answers with the models and modes of an agent of another program, after setting r.Mode. If it does not run in the
+// connection's session, it is started there, after the session's turns.
+func (c *Client) hostedModels(r *wire.ModelsRequest) error {
+	reply := &wire.ModelsReply{RequestID: r.RequestID, Models: []wire.Model{}, Faults: []wire.ModelFault{}, Modes: []string{}}
+	_, cwd := c.environ()
+	roles, faults := c.hub.roles(project.Root(string(cwd)))
+	role, ok := roles[r.Agent]
+	if !ok {
+		return fmt.Errorf("%w: %q%s", ErrNoAgent, visible.Exact(visible.Cut(r.Agent, 64)), agent.Faults(faults))
+	}
+	if role.Hosted == nil {
+		c.Send(reply)
+		return nil
+	}
+	if r.Mode != "" {
+		if err := c.mayDecide(); err != nil {
+			return err
+		}
+	}
+	s, agents := c.held(), c.hub.opts.Hosted
+	offers := func(ctx context.Context) (wire.Message, error) {
+		o, err := agents.Offer(ctx, string(s.id), role.Name, r.Mode)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range o.Models {
+			reply.Models = append(reply.Models, wire.Model{Name: id})
+		}
+		reply.Agent, reply.Model, reply.Mode, reply.Modes = role.Name, o.Model, o.Mode, o.Modes
+		return reply, nil
+	}
+	if agents.Runs(string(s.id), role.Name) {
+		return c.aside(r.RequestID, s, offers)
+	}
+	t := c.turn(s, r.RequestID)
+	t.agent, t.model = role.Name, role.Model
+	t.bare = func(ctx context.Context) (err error) {
+		at := t.agentTurn(role, string(cwd))
+		if at.History, at.StartSeq, err = s.history(ctx, t.id); err != nil {
+			return err
+		}
+		if err := agents.Begin(ctx, t.hosted(at)); err != nil {
+			return err
+		}
+		m, err := offers(ctx)
+		if err == nil {
+			t.out()
+			c.Send(m)
+		}
+		return err
+	}
+	return c.hub.enqueue(t)
 }
 
 // hostedTool runs a tool for the MCP server of a hosted agent. The events are those of that agent's turn; this request is answered

@@ -135,8 +135,11 @@ func (c *Client) RevokeLease(r *wire.LeaseRevokeRequest) (*wire.StatusReply, err
 	return c.status(r.RequestID, false), nil
 }
 
-// Models answers which models there are, or whether one can be used.
+// Models answers which models there are, or whether one can be used, or what an agent of another program offers.
 func (c *Client) Models(r *wire.ModelsRequest) error {
+	if r.Agent != "" {
+		return c.hostedModels(r)
+	}
 	h, creds := c.hub, maps.Clone(c.creds)
 	return c.aside(r.RequestID, c.held(), func(ctx context.Context) (wire.Message, error) {
 		reply, err := h.opts.FindModels(ctx, r.Name, creds)

@@ -118,10 +118,7 @@ func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentReque
 	t.askTrust(ctx, string(r.Context.Cwd))
 	if role.Hosted != nil {
 		at := t.agentTurn(role, string(r.Context.Cwd))
-		at.Prompt, at.Attachments, at.Context = r.Prompt, r.Attachments, r.Context
-		if m := r.Options.Model; m != "" {
-			t.notify("model of "+role.Name, fmt.Sprintf("%s answers with the model of its own settings, not with %s", role.Name, visible.Exact(visible.Cut(m, 64))))
-		}
+		at.Prompt, at.Attachments, at.Context, at.Options = r.Prompt, r.Attachments, r.Context, r.Options
 		var err error
 		if at.History, at.StartSeq, err = t.s.history(ctx, t.id); err != nil {
 			return t.failed(ctx, err)

@@ -1,0 +1,200 @@
+package hosted
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"sublet/wire/visible"
+)
+
+// maxOffers bounds the models, and the modes, of one agent.
+const maxOffers = 500
+
+// selector is the models or the modes that a session can use, by their ids, and the one that it uses.
+type selector struct {
+	option  sdk.SessionConfigId // by which it is set; "" = by a request of its own
+	current string              // "" = the agent offers none
+	offers  []string
+}
+
+func modelsOf(s *session) *selector { return &s.model }
+func modesOf(s *session) *selector  { return &s.mode }
+
+// configure takes the models and modes from a session's options. They replace those of the protocol's older lists.
+func (s *session) configure(options []sdk.SessionConfigOption) {
+	for _, o := range options {
+		c := o.Select
+		if c == nil || c.Category == nil {
+			continue
+		}
+		to := selector{option: c.Id, current: string(c.CurrentValue)}
+		if list := c.Options.Ungrouped; list != nil {
+			to.add(*list)
+		}
+		if groups := c.Options.Grouped; groups != nil {
+			for _, g := range *groups {
+				to.add(g.Options)
+			}
+		}
+		switch *c.Category {
+		case sdk.SessionConfigOptionCategoryMode:
+			s.mode = to
+		case sdk.SessionConfigOptionCategoryModel:
+			s.model = to
+		}
+	}
+}
+
+func (s *selector) add(options []sdk.SessionConfigSelectOption) {
+	for _, o := range options[:min(len(options), maxOffers-len(s.offers))] {
+		s.offers = append(s.offers, string(o.Value))
+	}
+}
+
+// choose has the session use the model or the mode of that id; of is modelsOf or modesOf. An id that is not offered is an error
+// that lists those that are.
+func (h *host) choose(ctx context.Context, of func(*session) *selector, id string) (err error) {
+	h.mu.Lock()
+	session, s := h.session.id, *of(&h.session)
+	isModel := of(&h.session) == &h.session.model
+	h.mu.Unlock()
+	what := "mode"
+	if isModel {
+		what = "model"
+	}
+	var options []sdk.SessionConfigOption
+	switch {
+	case len(s.offers) == 0:
+		return &FaultError{h.key.agent, "it offers no " + what + " to choose", "its own settings, or its `command` in sublet's, may have one"}
+	case !slices.Contains(s.offers, id):
+		return &FaultError{h.key.agent, "it has no " + what + " " + visible.Exact(shown(id, 100)), "it has " + strings.Join(s.shown(), ", ")}
+	case id == s.current:
+		return nil
+	case s.option != "":
+		var r sdk.SetSessionConfigOptionResponse
+		r, err = h.conn.SetSessionConfigOption(ctx, sdk.SetSessionConfigOptionRequest{ValueId: &sdk.SetSessionConfigOptionValueId{
+			SessionId: session, ConfigId: s.option, Value: sdk.SessionConfigValueId(id),
+		}})
+		options = r.ConfigOptions
+	case isModel:
+		_, err = h.conn.UnstableSetSessionModel(ctx, sdk.UnstableSetSessionModelRequest{SessionId: session, ModelId: sdk.UnstableModelId(id)})
+	default:
+		_, err = h.conn.SetSessionMode(ctx, sdk.SetSessionModeRequest{SessionId: session, ModeId: sdk.SessionModeId(id)})
+	}
+	if err != nil {
+		return fmt.Errorf("it does not use its %s %s: %w", what, id, err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	of(&h.session).current = id
+	h.session.configure(options)
+	return nil
+}
+
+// shown returns the ids as text for people.
+func (s *selector) shown() []string {
+	list := []string{}
+	for _, id := range s.offers {
+		list = append(list, visible.Exact(shown(id, 100)))
+	}
+	return list
+}
+
+// useModel has the session use the model of the turn's request; without one, the model that the session began with.
+func (h *host) useModel(r *run) error {
+	want := r.t.Of.Options.Model
+	if want == h.wanted {
+		return nil
+	}
+	id := want
+	if id == "" {
+		id = h.began
+	}
+	if err := h.within(r.ctx, h.of.o.Start, func(ctx context.Context) error { return h.choose(ctx, modelsOf, id) }); err != nil {
+		return err
+	}
+	h.wanted = want
+	return nil
+}
+
+// asking are the ids of modes in which agents ask before they change anything, the preferred one first.
+var asking = []string{"default", "ask", "manual", "read-only"}
+
+// setMode puts the session into a mode of the agent. A mode of sublet stands for one of the agent's: plan for its plan mode, where
+// it has one, and the others for the one in which it asks, so that the policy decides; without that, the mode stays.
+func (h *host) setMode(ctx context.Context, mode string) error {
+	h.mu.Lock()
+	s := h.session.mode
+	h.mu.Unlock()
+	offered := func(id string) bool { return slices.Contains(s.offers, id) }
+	if slices.Contains([]string{"ask", "auto", "full"}, mode) || mode == "plan" && !offered(mode) {
+		i := slices.IndexFunc(asking, offered)
+		if i < 0 {
+			return nil
+		}
+		mode = asking[i]
+	}
+	return h.choose(ctx, modesOf, mode)
+}
+
+// Offer is what an agent lets the user choose from in its session, by ids.
+type Offer struct {
+	Model  string   `json:"model"` // in use; "" = it offers none
+	Mode   string   `json:"mode"`  // the same
+	Models []string `json:"models"`
+	Modes  []string `json:"modes"`
+}
+
+// Runs reports whether a process of that agent runs for a session.
+func (a *Agents) Runs(session, agent string) bool { return a.find(session, agent) != nil }
+
+func (a *Agents) find(session, agent string) *host {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.hosts[key{session, agent}]
+}
+
+// Begin starts the turn's agent and its session, as Run does before the prompt, which is not sent.
+func (a *Agents) Begin(ctx context.Context, t Turn) error {
+	t.Ask = nil // the error says how to sign in
+	r := newRun(ctx, t)
+	r.over = true // what the agent asks for is refused
+	defer r.close()
+	h, err := a.host(r)
+	if err != nil {
+		return err
+	}
+	defer a.trim()
+	h.rest()
+	return nil
+}
+
+// Offer returns what the agent that runs for a session offers. With a mode, that is set first: one of the agent, or of sublet.
+func (a *Agents) Offer(ctx context.Context, session, agent, mode string) (o Offer, err error) {
+	h := a.find(session, agent)
+	if h == nil {
+		return o, &FaultError{agent, "it has ended meanwhile", "try it again"}
+	}
+	if mode != "" {
+		err := h.within(ctx, a.o.Start, func(ctx context.Context) error { return h.setMode(ctx, mode) })
+		if err != nil {
+			return o, err
+		}
+		h.mu.Lock()
+		h.chosen = h.session.mode.current
+		h.mu.Unlock()
+		a.remember(h)
+	}
+	return h.offer(), nil
+}
+
+func (h *host) offer() Offer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := &h.session
+	return Offer{shown(s.model.current, 100), shown(s.mode.current, 100), s.model.shown(), s.mode.shown()}
+}

@@ -1,0 +1,69 @@
+package hosted
+
+import (
+	"strings"
+	"testing"
+
+	"sublet/daemon/internal/agent"
+)
+
+// The user chooses the agent's model by each request and its mode for the conversation, whichever way the agent offers them. What it
+// does not have is refused with what it has, and the agent goes on.
+func TestModelsAndModes(t *testing.T) {
+	for _, mode := range []string{"lists", "options"} {
+		t.Run(mode, func(t *testing.T) {
+			st := openStore(t)
+			w := newWorld(t, Options{Store: st})
+			says := func(model, prompt, want string) {
+				t.Helper()
+				turn := turnOf(mode, prompt, w.dir, w.emit)
+				turn.Of.Options.Model = model
+				if o := w.Run(t.Context(), turn); o.Err != nil || o.Summary != want || o.Model != "acp/"+mode+"/"+strings.Fields(want)[0] {
+					t.Errorf("got %q of %s, %v, want %q", o.Summary, o.Model, o.Err, want)
+				}
+			}
+			set := func(to, want string) {
+				t.Helper()
+				o, err := w.Offer(t.Context(), "s", mode, to)
+				if err != nil || o.Mode != want || strings.Join(o.Modes, " ") != "auto default plan" || strings.Join(o.Models, " ") != "big small" {
+					t.Errorf("%s: got %+v, %v, want %s", to, o, err, want)
+				}
+			}
+			if err := w.Begin(t.Context(), turnOf(mode, "", w.dir, w.emit)); err != nil || !w.Runs("s", mode) || w.text() != "" {
+				t.Fatalf("%v, %s", err, w.text())
+			}
+			says("", "x", "big in default")
+			w.wants(mode+" begins a new session", "notice player 1.2, mode default")
+			says("small", "x", "small in default")
+			turn := turnOf(mode, "x", w.dir, w.emit)
+			turn.Of.Options.Model = "huge"
+			o := w.Run(t.Context(), turn)
+			if f, ok := o.Err.(*FaultError); !ok || f.Error()+"; "+f.Hint() != mode+": it has no model huge; it has big, small" {
+				t.Errorf("got %v", o.Err)
+			}
+			says("", "x", "big in default")
+			set("plan", "plan")
+			says("", "x", "big in plan")
+			if _, err := w.Offer(t.Context(), "s", mode, "yolo"); err == nil || err.Error() != mode+": it has no mode yolo" {
+				t.Errorf("got %v", err)
+			}
+			w.Close()
+			w = newWorld(t, Options{Store: st}) // another daemon
+			says("small", "x", "small in plan")
+			says("small", "leave your mode", "small in plan")
+			w.wants(mode + " is in its mode auto now")
+			set("full", "default") // the policy decides
+			says("", "x", "big in default")
+		})
+	}
+	w := newWorld(t, Options{})
+	turn := turnOf("forgets", "x", w.dir, w.emit)
+	turn.Of.Options.Model = "big"
+	if o := w.Run(t.Context(), turn); o.Err == nil || o.Err.Error() != "forgets: it offers no model to choose" {
+		t.Errorf("without models: %v", o.Err)
+	}
+	turn.Of.Options.Model, turn.Of.History = "", agent.Conversation{}
+	if o := w.Run(t.Context(), turn); o.Err != nil {
+		t.Error(o.Err)
+	}
+}
