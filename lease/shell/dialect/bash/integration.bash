@@ -82,7 +82,7 @@ __sublet_widget() {
 	__sublet_arm
 	builtin printf 'A %s %s %s %s %s\0' "$$" "$__sublet_context" "$__sublet_flags" "$READLINE_POINT" "${#READLINE_LINE}" >"$__sublet_folder/up"
 	builtin printf '\e]7701;A;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
-	while builtin read -r -t 86400 __sublet_directive __sublet_rest <"$__sublet_folder/down" || (($? > 128)); do
+	while builtin read -r __sublet_directive __sublet_rest <"$__sublet_folder/down" || (($? > 128)); do
 		case $__sublet_directive in
 		none) builtin return ;;
 		line)
@@ -103,7 +103,7 @@ __sublet_widget() {
 			builtin return
 			;;
 		esac
-		__sublet_directive= # a read that timed out leaves the last one
+		__sublet_directive= # a read that a signal ended leaves the last one
 	done
 }
 
