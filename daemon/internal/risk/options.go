@@ -17,7 +17,7 @@ func helpOnly(c *call) bool {
 		return false
 	case n == 2 && (last.S == "--help" || last.S == "--version"):
 		return true
-	case c.spec.Args == programs.Run || c.spec.Args == programs.Join || c.spec.Args == programs.Shell || c.spec.Handler == "shell":
+	case c.wraps() || c.spec.Args == programs.Shell || c.spec.Handler == "shell":
 		return n == 2 && last.S == "-V" && c.spec.Handler == "remote"
 	case last.S == "--help":
 		return n <= c.verb+1
@@ -29,31 +29,27 @@ func helpOnly(c *call) bool {
 func (a *analysis) options(c *call) {
 	args := c.fields[1:]
 	c.verb = 1
-	straight := true // no options so far
-	runs := func() bool { return c.spec.Args == programs.Run || c.spec.Args == programs.Join }
 	for i := 0; i < len(args) && c.tail == 0; i++ {
 		f := &args[i]
+		straight := i == len(c.subs) // no options and operands so far
 		switch {
 		case f.S == "--" && f.Known:
-			if runs() {
-				if at := i + 2 + max(0, c.spec.Skip-len(c.operands)); at < len(c.fields) {
-					c.tail = at
-				}
+			if at := i + 2 + max(0, c.spec.Skip-len(c.operands)); c.wraps() && at < len(c.fields) {
+				c.tail = at
 			}
 			c.operands = append(c.operands, args[i+1:]...)
 			i = len(args)
-		case len(f.S) > 1 && (f.S[0] == '-' || f.S[0] == '+' && c.spec.Opts[f.S] != nil):
-			straight = false
+		case c.isOption(f.S):
 			i = c.option(args, i)
 		case len(c.operands) == 0 && f.Known && c.spec.Subs[f.S] != nil:
 			c.spec = c.spec.Subs[f.S]
 			if c.subs = append(c.subs, f.S); straight {
 				c.verb++
 			}
-		case runs() && len(c.operands) >= c.spec.Skip:
+		case c.wraps() && len(c.operands) >= c.spec.Skip:
 			c.tail = i + 1
 		default:
-			if straight && i == len(c.subs) && c.spec.Subs != nil && f.Known && strings.Trim(f.S, "abcdefghijklmnopqrstuvwxyz-") == "" {
+			if straight && c.spec.Subs != nil && f.Known && strings.Trim(f.S, "abcdefghijklmnopqrstuvwxyz-") == "" {
 				c.verb++ // a sub-command without a line of its own
 			}
 			c.operands = append(c.operands, *f)
@@ -64,17 +60,28 @@ func (a *analysis) options(c *call) {
 			c.opts[i].spec = o
 		}
 	}
-	if !straight && len(c.subs) > 0 && c.verb <= len(c.subs) {
-		// Options stood before the sub-command: rules that forbid see the command without them, too.
-		c.plain = append([]string{c.fields[0].S}, c.subs...)
-		for i := range c.operands {
-			c.plain = append(c.plain, c.operands[i].S)
-		}
-		for i := range c.opts {
-			c.plain = append(c.plain, c.opts[i].name)
-		}
-		c.verb = 0
+	if len(c.opts) > 0 && len(c.subs) > 0 && c.verb <= len(c.subs) {
+		c.withoutOptions()
 	}
+}
+
+func (c *call) isOption(s string) bool {
+	return len(s) > 1 && (s[0] == '-' || s[0] == '+' && c.spec.Opts[s] != nil)
+}
+
+// wraps reports whether the operands of a command are a command that it runs.
+func (c *call) wraps() bool { return c.spec.Args == programs.Run || c.spec.Args == programs.Join }
+
+// withoutOptions sets plain where options stand before the sub-command: rules that forbid see the command without them, too.
+func (c *call) withoutOptions() {
+	c.plain = append([]string{c.fields[0].S}, c.subs...)
+	for i := range c.operands {
+		c.plain = append(c.plain, c.operands[i].S)
+	}
+	for i := range c.opts {
+		c.plain = append(c.plain, c.opts[i].name)
+	}
+	c.verb = 0
 }
 
 // option reads the option at args[i] and returns the index of its last word.
