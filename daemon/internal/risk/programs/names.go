@@ -39,7 +39,9 @@ var variables = sync.OnceValue(func() map[string]Variable {
 		if err != nil {
 			panic(err)
 		}
-		m[f[0]] = Variable{l, code, f[2], f[3]}
+		for name := range strings.FieldsSeq(f[0]) {
+			m[name] = Variable{l, code, f[2], f[3]}
+		}
 	}
 	return m
 })
@@ -62,17 +64,25 @@ func VariableOf(name string) Variable {
 
 var places = sync.OnceValue(func() map[string][]string { return Sections(file("places") + file("reach")) })
 
-// Sections reads a text of sections, as places.txt is one: the names of each, in their order.
+// Sections reads a text of sections, as places.txt is one: the names of each, in their order. The last word of a section's name
+// may stand for several, separated by commas.
 func Sections(text string) map[string][]string {
-	m, name := map[string][]string{}, ""
+	m := map[string][]string{}
+	var of []string
 	for line := range strings.Lines(text) {
-		switch {
-		case strings.HasPrefix(line, "\t"):
-			for w := range strings.FieldsSeq(line) {
+		if !strings.HasPrefix(line, "\t") {
+			name, _, _ := strings.Cut(line, " : ")
+			at := strings.LastIndexByte(name, ' ') + 1
+			of = strings.Split(name[at:], ",")
+			for i := range of {
+				of[i] = name[:at] + of[i]
+			}
+			continue
+		}
+		for w := range strings.FieldsSeq(line) {
+			for _, name := range of {
 				m[name] = append(m[name], strings.ReplaceAll(w, `\040`, " "))
 			}
-		default:
-			name, _, _ = strings.Cut(line, " : ")
 		}
 	}
 	return m
