@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"sublet/wire"
 	"sublet/wire/visible"
 )
 
@@ -40,7 +41,7 @@ var failing = sync.OnceValues(func() (fails, not lineMatcher) {
 // Fit cuts a result for the model to MaxResult bytes: equal parts of head and tail, and between them the lines that failing
 // matches, with their numbers. It writes the whole to a file in folder, unless the tool has done so (SpoolPath) or folder is
 // "", and puts the file's path where the text is cut. Lines from a file of the tool are passed through mask. The error is
-// that of the file; the result is cut nevertheless.
+// that of the file; the result is cut nevertheless. The lines of a cancelled call are not searched: the user waits for its end.
 func (r *Result) Fit(folder string, mask func(string) string) (err error) {
 	if len(r.Content) <= MaxResult {
 		return nil
@@ -58,8 +59,13 @@ func (r *Result) Fit(folder string, mask func(string) string) (err error) {
 	}
 	room := (MaxResult - maxFitNotes) / 2
 	least := room - maxFailingText/2 // of each end, if there are that many lines
-	lines, more, ferr := failingLines(whole, visible.Cut(r.Content, least), visible.CutTail(r.Content, least), mask)
-	err = errors.Join(err, ferr)
+	var lines string
+	var more int
+	if r.Status != wire.StatusCancelled {
+		var ferr error
+		lines, more, ferr = failingLines(whole, visible.Cut(r.Content, least), visible.CutTail(r.Content, least), mask)
+		err = errors.Join(err, ferr)
+	}
 	room -= len(lines) / 2
 	head, tail := wholeLines(visible.Cut(r.Content, room), visible.CutTail(r.Content, room))
 	r.TruncatedBy += int64(len(r.Content) - len(head) - len(tail))

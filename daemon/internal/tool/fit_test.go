@@ -8,6 +8,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"sublet/wire"
+
 	"sublet/wire/visible"
 )
 
@@ -94,6 +96,11 @@ func TestFitReadsTheFileOfTheShell(t *testing.T) {
 	r = Result{Content: many.String()}
 	if err := r.Fit("", same); err != nil || strings.Count(r.Content, "\terror ") != maxFailing || !strings.Contains(r.Content, " more …]\n") {
 		t.Errorf("got %v, %q", err, r.Content[11_000:13_000])
+	}
+	// Who pressed Esc in 200 MB of output waited for seconds until 64 MB of it were searched.
+	r = Result{Content: many.String(), Status: wire.StatusCancelled}
+	if err := r.Fit("", same); err != nil || strings.Contains(r.Content, "\terror ") {
+		t.Errorf("a cancelled call was searched: %v, %q", err, r.Content[11_000:13_000])
 	}
 	r = Result{Content: "short"}
 	if err := r.Fit("/nowhere", same); err != nil || r.Content != "short" || r.SpoolPath != "" {
