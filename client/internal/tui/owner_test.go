@@ -192,6 +192,18 @@ func TestRestarted(t *testing.T) {
 	w.p.Observe(shell.Restarted{Why: "it was ended by SIGKILL"})
 	w.see("● the shell was started anew: it was ended by SIGKILL")
 	w.prompt()
+
+	// AI mode, from which the user's own command ended the shell, comes back: it came after the next command only.
+	w.ai()
+	w.keys("!vim x\r")
+	w.see("~ vim ~")
+	w.sh.with(func() {
+		w.sh.running = false
+		w.sh.put([]byte("\x1b[?1049l"), shell.Restarted{Why: "again"})
+		w.sh.freeLocked()
+	})
+	w.see("● the shell was started anew: again")
+	w.see("ask an agent")
 }
 
 // Output that comes before the program has the terminal waits; after its end it goes nowhere.
