@@ -76,7 +76,7 @@ var (
 		"keyboard":        {wants: "read what you type, unseen"},
 		"edit":            {wants: "change a file"},
 		"write":           {wants: "change a file"},
-		wire.ToolTrust:    {wants: "read this folder's instructions", yes: "yes, from now on"},
+		wire.ToolTrust:    {wants: "read this folder's instructions", yes: "yes, from now on", allowed: "trusted from now on", notAllowed: "not trusted"},
 		wire.ToolContinue: {wants: "go on", no: "stop", yes: "go on", comment: "go on, but…", allowed: "goes on", notAllowed: "stopped"},
 		wire.ToolAskUser: {
 			wants: "know something", no: "no answer", comment: "in my own words…", label: "your answer: ", help: "enter answers · esc goes back",

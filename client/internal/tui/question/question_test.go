@@ -134,3 +134,12 @@ func TestASCIIShowsWhatRuns(t *testing.T) {
 		t.Errorf("the mark is not below its part:\n%s\n%s", rows[1], rows[2])
 	}
 }
+
+// A folder is trusted for good: the outcome said "allowed once".
+func TestOutcomeOfTrust(t *testing.T) {
+	q := &Question{ConfirmationRequest: &wire.ConfirmationRequest{Tool: wire.ToolTrust, Arguments: "/p"}}
+	got := ansi.Strip(q.Outcome(screentest.Theme(), &wire.ConfirmationResolved{Decision: wire.DecisionAllow}, 80, false))
+	if want := "● trusted from now on: /p"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
