@@ -37,7 +37,7 @@ func (a *app) jobList() *cobra.Command {
 		}
 		w := a.table("ID\tSTATE\tTIME\tAGENT\tSHELL\tCOMMAND")
 		for _, j := range reply.Jobs {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", plain(j.JobID), jobState(j), jobAge(j), plain(j.Agent), plain(j.Shell), firstLine(string(j.Command), 60))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", plain(j.JobID), jobState(j), jobAge(j), plain(j.Agent), plain(j.Shell), firstLine(string(j.Command), 24)) // in 80 columns
 		}
 		return w.Flush()
 	}), &asJSON, "job")
@@ -50,7 +50,7 @@ func jobState(j wire.Job) string {
 	case j.State == "ended":
 		return "killed"
 	case j.State == "stopped":
-		return "stopped, wants keyboard"
+		return "wants keys"
 	}
 	return plain(j.State)
 }
