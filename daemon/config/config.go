@@ -211,7 +211,7 @@ func (e *Error) Error() string {
 
 // Hint returns what to do next.
 func (e *Error) Hint() string {
-	return cmp.Or(e.remedy, "`sublet config show` lists every key with its default")
+	return cmp.Or(e.remedy, "`sublet config edit` opens the file")
 }
 
 // maxFile bounds the size of the file in bytes.

@@ -86,6 +86,8 @@ func (q *question) check() error {
 		return errors.New("--json prints events and --output-schema one value; use one of them")
 	case q.file != "" && q.prompt != "":
 		return errors.New("there is a prompt, and another one in " + q.file + "; use one of them")
+	case q.timeout < 0 || o.MaxSteps < 0 || o.MaxCostUSD < 0:
+		return errors.New("--timeout, --max-turns and --max-cost must not be negative")
 	case q.prompt == "" && q.file == "":
 		return errors.New("the prompt is missing")
 	}
@@ -284,7 +286,7 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 func (o *answer) chunk(m *wire.AgentStreamChunk) {
 	switch m.Chunk.Type {
 	case wire.ChunkText:
-		if f, ok := o.app.stdout.(*os.File); ok && isTerminal(f) {
+		if isTerminal(o.app.stdout) {
 			o.text(m.Chunk.Text)
 		} else {
 			o.held.Add(m.First(), m.Chunk.Text)
@@ -365,7 +367,7 @@ func (o *answer) finish() {
 
 // note shows on a terminal what the agent is doing.
 func (o *answer) note(format string, args ...any) {
-	if f, ok := o.app.stderr.(*os.File); ok && isTerminal(f) {
-		fmt.Fprintf(f, "· "+format+"\n", args...)
+	if isTerminal(o.app.stderr) {
+		fmt.Fprintf(o.app.stderr, "· "+format+"\n", args...)
 	}
 }

@@ -43,22 +43,29 @@ type app struct {
 	stdin          *os.File
 	stdout, stderr io.Writer
 	env            func(string) string
-	began          bool   // a command's own code runs: errors are no longer about how it was called
-	command        string // that command: "sublet session ls"
+	began          bool           // a command's own code runs: errors are no longer about how it was called
+	command        string         // that command: "sublet session ls"
+	called         *cobra.Command // the one that was called, also wrongly
 }
 
 // Main runs the program with its arguments, without its name, and returns the exit status.
 func Main(args []string) int {
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv}
+	out := &output{File: os.Stdout}
+	a := &app{stdin: os.Stdin, stdout: out, stderr: os.Stderr, env: os.Getenv}
 	root := a.root()
+	a.explainCommands(root)
 	root.SetArgs(args)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	err := root.ExecuteContext(context.Background())
-	if err == nil {
+	var err error
+	a.called, err = root.ExecuteContextC(context.Background())
+	failed := out.failed.Load()
+	switch {
+	case err == nil && failed == nil:
 		return exitOK
-	}
-	if !a.began {
+	case err == nil:
+		err = fmt.Errorf("standard output: %w", *failed)
+	case !a.began:
 		err = &usageError{err}
 	}
 	return a.report(err)

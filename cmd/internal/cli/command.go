@@ -35,7 +35,7 @@ func family(use, short, long string, below ...*cobra.Command) *cobra.Command {
 func withJSON(c *cobra.Command, asJSON *bool, each string) *cobra.Command {
 	usage := "print one JSON object"
 	if each != "" {
-		usage += " a " + each
+		usage += " per " + each
 	}
 	c.Flags().BoolVar(asJSON, "json", false, usage)
 	return c

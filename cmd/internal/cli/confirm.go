@@ -25,7 +25,7 @@ func newAsker(a *app, json bool) *asker {
 	if json {
 		return nil
 	}
-	if f, ok := a.stderr.(*os.File); !ok || !isTerminal(f) {
+	if !isTerminal(a.stderr) {
 		return nil
 	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)

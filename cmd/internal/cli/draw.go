@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"os"
 	"strconv"
 	"strings"
 
@@ -87,14 +86,14 @@ func (a *app) drawOutcomes(outcomes []wire.PolicyOutcome, now string) {
 
 // columns is the width to draw for.
 func (a *app) columns() int {
-	if f, ok := a.stdout.(*os.File); ok && isTerminal(f) {
+	if f, ok := a.stdout.(file); ok {
 		return columns(f)
 	}
 	return 100
 }
 
-// columns is a terminal's width.
-func columns(f *os.File) int {
+// columns is a terminal's width, and 100 for what is none.
+func columns(f file) int {
 	if w, _, err := term.GetSize(f.Fd()); err == nil && w >= 20 {
 		return w
 	}

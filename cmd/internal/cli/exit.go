@@ -60,7 +60,7 @@ func (a *app) report(err error) int {
 	var usage *usageError
 	hint := hintOf(err)
 	if hint == "" && errors.As(err, &usage) {
-		hint = "`sublet help` lists the commands, `sublet help COMMAND` its flags"
+		hint = usageHint(a.called)
 	}
 	a.printNotice("error", err.Error(), hint)
 	return statusOf(err)

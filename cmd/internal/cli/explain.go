@@ -126,7 +126,7 @@ func (a *app) explainLines() error {
 		return fmt.Errorf("standard input: %w", err)
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d lines of input were no {\"command\", \"cwd\"}", bad)
+		return fmt.Errorf("lines of input that are no {\"command\", \"cwd\"}: %d", bad)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -66,10 +65,13 @@ func jobAge(j wire.Job) string {
 func (a *app) jobTail() *cobra.Command {
 	var bytes int
 	c := a.asks("tail ID", "Print the newest output of a job", cobra.ExactArgs(1), func(ctx context.Context, c *client.Conn, args []string) error {
-		const fromEnd = -1 // the newest Limit bytes
+		const fromEnd, most = -1, 1 << 20 // the newest Limit bytes; what a reply holds
+		if bytes < 0 || bytes > most {
+			return &usageError{fmt.Errorf("--bytes is from 0 to %d", most)}
+		}
 		reply, err := wire.Call(ctx, c, &wire.JobRequest{Op: "read", JobID: args[0], Offset: fromEnd, Limit: bytes})
 		if err == nil {
-			a.printf("%s", forTerminal(string(reply.Output)))
+			a.printf("%s", forTerminal(a.stdout, string(reply.Output)))
 		}
 		return err
 	})
@@ -83,7 +85,7 @@ func (a *app) jobAttach(ctx context.Context, c *client.Conn, args []string) erro
 		if err != nil {
 			return err
 		}
-		a.printf("%s", forTerminal(string(reply.Output)))
+		a.printf("%s", forTerminal(a.stdout, string(reply.Output)))
 		at = reply.Offset + int64(len(reply.Output))
 		if len(reply.Output) > 0 || len(reply.Jobs) != 1 || reply.Jobs[0].State != "ended" {
 			continue
@@ -113,12 +115,4 @@ func (a *app) jobKill(ctx context.Context, c *client.Conn, args []string) error 
 		}
 	}
 	return nil
-}
-
-// forTerminal returns output without control sequences where standard output is a terminal, else unchanged.
-func forTerminal(s string) string {
-	if isTerminal(os.Stdout) {
-		return plain(s)
-	}
-	return s
 }

@@ -3,7 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"os"
+	"io"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -72,7 +72,22 @@ func plain(s string) string { return visible.Strip(s) }
 // firstLine returns the first line of untrusted text, cut to n cells of a terminal.
 func firstLine(s string, n int) string { return ansi.Truncate(visible.FirstLine(s), n, "…") }
 
-func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(f.Fd()) }
+// file is a file, or standard output.
+type file interface{ Fd() uintptr }
+
+// isTerminal reports whether what is written to w, or read from it, is a terminal's.
+func isTerminal(w any) bool {
+	f, ok := w.(file)
+	return ok && term.IsTerminal(f.Fd())
+}
+
+// forTerminal returns text of a program without control sequences if w is a terminal, else unchanged.
+func forTerminal(w io.Writer, s string) string {
+	if isTerminal(w) {
+		return plain(s)
+	}
+	return s
+}
 
 // ms is a duration in milliseconds, rounded for people.
 func ms(n int64) string {

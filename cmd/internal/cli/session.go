@@ -288,7 +288,7 @@ func (a *app) exportSession(ctx context.Context, c *client.Conn, session, format
 		if format == "html" {
 			page.WriteString(reply.Text)
 		} else {
-			a.printf("%s", forTerminal(reply.Text))
+			a.printf("%s", forTerminal(a.stdout, reply.Text))
 		}
 		if reply.More {
 			r.RequestID, r.Cursor = "", reply.Cursor

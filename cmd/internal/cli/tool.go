@@ -189,10 +189,11 @@ func (a *app) runTool(call toolCall) error {
 
 // printOutput prints a result as it is where it succeeded, and on standard error where it did not.
 func (a *app) printOutput(r *wire.CommandResult) {
-	text, to := forTerminal(string(r.Output)), a.stdout
+	to := a.stdout
 	if r.Status != wire.StatusSuccess && r.Status != wire.StatusOK {
 		to = a.stderr
 	}
+	text := forTerminal(to, string(r.Output))
 	fmt.Fprint(to, text)
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		fmt.Fprintln(to)

@@ -180,7 +180,7 @@ func TestExitStatus(t *testing.T) {
 	} {
 		got := 0
 		if c.err != nil {
-			got = (&app{stderr: &bytes.Buffer{}}).report(c.err)
+			got = (&app{stderr: &bytes.Buffer{}, called: Commands()}).report(c.err)
 		}
 		if got != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, got, c.want)

@@ -34,7 +34,7 @@ var codes = []struct {
 	{lend.ErrNotShellOwner, wire.CodeInvalidMessage, "a client that lends a shell says so in its EnvSnapshot"},
 	{lend.ErrNoLease, wire.CodeLeaseStale, "`sublet lease ls` lists the leases"},
 	{lend.ErrDenied, wire.CodeLeaseDenied, ""},
-	{hub.ErrNoRule, wire.CodeInvalidMessage, "`/rules` lists the rules with their IDs"},
+	{hub.ErrNoRule, wire.CodeInvalidMessage, "`/rules` and `sublet policy ls` list the rules with their IDs"},
 	{hub.ErrSessionExists, wire.CodeDuplicateID, "resume it, or choose another id"},
 	{hub.ErrSessionBusy, wire.CodeTooManyQueries, "cancel it, or wait until it ends"},
 	{tool.ErrNoShell, wire.CodeLeaseDenied, "start `sublet` in a terminal"},
