@@ -14,54 +14,34 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
+
 	"sublet/lease/shell"
 	"sublet/lease/shell/procs"
 )
 
-// watchOutputs has all jobs looked at when an output grows. One that grows all the time is not looked at all the time, and costs
-// no event for each write: the kernel keeps only one.
-func (m *Manager) watchOutputs() {
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for {
-		select {
-		case <-pause.C:
-		case <-m.ctx.Done():
-			return
-		}
-		select {
-		case <-m.grow.Events:
-		case <-m.grow.Errors: // there were too many
-		case <-m.ctx.Done():
-			return
-		}
-		m.mu.Lock()
-		for _, j := range m.jobs {
-			select {
-			case j.grew <- struct{}{}:
-			default:
-			}
-		}
-		m.mu.Unlock()
-		pause.Reset(outputEvery)
-	}
-}
-
 // follow watches a job until its end, in a goroutine that Close waits for.
 func (m *Manager) follow(j *job) {
-	if m.grow != nil {
-		if err := m.grow.Add(j.info.Output); err != nil {
-			m.log.Warn("a job's output is looked at only now and then", "job", j.info.ID, "every", silentEvery, "err", err)
-		}
-	}
-	j.grew <- struct{}{} // it may have grown before it was watched
 	m.work.Go(func() {
 		ctx, cancel := context.WithCancel(m.ctx)
 		defer cancel()
 		gone := make(chan error, 1)
 		m.work.Go(func() { gone <- m.awaitExit(ctx, j) }) // ends with the process, or with ctx
 		search := &search{re: j.info.pattern(), path: j.info.Output}
+		output, err := fsnotify.NewWatcher()
+		if err == nil {
+			defer output.Close()
+			err = output.Add(j.info.Output)
+		} else {
+			output = &fsnotify.Watcher{} // whose channels are nil
+		}
+		if err != nil {
+			m.log.Warn("a job's output is looked at only now and then", "job", j.info.ID, "every", silentEvery, "err", err)
+		}
+		var grows <-chan fsnotify.Event // nil for outputEvery after each event: what grows all the time is not looked at all the time
+		again := time.NewTimer(0)       // it may have grown before it was watched
 		tick := time.NewTicker(silentEvery)
+		defer again.Stop()
 		defer tick.Stop()
 		for led := true; ; {
 			select {
@@ -76,7 +56,12 @@ func (m *Manager) follow(j *job) {
 				tick.Reset(groupEvery)
 			case <-tick.C:
 				m.regroup(j)
-			case <-j.grew:
+			case <-again.C:
+				grows = output.Events
+			case <-grows:
+				grows = nil
+				again.Reset(outputEvery)
+			case <-output.Errors: // there were too many events
 			case <-ctx.Done():
 				return
 			}
@@ -122,9 +107,6 @@ func (m *Manager) dropped(j *job) int64 {
 func (m *Manager) finish(j *job) {
 	if err := shell.ForgetJob(m.folder(j.info.ID)); err != nil {
 		m.log.Warn("a finished job cannot be forgotten", "job", j.info.ID, "err", err)
-	}
-	if m.grow != nil {
-		_ = m.grow.Remove(j.info.Output) // an error means that it was not watched
 	}
 	m.mu.Lock()
 	j.info.State, j.info.Ended = Ended, time.Now()

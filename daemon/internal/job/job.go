@@ -21,7 +21,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 
 	"sublet/lease/procstat"
@@ -118,7 +117,6 @@ type Manager struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup
-	grow   *fsnotify.Watcher // of outputs; nil: there is none
 
 	mu   sync.Mutex
 	jobs map[string]*job // guarded by mu
@@ -133,11 +131,6 @@ type job struct {
 	seen  int64         // how many bytes of its output its agents have read
 	held  *Held         // of a command that this daemon runs; nil: the process is all there is
 	ended chan struct{} // closed when it has ended
-	grew  chan struct{} // holds one: some job's output has grown
-}
-
-func newJob(i Info, h *Held) *job {
-	return &job{info: i, held: h, ended: make(chan struct{}), grew: make(chan struct{}, 1)}
 }
 
 // Open loads the jobs in dir, which it creates if necessary. The caller then calls Follow.
@@ -151,11 +144,6 @@ func Open(dir string, log *slog.Logger) (*Manager, error) {
 		return nil, fmt.Errorf("read the folder for jobs: %w", err)
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	if m.grow, err = fsnotify.NewWatcher(); err == nil {
-		m.work.Go(m.watchOutputs) // ends with Close
-	} else {
-		log.Warn("outputs of jobs are looked at only now and then", "every", silentEvery, "err", err)
-	}
 	for _, entry := range list {
 		n, err := strconv.Atoi(strings.TrimPrefix(entry.Name(), "j"))
 		if err != nil {
@@ -193,7 +181,7 @@ const foundAgain = "found again by a new daemon"
 
 // adopt takes over a job of an earlier daemon, which runs or has ended.
 func (m *Manager) adopt(id string) error {
-	j := newJob(Info{}, nil)
+	j := &job{ended: make(chan struct{})}
 	text, err := os.ReadFile(filepath.Join(m.dir, id, "job.json"))
 	if err == nil {
 		err = json.Unmarshal(text, &j.info)
@@ -347,7 +335,7 @@ func (m *Manager) regroup(j *job) {
 func (d *Draft) add(h *Held) Info {
 	d.info.SID = sessionOf(d.info.PID)
 	m := d.m
-	j := newJob(d.info, h)
+	j := &job{info: d.info, ended: make(chan struct{}), held: h}
 	m.mu.Lock()
 	m.made--
 	m.jobs[d.info.ID] = j
@@ -401,9 +389,6 @@ func (m *Manager) sweep() {
 // Close stops watching the jobs, which continue to run.
 func (m *Manager) Close() {
 	m.cancel()
-	if m.grow != nil {
-		m.grow.Close()
-	}
 	m.work.Wait()
 }
 
