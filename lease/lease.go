@@ -89,7 +89,6 @@ type Lease struct {
 	pendingOutcome string // the Outcome of the lease once the running command has ended; "" = the lease continues
 
 	next, prev *Lease
-	heap       int       // index in Manager.waitHeap, -1 = not in it
 	waitUntil  time.Time // when it ends as TimedOut unless it was granted
 }
 

@@ -11,7 +11,6 @@ type Manager struct {
 
 	head, tail *Lease // the queue; only the head can be Offered or Held
 	length     int
-	waitHeap   []*Lease  // the Queued and Offered leases, by waitUntil
 	deadline   time.Time // of the holder: of its term, command, cancellation or grace; zero = there is no holder
 
 	linked bool   // the lender can be reached
@@ -44,7 +43,7 @@ func (m *Manager) Request(now time.Time, l *Lease, r Request) []Effect {
 	if r.Term <= 0 {
 		r.Term = DefaultTerm
 	}
-	*l = Lease{Request: r, State: Queued, Asked: now, heap: -1, waitUntil: now.Add(r.Wait)}
+	*l = Lease{Request: r, State: Queued, Asked: now, waitUntil: now.Add(r.Wait)}
 	if m.closed != "" {
 		m.end(l, m.closed)
 		return m.out
@@ -56,7 +55,6 @@ func (m *Manager) Request(now time.Time, l *Lease, r Request) []Effect {
 	}
 	m.tail = l
 	m.length++
-	m.addToHeap(l)
 	m.offerHead()
 	return m.out
 }
@@ -99,7 +97,6 @@ func (m *Manager) Acquired(now time.Time, ref Ref) []Effect {
 	case l.State == Offered:
 		l.State = Held
 		l.Since = now
-		m.removeFromHeap(l)
 		m.deadline = now.Add(l.Term)
 		m.out = append(m.out, Effect{Do: Grant, Lease: l, Ref: ref})
 	}
@@ -268,7 +265,6 @@ func (m *Manager) Preempted(now time.Time, ref Ref, user string) []Effect {
 		m.finish(now, l, TimedOut, false)
 	default:
 		l.State, l.execution, l.timeout = Queued, "", 0
-		m.addToHeap(l)
 		m.offerHead()
 		m.lenderUser, m.lenderUserSince = user, now
 	}
@@ -354,8 +350,12 @@ func (m *Manager) Close(now time.Time, outcome string) []Effect {
 func (m *Manager) Tick(now time.Time) []Effect {
 	m.out = m.out[:0]
 	m.batching = true // offer only after all expired waits are removed
-	for len(m.waitHeap) > 0 && !m.waitHeap[0].waitUntil.After(now) {
-		m.finish(now, m.waitHeap[0], TimedOut, true)
+	for l := m.head; l != nil; {
+		next := l.next // finish takes l out of the queue
+		if l.State != Held && !l.waitUntil.After(now) {
+			m.finish(now, l, TimedOut, true)
+		}
+		l = next
 	}
 	if l := m.head; l != nil && l.State == Held && !m.deadline.After(now) {
 		switch {
@@ -378,15 +378,18 @@ func (m *Manager) Tick(now time.Time) []Effect {
 	return m.out
 }
 
-// NextDeadline returns when Tick must be called next; ok is false if there is no deadline.
+// NextDeadline returns when Tick must be called next; ok is false if there is no deadline. It looks at every lease.
 func (m *Manager) NextDeadline() (at time.Time, ok bool) {
-	if len(m.waitHeap) > 0 {
-		at, ok = m.waitHeap[0].waitUntil, true
+	for l := m.head; l != nil; l = l.next {
+		due := l.waitUntil
+		if l.State == Held {
+			due = m.deadline
+		}
+		if at.IsZero() || due.Before(at) {
+			at = due
+		}
 	}
-	if l := m.head; l != nil && l.State == Held && (!ok || m.deadline.Before(at)) {
-		at, ok = m.deadline, true
-	}
-	return at, ok
+	return at, m.head != nil
 }
 
 // finish ends l and makes the next offer. It is idempotent. If notifyLender is set and the lender knows of l, a running
@@ -403,7 +406,6 @@ func (m *Manager) finish(now time.Time, l *Lease, outcome string, notifyLender b
 		m.cancel(now, l, CancelStale)
 		m.out = append(m.out, Effect{Do: Release, Lease: l, Ref: l.Ref(), Reason: releaseReason(outcome)})
 	}
-	m.removeFromHeap(l)
 	m.unlink(l)
 	m.end(l, outcome)
 	m.out[len(m.out)-1].Holder, m.out[len(m.out)-1].HeldFor = holder, held
