@@ -323,7 +323,7 @@ func (a *analysis) doGit(c *call) {
 		a.note(Low, Read, c.span, "asks git for help")
 		return
 	}
-	a.gitOptions(c, sub)
+	a.gitOptions(c)
 	for i := range c.operands {
 		f := &c.operands[i]
 		if cmd, ok := strings.CutPrefix(f.S, "ext::"); ok {
@@ -359,7 +359,7 @@ func (a *analysis) doGit(c *call) {
 }
 
 // gitOptions judges options that set what git runs, and where.
-func (a *analysis) gitOptions(c *call, sub string) {
+func (a *analysis) gitOptions(c *call) {
 	for i := range c.opts {
 		o := &c.opts[i]
 		switch {
@@ -371,11 +371,6 @@ func (a *analysis) gitOptions(c *call, sub string) {
 		case o.name == "-c", o.name == "--config":
 			key, val, _ := strings.Cut(o.val.S, "=")
 			a.gitSetting(c, key, o.val.With(val))
-		case slices.Contains([]string{"--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager"}, o.name), o.name == "-x" && (sub == "rebase" || sub == "difftool"), o.name == "-O" && sub == "grep", o.name == "-u" && sub == "clone":
-			a.note(High, RunCode, o.span, "git runs a program that is named here")
-			a.shellText(*o.val, c.st)
-		case o.name == "--output" || o.name == "-o" && (sub == "archive" || sub == "format-patch"):
-			a.touch(Write, o.val, c.st, touching{})
 		}
 	}
 }

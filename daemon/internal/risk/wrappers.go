@@ -2,7 +2,6 @@ package risk
 
 import (
 	"cmp"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +18,7 @@ func init() { // not in the declaration: they call each other through it
 		return map[string]func(*analysis, *call){
 			"eval": (*analysis).doEval, "command": (*analysis).doCommand,
 			"alias": (*analysis).doAlias, "awk": (*analysis).doAwk, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod, "code": (*analysis).doCode,
-			"complete": (*analysis).doComplete, "dd": (*analysis).doDd, "docker": (*analysis).doDocker, "editor": (*analysis).doEditor,
+			"complete": (*analysis).doComplete, "dd": (*analysis).doDd, "editor": (*analysis).doEditor,
 			"env": (*analysis).doEnv, "export": (*analysis).doExport, "fd": (*analysis).doFd, "find": (*analysis).doFind, "git": (*analysis).doGit, "jobs": (*analysis).doJobs, "kill": (*analysis).doKill,
 			"ln": (*analysis).doLn, "printf": (*analysis).doPrintf, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
 			"sandbox": (*analysis).doSandbox, "sed": (*analysis).doSed, "set": (*analysis).doSet, "shell": (*analysis).doShell, "shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false }, "source": (*analysis).doSource,
@@ -292,45 +291,4 @@ func findRoot(root *field, name string) string {
 		return "/usr/lib/" + name
 	}
 	return r + "/" + name
-}
-
-// doDocker judges containers that are started: rights and mounts decide.
-func (a *analysis) doDocker(c *call) {
-	a.base(c)
-	a.runs()
-	a.optionRoles(c)
-	for i := range c.opts {
-		o := &c.opts[i]
-		if o.val == nil || !slices.Contains([]string{"-v", "--volume", "--mount"}, o.name) {
-			continue
-		}
-		src, _, _ := strings.Cut(o.val.S, ":")
-		if o.name == "--mount" {
-			src = ""
-			for kv := range strings.SplitSeq(o.val.S, ",") {
-				if k, v, _ := strings.Cut(kv, "="); k == "source" || k == "src" {
-					src = v
-				}
-			}
-		}
-		if src == "" || strings.IndexByte("/.~$\x00", src[0]) < 0 {
-			continue // a volume of docker's own
-		}
-		f := o.val.With(strings.ReplaceAll(src, unknownPart, "_"))
-		switch pl := a.placeOf(cmp.Or(bashread.Absolute(c.st.Cwd, f.S), "/_")); {
-		case path.Base(src) == "docker.sock":
-			a.note(Critical, Privilege, o.span, "gives the container the rights of the whole machine")
-		case pl == credential:
-			a.touch(Read, f, c.st, touching{})
-		case strings.HasSuffix(o.val.S, ":ro") || strings.Contains(o.val.S, "readonly"):
-			a.note(High, Read, o.span, "shows "+show(src)+" to the container")
-		case pl == root || pl == systemKey || pl == startup || pl == device:
-			a.note(Critical, Write, o.span, "lets the container change "+show(src))
-		default:
-			a.note(High, Write, o.span, "lets the container change "+show(src))
-		}
-	}
-	if len(c.operands) > 1 {
-		a.Command(c.operands[1:], c.st.Elsewhere(), c.span)
-	}
 }
