@@ -9,27 +9,11 @@ import (
 )
 
 // harmlessValue reports whether a value of a variable that matters does nothing.
-func harmlessValue(name string, f *field) bool {
-	base, _, _ := strings.Cut(f.S, " -")
-	switch {
-	case !f.Known:
-		return false
-	case f.S == "":
-		return !slices.Contains([]string{"PATH", "HOME", "IFS"}, name) && !strings.HasPrefix(name, "HIST")
-	case strings.Contains(name, "PAGER"):
-		return programs.Place("harmless PAGER")[base]
-	case strings.Contains(name, "EDITOR"), strings.Contains(name, "ASKPASS"), name == "VISUAL", name == "BROWSER":
-		return programs.Place("harmless EDITOR")[base]
-	case name == "CC", name == "CXX":
-		return programs.Place("harmless CC")[strings.TrimRight(f.S, "-0123456789")]
-	case name == "GOFLAGS", name == "GOPROXY", name == "GOTOOLCHAIN":
-		return programs.Place("harmless GO")[f.S]
-	case name == "NODE_OPTIONS":
-		return strings.HasPrefix(f.S, "--max-old-space-size=") && !strings.Contains(f.S, " ")
-	case name == "LESS":
-		return f.S[0] == '-' && !strings.ContainsAny(f.S, "oOkK+")
+func harmlessValue(name string, v programs.Variable, f *field) bool {
+	if f.S == "" {
+		return f.Known && !slices.Contains([]string{"PATH", "HOME", "IFS"}, name) && !strings.HasPrefix(name, "HIST")
 	}
-	return name == "IFS" && len(f.S) <= 4 // the read loop's idiom, for one command
+	return f.Known && v.Harmless(f.S)
 }
 
 // Assign implements bashread.Judge: it judges the assignment of a variable and remembers it for the commands that follow.
@@ -40,7 +24,7 @@ func (a *analysis) Assign(name string, f *field, st *state, kind bashread.Assign
 	case name == "", strings.Contains(name, unknownPart):
 		a.note(High, ShellState, sp, "sets a variable whose name is not known here")
 		return
-	case v.Level <= Low, st.Remote, harmlessValue(name, f) && (prefix || name != "IFS"):
+	case v.Level <= Low, st.Remote, harmlessValue(name, v, f) && (prefix || name != "IFS"):
 		return
 	}
 	level := v.Level
@@ -97,7 +81,7 @@ func pathLevel(f *field, old string) Level {
 func (a *analysis) Exported(name string, st *state, sp Span) {
 	v := programs.VariableOf(name)
 	old, known := st.Var(name)
-	if v.Level >= High && !(known && len(old.Words) == 1 && harmlessValue(name, &field{S: old.Words[0], Known: true})) {
+	if v.Level >= High && !(known && len(old.Words) == 1 && harmlessValue(name, v, &field{S: old.Words[0], Known: true})) {
 		a.note(High, ShellState, sp, "hands on "+show(name)+", which "+v.What)
 	}
 }

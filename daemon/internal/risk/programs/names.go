@@ -12,6 +12,13 @@ type Variable struct {
 	Code  bool   // its value is shell code
 	By    string // the programs that it concerns; * is all
 	What  string
+
+	harmless func() *regexp.Regexp // nil: no value is
+}
+
+// Harmless reports whether a value does nothing of what the variable is for.
+func (v Variable) Harmless(value string) bool {
+	return v.harmless != nil && v.harmless().MatchString(value)
 }
 
 // Concerns reports whether a variable concerns a program.
@@ -31,7 +38,7 @@ var variables = sync.OnceValue(func() map[string]Variable {
 	m := map[string]Variable{}
 	for line := range strings.Lines(file("variables")) {
 		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(f) != 4 {
+		if len(f) < 4 {
 			continue // a comment; a test reads each line
 		}
 		level, code := strings.CutSuffix(f[1], "!")
@@ -39,8 +46,12 @@ var variables = sync.OnceValue(func() map[string]Variable {
 		if err != nil {
 			panic(err)
 		}
+		v := Variable{Level: l, Code: code, By: f[2], What: f[3]}
+		if len(f) > 4 {
+			v.harmless = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + f[4] + `)$`) })
+		}
 		for name := range strings.FieldsSeq(f[0]) {
-			m[name] = Variable{l, code, f[2], f[3]}
+			m[name] = v
 		}
 	}
 	return m
