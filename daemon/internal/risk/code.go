@@ -344,24 +344,7 @@ func (a *analysis) sedScript(c *call, f *field) {
 func (a *analysis) doSQL(c *call) {
 	a.optionRoles(c)
 	local := c.name == "sqlite3" || c.name == "duckdb" || c.name == "litecli"
-	var text *field
-	for i := range c.opts {
-		if o := &c.opts[i]; o.val != nil && o.spec != nil && o.spec.Role == programs.Text {
-			text = o.val
-		}
-	}
-	ops := c.operands
-	if local && len(ops) > 0 {
-		a.touch(Read, &ops[0], c.st, touching{})
-		ops = ops[1:]
-	}
-	if text == nil && len(ops) > 0 && (local || strings.HasSuffix(c.name, "-cli")) {
-		joined := bashread.Join(ops, c.span)
-		text = &joined
-	}
-	if in := c.st.Stdin.Plain(); text == nil && in != nil {
-		text = &field{S: *in, Known: true, Span: c.span}
-	}
+	text := a.statement(c, local)
 	if text == nil {
 		a.base(c)
 		return
@@ -383,15 +366,35 @@ func (a *analysis) doSQL(c *call) {
 	case text.Opaque():
 		a.opaque()
 		a.note(High, Unknown, text.Span, "a statement that is not known here")
-	case expr("sql-read").MatchString(s) && !expr("sql-writ").MatchString(s):
-		level := Low
-		if !local {
-			level = Medium
-		}
-		a.note(level, Read, text.Span, "asks a database")
-	default:
+	case !expr("sql-read").MatchString(s), expr("sql-writ").MatchString(s):
 		a.note(High, Write, text.Span, "changes a database").hard = true
+	case local:
+		a.note(Low, Read, text.Span, "asks a database")
+	default:
+		a.note(Medium, Read, text.Span, "asks a database")
 	}
+}
+
+// statement returns what a client of a database is given: by an option, as operands or by its input; nil where that is not known.
+func (a *analysis) statement(c *call, local bool) (text *field) {
+	for i := range c.opts {
+		if o := &c.opts[i]; o.val != nil && o.spec != nil && o.spec.Role == programs.Text {
+			text = o.val
+		}
+	}
+	ops := c.operands
+	if local && len(ops) > 0 {
+		a.touch(Read, &ops[0], c.st, touching{})
+		ops = ops[1:]
+	}
+	if text == nil && len(ops) > 0 && (local || strings.HasSuffix(c.name, "-cli")) {
+		joined := bashread.Join(ops, c.span)
+		return &joined
+	}
+	if in := c.st.Stdin.Plain(); text == nil && in != nil {
+		return &field{S: *in, Known: true, Span: c.span}
+	}
+	return text
 }
 
 // dropsData judges the tasks that are named to a framework's own command, as in rails db:drop.

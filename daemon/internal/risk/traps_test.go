@@ -341,7 +341,7 @@ func TestT3hShadowedByPath(t *testing.T) {
 func TestAppendsAndRoots(t *testing.T) {
 	exactly(t, Low, here(), "ls | tee -a /dev/null", "ls >> /dev/null", "find -files0-from list -type f")
 	exactly(t, Medium, here(), "ls | tee -a x", "ls | tee --append x", "ls >> x")
-	exactly(t, High, here(), "find -files0-from list -delete", "find -files0-from list -name '*.o' -delete", "find -files0-from ~/.ssh/id_rsa")
+	exactly(t, High, here(), "find -files0-from list -delete", "find -depth -files0-from list -delete", "find -files0-from list -name '*.o' -delete", "find -files0-from ~/.ssh/id_rsa")
 }
 
 // An option that the table does not declare harmless is asked about where nothing but words decides.

@@ -195,10 +195,11 @@ func (a *analysis) deletesTree(found int, root *field, st *state) {
 func (a *analysis) doFind(c *call) {
 	a.note(Low, Read, c.span, "looks for files")
 	args := c.fields[1:]
-	if i := slices.IndexFunc(args, func(f field) bool { return f.S == "-files0-from" }); i >= 0 && i+1 < len(args) {
-		a.touch(Read, &args[i+1], c.st, touching{})
-	}
 	roots, i := findRoots(args, c.span)
+	if from := slices.IndexFunc(args, func(f field) bool { return f.S == "-files0-from" }); from >= 0 && from+1 < len(args) {
+		a.touch(Read, &args[from+1], c.st, touching{})
+		roots = []field{{S: unknownPart, Many: true, Span: c.span}}
+	}
 	name := ""             // the pattern of -name that every file which an action gets here matches; "": any file
 	before := []string{""} // the value of name before the whole expression and each open bracket
 	for ; i < len(args); i++ {
@@ -221,9 +222,10 @@ func (a *analysis) doFind(c *call) {
 			a.touch(Write, &args[next], c.st, touching{})
 			i++
 		case "-name", "-iname":
-			if i++; args[next].Known && strings.Trim(args[next].S, "*") != "" && !strings.Contains(args[next].S, "/") && (i < 2 || args[i-2].S != "!" && args[i-2].S != "-not") {
-				name = args[next].S
+			if f := &args[next]; f.Known && strings.Trim(f.S, "*") != "" && !strings.Contains(f.S, "/") && !negated(args[:i]) {
+				name = f.S
 			}
+			i++
 		case "(":
 			before = append(before, name)
 		case "-o", "-or", ",", ")": // what follows also gets files that do not match the name
@@ -239,14 +241,16 @@ func (a *analysis) doFind(c *call) {
 	}
 }
 
+// negated reports whether the test of find that stands behind args is turned into its opposite.
+func negated(args []field) bool {
+	return len(args) > 0 && (args[len(args)-1].S == "!" || args[len(args)-1].S == "-not")
+}
+
 // findRoots returns the folders in which find looks, and the index of what follows them.
 func findRoots(args []field, sp Span) (roots []field, i int) {
 	for ; i < len(args); i++ {
 		s := args[i].S
 		switch option := strings.HasPrefix(s, "-"); {
-		case s == "-files0-from" && i+1 < len(args):
-			i++
-			roots = append(roots, field{S: unknownPart, Many: true, Span: sp})
 		case option && (strings.HasPrefix(s, "-O") || strings.Trim(s[1:], "EHLPXdsx") == ""): // an option of find itself
 		case option && len(s) > 2, s == "(", s == "!":
 			if len(roots) == 0 {

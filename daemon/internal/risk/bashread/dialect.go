@@ -132,6 +132,13 @@ func sameInZsh(n syntax.Node, aliases map[string]string) bool {
 	case *syntax.ForClause:
 		_, words := n.Loop.(*syntax.WordIter)
 		return words && !n.Select
+	}
+	return samePart(n)
+}
+
+// samePart reports whether zsh takes a node below a command as bash does.
+func samePart(n syntax.Node) bool {
+	switch n := n.(type) {
 	case *syntax.Word:
 		return sameWord(n.Parts)
 	case *syntax.DblQuoted:
