@@ -79,7 +79,10 @@ func serve(ctx context.Context, c net.Conn, o Options) error {
 		o.dial = dialer.DialContext
 	}
 	g := newGate(ctx, o, c)
-	s := &http.Server{Handler: g, ConnState: g.follow, ReadHeaderTimeout: dialBound, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)}
+	s := &http.Server{
+		Handler: g, BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: dialBound,
+		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}
 	stop := context.AfterFunc(ctx, func() { c.Close(); s.Close() })
 	defer stop()
 	var watching sync.WaitGroup
@@ -88,9 +91,9 @@ func serve(ctx context.Context, c net.Conn, o Options) error {
 		_, _ = io.Copy(io.Discard, c)
 		cancel()
 	})
-	err = s.Serve(bounded{ln, g})
+	err = s.Serve(&bounded{TCPListener: ln})
 	cancel()
-	g.handlers.Wait()
+	g.wait()
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -133,25 +136,37 @@ func receive(c net.Conn) (*net.TCPListener, error) {
 	return tcp, c.SetReadDeadline(time.Time{})
 }
 
-// bounded is a listener that closes what a gate with maxOpen connections need not serve, so that no command takes all descriptors
-// of the daemon.
+// bounded has at most maxOpen connections, so that no command takes all descriptors of the daemon.
 type bounded struct {
 	*net.TCPListener
-	g *gate
+	open atomic.Int32
 }
 
 // Accept implements net.Listener.
-func (b bounded) Accept() (net.Conn, error) {
+func (b *bounded) Accept() (net.Conn, error) {
 	for {
 		c, err := b.AcceptTCP()
 		if err != nil {
 			return nil, err
 		}
-		if b.g.open.Load() < maxOpen {
-			return c, nil
+		end := sync.OnceFunc(func() { b.open.Add(-1) })
+		if b.open.Add(1) <= maxOpen {
+			return &counted{c, end}, nil
 		}
+		end()
 		c.Close()
 	}
+}
+
+// counted is a connection that calls end when it is closed.
+type counted struct {
+	*net.TCPConn
+	end func()
+}
+
+func (c *counted) Close() error {
+	c.end()
+	return c.TCPConn.Close()
 }
 
 // A gate is the HTTP proxy of one command.
@@ -159,12 +174,11 @@ type gate struct {
 	o        Options
 	ctx      context.Context // of the command
 	plain    http.Handler
-	open     atomic.Int32   // connections
-	handlers sync.WaitGroup // one for each of them
+	requests sync.WaitGroup
 
-	mu     sync.Mutex
-	to     io.Writer // the launcher
-	denied []string  // guarded by mu
+	mu     sync.Mutex // also held while a request is added to requests
+	to     io.Writer  // the launcher
+	denied []string   // guarded by mu
 }
 
 // newGate returns the proxy of one command, which ends with ctx. It writes denied hosts to to.
@@ -179,24 +193,29 @@ func newGate(ctx context.Context, o Options, to io.Writer) *gate {
 	}}
 }
 
-// follow counts the connections of an http.Server. The server does not report the end of one that a tunnel took over.
-func (g *gate) follow(_ net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		g.open.Add(1)
-		g.handlers.Add(1)
-	case http.StateClosed:
-		g.ended()
+// begin counts a request, and reports whether the command still runs. The caller calls requests.Done.
+func (g *gate) begin() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ctx.Err() != nil {
+		return false
 	}
+	g.requests.Add(1)
+	return true
 }
 
-func (g *gate) ended() {
-	g.open.Add(-1)
-	g.handlers.Done()
+// wait waits for the requests. The gate's context must have ended.
+func (g *gate) wait() {
+	g.begin() // returns after every call that counted a request
+	g.requests.Wait()
 }
 
 // ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !g.begin() {
+		return
+	}
+	defer g.requests.Done()
 	address := r.Host
 	if r.Method != http.MethodConnect {
 		if r.URL.Scheme != "http" || r.URL.Host == "" {
@@ -242,7 +261,6 @@ func (g *gate) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 		http.Error(w, "sublet: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
-	defer g.ended()
 	stop := context.AfterFunc(g.ctx, func() { in.Close(); out.Close() })
 	defer stop()
 	defer in.Close()

@@ -79,9 +79,7 @@ func served(t *testing.T, hosts []string, server string) (client *http.Client, t
 		return (&net.Dialer{}).DialContext(ctx, network, server)
 	}
 	g := newGate(ctx, Options{Hosts: func() []string { return hosts }, Log: slog.New(slog.DiscardHandler), dial: dial}, b)
-	s := httptest.NewUnstartedServer(g)
-	s.Config.ConnState = g.follow
-	s.Start()
+	s := httptest.NewServer(g)
 	at, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +91,7 @@ func served(t *testing.T, hosts []string, server string) (client *http.Client, t
 		cancel()
 		a.Close()
 		s.Close()
-		g.handlers.Wait()
+		g.wait()
 	})
 	return &http.Client{Transport: transport}, told
 }
@@ -211,8 +209,8 @@ func TestHeldCommandReachesAllowedHosts(t *testing.T) {
 }
 
 // launched runs Serve with one launcher, and returns that launcher's connection, the address of its command's proxy, and what stops
-// Serve and waits for it.
-func launched(t *testing.T, hosts func() []string) (launcher net.Conn, address string, stop func()) {
+// Serve and waits for it. Every host is at the address server.
+func launched(t *testing.T, hosts func() []string, server string) (launcher net.Conn, address string, stop func()) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	ln, err := net.Listen("unix", path)
@@ -221,7 +219,12 @@ func launched(t *testing.T, hosts func() []string) (launcher net.Conn, address s
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, ln, Options{Hosts: hosts, Log: slog.New(slog.DiscardHandler)}) }()
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, server)
+	}
+	go func() {
+		served <- Serve(ctx, ln, Options{Hosts: hosts, Log: slog.New(slog.DiscardHandler), dial: dial})
+	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-served; err != nil {
@@ -261,7 +264,7 @@ func TestServeWaitsForRequests(t *testing.T) {
 		}
 		ended.Store(true)
 		return nil
-	})
+	}, "")
 	c, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -281,9 +284,36 @@ func TestServeWaitsForRequests(t *testing.T) {
 	}
 }
 
+// A connection that a host turned into one of another protocol ends with Serve.
+func TestServeEndsUpgrades(t *testing.T) {
+	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n") // the client notices
+		_, _ = io.Copy(io.Discard, c)                                                                             // until it is closed
+	}))
+	defer host.Close()
+	_, address, stop := launched(t, func() []string { return []string{"example.com"} }, host.Listener.Addr().String())
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(c).ReadString('\n'); line != "HTTP/1.1 101 Switching Protocols\r\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	stop()
+}
+
 // A command cannot take all descriptors of the daemon with connections that it leaves open.
 func TestConnectionsAreBounded(t *testing.T) {
-	_, address, _ := launched(t, func() []string { return nil })
+	_, address, _ := launched(t, func() []string { return nil }, "")
 	// ask opens a connection, sends a request and returns the status line, "" if the connection was closed.
 	ask := func() (net.Conn, string) {
 		c, err := net.Dial("tcp", address)
