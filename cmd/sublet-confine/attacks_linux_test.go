@@ -476,7 +476,8 @@ func about(pid int) string {
 var guarded = strings.Fields(`.git/config .git/hooks .git/config.worktree .git/info/attributes .git/commondir .git/modules/m/config .git/modules/m/hooks
 .git/worktrees/w/commondir .git/worktrees/w/gitdir .git .github ci .githooks .vscode .idea .zed .helix .nvim.lua .nvimrc .exrc .vimrc .dir-locals.el .envrc .mise.toml
 mise.toml .husky .devcontainer .claude .codex .gemini .mcp.json .sublet .sublet.toml .gitlab-ci.yml .circleci .travis.yml Jenkinsfile .woodpecker.yml .drone.yml
-azure-pipelines.yml bitbucket-pipelines.yml .env`)
+azure-pipelines.yml bitbucket-pipelines.yml .cursor .pre-commit-config.yaml lefthook.yml .hg .jj .gitea .forgejo .woodpecker .buildkite appveyor.yml
+cloudbuild.yaml .env`)
 
 // look returns what a reach may not change: all of the scene, or, with the reach project, all but what is free there.
 func (s *scene) look(reach string) map[string]string {

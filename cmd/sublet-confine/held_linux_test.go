@@ -83,7 +83,7 @@ func TestHomeBelowTmpIsKept(t *testing.T) {
 		}
 	}
 	for _, s := range []confine.Spec{{Reach: confine.Read}, {Reach: confine.Project, Project: filepath.Join(home, "project"), Caches: []string{filepath.Join(home, "cache")}}} {
-		s.Kept = confine.KeptHome(home)
+		s.Kept = confine.KeptHome(home, s.Project)
 		spec := filepath.Join(t.TempDir(), "spec")
 		if err := os.WriteFile(spec, s.Encode(), 0o600); err != nil {
 			t.Fatal(err)

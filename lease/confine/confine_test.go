@@ -1,8 +1,12 @@
 package confine
 
 import (
+	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -116,7 +120,7 @@ func TestCaches(t *testing.T) {
 	env := map[string]string{"GOCACHE": "/c/go", "GOPATH": "/g:/h", "CARGO_HOME": "relative"}
 	got := Caches("/home/u", func(name string) string { return env[name] })
 	for _, want := range []string{"/c/go", "/g/pkg", "/home/u/.cargo/registry", "/home/u/.cache/pip", "/home/u/.npm/_cacache"} {
-		if !contains(got, want) {
+		if !slices.Contains(got, want) {
 			t.Errorf("no %s in %v", want, got)
 		}
 	}
@@ -129,11 +133,31 @@ func TestCaches(t *testing.T) {
 	}
 }
 
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
+// A command could write in the user's start-up files where these are kept in its project, and links of the home lead there.
+func TestKeptHome(t *testing.T) {
+	home := t.TempDir()
+	for link, to := range map[string]string{
+		".bashrc": "dotfiles/bashrc", ".vim/vimrc": "../dotfiles/vim/vimrc", ".config/app/x.toml": "../../dotfiles/app.toml", "notes": "dotfiles/notes", ".zshrc": "elsewhere", ".none": "dotfiles/none",
+	} {
+		at := filepath.Join(home, link)
+		target := filepath.Join(filepath.Dir(at), to)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.MkdirAll(filepath.Dir(target), 0o700), os.Symlink(to, at)); err != nil {
+			t.Fatal(err)
+		}
+		if link != ".none" {
+			if err := os.WriteFile(target, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	return false
+	want := []string{home} // which is below /tmp
+	if !Within(home, "/tmp") {
+		want = nil
+	}
+	for _, name := range []string{"bashrc", "vim/vimrc", "app.toml"} {
+		want = append(want, filepath.Join(home, "dotfiles", name))
+	}
+	if got := KeptHome(home, filepath.Join(home, "dotfiles")); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

@@ -1,30 +1,59 @@
 package confine
 
 import (
+	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 )
 
-// Protected are names in a project's folder that programs run, or take commands from, unasked: the settings of editors, direnv
-// and the like, and of CI services. No confined command can change them. While one runs, a placeholder (a socket or an empty
+// Protected are names in a project's folder that programs run, or take commands from, unasked: the settings of editors, agents,
+// direnv and the like, of what version control runs, and of CI services. Build tools are not among them: who builds a project runs
+// its code anyway. No confined command can change them. While one runs, a placeholder (a socket or an empty
 // folder) stands for each that does not exist, and for .git.
 var Protected = []string{
 	".vscode", ".idea", ".zed", ".helix", ".nvim.lua", ".nvimrc", ".exrc", ".vimrc", ".dir-locals.el",
-	".envrc", ".mise.toml", "mise.toml", ".husky", ".devcontainer", ".claude", ".codex", ".gemini", ".mcp.json", ".sublet", ".sublet.toml",
-	".github", ".gitlab-ci.yml", ".circleci", ".travis.yml", "Jenkinsfile", ".woodpecker.yml", ".drone.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml",
+	".envrc", ".mise.toml", "mise.toml", ".devcontainer", ".claude", ".codex", ".cursor", ".gemini", ".mcp.json", ".sublet", ".sublet.toml",
+	".husky", ".pre-commit-config.yaml", "lefthook.yml", ".hg/hgrc", ".jj/repo/config.toml",
+	".github", ".gitlab-ci.yml", ".gitea", ".forgejo", ".circleci", ".travis.yml", "Jenkinsfile", ".woodpecker", ".woodpecker.yml", ".drone.yml", ".buildkite",
+	"appveyor.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "cloudbuild.yaml",
 }
 
 // GitProtected are the protected names in a git folder.
 var GitProtected = []string{"hooks", "config", "config.worktree", "info/attributes"}
 
-// KeptHome returns, for Spec.Kept, a home that is below /tmp: it must not be treated as a temporary folder.
-func KeptHome(home string) []string {
+// KeptHome returns, for Spec.Kept, a home that is below /tmp, which must not be treated as a temporary folder, and what is in the
+// project of the home's settings.
+func KeptHome(home, project string) (list []string) {
 	if home = path.Clean(home); Within(home, "/tmp") && home != "/tmp" {
-		return []string{home}
+		list = append(list, home)
 	}
-	return nil
+	for _, at := range SettingsLinks(home) {
+		if project != "" && Within(at, project) && at != project {
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// SettingsLinks returns where the links among the settings in a home lead, as they do for who keeps these in a repository.
+func SettingsLinks(home string) (list []string) {
+	for _, pattern := range []string{".*", ".*/*", ".config/*/*"} {
+		names, _ := fs.Glob(os.DirFS(home), pattern) // the pattern is well-formed
+		for _, name := range names {
+			name = path.Join(home, name)
+			if _, err := os.Readlink(name); err != nil {
+				continue // no link
+			}
+			if to, err := filepath.EvalSymlinks(name); err == nil {
+				list = append(list, to)
+			}
+		}
+	}
+	return list
 }
 
 // Within reports whether file is dir or below it. Both are clean.

@@ -46,7 +46,7 @@ func (s *Shell) launcherLine(c Command) (line string, err error) {
 	spec.Hidden = append(slices.Clone(spec.Hidden), s.o.Folder) // this shell's pipes, and the daemon's socket
 	spec.Kept = append(slices.Clone(spec.Kept), pathIn(spec.Project, st.Vars["PATH"])...)
 	if home, err := os.UserHomeDir(); err == nil {
-		spec.Kept = append(spec.Kept, confine.KeptHome(home)...)
+		spec.Kept = append(spec.Kept, confine.KeptHome(home, spec.Project)...)
 	}
 	file := filepath.Join(folder, heldReach)
 	if err := os.WriteFile(file, spec.Encode(), 0o600); err != nil {

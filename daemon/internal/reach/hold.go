@@ -34,7 +34,7 @@ func Hold(c Confiner, s mcp.Spec) (launcher string, to confine.Spec, err error) 
 	home := Home()
 	to = confine.Spec{
 		Reach: cmp.Or(s.Reach, confine.Project), Network: true, Hidden: secret.New(home, s.Secrets, s.NotSecrets).Hidden(""),
-		Caches: append(confine.Caches(home, os.Getenv), Writable(s.Write)...), Kept: confine.KeptHome(home),
+		Caches: append(confine.Caches(home, os.Getenv), Writable(s.Write)...), Kept: confine.KeptHome(home, ""),
 	}
 	for _, name := range fetched[program] {
 		dir := filepath.Join(home, name)
@@ -65,6 +65,6 @@ func HoldAgent(c Confiner, a config.Agent, p config.Policy, cwd string) (launche
 	if a.Reach == confine.Project && !IsProject(to.Project, Home()) {
 		return "", to, fmt.Errorf("it is to be held to project, and %s is too wide to be one", to.Project)
 	}
-	to.Network, to.Kept = true, confine.KeptHome(Home())
+	to.Network, to.Kept = true, confine.KeptHome(Home(), to.Project)
 	return c.Launcher, to, nil
 }

@@ -31,7 +31,7 @@ type Confiner struct {
 var system = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/lib", "/var/spool", "/Applications", "/Library", "/System", "/private/etc"}
 
 // IsProject reports whether a command may be allowed to write in the whole of root: not in a home, nor in a folder of settings in
-// one, as ~/.config, nor in the system's, nor in what leads there by a link.
+// one, as ~/.config, nor in the system's, nor in what leads there by a link, nor in a folder that the home has as its settings by one.
 func IsProject(root, home string) bool {
 	for _, h := range []string{home, Real(home)} {
 		for _, at := range []string{root, Real(root)} {
@@ -40,7 +40,7 @@ func IsProject(root, home string) bool {
 			}
 		}
 	}
-	return true
+	return !slices.ContainsFunc(confine.SettingsLinks(home), func(at string) bool { return secret.Under(Real(root), at) })
 }
 
 // tooWide returns why a folder may not be written in as a whole, "" where it may.
@@ -100,7 +100,7 @@ func Writable(paths []string) (list []string) {
 		if err != nil || unwritable(dir, Real(Home())) != "" || slices.ContainsFunc(append([]string{".git"}, confine.Protected...), func(name string) bool {
 			_, err := os.Lstat(filepath.Join(dir, name))
 			return err == nil
-		}) {
+		}) || slices.ContainsFunc(confine.SettingsLinks(Home()), func(at string) bool { return secret.Under(at, dir) || secret.Under(dir, at) }) {
 			continue
 		}
 		list = append(list, dir)

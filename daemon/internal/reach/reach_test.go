@@ -44,6 +44,19 @@ func TestLinkedProject(t *testing.T) {
 			}
 		}
 	}
+	// The home has its settings in a repository.
+	for link, to := range map[string]string{".vim": "other", ".zshrc": "app/zshrc", ".profile": "app/.git/profile"} {
+		if err := os.Symlink(to, filepath.Join(home, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(app, "zshrc"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	if other := filepath.Join(home, "other"); IsProject(other, home) || IsProject(other+"/sub", home) || !IsProject(app, home) || len(Writable([]string{other, app})) > 0 {
+		t.Error("a folder is a project, or may be written in, that is the home's .vim or has its .zshrc")
+	}
 	if s := Confinement(config.Policy{}, "", confine.Project, filepath.Join(app, "other")); s.Project != home+"/other" {
 		t.Errorf("held to %s", s.Project)
 	}
