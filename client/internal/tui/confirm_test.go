@@ -313,6 +313,19 @@ func TestInterruptAtAQuestion(t *testing.T) {
 	}
 }
 
+// ^C at a question of another session is no: there is no turn of this window's to end, and the key did nothing.
+func TestInterruptAtAQuestionOfAnother(t *testing.T) {
+	d := newDesk(t)
+	d.send(&wire.TurnStarted{Event: wire.Event{SessionID: "s1", TurnID: "t1"}, Prompt: "x"})
+	q := testQuestion()
+	q.SessionID, q.Borrower.Name = "s9", "codex"
+	d.send(q)
+	d.key("ctrl+c")
+	if got := d.d.answers(); len(got) != 1 || got[0].Decision != wire.DecisionDeny || len(d.d.cancelled) != 0 {
+		t.Errorf("got answers %v, cancelled %v; want a no", got, d.d.cancelled)
+	}
+}
+
 // A question that somebody else answered goes away; one whose answer does not get through stays.
 func TestQuestionElsewhere(t *testing.T) {
 	d := newDesk(t)

@@ -143,6 +143,8 @@ func (m *model) interrupt() {
 	q := m.question()
 	switch {
 	case q != nil && q.Back():
+	case q != nil && q.Local == nil && q.SessionID != "" && q.SessionID != m.SessionInfo.ID: // its turn is not shown here
+		m.answer(q, q.Refuse())
 	case m.picker != nil:
 		m.picker = nil
 	case !m.ed.Empty() && q == nil: // ^Y brings it back

@@ -70,6 +70,12 @@ func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 		q.Local(answer.Decision == wire.DecisionAllow)
 		return false
 	}
+	m.answer(q, answer)
+	return false
+}
+
+// answer sends the answer to a question of the daemon's.
+func (m *model) answer(q *question.Question, answer *wire.ConfirmationResponse) {
 	q.Sent()
 	if k := m.cards[q.ExecutionID]; k != nil && answer.Comment != "" {
 		k.Why = answer.Comment
@@ -81,7 +87,6 @@ func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 			}
 		}
 	})
-	return false
 }
 
 // dropLocal removes the window's own question about an execution.

@@ -297,7 +297,7 @@ func (q *Question) take(key string) *wire.ConfirmationResponse {
 	case keyAllow:
 		return q.answer(wire.DecisionAllow)
 	case keyDeny:
-		return q.answer(wire.DecisionDeny)
+		return q.Refuse()
 	case keyAlways:
 		q.step, q.choice = stepGrant, 0
 	case keyComment:
@@ -347,6 +347,9 @@ func (q *Question) write(k, text string) *wire.ConfirmationResponse {
 	}
 	return nil
 }
+
+// Refuse returns the answer no.
+func (q *Question) Refuse() *wire.ConfirmationResponse { return q.answer(wire.DecisionDeny) }
 
 func (q *Question) answer(decision string) *wire.ConfirmationResponse {
 	return &wire.ConfirmationResponse{ConfirmationID: q.ConfirmationID, Decision: decision}
