@@ -23,12 +23,7 @@ import (
 	"sublet/wire"
 )
 
-func TestMain(m *testing.M) {
-	// The regular expressions of the highlighter keep a clock, which ends by itself a second after its last use.
-	// bubbletea's ReleaseTerminal waits half a second for a reader that there is not.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2.runClock"),
-		goleak.IgnoreAnyFunction("charm.land/bubbletea/v2.(*Program).waitForReadLoop"))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeShell behaves like the user's shell with its line editor: it echoes what is typed, runs a line at Enter (run decides what
 // that does), and gives its editor and its screen away.

@@ -12,7 +12,7 @@ import (
 const wakeUps = `n() { cat /proc/$PPID/task/*/status | awk '/^voluntary/ {n += $2} END {print n}'; }
 sleep 0.8; a=$(n); sleep 2; b=$(n); echo $((b-a))`
 
-// While nothing changes nothing is written and nothing wakes up: bubbletea's ticker woke the process once a second. The runtime
+// While nothing changes nothing is written and nothing wakes up. The runtime
 // and clocks that other tests left running may do so for a while.
 func TestIdleIsQuiet(t *testing.T) {
 	for _, ai := range []bool{false, true} {

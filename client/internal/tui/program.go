@@ -3,9 +3,9 @@
 // shown, the screen is the program's: finished things are printed and belong to the terminal, and only the last lines are
 // drawn over.
 //
-// It is a bubbletea program with a painter and a keyboard of its own: bubbletea's renderer ticks when idle, costs half
-// a frame for each key and gives the terminal away only by stopping its loop. Sessions, leases and the connection are
-// for remote and lender; which shell and which daemon there are, for client.
+// One goroutine handles messages and owns the model; painter and keyboard have their own. Not bubbletea: its renderer ticks when
+// idle, costs half a frame for each key and gives the terminal away only by stopping its loop, and without it a channel is left.
+// Sessions, leases and the connection are for remote and lender; which shell and which daemon there are, for client.
 package tui
 
 import (
@@ -23,7 +23,6 @@ import (
 	"syscall"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
 	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/term"
 	"golang.org/x/sys/unix"
@@ -71,10 +70,10 @@ type Program struct {
 	opt   Options
 	log   *slog.Logger
 	inbox *inbox
+	loop  chan any // to the event loop
 	paint *paint.Painter
 	keys  *keys.Keyboard
 	model *model
-	tea   *tea.Program
 	stop  context.CancelFunc
 	ready chan struct{} // closed when the terminal is taken
 	over  chan struct{} // closed at the end of Run
@@ -107,7 +106,7 @@ func New(o Options) *Program {
 	if o.stderr == nil {
 		o.stderr = os.Stderr
 	}
-	return &Program{opt: o, log: o.Log, inbox: newInbox(), ready: make(chan struct{}), over: make(chan struct{})}
+	return &Program{opt: o, log: o.Log, inbox: newInbox(), loop: make(chan any), ready: make(chan struct{}), over: make(chan struct{})}
 }
 
 // Send queues a message for the screen: a wire.Message, an event of the lender, or LinkChanged. It never waits.
@@ -178,8 +177,6 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	p.keys.Shell = func(b []byte) { p.resizeShell(); _ = o.Shell.Keys(b) } // an error: the shell has exited
 	p.keys.Answer = func(b []byte) { p.resizeShell(); _ = o.Shell.Answer(b) }
 	p.model = p.newModel(th, size)
-	p.tea = tea.NewProgram(eventLoop{p}, tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(io.Discard),
-		tea.WithoutRenderer(), tea.WithoutSignalHandler(), tea.WithoutCatchPanics(), tea.WithFPS(1), tea.WithEnvironment(o.Env))
 
 	if _, err := term.MakeRaw(o.Stdin.Fd()); err != nil {
 		return 1, fmt.Errorf("switch the terminal to raw mode: %w", err)
@@ -188,19 +185,19 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 		p.paint.ShellOutput([]byte(th.Dim.Render(visible.Line(line)) + "\r\n"))
 	}
 	close(p.ready)
-	code, err := p.loop(ctx, signals)
-	if restoreErr := term.Restore(o.Stdin.Fd(), before); restoreErr != nil && err == nil && code == 0 {
-		p.log.Warn("restore the terminal", "err", restoreErr) // it is gone
+	code := p.work(ctx, signals)
+	if err := term.Restore(o.Stdin.Fd(), before); err != nil && code == 0 {
+		p.log.Warn("restore the terminal", "err", err) // it is gone
 	}
 	if c := p.crashed(); c != nil {
 		fmt.Fprintf(o.stderr, "sublet: internal error: %v\n%s", c.value, c.stack)
 		return 1, fmt.Errorf("internal error: %v", c.value)
 	}
-	return code, err
+	return code, nil
 }
 
-// loop runs everything and returns when all of it has ended and nothing more is written to the terminal.
-func (p *Program) loop(ctx context.Context, signals <-chan os.Signal) (code int, err error) {
+// work runs everything and returns when all of it has ended and nothing more is written to the terminal.
+func (p *Program) work(ctx context.Context, signals <-chan os.Signal) (code int) {
 	paintCtx, stopPaint := context.WithCancel(context.WithoutCancel(ctx))
 	var painting, reading sync.WaitGroup
 	painting.Go(func() { defer p.guard(); p.paint.Run(paintCtx) })
@@ -215,27 +212,19 @@ func (p *Program) loop(ctx context.Context, signals <-chan os.Signal) (code int,
 
 	p.start(func(ctx context.Context) { p.watch(ctx, signals) })
 	p.start(func(ctx context.Context) {
-		p.inbox.run(ctx, func(b batch) { p.tea.Send(b) })
+		p.inbox.run(ctx, func(b batch) { p.send(b) })
 	})
 	reading.Go(func() {
 		defer p.guard()
 		if err := p.keys.Run(); err != nil {
 			p.log.Info("the terminal is gone", "err", err)
-			p.tea.Send(stopAsked{128 + int(syscall.SIGHUP)})
+			p.send(stopAsked{128 + int(syscall.SIGHUP)})
 		}
 	})
 
-	_, err = p.tea.Run()
-	if p.model.exit != nil {
+	code = 128 + int(syscall.SIGTERM) // ctx ended
+	if p.handle(ctx); p.model.exit != nil {
 		code = *p.model.exit
-	}
-	switch {
-	case p.crashed() != nil:
-		code, err = 1, nil
-	case errors.Is(err, tea.ErrProgramKilled): // ctx ended
-		code, err = 128+int(syscall.SIGTERM), nil
-	case err != nil:
-		code = 1
 	}
 	p.mu.Lock()
 	p.closed = true
@@ -248,7 +237,30 @@ func (p *Program) loop(ctx context.Context, signals <-chan os.Signal) (code int,
 	if !waited(&reading, stopBound) { // it may block in a write to a program that does not read
 		p.log.Warn("the keyboard's reader did not end in time")
 	}
-	return code, err
+	return code
+}
+
+// handle is the event loop. It returns when the program is to end, ctx ends, or a message makes it panic.
+func (p *Program) handle(ctx context.Context) {
+	defer p.guard()
+	for {
+		select {
+		case msg := <-p.loop:
+			if p.model.update(msg) {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// send gives a message to the event loop, and waits until that takes it or the program ends.
+func (p *Program) send(msg any) {
+	select {
+	case p.loop <- msg:
+	case <-p.ctx.Done():
+	}
 }
 
 // start runs f outside the event loop, until the program ends. A panic ends the program in order.
@@ -297,7 +309,7 @@ func (p *Program) newModel(th style.Theme, size shell.Size) *model {
 // deliver sends one message to the event loop and returns when the loop has handled it.
 func (p *Program) deliver(msg any) (pass, ok bool) {
 	e := &keyEvent{msg: msg, done: make(chan struct{})}
-	p.tea.Send(e)
+	p.send(e)
 	select {
 	case <-e.done:
 		return e.pass, true
@@ -353,7 +365,7 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal) {
 			return
 		case <-exited:
 			exited = nil
-			p.tea.Send(shellExited{p.opt.Shell.ExitStatus()})
+			p.send(shellExited{p.opt.Shell.ExitStatus()})
 		case s := <-signals:
 			switch s {
 			case syscall.SIGWINCH:
@@ -361,7 +373,7 @@ func (p *Program) watch(ctx context.Context, signals <-chan os.Signal) {
 			case syscall.SIGCONT: // after a stop, during which another program may have used the terminal
 				p.retake()
 			default:
-				p.tea.Send(stopAsked{128 + int(s.(syscall.Signal))})
+				p.send(stopAsked{128 + int(s.(syscall.Signal))})
 			}
 		}
 	}
@@ -377,7 +389,7 @@ func (p *Program) retake() {
 // sendSize sends the terminal's size to the shell and to the event loop.
 func (p *Program) sendSize() {
 	if size, ok := p.resizeShell(); ok {
-		p.tea.Send(sizeChanged{size.Cols, size.Rows})
+		p.send(sizeChanged{size.Cols, size.Rows})
 	}
 }
 
@@ -416,29 +428,6 @@ func (p *Program) crashed() *crash {
 	defer p.mu.Unlock()
 	return p.crash
 }
-
-// eventLoop is the model as bubbletea runs it. It draws nothing: the painter does.
-type eventLoop struct{ p *Program }
-
-// Init ends bubbletea's ticker, which would wake an idle process once a second for a renderer that there is not.
-func (l eventLoop) Init() tea.Cmd {
-	return func() tea.Msg { _ = l.p.tea.ReleaseTerminal(); return nil }
-}
-
-func (l eventLoop) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
-	defer func() {
-		if v := recover(); v != nil {
-			l.p.failed(v)
-			cmd = tea.Quit
-		}
-	}()
-	if l.p.model.update(msg) {
-		cmd = tea.Quit
-	}
-	return l, cmd
-}
-
-func (l eventLoop) View() tea.View { return tea.View{} }
 
 // terminalSize is the size of a terminal in cells and pixels.
 func terminalSize(f *os.File) (shell.Size, bool) {
