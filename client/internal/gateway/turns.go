@@ -175,7 +175,7 @@ func (l *Turns) Deliver(ctx context.Context, s *Session, other func(wire.EventMe
 			if !ok {
 				continue
 			}
-			t, over := l.follow(e)
+			t, over := l.follow(s, e)
 			if last != nil && last != t {
 				last.flush()
 			}
@@ -204,12 +204,13 @@ func (t *Turn) flush() {
 	}
 }
 
-// follow updates the turn of an event and returns it; nil if the event belongs to no turn. With over the event was the turn's last
-// one, and the turn has been removed, so that a client that receives the end finds it ended.
-func (l *Turns) follow(e wire.EventMessage) (t *Turn, over bool) {
+// follow updates the turn of an event of s and returns it; nil if the event belongs to no turn that was asked there, since another
+// session of the client may be attached to the same one of the daemon. With over the event was the turn's last one, and the turn has
+// been removed, so that a client that receives the end finds it ended.
+func (l *Turns) follow(s *Session, e wire.EventMessage) (t *Turn, over bool) {
 	id := e.Meta().RequestID
 	l.mu.Lock()
-	i := slices.IndexFunc(l.open, func(t *Turn) bool { return id != "" && t.request == id })
+	i := slices.IndexFunc(l.open, func(t *Turn) bool { return id != "" && t.request == id && t.session == s })
 	if i < 0 {
 		l.mu.Unlock()
 		return nil, false

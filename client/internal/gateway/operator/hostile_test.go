@@ -438,3 +438,17 @@ func TestSilentPeers(t *testing.T) {
 		t.Errorf("got %v", m)
 	}
 }
+
+// E20: a connection that is attached to a session twice, with and without questions, gets each event of a turn once.
+func TestTwoLinksToASession(t *testing.T) {
+	w := newWorld(t, []scene{{Match: "say", Steps: []step{{ToolCalls: []call{bash("echo found")}}, {Text: "hello there"}}}})
+	c := w.dial()
+	for i, approvals := range []bool{true, false, true} {
+		m := ask(fmt.Sprint(i), "say")
+		m["sessionID"], m["metadata"] = "twice", msg{"approvals": approvals}
+		c.send(m)
+		if got, want := len(c.turn(fmt.Sprint(i))), 5; got != want { // begun, call, result, text, end
+			t.Errorf("request %d: got %d events, want %d", i, got, want)
+		}
+	}
+}
