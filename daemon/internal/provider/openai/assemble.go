@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sublet/daemon/internal/provider"
@@ -31,6 +32,7 @@ type assembly struct {
 type call struct {
 	index int // -1: the server does not number them
 	id    string
+	given string // the server's id, which others may have too
 	item  string // of the Responses API: the id of its item
 	name  string
 	args  bytes.Buffer
@@ -106,13 +108,13 @@ func (a *assembly) piece(p wirePiece) {
 	if json.Unmarshal(args, &text) != nil {
 		text = string(args) // a server that sends an object instead of text
 	}
-	c := a.find(p)
+	c := a.find(p, text)
 	if c == nil {
-		c = &call{index: -1, id: p.ID}
+		c = &call{index: -1, id: p.ID, given: p.ID}
 		if p.Index != nil {
 			c.index = *p.Index
 		}
-		if c.id == "" {
+		if c.id == "" || slices.ContainsFunc(a.calls, func(other *call) bool { return other.id == c.id }) {
 			c.id = newID()
 		}
 		a.calls = append(a.calls, c)
@@ -129,33 +131,20 @@ func (a *assembly) piece(p wirePiece) {
 	}
 }
 
-// find returns the call that a piece continues; nil begins a new one. The id decides if there is one, since Google numbers all
-// its calls 0. Without an id, a name after complete arguments begins the next call.
-func (a *assembly) find(p wirePiece) *call {
-	if len(a.calls) == 0 {
-		return nil
-	}
-	if p.ID != "" {
-		for _, c := range a.calls {
-			if c.id == p.ID {
-				return c
-			}
+// find returns the call that a piece with these arguments continues; nil begins a new one. Google numbers all its calls 0, and
+// others give all of them one id, so both must fit as far as they are known. A name after complete arguments begins the next call.
+func (a *assembly) find(p wirePiece, args string) *call {
+	for _, c := range slices.Backward(a.calls) {
+		sameIndex := p.Index == nil || c.index == *p.Index || p.ID != "" && c.index < 0
+		if !sameIndex || p.ID != "" && c.given != p.ID {
+			continue
 		}
-		return nil
-	}
-	last := a.calls[len(a.calls)-1]
-	if p.Index != nil && last.index != *p.Index {
-		last = nil
-		for _, c := range a.calls {
-			if c.index == *p.Index {
-				last = c
-			}
+		if p.Function.Name != "" && json.Valid(c.args.Bytes()) && (p.ID == "" || args != "") {
+			return nil
 		}
+		return c
 	}
-	if last != nil && p.Function.Name != "" && json.Valid(last.args.Bytes()) {
-		return nil
-	}
-	return last
+	return nil
 }
 
 // response returns the whole message; false if the server sent no finish reason.

@@ -127,7 +127,15 @@ func TestToolCalls(t *testing.T) {
 		{"no arguments", []string{piece(`{"index":0,"id":"a","function":{"name":"x"}}`)}, "tool_calls", []string{`x {}`}},
 		{"id and name in each piece", []string{
 			piece(`{"index":0,"id":"a","function":{"name":"x","arguments":"{\"q\""}}`), piece(`{"index":0,"id":"a","function":{"name":"x","arguments":":1}"}}`),
+			piece(`{"index":0,"id":"a","function":{"name":"x","arguments":""}}`),
 		}, "tool_calls", []string{`x {"q":1}`}},
+		{"one id for two, numbered", []string{
+			piece(`{"index":0,"id":"a","function":{"name":"x","arguments":"{\"q\""}},{"index":1,"id":"a","function":{"name":"x","arguments":"{\"q\""}}`),
+			piece(`{"index":1,"id":"a","function":{"arguments":":2}"}}`), piece(`{"index":0,"id":"a","function":{"arguments":":1}"}}`),
+		}, "tool_calls", []string{`x {"q":1}`, `x {"q":2}`}},
+		{"one id for two, whole", []string{
+			piece(`{"id":"a","function":{"name":"x","arguments":"{\"q\":1}"}}`), piece(`{"id":"a","function":{"name":"x","arguments":"{\"q\":2}"}}`),
+		}, "tool_calls", []string{`x {"q":1}`, `x {"q":2}`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) {
