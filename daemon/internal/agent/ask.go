@@ -168,7 +168,7 @@ func (r *runner) answer(resp provider.Response, ids map[string]wire.ExecutionID)
 			delete(ids, p.ToolCall.ID)
 			calls = append(calls, call{id: id, name: p.ToolCall.Name, args: p.ToolCall.Arguments})
 			msg.Parts = append(msg.Parts, provider.Part{ToolCall: &provider.ToolCall{
-				ID: string(id), Name: p.ToolCall.Name, Arguments: objectOr(string(p.ToolCall.Arguments)),
+				ID: string(id), Name: p.ToolCall.Name, Arguments: provider.ArgumentsObject(p.ToolCall.Arguments),
 			}})
 			emit(wire.Chunk{
 				Type: wire.ChunkToolCall, ExecutionID: id, Tool: strings.ToValidUTF8(p.ToolCall.Name, "\uFFFD"),

@@ -254,7 +254,7 @@ func (h *folder) chunk(c wire.Chunk, seq int64) {
 	case wire.ChunkContext:
 		h.context(c.Text, seq)
 	case wire.ChunkToolCall:
-		call := provider.ToolCall{ID: string(c.ExecutionID), Name: c.Tool, Arguments: objectOr(c.Arguments)}
+		call := provider.ToolCall{ID: string(c.ExecutionID), Name: c.Tool, Arguments: provider.ArgumentsObject(json.RawMessage(c.Arguments))}
 		e := h.answer(seq)
 		e.msg.Parts = append(e.msg.Parts, provider.Part{ToolCall: &call})
 		h.calls[call.ID] = call
@@ -449,19 +449,6 @@ func describeCommand(command string, exitCode *int, tail string) string {
 		s += ":\n" + visible.CutTail(tail, 2000)
 	}
 	return s
-}
-
-// objectOr returns text if it is a JSON object, else an object that contains it, since providers refuse other arguments.
-func objectOr(text string) json.RawMessage {
-	var m map[string]json.RawMessage
-	if json.Unmarshal([]byte(text), &m) == nil && m != nil {
-		return json.RawMessage(text)
-	}
-	b, err := json.Marshal(map[string]string{"invalid": strings.ToValidUTF8(text, "\uFFFD")})
-	if err != nil {
-		return json.RawMessage(`{}`)
-	}
-	return b
 }
 
 func fromOS(list []wire.OSString) []string {

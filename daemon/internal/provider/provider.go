@@ -74,9 +74,9 @@ type Reasoning struct {
 }
 
 type ToolCall struct {
-	ID        string
+	ID        string // in a Request of letters, digits, - and _
 	Name      string
-	Arguments json.RawMessage // a JSON object, or whatever the model wrote instead
+	Arguments json.RawMessage // in a Request a JSON object (ArgumentsObject); in a Response whatever the model wrote
 }
 
 type ToolResult struct {

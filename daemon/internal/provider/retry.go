@@ -77,6 +77,22 @@ func (b Backoff) Do(ctx context.Context, log *slog.Logger, onDelta func(Delta), 
 	}
 }
 
+// Stream makes requests by try as Do does, and returns the response of the one that succeeds. If one is refused before it has
+// shown anything, learn may find in the error what the next one is to leave out, which is then made at once.
+func (b Backoff) Stream(ctx context.Context, log *slog.Logger, onDelta func(Delta), try func(show func(Delta)) (Response, error), learn func(error) bool) (Response, error) {
+	var resp Response
+	err := b.Do(ctx, log, onDelta, func(show func(Delta)) (err error) {
+		for {
+			began := false
+			resp, err = try(func(d Delta) { began = true; show(d) })
+			if err == nil || began || !learn(err) {
+				return err
+			}
+		}
+	})
+	return resp, err
+}
+
 // temporary reports whether a retry may succeed.
 func (e *Error) temporary() bool {
 	return !e.Lasting && (e.Kind == ErrOverloaded || e.Kind == ErrBroken || e.Kind == ErrUnreachable)

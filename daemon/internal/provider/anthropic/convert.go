@@ -55,7 +55,7 @@ func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 		p.System = []sdk.TextBlockParam{{Text: req.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
 	}
 	for i, t := range req.Tools {
-		tool := &sdk.ToolParam{Name: t.Name, Description: param.NewOpt(t.Description), InputSchema: schema(t.Schema)}
+		tool := &sdk.ToolParam{Name: t.Name, Description: param.NewOpt(t.Description), InputSchema: param.Override[sdk.ToolInputSchemaParam](t.Schema)}
 		if i == len(req.Tools)-1 {
 			tool.CacheControl = sdk.NewCacheControlEphemeralParam()
 		}
@@ -75,13 +75,6 @@ func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 	return p
 }
 
-func schema(raw json.RawMessage) sdk.ToolInputSchemaParam {
-	if len(raw) == 0 || !json.Valid(raw) {
-		raw = json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return param.Override[sdk.ToolInputSchemaParam](raw)
-}
-
 // blocks converts a message. As the API requires, results of calls come first; everything else keeps its order.
 func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
 	var texts []sdk.ContentBlockParamUnion
@@ -89,7 +82,7 @@ func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
 		switch {
 		case p.ToolResult != nil:
 			r := p.ToolResult
-			block := sdk.NewToolResultBlock(toolID(r.CallID), r.Content, r.IsError)
+			block := sdk.NewToolResultBlock(r.CallID, r.Content, r.IsError)
 			for _, i := range r.Images {
 				image := sdk.NewImageBlockBase64(i.MIME, base64.StdEncoding.EncodeToString(i.Data)).OfImage
 				block.OfToolResult.Content = append(block.OfToolResult.Content, sdk.ToolResultBlockParamContentUnion{OfImage: image})
@@ -97,7 +90,7 @@ func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
 			list = append(list, block)
 		case p.ToolCall != nil:
 			c := p.ToolCall
-			list = append(append(list, texts...), sdk.NewToolUseBlock(toolID(c.ID), provider.ArgumentsObject(c.Arguments), c.Name))
+			list = append(append(list, texts...), sdk.NewToolUseBlock(c.ID, c.Arguments, c.Name))
 			texts = nil
 		case p.Reasoning != nil:
 			sign, ok := provider.Unseal(config.KindAnthropic, p.Reasoning.Signature)
@@ -134,16 +127,6 @@ func markLast(messages []sdk.MessageParam) {
 	case last.OfToolResult != nil:
 		last.OfToolResult.CacheControl = sdk.NewCacheControlEphemeralParam()
 	}
-}
-
-// toolID replaces characters that the API refuses in ids of other providers, used before a change of model.
-func toolID(id string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, id)
 }
 
 func response(m sdk.Message, input map[int64]string) provider.Response {

@@ -3,9 +3,7 @@ package openai
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -37,10 +35,6 @@ type call struct {
 	name  string
 	args  bytes.Buffer
 	extra json.RawMessage // Google's extra_content: the signature of the thought, sent back with the call
-}
-
-func newAssembly(c provider.Config, emit func(provider.Delta)) *assembly {
-	return &assembly{kind: c.Kind, emit: emit}
 }
 
 // add processes one event.
@@ -115,7 +109,7 @@ func (a *assembly) piece(p wirePiece) {
 			c.index = *p.Index
 		}
 		if c.id == "" || slices.ContainsFunc(a.calls, func(other *call) bool { return other.id == c.id }) {
-			c.id = newID()
+			c.id = "call_" + rand.Text()
 		}
 		a.calls = append(a.calls, c)
 	}
@@ -195,12 +189,6 @@ func (a *assembly) stopReason() provider.StopReason {
 		return provider.ToolUse
 	}
 	return provider.EndTurn
-}
-
-func newID() string {
-	var b [9]byte
-	_, _ = rand.Read(b[:]) // never fails: crypto/rand
-	return fmt.Sprintf("call_%s", hex.EncodeToString(b[:]))
 }
 
 // thinkTags separates reasoning that a server leaves in the text as <think>…</think> at its very beginning.

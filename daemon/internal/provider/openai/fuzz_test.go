@@ -22,14 +22,14 @@ func FuzzStream(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		var said, thought string
-		a := newAssembly(provider.Config{Kind: config.KindOpenAI}, func(d provider.Delta) {
+		a := &assembly{kind: config.KindOpenAI, emit: func(d provider.Delta) {
 			switch d.Type {
 			case provider.DeltaText:
 				said += d.Text
 			case provider.DeltaReasoning:
 				thought += d.Text
 			}
-		})
+		}}
 		err := readChunks(bytes.NewReader(stream), func(b []byte) error { return a.add(provider.Fault{}, b) })
 		if err != nil {
 			if pe, ok := errors.AsType[*provider.Error](err); ok && pe.Kind == "" {

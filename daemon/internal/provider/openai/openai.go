@@ -80,17 +80,9 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 		beside.Go(func() { m.probe.ask(probeCtx, m) })
 	}
 
-	var resp provider.Response
-	err := m.retry.Do(ctx, m.config.Logger(), onDelta, func(show func(provider.Delta)) error {
-		for {
-			began, r, err := m.try(ctx, req, show)
-			if err != nil && !began && m.quirks.learn(err) {
-				continue // at most once for each quirk
-			}
-			resp = r
-			return err
-		}
-	})
+	resp, err := m.retry.Stream(ctx, m.config.Logger(), onDelta, func(show func(provider.Delta)) (provider.Response, error) {
+		return m.try(ctx, req, show)
+	}, m.quirks.learn)
 	if err != nil {
 		cancel() // a failed call does not wait for the probe
 		return provider.Response{}, err
@@ -102,11 +94,11 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	return resp, nil
 }
 
-// try makes one request. began reports whether a delta was shown.
-func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (began bool, _ provider.Response, _ error) {
+// try makes one request.
+func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(provider.Delta)) (provider.Response, error) {
 	watched, feed, stop := provider.Watchdog(ctx, m.retry.Silence)
 	defer stop()
-	a := newAssembly(m.config, func(d provider.Delta) { began = true; onDelta(d) })
+	a := &assembly{kind: m.config.Kind, emit: onDelta}
 	path, form, add := "/chat/completions", any(nil), a.add
 	if m.speaksResponses() {
 		path, form, add = "/responses", m.responses(req), a.event
@@ -115,31 +107,31 @@ func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(prov
 	}
 	body, err := json.Marshal(form)
 	if err != nil {
-		return false, provider.Response{}, &provider.Error{Kind: provider.ErrInvalid, Provider: m.config.Name, Message: err.Error(), Err: err}
+		return provider.Response{}, &provider.Error{Kind: provider.ErrInvalid, Provider: m.config.Name, Message: err.Error(), Err: err}
 	}
 	httpResp, err := m.do(watched, http.MethodPost, m.base+path, body)
 	if err != nil {
-		return false, provider.Response{}, m.fault.Transport(watched, err)
+		return provider.Response{}, m.fault.Transport(watched, err)
 	}
 	defer httpResp.Body.Close()
 	if httpResp.StatusCode != http.StatusOK {
-		return false, provider.Response{}, m.refused(httpResp)
+		return provider.Response{}, m.refused(httpResp)
 	}
 	if strings.HasPrefix(httpResp.Header.Get("Content-Type"), "text/html") {
-		return false, provider.Response{}, m.fault.WebPage()
+		return provider.Response{}, m.fault.WebPage()
 	}
 	err = readChunks(feed(httpResp.Body), func(data []byte) error { return add(m.fault, data) })
 	if err != nil {
 		if _, ok := err.(*provider.Error); ok {
-			return began, provider.Response{}, err
+			return provider.Response{}, err
 		}
-		return began, provider.Response{}, m.fault.Transport(watched, err)
+		return provider.Response{}, m.fault.Transport(watched, err)
 	}
 	resp, ok := a.response()
 	if !ok {
-		return began, provider.Response{}, m.fault.Broken(nil)
+		return provider.Response{}, m.fault.Broken(nil)
 	}
-	return began, resp, nil
+	return resp, nil
 }
 
 func (m *Model) do(ctx context.Context, method, url string, body []byte) (*http.Response, error) {

@@ -187,12 +187,12 @@ func TestConversationOnTheWire(t *testing.T) {
 	m := Open(provider.Config{Name: "x", Kind: config.KindOpenAI, APIKey: "k", Model: "gpt-5"})
 	n := 5
 	b, err := json.Marshal(m.request(provider.Request{
-		System: "sys", MaxTokens: &n, Thinking: "high", Tools: []provider.ToolSpec{{Name: "bash", Description: "d"}},
+		System: "sys", MaxTokens: &n, Thinking: "high", Tools: []provider.ToolSpec{{Name: "bash", Description: "d", Schema: json.RawMessage(`{"type":"object"}`)}},
 		Messages: []provider.Message{
 			{Role: provider.User, Parts: []provider.Part{{Text: "a"}, {Text: "b"}}},
 			{Role: provider.Assistant, Parts: []provider.Part{
 				{Reasoning: &provider.Reasoning{Text: "foreign", Signature: "anthropic:zzz"}},
-				{ToolCall: &provider.ToolCall{ID: "1", Name: "bash", Arguments: json.RawMessage("not json")}},
+				{ToolCall: &provider.ToolCall{ID: "1", Name: "bash", Arguments: json.RawMessage(`{"x":1}`)}},
 			}},
 			{Role: provider.User, Parts: []provider.Part{{ToolResult: &provider.ToolResult{CallID: "1", Content: "out"}}, {Text: "and"}}},
 		},
@@ -201,9 +201,9 @@ func TestConversationOnTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"model":"gpt-5","messages":[{"role":"system","content":"sys"},{"role":"user","content":"a\n\nb"},` +
-		`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"bash","arguments":"{\"invalid_arguments\":\"not json\"}"}}]},` +
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"bash","arguments":"{\"x\":1}"}}]},` +
 		`{"role":"tool","content":"out","tool_call_id":"1"},{"role":"user","content":"and"}],` +
-		`"tools":[{"type":"function","function":{"name":"bash","description":"d","parameters":{"type":"object","properties":{}}}}],` +
+		`"tools":[{"type":"function","function":{"name":"bash","description":"d","parameters":{"type":"object"}}}],` +
 		`"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":5,"reasoning_effort":"high"}`
 	if string(b) != want {
 		t.Errorf("got  %s\nwant %s", b, want)

@@ -50,21 +50,18 @@ func (p *probe) ask(ctx context.Context, m *Model) {
 	root := strings.TrimSuffix(m.base, "/v1")
 	var best provider.Limit
 	answered := false
-	for _, source := range []struct {
-		url  string
-		find func([]byte, string) (limit provider.Limit, exact bool)
-	}{
-		{m.base + "/models", fromModels},      // vLLM, OpenRouter, llama.cpp, Groq
-		{root + "/api/v0/models", fromModels}, // LM Studio
-		{root + "/api/ps", fromOllama},        // Ollama, once the model is loaded
-		{root + "/props", fromProps},          // llama.cpp
+	for _, url := range []string{
+		m.base + "/models",      // vLLM, OpenRouter, llama.cpp, Groq
+		root + "/api/v0/models", // LM Studio
+		root + "/api/ps",        // Ollama, once the model is loaded
+		root + "/props",         // llama.cpp
 	} {
-		body, status := m.fetch(ctx, source.url)
+		body, status := m.fetch(ctx, url)
 		answered = answered || status != 0
 		if status != http.StatusOK {
 			continue
 		}
-		limit, exact := source.find(body, m.config.Model)
+		limit, exact := limitOf(body, m.config.Model)
 		if limit.ContextWindow > 0 && (exact || best.ContextWindow == 0) {
 			best = limit
 		}
@@ -208,43 +205,25 @@ func perMillion(s string) float64 {
 	return f * 1e6
 }
 
-func fromModels(body []byte, model string) (provider.Limit, bool) {
-	var list struct{ Data []window }
-	if json.Unmarshal(body, &list) != nil {
-		return provider.Limit{}, false
-	}
-	for _, w := range list.Data {
-		if w.ID == model {
-			return w.limit()
-		}
-	}
-	if len(list.Data) == 1 {
-		return list.Data[0].limit() // llama.cpp serves one model under whatever name
-	}
-	return provider.Limit{}, false
-}
-
-func fromOllama(body []byte, model string) (provider.Limit, bool) {
-	var list struct{ Models []window }
-	if json.Unmarshal(body, &list) != nil {
-		return provider.Limit{}, false
-	}
-	for _, w := range list.Models {
-		if w.Model == model || w.Name == model || w.Name == model+":latest" {
-			return w.limit()
-		}
-	}
-	return provider.Limit{}, false
-}
-
-func fromProps(body []byte, _ string) (provider.Limit, bool) {
-	var props struct {
+// limitOf returns what a server's answer says of a model; exact reports whether that is the window that it has there.
+func limitOf(body []byte, model string) (_ provider.Limit, exact bool) {
+	var said struct {
+		Data     []window // of most servers
+		Models   []window // of Ollama
 		Settings struct {
 			Ctx int `json:"n_ctx"`
-		} `json:"default_generation_settings"`
+		} `json:"default_generation_settings"` // of llama.cpp
 	}
-	if json.Unmarshal(body, &props) != nil || props.Settings.Ctx <= 0 {
+	if json.Unmarshal(body, &said) != nil {
 		return provider.Limit{}, false
 	}
-	return provider.Limit{ContextWindow: props.Settings.Ctx}, true
+	for _, w := range slices.Concat(said.Data, said.Models) {
+		if slices.Contains([]string{w.ID, w.Model, w.Name}, model) || w.Name == model+":latest" {
+			return w.limit()
+		}
+	}
+	if len(said.Data) == 1 {
+		return said.Data[0].limit() // llama.cpp serves one model under whatever name
+	}
+	return provider.Limit{ContextWindow: said.Settings.Ctx}, said.Settings.Ctx > 0
 }

@@ -51,8 +51,8 @@ type wireImageURL struct {
 	URL string `json:"url"`
 }
 
-func imagePart(i *picture.Image) wirePart {
-	return wirePart{Type: "image_url", ImageURL: &wireImageURL{"data:" + i.MIME + ";base64," + base64.StdEncoding.EncodeToString(i.Data)}}
+func dataURL(i *picture.Image) string {
+	return "data:" + i.MIME + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
 
 type wireCall struct {
@@ -102,8 +102,7 @@ func (m *Model) request(req provider.Request) wireRequest {
 	if req.System != "" {
 		w.Messages = append(w.Messages, wireMessage{Role: "system", Content: &req.System})
 	}
-	_, after := provider.LastPrompt(req.Messages)
-	current := len(req.Messages) - len(after) // index at which the current turn begins
+	current := turnBegin(req.Messages)
 	for i, msg := range req.Messages {
 		if msg.Role == provider.Assistant {
 			w.Messages = append(w.Messages, m.assistant(msg, i >= current && !q.noReasoningBack))
@@ -116,11 +115,7 @@ func (m *Model) request(req provider.Request) wireRequest {
 	}
 	if !q.noTools {
 		for _, t := range req.Tools {
-			schema := t.Schema
-			if len(schema) == 0 {
-				schema = json.RawMessage(`{"type":"object","properties":{}}`)
-			}
-			w.Tools = append(w.Tools, wireTool{Type: "function", Function: wireToolSpec{t.Name, t.Description, schema}})
+			w.Tools = append(w.Tools, wireTool{Type: "function", Function: wireToolSpec{t.Name, t.Description, t.Schema}})
 		}
 	}
 	return w
@@ -170,7 +165,7 @@ func (m *Model) assistant(msg provider.Message, reasoning bool) wireMessage {
 		case p.ToolCall != nil:
 			w.ToolCalls = append(w.ToolCalls, wireCall{
 				ID: p.ToolCall.ID, Type: "function", ExtraContent: extra,
-				Function: wireFunction{p.ToolCall.Name, string(provider.ArgumentsObject(p.ToolCall.Arguments))},
+				Function: wireFunction{p.ToolCall.Name, string(p.ToolCall.Arguments)},
 			})
 			extra = nil
 		case p.Text != "":
@@ -184,43 +179,49 @@ func (m *Model) assistant(msg provider.Message, reasoning bool) wireMessage {
 	return w
 }
 
-// userMessages converts a user's message. Tool results are separate messages here and come first. They are text only, so the
-// images of results follow as the user's.
-func userMessages(msg provider.Message) (list []wireMessage) {
-	var parts []wirePart
-	var texts []string
-	images := false
-	text := func(s string) {
-		texts = append(texts, s)
-		parts = append(parts, wirePart{Type: "text", Text: s})
-	}
+// turnBegin returns the index at which the current turn begins, whose reasoning is sent back.
+func turnBegin(messages []provider.Message) int {
+	_, after := provider.LastPrompt(messages)
+	return len(messages) - len(after)
+}
+
+// apart returns the results of calls in a user's message, which both APIs take by themselves and before the rest, and the rest.
+// A result is text only there, so that its images follow as the user's.
+func apart(msg provider.Message) (results []*provider.ToolResult, rest []provider.Part) {
 	for _, p := range msg.Parts {
-		switch {
-		case p.ToolResult != nil:
-			r := p.ToolResult
-			content := r.Content
-			if r.IsError && content == "" {
-				content = "error"
-			}
-			list = append(list, wireMessage{Role: "tool", ToolCallID: r.CallID, Content: &content})
-			for _, i := range r.Images {
-				text("The image that the tool gave, " + i.String() + ":")
-				parts = append(parts, imagePart(i))
-				images = true
-			}
-		case p.Image != nil:
-			parts = append(parts, imagePart(p.Image))
-			images = true
-		case p.Text != "":
-			text(p.Text)
+		if p.ToolResult == nil {
+			rest = append(rest, p)
+			continue
+		}
+		results = append(results, p.ToolResult)
+		for _, i := range p.ToolResult.Images {
+			rest = append(rest, provider.Part{Text: "The image that the tool gave, " + i.String() + ":"}, provider.Part{Image: i})
 		}
 	}
-	switch {
-	case images:
-		list = append(list, wireMessage{Role: "user", Content: parts})
-	case len(texts) > 0:
-		s := strings.Join(texts, "\n\n")
-		list = append(list, wireMessage{Role: "user", Content: &s})
+	return results, rest
+}
+
+// userMessages converts a user's message: one for each result, and one for the rest.
+func userMessages(msg provider.Message) (list []wireMessage) {
+	results, rest := apart(msg)
+	for _, r := range results {
+		list = append(list, wireMessage{Role: "tool", ToolCallID: r.CallID, Content: &r.Content})
 	}
-	return list
+	if len(rest) == 0 {
+		return list
+	}
+	var parts []wirePart
+	var texts []string
+	for _, p := range rest {
+		if p.Image != nil {
+			parts = append(parts, wirePart{Type: "image_url", ImageURL: &wireImageURL{dataURL(p.Image)}})
+		} else {
+			parts, texts = append(parts, wirePart{Type: "text", Text: p.Text}), append(texts, p.Text)
+		}
+	}
+	if len(texts) < len(parts) {
+		return append(list, wireMessage{Role: "user", Content: parts})
+	}
+	text := strings.Join(texts, "\n\n")
+	return append(list, wireMessage{Role: "user", Content: &text})
 }

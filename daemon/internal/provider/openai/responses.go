@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/provider"
 )
 
@@ -86,8 +85,7 @@ func (m *Model) responses(req provider.Request) responsesRequest {
 			w.Reasoning = &reasoningWish{Effort: "minimal", Summary: "auto"}
 		}
 	}
-	_, after := provider.LastPrompt(req.Messages)
-	current := len(req.Messages) - len(after) // index at which the current turn begins, whose reasoning is sent back
+	current := turnBegin(req.Messages)
 	for i, msg := range req.Messages {
 		if msg.Role == provider.Assistant {
 			w.Input = append(w.Input, m.ownItems(msg, i >= current && !q.noEncrypted)...)
@@ -97,11 +95,7 @@ func (m *Model) responses(req provider.Request) responsesRequest {
 	}
 	if !q.noTools {
 		for _, t := range req.Tools {
-			schema := t.Schema
-			if len(schema) == 0 {
-				schema = json.RawMessage(`{"type":"object","properties":{}}`)
-			}
-			w.Tools = append(w.Tools, responseTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: schema})
+			w.Tools = append(w.Tools, responseTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: t.Schema})
 		}
 	}
 	return w
@@ -117,7 +111,7 @@ func (m *Model) ownItems(msg provider.Message, reasoning bool) (items []any) {
 				items = append(items, json.RawMessage(item))
 			}
 		case p.ToolCall != nil:
-			items = append(items, inputCall{"function_call", p.ToolCall.ID, p.ToolCall.Name, string(provider.ArgumentsObject(p.ToolCall.Arguments))})
+			items = append(items, inputCall{"function_call", p.ToolCall.ID, p.ToolCall.Name, string(p.ToolCall.Arguments)})
 		case p.Text != "":
 			items = append(items, inputMessage{"assistant", []inputPart{{Type: "output_text", Text: p.Text}}})
 		}
@@ -125,28 +119,17 @@ func (m *Model) ownItems(msg provider.Message, reasoning bool) (items []any) {
 	return items
 }
 
-// userItems converts a user's message: the results of calls, then the rest as one message. Results are text only here, so
-// their images follow.
+// userItems converts a user's message: the results of calls, then the rest as one message.
 func userItems(msg provider.Message) (items []any) {
-	var parts []inputPart
-	image := func(i *picture.Image) {
-		parts = append(parts, inputPart{Type: "input_image", ImageURL: imagePart(i).ImageURL.URL})
+	results, rest := apart(msg)
+	for _, r := range results {
+		items = append(items, inputOutput{"function_call_output", r.CallID, r.Content})
 	}
-	for _, p := range msg.Parts {
-		switch {
-		case p.ToolResult != nil:
-			content := p.ToolResult.Content
-			if p.ToolResult.IsError && content == "" {
-				content = "error"
-			}
-			items = append(items, inputOutput{"function_call_output", p.ToolResult.CallID, content})
-			for _, i := range p.ToolResult.Images {
-				parts = append(parts, inputPart{Type: "input_text", Text: "The image that the tool gave, " + i.String() + ":"})
-				image(i)
-			}
-		case p.Image != nil:
-			image(p.Image)
-		case p.Text != "":
+	var parts []inputPart
+	for _, p := range rest {
+		if p.Image != nil {
+			parts = append(parts, inputPart{Type: "input_image", ImageURL: dataURL(p.Image)})
+		} else {
 			parts = append(parts, inputPart{Type: "input_text", Text: p.Text})
 		}
 	}
@@ -156,7 +139,7 @@ func userItems(msg provider.Message) (items []any) {
 	return items
 }
 
-// responseEvent is one event of a stream of the Responses API, or the whole answer of a server that does not stream.
+// responseEvent is one event of a stream of the Responses API.
 type responseEvent struct {
 	Type     string          `json:"type"`
 	Delta    string          `json:"delta"`
