@@ -110,6 +110,24 @@ func (s *Shell) Hold(ctx context.Context) error {
 	return nil
 }
 
+// ensureHeld takes the editor like Hold, unless a borrower has it already. release ends what ensureHeld began.
+func (s *Shell) ensureHeld(ctx context.Context) (release func(), err error) {
+	s.mu.Lock()
+	lent := s.editor.lease
+	s.mu.Unlock()
+	if lent {
+		return func() {}, nil
+	}
+	if err := s.Hold(ctx); err != nil {
+		return nil, err
+	}
+	return func() {
+		if err := s.Release(); err != nil {
+			s.log.Warn("release the line editor", "err", err)
+		}
+	}, nil
+}
+
 // Release ends Hold. If the program's own screen is not shown (TakeScreen), what the shell printed meanwhile is shown and the
 // half-typed line restored; else the editor stays held.
 func (s *Shell) Release() error {

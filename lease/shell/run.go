@@ -65,19 +65,11 @@ func (r *run) output(p []byte) {
 // certain within 5 s. The errors are those of Hold, *DirError if the directory cannot be entered, and others that say why the
 // command was not begun.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
-	s.mu.Lock()
-	lent := s.editor.lease
-	s.mu.Unlock()
-	if !lent {
-		if err := s.Hold(ctx); err != nil {
-			return Result{}, err
-		}
-		defer func() {
-			if err := s.Release(); err != nil {
-				s.log.Warn("release the line editor", "err", err)
-			}
-		}()
+	release, err := s.ensureHeld(ctx)
+	if err != nil {
+		return Result{}, err
 	}
+	defer release()
 	s.holdLock.Lock()
 	defer s.holdLock.Unlock()
 	x := s.d.Examine(c.Text, s.known)
@@ -150,8 +142,8 @@ func (s *Shell) known(name string) bool {
 
 // begin has the held editor run the text. The caller has holdLock.
 func (s *Shell) begin(r *run, text, dir string) error {
-	if strings.ContainsAny(dir, "\n\x00") {
-		return &DirError{Dir: dir, Reason: "its name holds a line feed"}
+	if strings.ContainsAny(dir, "\n\x00") || strings.HasSuffix(dir, " ") { // a directive is a line of words
+		return &DirError{Dir: dir, Reason: "its name holds a line feed or ends with a space"}
 	}
 	if err := s.files.source(text); err != nil {
 		return fmt.Errorf("write the command: %w", err)
@@ -214,7 +206,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 		s.mu.Lock()
 		changed, began, ended, died := s.changed, r.began, r.ended, r.restarted != "" || s.life.gone || s.life.closed && within(s.proc.exited, 0)
 		s.mu.Unlock()
-		if began && limit.limit == 0 && r.command.Timeout > 0 {
+		if began && limit.t == nil && r.command.Timeout > 0 {
 			limit.begin(r.command.Timeout)
 		}
 		if ended || died {
@@ -246,7 +238,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 		}
 	}
 	cancel.stop()
-	limit.stop()
+	limit.pause(true)
 	watch.report("", "") // the keyboard is given back
 	return s.finish(r, cancelled)
 }

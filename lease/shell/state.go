@@ -11,21 +11,16 @@ import (
 // holds the editor unless that is held already. The maps belong to the Shell: do not change them.
 func (s *Shell) State(ctx context.Context) (State, error) {
 	s.mu.Lock()
-	stale, lent, state := s.stale, s.editor.lease, s.state
+	stale, state := s.stale, s.state
 	s.mu.Unlock()
 	if !stale {
 		return state, nil
 	}
-	if !lent {
-		if err := s.Hold(ctx); err != nil {
-			return State{}, err
-		}
-		defer func() {
-			if err := s.Release(); err != nil {
-				s.log.Warn("release the line editor", "err", err)
-			}
-		}()
+	release, err := s.ensureHeld(ctx)
+	if err != nil {
+		return State{}, err
 	}
+	defer release()
 	s.holdLock.Lock()
 	defer s.holdLock.Unlock()
 	return s.look(ctx)

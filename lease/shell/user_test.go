@@ -94,25 +94,19 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// The history holds the user's commands only, and Up shows the last of them.
-func TestHistory(t *testing.T) {
-	home := t.TempDir()
-	s, scr := start2(t, func(o *Options) { o.Env = append(o.Env, "HISTFILE="+filepath.Join(home, "history")) })
+// A folder whose name ends with a space is not entered: the directive would lose the space, and name another folder.
+func TestFolderThatEndsWithASpace(t *testing.T) {
+	s, scr := start2(t, nil)
 	scr.prompts(t, 1)
-	keys(t, s, "echo mine\r")
-	scr.prompts(t, 2)
-	do(t, s, "echo lent")
-	keys(t, s, "\x1b[A")
-	scr.await(t, "the last command", func() bool { return strings.HasSuffix(string(scr.b), "echo mine") })
-	keys(t, s, "\r exit\r")
-	select {
-	case <-s.Exited():
-	case <-time.After(patience):
-		t.Fatal("no exit")
+	dir := t.TempDir()
+	for _, name := range []string{"x", "x "} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	b, err := os.ReadFile(filepath.Join(home, "history"))
-	if err != nil || strings.Contains(string(b), "lent") || strings.Contains(string(b), "__sublet") || !strings.Contains(string(b), "echo mine") {
-		t.Errorf("history %q, %v", b, err)
+	var refused *DirError
+	if res, err := s.Run(t.Context(), Command{Text: "pwd", Dir: filepath.Join(dir, "x ")}); !errors.As(err, &refused) {
+		t.Errorf("ran in %s: %q, %v", res.Dir, res.Output, err)
 	}
 }
 

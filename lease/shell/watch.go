@@ -108,14 +108,13 @@ func (w *watcher) wants(silent bool) (why, who string) {
 
 // clock limits the time of a command, without that in which the user has the keyboard. It is used by one goroutine (follow).
 type clock struct {
-	limit time.Duration
-	spent time.Duration
-	since time.Time // when it was started or went on; zero while paused
-	t     *time.Timer
+	t      *time.Timer // nil before begin
+	due    time.Time
+	paused time.Time // since when; zero = it runs
 }
 
 func (c *clock) begin(limit time.Duration) {
-	c.limit, c.since, c.t = limit, time.Now(), time.NewTimer(limit)
+	c.due, c.t = time.Now().Add(limit), time.NewTimer(limit)
 }
 
 func (c *clock) tick() <-chan time.Time {
@@ -127,20 +126,14 @@ func (c *clock) tick() <-chan time.Time {
 
 // pause stops the clock if on, else lets it go on.
 func (c *clock) pause(on bool) {
-	switch {
-	case c.t == nil:
-	case on && !c.since.IsZero():
-		c.t.Stop()
-		c.spent += time.Since(c.since)
-		c.since = time.Time{}
-	case !on && c.since.IsZero():
-		c.since = time.Now()
-		c.t.Reset(max(0, c.limit-c.spent))
+	if c.t == nil || on == !c.paused.IsZero() {
+		return
 	}
-}
-
-func (c *clock) stop() {
-	if c.t != nil {
+	if on {
 		c.t.Stop()
+		c.paused = time.Now()
+		return
 	}
+	c.due, c.paused = c.due.Add(time.Since(c.paused)), time.Time{}
+	c.t.Reset(time.Until(c.due))
 }
