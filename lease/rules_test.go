@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -207,36 +206,6 @@ func TestWhoHeldIt(t *testing.T) {
 	ask(m, t0, "b")
 	m.Release(t0, a)
 	expect(t, "behind nobody known", m.Tick(after(DefaultWait)), "release b cancelled, end b timeout")
-}
-
-// the next deadline is that of whoever's patience ends first, whoever came and went in between.
-func TestFirstBoundOfMany(t *testing.T) {
-	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		m := NewManager(new(Fences))
-		var all []*Lease
-		for n := range 200 {
-			if len(all) > 0 && r.IntN(3) == 0 {
-				i := r.IntN(len(all))
-				m.Release(t0, all[i])
-				all = append(all[:i], all[i+1:]...)
-			} else {
-				l := new(Lease)
-				m.Request(t0, l, Request{ID: string(rune('a' + n)), Wait: time.Duration(1+r.IntN(1_000_000)) * time.Millisecond})
-				all = append(all, l)
-			}
-			first := time.Hour
-			for _, l := range all {
-				first = min(first, l.Wait)
-			}
-			if len(all) > 0 {
-				due(t, "first", m, after(first))
-			}
-			if t.Failed() {
-				t.FailNow()
-			}
-		}
-	}
 }
 
 // The user who comes before a command that was asked for, or not yet, has its borrower wait again: at the head of the line,

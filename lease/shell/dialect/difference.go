@@ -9,11 +9,17 @@ import (
 	"sublet/wire/visible"
 )
 
-// volatile are variables that shells change by themselves.
-var volatile = map[string]bool{"PWD": true, "OLDPWD": true, "_": true, "SHLVL": true, "COLUMNS": true, "LINES": true}
+// Volatile reports whether every shell changes a variable by itself, so that it is not part of a State.
+func Volatile(name string) bool {
+	switch name {
+	case "_", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES":
+		return true
+	}
+	return strings.HasPrefix(name, "__sublet_")
+}
 
-// Decisive reports whether a variable can decide which program a later, harmless command really runs.
-func Decisive(name string) bool {
+// decisive reports whether a variable can decide which program a later, harmless command really runs.
+func decisive(name string) bool {
 	switch name {
 	case "PATH", "PROMPT_COMMAND", "BASH_ENV", "ENV", "ZDOTDIR", "IFS", "PS0", "PS1", "PS4", "PAGER", "EDITOR", "VISUAL", "BROWSER", "LESSOPEN",
 		"LESSCLOSE", "MANPAGER", "RIPGREP_CONFIG_PATH", "PYTHONSTARTUP", "PYTHONPATH", "NODE_OPTIONS", "PERL5OPT", "RUBYOPT":
@@ -92,13 +98,13 @@ func Difference(a, b State) string {
 	vars := Compare(variables(a, export), variables(b, export), func(name string) bool {
 		_, was := a.Vars[name]
 		_, is := b.Vars[name]
-		return volatile[name] || strings.HasPrefix(name, "_") && !was && !is || name == "PS1" && b.Painted
+		return strings.HasPrefix(name, "_") && !was && !is || name == "PS1" && b.Painted
 	})
 	say("set", vars.Added)
 	say("changed", vars.Changed)
 	say("unset", vars.Removed)
 	for _, name := range slices.Concat(vars.Added, vars.Changed, vars.Removed) {
-		if Decisive(name) {
+		if decisive(name) {
 			watch = append(watch, name)
 		}
 	}

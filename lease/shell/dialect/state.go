@@ -11,7 +11,7 @@ import (
 // State is what a command can change in the shell and leave behind.
 type State struct {
 	Dir       string
-	Vars      map[string]string // exported variables
+	Vars      map[string]string // exported variables; those that are Volatile are not part of it, nor of Local
 	Aliases   map[string]string // and fish's abbreviations
 	Functions map[string]string // name to body
 	Options   []string          // names of options that are on, sorted

@@ -26,7 +26,6 @@ type screen struct {
 	x, y     int             // cursor; y counts from the oldest row
 	sx, sy   int             // saved cursor
 	alt      bool
-	last     rune // for REP
 	homed    bool // the previous CSI sequence moved the cursor to the upper left corner
 
 	seq     *ansi.Parser
@@ -49,7 +48,7 @@ func newScreen(cols int, sink func([]byte)) *screen {
 	if cols <= 0 {
 		cols = 80
 	}
-	cols = min(cols, 4096) // a sequence with a count costs up to a line: see csi
+	cols = min(cols, 4096) // a sequence with a count costs up to a line
 	s := &screen{cols: cols, sink: sink, n: 1, seq: new(ansi.Parser)}
 	s.seq.SetParamsSize(parser.MaxParamsSize)
 	s.seq.SetDataSize(256) // titles and links are dropped anyway
@@ -207,7 +206,6 @@ func (s *screen) ascii(p []byte) {
 		for _, b := range p[over:n] {
 			r.cells = append(r.cells, rune(b))
 		}
-		s.last = rune(p[n-1])
 		s.x += n
 		p = p[n:]
 	}
@@ -265,7 +263,6 @@ func (s *screen) rune(r rune) {
 		}
 	}
 	s.x += w
-	s.last = r
 }
 
 // combine adds r to the character before the cursor; a cell keeps about 32 bytes of them.

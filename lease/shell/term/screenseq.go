@@ -32,12 +32,6 @@ func (s *screen) csi(cmd ansi.Cmd, params ansi.Params) {
 		s.deleteCells(w)
 	case '@':
 		s.insertCells(w)
-	case 'b':
-		for range w {
-			if s.last != 0 {
-				s.rune(s.last)
-			}
-		}
 	}
 }
 

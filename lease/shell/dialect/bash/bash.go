@@ -159,12 +159,12 @@ func wordEnd(text string) (i int) {
 // special reports whether a variable is not part of the state: bash keeps it by itself, or it is the integration's.
 func special(name string) bool {
 	switch name {
-	case "-", "_", "LINENO", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES", "PIPESTATUS", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "HISTCMD",
+	case "-", "LINENO", "PIPESTATUS", "RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "HISTCMD",
 		"PPID", "UID", "EUID", "GROUPS", "DIRSTACK", "FUNCNAME", "OPTIND", "OPTERR", "OPTARG", "REPLY", "SHELLOPTS", "BASHOPTS", "BASH", "BASHPID",
 		"HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "READLINE_LINE", "READLINE_POINT", "READLINE_MARK", "READLINE_ARGUMENT", "MAILCHECK":
 		return true
 	}
-	return strings.HasPrefix(name, "__sublet_") || strings.HasPrefix(name, "BASH_") && name != "BASH_ENV" || strings.HasPrefix(name, "COMP_")
+	return dialect.Volatile(name) || strings.HasPrefix(name, "BASH_") && name != "BASH_ENV" || strings.HasPrefix(name, "COMP_")
 }
 
 // statements are bash's.

@@ -38,8 +38,6 @@ func words(bashrc string) dialecttest.Words {
 
 func TestSuite(t *testing.T) { dialecttest.Suite(t, Bash{}, words(plain)) }
 
-func BenchmarkBash(b *testing.B) { dialecttest.Bench(b, Bash{}, words(plain)) }
-
 // What people have in their ~/.bashrc changes nothing.
 func TestSuiteUnderOptions(t *testing.T) {
 	for name, bashrc := range map[string]string{

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"sublet/lease/shell/dialect"
 )
@@ -225,13 +224,6 @@ func terminal(run runner, w Words) {
 		s.AwaitText("was 7\n")
 	})
 
-	run("a long command", func(t *testing.T, s *Shell) {
-		r := s.Run("echo " + strings.Repeat("0123456789", 200) + " | wc -c")
-		if strings.TrimSpace(r.Output) != "2001" {
-			t.Errorf("got %+v", r)
-		}
-	})
-
 	run("a command reads the terminal", func(t *testing.T, s *Shell) {
 		s.Hold()
 		s.Erase()
@@ -259,18 +251,6 @@ func terminal(run runner, w Words) {
 		s.Await("the job in the foreground", func() bool { return s.Foreground() != s.PID })
 		s.Type("\x03")
 		s.Prompt()
-	})
-
-	run("an empty text gives a fresh prompt", func(t *testing.T, s *Shell) {
-		s.AwaitScreen("0>")
-		s.Hold()
-		s.Erase()
-		s.Begin("", "")
-		s.End()
-		s.Prompt()
-		s.AwaitScreen("0>")
-		s.Enter("echo ok")
-		s.AwaitScreen("0> echo ok", "ok", "0>")
 	})
 
 	run("a signal does not end the hold", func(t *testing.T, s *Shell) {
@@ -301,34 +281,4 @@ func (s *Shell) Give(before Held) {
 	}
 	s.write(s.Folder, map[string]string{"line": before.Line})
 	s.Direct("line " + strconv.Itoa(before.Cursor))
-}
-
-// Bench measures how long the hold key takes to be answered, and a command that does nothing to its end and to the next
-// prompt.
-func Bench(b *testing.B, d dialect.Dialect, w Words) {
-	s := Start(b, d, w.Options)
-	b.Run("hold", func(b *testing.B) {
-		for b.Loop() {
-			s.Look()
-		}
-	})
-	b.Run("run", func(b *testing.B) {
-		var ended time.Duration
-		for b.Loop() {
-			start := time.Now()
-			s.Hold()
-			s.Begin("true", "")
-			s.End()
-			ended += time.Since(start)
-			s.Prompt()
-		}
-		b.ReportMetric(float64(ended.Nanoseconds())/float64(b.N), "ns-to-end")
-	})
-	b.Run("state", func(b *testing.B) {
-		s.Hold()
-		for b.Loop() {
-			s.State()
-		}
-		s.Direct("none")
-	})
 }

@@ -124,11 +124,11 @@ func abbreviated(statement string) string {
 // volatile reports whether fish changes a variable by itself.
 func volatile(name string) bool {
 	switch name {
-	case "_", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES", "CMD_DURATION", "argv", "dirprev", "dirnext", "fish_bind_mode", "fish_history",
+	case "CMD_DURATION", "argv", "dirprev", "dirnext", "fish_bind_mode", "fish_history",
 		"fish_killring", "fish_pid", "hostname", "umask", "version", "FISH_VERSION", "EUID":
 		return true
 	}
-	return strings.HasPrefix(name, "__sublet_") || strings.HasPrefix(name, "__fish_")
+	return dialect.Volatile(name) || strings.HasPrefix(name, "__fish_")
 }
 
 // Restore implements dialect.Dialect.

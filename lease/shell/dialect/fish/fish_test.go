@@ -38,8 +38,6 @@ var words = dialecttest.Words{
 
 func TestSuite(t *testing.T) { dialecttest.Suite(t, Fish{}, words) }
 
-func BenchmarkFish(b *testing.B) { dialecttest.Bench(b, Fish{}, words) }
-
 func TestStartupFiles(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{

@@ -96,7 +96,7 @@ func (Zsh) ReadState(text []byte) (st dialect.State, err error) {
 	for f.More() {
 		kind, name, value := f.Next(), f.Next(), f.Next()
 		switch {
-		case volatile(name):
+		case dialect.Volatile(name), strings.HasPrefix(name, "vcs_info_msg_"):
 		case kind == "x":
 			st.Vars[name] = value
 		default:
@@ -109,6 +109,7 @@ func (Zsh) ReadState(text []byte) (st dialect.State, err error) {
 		}
 	}
 	slices.Sort(st.Options)
+	// The functions and variables of vcs_info change by themselves, too: prompts use it.
 	maps.DeleteFunc(st.Functions, func(name, _ string) bool {
 		return strings.HasPrefix(name, "__sublet_") || strings.HasPrefix(name, "VCS_INFO_") || name == dialect.JobFunction
 	})
@@ -119,15 +120,6 @@ func (Zsh) ReadState(text []byte) (st dialect.State, err error) {
 // fixed are options that zsh sets by itself or that cannot be changed.
 var fixed = map[string]bool{
 	"interactive": true, "login": true, "monitor": true, "privileged": true, "restricted": true, "shinstdin": true, "singlecommand": true, "zle": true,
-}
-
-// volatile reports whether zsh changes a variable by itself, or its vcs_info, which prompts use.
-func volatile(name string) bool {
-	switch name {
-	case "_", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES":
-		return true
-	}
-	return strings.HasPrefix(name, "__sublet_") || strings.HasPrefix(name, "vcs_info_msg_")
 }
 
 // statements are those that run at the top level as well as in a function.

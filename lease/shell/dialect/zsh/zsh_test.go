@@ -40,8 +40,6 @@ func words(zshrc string) dialecttest.Words {
 
 func TestSuite(t *testing.T) { dialecttest.Suite(t, Zsh{}, words(plain)) }
 
-func BenchmarkZsh(b *testing.B) { dialecttest.Bench(b, Zsh{}, words(plain)) }
-
 // The suite holds under options that change what script text means, and with names of builtins taken by the user.
 func TestSuiteUnderOptions(t *testing.T) {
 	for name, zshrc := range map[string]string{
