@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -195,15 +196,12 @@ func (a *assembly) event(f provider.Fault, data []byte) error {
 		a.reason("\n\n")
 	case "response.output_item.added":
 		if item.Type == "function_call" {
-			a.calls = append(a.calls, &call{index: -1, id: item.CallID, item: item.ID, name: item.Name})
-			a.emit(provider.Delta{Type: provider.DeltaToolCall, CallID: item.CallID, Tool: item.Name})
+			a.callOf(item)
 		}
 	case "response.function_call_arguments.delta":
-		for _, c := range a.calls {
-			if c.item == e.ItemID {
-				c.args.WriteString(e.Delta)
-				a.emit(provider.Delta{Type: provider.DeltaToolCall, CallID: c.id, Tool: c.name, Text: e.Delta})
-			}
+		if c := a.callOf(responseItem{ID: e.ItemID}); c != nil {
+			c.args.WriteString(e.Delta)
+			a.emit(provider.Delta{Type: provider.DeltaToolCall, CallID: c.id, Tool: c.name, Text: e.Delta})
 		}
 	case "response.output_item.done":
 		a.done(item, e.Item)
@@ -237,11 +235,25 @@ func (a *assembly) done(item responseItem, raw json.RawMessage) {
 	case item.Type == "reasoning" && item.Encrypted != "":
 		a.items = append(a.items, raw)
 	case item.Type == "function_call":
-		for _, c := range a.calls {
-			if c.item == item.ID {
-				c.args.Reset()
-				c.args.WriteString(item.Arguments)
-			}
+		c := a.callOf(item)
+		c.args.Reset()
+		c.args.WriteString(item.Arguments)
+	}
+}
+
+// callOf returns the call that is an item. The first event that has the item's name begins it; nil if that has not come.
+func (a *assembly) callOf(item responseItem) *call {
+	key := cmp.Or(item.ID, item.CallID)
+	for _, c := range a.calls {
+		if c.item == key {
+			return c
 		}
 	}
+	if item.Type == "" {
+		return nil
+	}
+	c := &call{index: -1, id: item.CallID, item: key, name: item.Name}
+	a.calls = append(a.calls, c)
+	a.emit(provider.Delta{Type: provider.DeltaToolCall, CallID: c.id, Tool: c.name})
+	return c
 }

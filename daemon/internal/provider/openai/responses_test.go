@@ -114,6 +114,18 @@ func TestResponsesEnds(t *testing.T) {
 	}
 }
 
+// A call that comes whole, without a beginning and pieces, is made like any other.
+func TestResponsesWholeCall(t *testing.T) {
+	m, _ := openResponses(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+		providertest.Stream(w, data(`{"type":"response.output_item.done","item":{"id":"fc_1","type":"function_call","call_id":"c1","name":"bash","arguments":"{}"}}`),
+			data(`{"type":"response.completed","response":{}}`))
+	})
+	resp, deltas, err := run(t, m, prompt("q"))
+	if err != nil || resp.StopReason != provider.ToolUse || len(resp.Message.Parts) != 1 || resp.Message.Parts[0].ToolCall.Name != "bash" || !slices.Equal(deltas, []string{"tool_call:bash:"}) {
+		t.Errorf("got %+v, %q, %v", resp, deltas, err)
+	}
+}
+
 // A model that cannot encrypt its reasoning, or does not think, is asked without.
 func TestResponsesQuirks(t *testing.T) {
 	m, s := openResponses(t, func(n int, w http.ResponseWriter, _ *http.Request) {
