@@ -90,8 +90,8 @@ type Shell interface {
 // Options for New. Shell, Send and Observer are required.
 type Options struct {
 	Shell Shell
-	// Send queues a message for the daemon. An error means that there is no link; the lender then sends the current state
-	// when the next link is up.
+	// Send queues a message for the daemon, encoded, and waits for nobody; of the output of a command it drops what a slow daemon does
+	// not take. An error means that there is no link; the lender then sends the current state when the next link is up.
 	Send     func(wire.Message) error
 	Observer Observer
 	// Launcher is the path of sublet-confine; "" = none, and commands with a reach are refused.

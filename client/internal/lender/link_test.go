@@ -229,24 +229,3 @@ func TestTheUsersExitEndsLending(t *testing.T) {
 }
 
 // A command that prints for ever is neither collected without a bound nor does it wait for anybody.
-func TestLiveOutputIsBounded(t *testing.T) {
-	block := make(chan struct{})
-	p := newPump(func(wire.Message) bool { <-block; return true }, ref(1), "x")
-	chunk := make([]byte, 4096)
-	for range 10_000 { // 40 MB
-		p.add(chunk)
-	}
-	p.mu.Lock()
-	size := len(p.buf)
-	p.mu.Unlock()
-	if size > 2*liveBound+len(chunk) {
-		t.Errorf("got %d bytes waiting, want at most %d", size, 2*liveBound+len(chunk))
-	}
-	close(block)
-	p.close()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.offset != 10_000*4096 {
-		t.Errorf("got offset %d at the end, want %d", p.offset, 10_000*4096)
-	}
-}

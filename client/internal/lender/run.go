@@ -186,8 +186,7 @@ func (l *Lender) run(e *execution) {
 	if refused != "" {
 		return
 	}
-	p := newPump(l.send, m.LeaseRef, m.ExecutionID)
-	began := false
+	began, printed := false, int64(0)
 	r, err := l.Shell.Run(e.ctx, shell.Command{
 		Text: string(m.Command), Dir: string(m.Cwd), Timeout: time.Duration(m.TimeoutMS) * time.Millisecond,
 		Confine: specOf(m.Confine), Launcher: l.Launcher, Job: string(m.Job),
@@ -201,7 +200,8 @@ func (l *Lender) run(e *execution) {
 		},
 		Output: func(data []byte) {
 			l.Observer.Observe(LeasedOutput{ExecutionID: m.ExecutionID, Data: slices.Clone(data)})
-			p.add(data)
+			l.send(&wire.CommandOutput{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Offset: printed, Data: data})
+			printed += int64(len(data))
 		},
 		Keyboard: func(why, who string) {
 			l.secrets.asked(why == "password" || why == "secret")
@@ -209,7 +209,6 @@ func (l *Lender) run(e *execution) {
 			l.Observer.Observe(LeasedKeyboard{ExecutionID: m.ExecutionID, Why: why, Who: who})
 		},
 	})
-	p.close()
 	status := l.complete(e, r, err)
 	if !began {
 		return
