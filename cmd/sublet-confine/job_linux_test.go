@@ -14,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"sublet/wire/citest"
-
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
 	"sublet/lease/confine"
+	"sublet/wire/citest"
 )
 
 // A typist is a bash in a terminal, and who types there.
@@ -144,28 +143,6 @@ func (ty *typist) wants(wants ...string) string {
 			ty.t.Fatalf("want %q, have %q", wants, seen)
 		}
 	}
-}
-
-// place makes a folder that all users reach, with a spec in it, and returns the words that hold a command.
-func placeOf(t *testing.T, who user, s confine.Spec) (dir, prefix string) {
-	t.Helper()
-	program := launcher(t, who)
-	dir, err := os.MkdirTemp("/var/tmp", "sublet-job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if s.Reach == confine.Project && s.Project == "" {
-		s.Project = dir
-	}
-	spec := filepath.Join(filepath.Dir(program), fmt.Sprint("job", serial.Add(1)))
-	if err := os.WriteFile(spec, s.Encode(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(dir, who.uid, who.gid); err != nil {
-		t.Fatal(err)
-	}
-	return dir, program + " " + spec + " "
 }
 
 // TestJob has a shell run held commands in a terminal: it sees what it would see of them unheld.
@@ -308,51 +285,6 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestLedToAndMissing: what a protected link leads to is protected where it does not exist and where the link leaves the project
-// on the way, and so is a protected name in a folder that does not exist. Nothing is left of what stood for them.
-func TestLedToAndMissing(t *testing.T) {
-	for _, who := range users(t) {
-		t.Run(who.name, func(t *testing.T) {
-			dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project})
-			alias := dir + "-alias"
-			if err := os.Symlink(dir, alias); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { os.Remove(alias) })
-			setup := who.as(exec.Command("bash", "-ec", `git init -q --template= . && git config core.hooksPath tools/git/hooks && mkdir conf
-ln -s conf/envrc .envrc; ln -s none/travis .travis.yml; ln -s `+alias+`/conf/mcp .mcp.json; ln -s `+alias+`/conf/claude .claude
-echo before >conf/mcp`))
-			setup.Dir = dir
-			if out, err := setup.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			list := func() string {
-				out, err := exec.Command("find", dir, "-not", "-path", "*/.git/*").Output()
-				if err != nil {
-					t.Fatal(err)
-				}
-				return string(out)
-			}
-			before := list()
-			for _, text := range []string{
-				"echo evil >conf/envrc", "mkdir -p none; echo evil >none/travis", "echo evil >conf/mcp", "mkdir conf/claude",
-				"mkdir -p tools/git/hooks && touch tools/git/hooks/pre-commit", "mkdir -p .git/info; echo '* filter=x' >.git/info/attributes",
-				"rm conf/mcp", "mv conf c2",
-			} {
-				if out, err := who.run(t, dir, prefix, text); err == nil {
-					t.Errorf("%s: works: %s", text, out)
-				}
-			}
-			if out, err := who.run(t, dir, prefix, "touch conf/x && rm conf/x && git add conf && git gc -q && git status --short"); err != nil {
-				t.Errorf("what is allowed fails: %v: %s", err, out)
-			}
-			if after := list(); after != before {
-				t.Errorf("the project had %s and has %s", before, after)
-			}
-		})
-	}
-}
-
 // TestKilledEarly kills the keeper before it starts the command, while it waits for its part of the spec.
 func TestKilledEarly(t *testing.T) {
 	who := users(t)[0]
@@ -383,219 +315,5 @@ func TestKilledEarly(t *testing.T) {
 	want := "sublet-confine: the command was not run: the keeper ended before it started the command (SIGKILL)\n"
 	if cmd.ProcessState.ExitCode() != confine.NotConfined || out.String() != want {
 		t.Errorf("%v, %q; want %q", cmd.ProcessState, out.String(), want)
-	}
-}
-
-func (u user) run(t *testing.T, dir, prefix, text string) (string, error) {
-	t.Helper()
-	words := strings.Fields(prefix)
-	cmd := u.as(exec.Command(words[0], append(words[1:], "bash", "-c", text)...))
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-// TestPlaces runs commands in a project at the same time: the end of one, be it the first or the last that began, does not
-// give another what none may make, and in the end nothing is left.
-func TestPlaces(t *testing.T) {
-	who := users(t)[0]
-	dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project})
-	words := strings.Fields(prefix)
-	begin := func(text string) (end func()) {
-		cmd := who.as(exec.Command(words[0], append(words[1:], "bash", "-c", "echo begun; read x; "+text)...))
-		cmd.Dir = dir
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := out.Read(make([]byte, 10)); err != nil {
-			t.Fatal(err)
-		}
-		return func() {
-			in.Close()
-			_ = cmd.Wait() // the last of what it does may be denied, or not
-		}
-	}
-	const evil = "echo evil >.envrc; echo evil >.git/config; mkdir .vscode && touch .vscode/x"
-	first := begin("true")
-	second := begin(evil + "; touch made")
-	first()
-	if out, err := who.run(t, dir, prefix, "echo third; git status"); !strings.Contains(out, "not a git repository") {
-		t.Errorf("git in no repository: %q, %v", out, err)
-	}
-	second()
-	list, err := os.ReadDir(dir)
-	if err != nil || len(list) != 1 || list[0].Name() != "made" {
-		t.Errorf("the project holds %v, %v", list, err)
-	}
-	if out, err := who.run(t, dir, prefix, "ln -s / .vscode"); err == nil {
-		t.Errorf("made a link in a place: %s", out)
-	}
-}
-
-// TestMountsBelowTmp: an ordinary user cannot have an overlay over /tmp while something is mounted below it.
-func TestMountsBelowTmp(t *testing.T) {
-	if os.Getuid() != 0 {
-		citest.Skip(t, "not root")
-	}
-	below, err := os.MkdirTemp("", "sublet-mount")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.Remove(below)
-	project, err := os.MkdirTemp("", "sublet-project")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(project)
-	if err := os.Chown(project, ordinary.uid, ordinary.gid); err != nil {
-		t.Fatal(err)
-	}
-	read, inProject := map[user]string{}, map[user]string{}
-	for _, who := range users(t) { // which finds out what is held here
-		_, read[who] = placeOf(t, who, confine.Spec{Reach: confine.Read})
-		_, inProject[who] = placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project})
-	}
-	if err := unix.Mount("tmpfs", below, "tmpfs", 0, "size=4k"); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := unix.Unmount(below, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	}()
-	for _, who := range users(t) {
-		if out, err := who.run(t, project, read[who], "touch /tmp/x$$ && echo fine; touch y || pwd"); !strings.HasPrefix(out, "fine\n") || !strings.HasSuffix(out, project+"\n") {
-			t.Errorf("%s, read: %q, %v", who.name, out, err)
-		}
-		if out, err := who.run(t, project, inProject[who], "touch /tmp/x$$ made && echo fine; rm made"); out != "fine\n" {
-			t.Errorf("%s, project: %q, %v", who.name, out, err)
-		}
-	}
-}
-
-// TestCaches: a cache that a command replaced by a link out of its project, or out of another cache, is none.
-func TestCaches(t *testing.T) {
-	who := users(t)[0]
-	out, _ := placeOf(t, who, confine.Spec{Reach: confine.Read})
-	base, _ := placeOf(t, who, confine.Spec{Reach: confine.Read})
-	for _, dir := range []string{"project", "cache", "real"} {
-		if err := os.Mkdir(filepath.Join(base, dir), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chown(filepath.Join(base, dir), who.uid, who.gid); err != nil {
-			t.Fatal(err)
-		}
-	}
-	links := []string{filepath.Join(base, "project/c"), filepath.Join(base, "cache/c")}
-	for _, link := range links {
-		if err := os.Symlink(out, link); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink("real", filepath.Join(base, "users")); err != nil { // one that the user made is one
-		t.Fatal(err)
-	}
-	alias := base + "-alias" // as of a home that is reached by a link
-	if err := os.Symlink(base, alias); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.Remove(alias) })
-	links = append(links, filepath.Join(alias, "project/c"), filepath.Join(alias, "cache/c"))
-	project := filepath.Join(base, "project")
-	_, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project, Caches: append(links, filepath.Join(base, "cache"), filepath.Join(alias, "cache"), filepath.Join(base, "users"))})
-	if text, err := who.run(t, project, prefix, "touch "+out+"/evil; touch ../cache/x ../users/x x && echo fine"); !strings.HasSuffix(text, "fine\n") {
-		t.Errorf("%q, %v", text, err)
-	}
-	if list, err := os.ReadDir(out); err != nil || len(list) > 0 {
-		t.Errorf("written out of the project: %v, %v", list, err)
-	}
-}
-
-// TestMoves: files go from one folder of a project to another without being copied, as compilers have them.
-func TestMoves(t *testing.T) {
-	for _, who := range users(t) {
-		project, _ := placeOf(t, who, confine.Spec{Reach: confine.Read})
-		_, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project})
-		if text, err := who.run(t, project, prefix, "mkdir a b && touch a/x && ln a/x b/y && echo fine"); text != "fine\n" { // mv would copy
-			t.Errorf("%s: %q, %v", who.name, text, err)
-		}
-	}
-}
-
-// TestKept: what is to stay as it is in a project cannot be written, moved or removed.
-func TestKept(t *testing.T) {
-	for _, who := range users(t) {
-		project, _ := placeOf(t, who, confine.Spec{Reach: confine.Read})
-		_, plain := placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project})
-		if text, err := who.run(t, project, plain, "mkdir -p .venv/bin && touch .venv/bin/tool && echo fine"); text != "fine\n" {
-			t.Fatalf("%s: %q, %v", who.name, text, err)
-		}
-		_, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project, Project: project, Kept: []string{filepath.Join(project, ".venv/bin"), filepath.Join(project, "absent"), "/usr/bin"}})
-		text, err := who.run(t, project, prefix, "{ touch .venv/bin/ls; mv .venv .other; rm -f .venv/bin/tool; } 2>/dev/null; ls .venv/bin; touch .venv/x && echo fine")
-		if text != "tool\nfine\n" {
-			t.Errorf("%s: %q, %v", who.name, text, err)
-		}
-	}
-}
-
-// TestScript: the command's text is a copy of it.
-func TestScript(t *testing.T) {
-	who := users(t)[0]
-	dir, _ := placeOf(t, who, confine.Spec{Reach: confine.Read})
-	script := filepath.Join(dir, "script")
-	if err := os.WriteFile(script, []byte("echo $((6*7))\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(script, who.uid, who.gid); err != nil {
-		t.Fatal(err)
-	}
-	_, prefix := placeOf(t, who, confine.Spec{Reach: confine.Read, Script: script, Hidden: []string{dir}})
-	out, err := who.run(t, "/", prefix, ". /dev/fd/3; chmod 777 /dev/fd/3; echo evil >/dev/fd/3; ls -A "+dir)
-	if text, rerr := os.ReadFile(script); !strings.HasPrefix(out, "42\n") || rerr != nil || string(text) != "echo $((6*7))\n" {
-		t.Errorf("%q, %v; the script is %q, %v", out, err, text, rerr)
-	}
-	if st, err := os.Stat(script); err != nil || st.Mode().Perm() != 0o644 {
-		t.Errorf("%v, %v", st, err)
-	}
-}
-
-// TestProject runs what has to work in a project.
-func TestProject(t *testing.T) {
-	for _, who := range users(t) {
-		t.Run(who.name, func(t *testing.T) {
-			dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project})
-			setup := who.as(exec.Command("bash", "-ec", "git init -q -b main; mkdir d ci .vscode; echo x | tee d/f >ci/f; ln -s ci .github; git add -A; git -c user.name=x -c user.email=x@x commit -qm one"))
-			setup.Dir = dir
-			setup.Env = append(os.Environ(), "HOME="+dir, "GIT_CONFIG_NOSYSTEM=1")
-			if out, err := setup.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			for _, text := range []string{
-				"echo y >>d/f; git add -A && git commit -qm two",
-				"echo z >>d/f; git stash -q && git stash pop -q",
-				"git checkout -qb other && git checkout -q main && git merge -q other && git tag v1 && git branch -d other",
-				"git gc -q && git fsck && git log --oneline | grep -q two",
-				"mv d/f d/g && git mv -f d/g d/f 2>/dev/null || git checkout -q . && git status --short",
-				"cp -r . /tmp/copy$$ && tar cf /tmp/$$.tar . && find . -type f -exec cat {} + >/dev/null && grep -rq x .",
-				"mkdir -p build/sub && touch build/sub/o && mv build out && rm -r out",
-				"mkfifo p && { echo x >p & read -r x <p && [ \"$x\" = x ]; } && rm p",
-				`perl -MIO::Socket -e '$l = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1") or die $@; IO::Socket::INET->new("127.0.0.1:".$l->sockport) or die $@'`,
-				`perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_STREAM, 0) or die $!'`,
-				"touch /tmp/x$$ /dev/shm/x$$ && [ \"$TMPDIR\" = /tmp ] && mktemp >/dev/null",
-				"nice -n 1 true && kill -0 $$ && { sleep 100 & kill $!; }",
-			} {
-				if out, err := who.run(t, dir, prefix, "export GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=user.name GIT_CONFIG_VALUE_0=x GIT_CONFIG_KEY_1=user.email GIT_CONFIG_VALUE_1=x@x HOME=/tmp\n"+text); err != nil {
-					t.Errorf("%s: %v: %s", text, err, out)
-				}
-			}
-		})
 	}
 }

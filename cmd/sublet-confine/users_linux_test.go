@@ -8,15 +8,16 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"sublet/wire/citest"
-
+	"sublet/lease/confine"
 	"sublet/lease/confine/confinetest"
+	"sublet/wire/citest"
 )
 
 // patience bounds a command, on a machine that does much else.
@@ -121,4 +122,35 @@ func running(word string) (pids []int) {
 		}
 	}
 	return pids
+}
+
+// place makes a folder that all users reach, with a spec in it, and returns the words that hold a command.
+func placeOf(t *testing.T, who user, s confine.Spec) (dir, prefix string) {
+	t.Helper()
+	program := launcher(t, who)
+	dir, err := os.MkdirTemp("/var/tmp", "sublet-job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if s.Reach == confine.Project && s.Project == "" {
+		s.Project = dir
+	}
+	spec := filepath.Join(filepath.Dir(program), fmt.Sprint("job", serial.Add(1)))
+	if err := os.WriteFile(spec, s.Encode(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, who.uid, who.gid); err != nil {
+		t.Fatal(err)
+	}
+	return dir, program + " " + spec + " "
+}
+
+func (u user) run(t *testing.T, dir, prefix, text string) (string, error) {
+	t.Helper()
+	words := strings.Fields(prefix)
+	cmd := u.as(exec.Command(words[0], append(words[1:], "bash", "-c", text)...))
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
