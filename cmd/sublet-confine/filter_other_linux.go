@@ -2,6 +2,4 @@
 
 package main
 
-import "golang.org/x/sys/unix"
-
-var program []unix.SockFilter
+var program []uint64
