@@ -11,6 +11,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
+// match is how sure it is that a rule is about an action.
+type match int
+
 const (
 	matchNo match = iota
 	matchMaybe
@@ -19,56 +22,42 @@ const (
 
 // touches reports whether a rule that denies or asks is about this action. A word whose value is not known may match.
 func (r *parsedRule) touches(v risk.Verdict, a Action) match {
-	best := matchNo
-	note := func(m match) { best = max(best, m) }
 	if r.free && a.Reach.Confines() {
 		return matchNo
 	}
+	hit := false
 	switch r.kind {
 	case "bash":
+		best := matchNo
 		for i := range v.Commands {
-			note(r.touchesCommand(&v.Commands[i]))
+			best = max(best, r.touchesCommand(&v.Commands[i]))
 		}
 		if a.Command != "" && len(v.Commands) == 0 && v.Level >= risk.High {
-			note(matchMaybe) // it could not be read
+			best = matchMaybe // it could not be read
 		}
+		return best
 	case "effect":
-		return r.touchesEffect(v)
+		hit = r.touchesEffect(v)
 	case "tool":
-		if ok, _ := doublestar.Match(r.globs[0], a.Tool); ok {
-			return matchYes
-		}
+		hit, _ = doublestar.Match(r.globs[0], a.Tool)
 	case "reach":
-		if a.Reach == risk.ReachProject {
-			return matchYes
-		}
+		hit = a.Reach == risk.ReachProject
 	case "write", "read":
 		return r.touchesPath(v, a)
 	case "fetch":
-		if a.Network != "" && matchHost(r.globs[0], a.Network) {
-			return matchYes
-		}
-		for _, t := range v.Targets {
-			if t.Host != "" && matchHost(r.globs[0], t.Host) {
-				return matchYes
-			}
-		}
-	}
-	return best
-}
-
-func (r *parsedRule) touchesEffect(v risk.Verdict) match {
-	hit := v.Level >= r.level && slices.ContainsFunc(v.Reasons, func(reason risk.Reason) bool {
-		return reason.Level >= r.level && slices.Contains(r.effects, reason.Effect)
-	})
-	for i := range v.Commands {
-		c := &v.Commands[i]
-		hit = hit || v.Level >= r.level && c.Level >= r.level && slices.ContainsFunc(c.Effects, func(e risk.Effect) bool { return slices.Contains(r.effects, e) })
+		hit = a.Network != "" && matchHost(r.globs[0], a.Network) ||
+			slices.ContainsFunc(v.Targets, func(t risk.Target) bool { return t.Host != "" && matchHost(r.globs[0], t.Host) })
 	}
 	if hit {
 		return matchYes
 	}
 	return matchNo
+}
+
+func (r *parsedRule) touchesEffect(v risk.Verdict) bool {
+	named := func(e risk.Effect) bool { return slices.Contains(r.effects, e) }
+	return v.Level >= r.level && (slices.ContainsFunc(v.Reasons, func(reason risk.Reason) bool { return reason.Level >= r.level && named(reason.Effect) }) ||
+		slices.ContainsFunc(v.Commands, func(c risk.Command) bool { return c.Level >= r.level && slices.ContainsFunc(c.Effects, named) }))
 }
 
 func (r *parsedRule) touchesPath(v risk.Verdict, a Action) match {

@@ -241,62 +241,37 @@ func matchWords(words []pattern, argv []string) bool {
 
 // coversCommand reports whether a rule lets one command through.
 func (r *parsedRule) coversCommand(c *risk.Command) bool {
-	if c.Level >= risk.Critical || c.Opaque || len(c.Argv) == 0 {
-		return false
-	}
-	if r.level != 0 && c.Level > r.level {
-		return false
-	}
-	if r.dir != "" && c.Cwd != r.dir {
+	if c.Level >= risk.Critical || c.Opaque || len(c.Argv) == 0 || r.level != 0 && c.Level > r.level || r.dir != "" && c.Cwd != r.dir {
 		return false
 	}
 	switch r.kind {
 	case "bash":
-		for _, words := range r.alts {
-			if words[0].wild != nil || wild(words) && c.Runs {
-				continue
-			}
-			if matchWords(words, c.Argv) && (r.level != 0 || c.Level <= ownLevel(words)) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(r.alts, func(words []pattern) bool {
+			named := words[0].wild == nil && !(wild(words) && c.Runs) && matchWords(words, c.Argv)
+			return named && (r.level != 0 || c.Level <= ownLevel(words))
+		})
 	case "effect":
-		if c.Runs || len(c.Effects) == 0 {
-			return false
-		}
-		for _, e := range c.Effects {
-			if e != risk.Read && !slices.Contains(r.effects, e) {
-				return false
-			}
-		}
-		return !slices.Contains(c.Effects, risk.Unknown)
+		other := func(e risk.Effect) bool { return e == risk.Unknown || e != risk.Read && !slices.Contains(r.effects, e) }
+		return !c.Runs && len(c.Effects) > 0 && !slices.ContainsFunc(c.Effects, other)
 	}
 	return false
 }
 
 // coversFiles reports whether a rule lets a whole file action through.
 func (r *parsedRule) coversFiles(v risk.Verdict, a Action) bool {
-	if r.level != 0 && v.Level > r.level {
+	if r.level != 0 && v.Level > r.level || r.dir != "" {
 		return false
 	}
-	if r.dir != "" {
-		return false
-	}
+	other := func(p string) bool { return !r.matchPath(p, a) }
 	switch r.kind {
 	case "tool":
 		ok, _ := doublestar.Match(r.globs[0], a.Tool)
 		named := a.Server == "" || strings.HasPrefix(a.Tool, "mcp__") // else a hosted agent's call, which may be anything
 		return ok && named && a.Tool != "" && !strings.ContainsAny(r.globs[0][:1], "*?[{")
 	case "write":
-		if len(a.Writes) == 0 || a.Network != "" {
-			return false
-		}
-		return !slices.ContainsFunc(a.Writes, func(p string) bool { return !r.matchPath(p, a) })
+		return len(a.Writes) > 0 && a.Network == "" && !slices.ContainsFunc(a.Writes, other)
 	case "read":
-		if len(a.Reads) == 0 || len(a.Writes) > 0 || a.Network != "" {
-			return false
-		}
-		return !slices.ContainsFunc(a.Reads, func(p string) bool { return !r.matchPath(p, a) })
+		return len(a.Reads) > 0 && len(a.Writes) == 0 && a.Network == "" && !slices.ContainsFunc(a.Reads, other)
 	case "fetch":
 		return a.Network != "" && len(a.Reads)+len(a.Writes) == 0 && matchHost(r.globs[0], a.Network)
 	}
@@ -329,4 +304,16 @@ func matchHost(glob, host string) bool {
 	return ok && err == nil
 }
 
-type match int
+// quoteWords writes argv so that parseWords reads exactly these words.
+func quoteWords(argv []string) string {
+	out := make([]string, len(argv))
+	for i, s := range argv {
+		out[i] = risk.ShellWord(s)
+	}
+	return strings.Join(out, " ")
+}
+
+var globQuoter = strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, `\`, `\\`)
+
+// QuoteGlob returns the glob that matches s alone.
+func QuoteGlob(s string) string { return globQuoter.Replace(s) }

@@ -1,0 +1,155 @@
+package policy
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/risk/secret"
+	"sublet/wire/visible"
+)
+
+// Grant is a standing permission on offer: Rule is a pattern for ParseRule.
+type Grant struct {
+	Scope  string
+	Rule   string
+	Covers string // in words, exactly what it would let through
+}
+
+// widened reports whether nothing is to hold a command that could be held by its text: the agent asked for that.
+func (a Action) widened(v risk.Verdict) bool {
+	return a.Reach == risk.ReachFree && (v.Reach == risk.ReachRead || v.Reach == risk.ReachProject && a.Editable)
+}
+
+// grants returns what "always" could mean for this action: rules that would have allowed it, and no more than their words.
+// There is none for critical, for what is not wholly known and for what belongs to no command. Every offer holds for the
+// level of now at most, and above medium only in the folder of now, since the same words mean more elsewhere.
+func grants(v risk.Verdict, a Action, free risk.Level) []Grant {
+	if v.Level >= risk.Critical {
+		return nil
+	}
+	if a.Server != "" {
+		// What any call of a tool does is as little known as what this one does: the rule can only name the tool.
+		return offer(v, a, free, []Grant{{"", "tool: " + a.Tool, "every call of " + a.Tool + ", whatever its arguments"}}, true)
+	}
+	if a.Command == "" {
+		return offer(v, a, free, fileRules(v, a), v.Level <= risk.Medium)
+	}
+	if len(v.Commands) == 0 || v.Rest > free {
+		return nil
+	}
+	var w wording
+	for i := range v.Commands {
+		if c := &v.Commands[i]; c.Level > free && !w.add(c) {
+			return nil
+		}
+	}
+	if len(w.exact) == 0 || w.top > risk.Medium && w.dir == "" {
+		return nil
+	}
+	narrow, where, unheld := w.top.String(), "", ""
+	if a.widened(v) {
+		unheld = ", free"
+		where = ", held by nothing"
+	}
+	narrow += unheld
+	if w.top > risk.Medium {
+		narrow += ", in " + w.dir
+		where += " run in " + w.dir
+	}
+	rules := []Grant{{"", "bash[" + narrow + "]: " + strings.Join(w.exact, " ; "), "exactly " + orList(w.exact) + where}}
+	if !w.narrow && len(w.prefix) > 0 {
+		rules = append(rules, Grant{
+			"", "bash[medium" + unheld + "]: " + strings.Join(w.prefix, " * ; ") + " *",
+			"every command that begins with " + orList(w.prefix) + " and is no more than medium" + where,
+		})
+	}
+	return offer(v, a, free, rules, !w.runs && w.top <= risk.Medium)
+}
+
+// wording is how rules that allow some commands are written.
+type wording struct {
+	exact, prefix []string
+	top           risk.Level
+	dir           string
+	narrow        bool // there is no wide rule
+	runs          bool // one of them runs other code
+}
+
+// add adds a command. It reports false where no rule can allow it.
+func (w *wording) add(c *risk.Command) bool {
+	if c.Opaque || c.Level >= risk.Critical || len(c.Argv) == 0 || w.dir != "" && c.Cwd != w.dir {
+		return false
+	}
+	w.dir, w.top = c.Cwd, max(w.top, c.Level)
+	if e := quoteWords(c.Argv); !slices.Contains(w.exact, e) {
+		w.exact = append(w.exact, e)
+	}
+	w.runs = w.runs || c.Runs
+	if c.Runs || c.Verb == 0 || c.Level > risk.Medium {
+		w.narrow = true
+	} else if begin := quoteWords(c.Argv[:c.Verb]); !slices.Contains(w.prefix, begin) {
+		w.prefix = append(w.prefix, begin)
+	}
+	return true
+}
+
+// fileRules are grants, still without scope, for a file tool's action.
+func fileRules(v risk.Verdict, a Action) []Grant {
+	level := v.Level.String()
+	switch {
+	case a.Network != "" && len(a.Reads)+len(a.Writes) == 0:
+		return []Grant{{"", "fetch[" + level + "]: " + QuoteGlob(a.Network), "reading from " + a.Network}}
+	case a.Network == "" && len(a.Writes) == 1:
+		gs := []Grant{{"", "write[" + level + "]: " + QuoteGlob(a.Writes[0]), "writing " + a.Writes[0]}}
+		if dir := path.Dir(a.Writes[0]); v.Level <= risk.Medium && a.Project != "" && secret.Under(dir, a.Project) {
+			gs = append(gs, Grant{"", "write[medium]: " + QuoteGlob(dir) + "/**", "writing files below " + dir + " that are no more than medium"})
+		}
+		return gs
+	case a.Network == "" && len(a.Writes) == 0 && len(a.Reads) == 1:
+		return []Grant{{"", "read[" + level + "]: " + QuoteGlob(a.Reads[0]), "reading " + a.Reads[0]}}
+	}
+	return nil
+}
+
+// offer gives each rule its scopes: everywhere only where that is safe, so never for what runs other code or is high. A
+// rule that would not let this very action through, or is too long to be read, is not offered.
+func offer(v risk.Verdict, a Action, free risk.Level, rules []Grant, safe bool) []Grant {
+	var gs []Grant
+	for _, g := range rules {
+		pr, err := parseRule(g.Rule)
+		if err != nil || len(g.Rule) > maxGrant {
+			continue
+		}
+		pr.rule = &Rule{Pattern: g.Rule}
+		if covered([]*parsedRule{pr}, v, a, free) == nil {
+			continue
+		}
+		gs = append(gs, Grant{ScopeSession, g.Rule, visible.Exact(g.Covers) + ", in this session"})
+		if a.Passing {
+			continue
+		}
+		if a.Project != "" {
+			gs = append(gs, Grant{ScopeProject, g.Rule, visible.Exact(g.Covers) + ", in the project " + visible.Exact(a.real())})
+		}
+		if safe {
+			gs = append(gs, Grant{ScopeAlways, g.Rule, visible.Exact(g.Covers) + ", in every folder and session, until you revoke it"})
+		}
+	}
+	return gs
+}
+
+// maxGrant bounds an offered rule, in bytes, so that a person can read what they grant.
+const maxGrant = 400
+
+func orList(items []string) string {
+	quoted := make([]string, len(items))
+	for i, s := range items {
+		quoted[i] = "`" + s + "`"
+	}
+	if len(quoted) == 1 {
+		return quoted[0]
+	}
+	return strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1]
+}
