@@ -238,7 +238,7 @@ func TestFileRules(t *testing.T) {
 
 // TestParseRule: what is a rule and what is not, with an error that says what to write.
 func TestParseRule(t *testing.T) {
-	for _, s := range []string{"bash: git push origin *", "bash: ls", "bash: a 'b c' \"d;e\" \\*", "bash: a ; b * ; c", "bash[high]: x", "bash[high, in /a b/c]: x y", "bash[in /x]: y", "write: src/**", "edit: *.go", "read: ~/x/*", "fetch: *.example.com", "tool: mcp__db__query", "effect: network", "effect: network, delete", " bash : x"} {
+	for _, s := range []string{"bash: git push origin *", "bash: ls", "bash: a 'b c' \"d;e\" \\*", "bash: a ; b * ; c", "bash[high]: x", "bash[high, in /a b/c]: x y", "bash[in /x]: y", "write: src/**", "edit: *.go", "read: ~/x/*", "write: {a,b}/**/*.{ts,tsx}", "write: " + QuoteGlob(strings.Repeat("{,", 30)), "fetch: *.example.com", "tool: mcp__db__query", "effect: network", "effect: network, delete", " bash : x"} {
 		if strings.HasPrefix(s, " ") {
 			continue
 		}
@@ -249,6 +249,8 @@ func TestParseRule(t *testing.T) {
 	for s, hint := range map[string]string{
 		"": "kind", "git push": "kind", "shell: ls": "kinds are", "bash:": "nothing", "bash: ": "nothing", "bash: a | b": "word", "bash: a && b": "word", "bash: a > b": "word", "bash: $(x)": "word", "bash: 'a": "closed", "bash: a;b": "blanks", "bash: ; a": "before", "bash: a ;": "after", "bash: a\\": "backslash",
 		"bash[huge]: a": "none of low", "bash[in x]: a": "absolute", "bash[high: a": "kind", "write: [": "glob", "fetch: a b": "one name", "fetch: a/b": "one name", "effect: boom": "effects are", "effect:": "nothing",
+		// Matched with a path of many a, these took for ever, and a repository's own rules may be such.
+		"write: " + strings.Repeat("{a,aa}", 30) + "x": "4 times {}", "read: {" + strings.Repeat("**/a,", 30) + "b}": "16 commas", "fetch: " + strings.Repeat("{a,aa}", 30): "one name",
 	} {
 		err := ParseRule(s)
 		if err == nil || !strings.Contains(err.Error(), hint) {

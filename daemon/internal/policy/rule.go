@@ -88,12 +88,10 @@ func parseRule(text string) (*parsedRule, error) {
 			r.kind = "write"
 		}
 		r.globs = []string{body}
-		if !doublestar.ValidatePattern(body) {
-			err = errors.New("its path is not a valid glob")
-		}
+		err = checkGlob(body)
 	case "fetch", "tool":
 		r.globs = []string{body}
-		if strings.ContainsAny(body, " \t/") || !doublestar.ValidatePattern(body) {
+		if strings.ContainsAny(body, " \t/") || checkGlob(body) != nil {
 			err = errors.New("it takes one name, in which * stands for any text")
 		}
 	case "effect":
@@ -114,6 +112,20 @@ func parseRule(text string) (*parsedRule, error) {
 		return nil, fmt.Errorf("rule %q: %w", text, err)
 	}
 	return r, nil
+}
+
+// maxBraces and maxCommas bound the alternatives in a glob: the time to match a path grows with the power of the former.
+const maxBraces, maxCommas = 4, 16
+
+func checkGlob(glob string) error {
+	if !doublestar.ValidatePattern(glob) {
+		return errors.New("its path is not a valid glob")
+	}
+	braces := strings.Count(glob, "{") - strings.Count(glob, `\{`)
+	if braces > maxBraces || braces > 0 && strings.Count(glob, ",") > maxCommas {
+		return fmt.Errorf("its path has more alternatives than %d times {} with %d commas in all", maxBraces, maxCommas)
+	}
+	return nil
 }
 
 // ruleForm has the kind, what narrows it, which may hold a folder with colons, and the rest.
