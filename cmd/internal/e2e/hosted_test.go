@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	acp "github.com/coder/acp-go-sdk"
 	mcp "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -94,6 +95,9 @@ func (p *puppet) connect(servers []acp.McpServer) (err error) {
 // Prompt runs the command and answers with the result. Like Gemini CLI and Codex it does not pass a cancel on to the server.
 func (p *puppet) Prompt(_ context.Context, r acp.PromptRequest) (acp.PromptResponse, error) {
 	command, _, _ := strings.Cut(r.Prompt[0].Text.Text, "\n\n[")
+	if line, ok := strings.CutPrefix(command, "in a terminal: "); ok {
+		return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, p.terminal(line)
+	}
 	res, err := p.server.CallTool(context.Background(), &mcp.CallToolParams{Name: "shell", Arguments: map[string]any{"command": command}})
 	if err != nil {
 		return acp.PromptResponse{}, err
@@ -101,6 +105,21 @@ func (p *puppet) Prompt(_ context.Context, r acp.PromptRequest) (acp.PromptRespo
 	text := res.Content[0].(*mcp.TextContent).Text
 	err = p.conn.SessionUpdate(context.Background(), acp.SessionNotification{SessionId: "s", Update: acp.UpdateAgentMessageText(p.again + "the agent got: " + text + p.uses)})
 	return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, err
+}
+
+// terminal runs the command in a terminal of sublet's, and says what it has written before it ends.
+func (p *puppet) terminal(command string) error {
+	made, err := p.conn.CreateTerminal(context.Background(), acp.CreateTerminalRequest{SessionId: "s", Command: command})
+	out := acp.TerminalOutputResponse{}
+	for err == nil && out.Output == "" {
+		time.Sleep(20 * time.Millisecond) // as such agents do
+		out, err = p.conn.TerminalOutput(context.Background(), acp.TerminalOutputRequest{SessionId: "s", TerminalId: made.TerminalId})
+	}
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("so far %q, ended: %v", out.Output, out.ExitStatus != nil)
+	return p.conn.SessionUpdate(context.Background(), acp.SessionNotification{SessionId: "s", Update: acp.UpdateAgentMessageText(text)})
 }
 
 func (p *puppet) Cancel(context.Context, acp.CancelNotification) error { return nil }
@@ -258,6 +277,17 @@ func TestHostedAgentAndPasswords(t *testing.T) {
 		w.await("the agent to get: "+s.gets, func() bool { return strings.Contains(got("puppet"), s.gets) })
 	}
 	w.keptNowhere(secret, printed, phrase)
+}
+
+// What a command in an agent's terminal has written can be read before it ends.
+func TestHostedAgentTerminal(t *testing.T) {
+	w := newWorld(t, "", nil)
+	w.puppets("puppet")
+	term := w.openShell()
+	w.connected(1)
+	term.agent("puppet")
+	term.ask("in a terminal: echo begun; sleep 7000")
+	term.see(`so far "begun\\n", ended: false`)
 }
 
 // Two agents whose turns run at once in one window's shell: the second one's command waits for the first one's, and each gets the

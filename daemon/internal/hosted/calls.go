@@ -36,22 +36,22 @@ func (r *run) tool(ctx context.Context, m *wire.ToolRequest) (*wire.CommandResul
 		}
 		return r.t.Ask(ctx, m.Arguments)
 	case "bash", "jobs":
-		sh, err := r.shellFor(string(m.Cwd), m.Private)
+		sh, err := r.shellFor(string(m.Cwd), m.Private, nil)
 		if err != nil {
 			return nil, err
 		}
-		return r.own(ctx, m.Tool, json.RawMessage(m.Arguments), sh)
+		return r.own(ctx, m.Tool, json.RawMessage(m.Arguments), sh, nil)
 	}
 	return nil, fmt.Errorf("there is no tool %q", visible.Cut(m.Tool, 64))
 }
 
-// shellFor returns the shell for a command that is to run in cwd, "" for where the shell is.
-func (r *run) shellFor(cwd string, private bool) (tool.Shell, error) {
+// shellFor returns the shell for a command that is to run in cwd, "" for where the shell is. watch is that of Turn.Shell.
+func (r *run) shellFor(cwd string, private bool, watch func([]byte)) (tool.Shell, error) {
 	if info, err := os.Stat(cwd); cwd != "" && (!filepath.IsAbs(cwd) || err != nil || !info.IsDir()) {
 		return nil, fmt.Errorf("cwd: %s is not an absolute path of a folder", shown(cwd, 200))
 	}
 	if !private && !r.t.Of.Role.Private && r.t.Shell != nil {
-		return r.t.Shell(cwd), nil
+		return r.t.Shell(cwd, watch), nil
 	}
 	switch {
 	case r.shell == nil:
@@ -62,8 +62,9 @@ func (r *run) shellFor(cwd string, private bool) (tool.Shell, error) {
 	return r.shell, nil
 }
 
-// own runs a tool of sublet in the turn. The call is judged, shown and stored as in a turn of sublet's own agents.
-func (r *run) own(ctx context.Context, name string, args json.RawMessage, sh tool.Shell) (*wire.CommandResult, error) {
+// own runs a tool of sublet in the turn. The call is judged, shown and stored as in a turn of sublet's own agents. Unless watch is nil, it
+// gets what a command writes in a private shell.
+func (r *run) own(ctx context.Context, name string, args json.RawMessage, sh tool.Shell, watch func([]byte)) (*wire.CommandResult, error) {
 	at := r.t.Of
 	at.Name, at.Role = r.name, agent.Role{Name: r.name, Mode: r.t.Of.Role.Mode, ReadOnly: r.readOnly()}
 	at.Roles, at.NewPrivateShell, at.Environ = nil, nil, nil
@@ -74,9 +75,14 @@ func (r *run) own(ctx context.Context, name string, args json.RawMessage, sh too
 	var result *wire.CommandResult
 	at.Emit = func(m wire.EventMessage) {
 		r.emit(m)
-		if res, ok := m.(*wire.CommandResult); ok {
-			copied := *res
+		switch m := m.(type) {
+		case *wire.CommandResult:
+			copied := *m
 			result = &copied
+		case *wire.AgentStreamChunk:
+			if watch != nil && m.Chunk.Type == wire.ChunkToolOutput {
+				watch(m.Chunk.Data)
+			}
 		}
 	}
 	r.mu.Lock()

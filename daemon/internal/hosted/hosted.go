@@ -59,8 +59,9 @@ type Turn struct {
 	Of   agent.Turn
 	Env  []string // NAME=value, for the process; without secrets
 	Home string
-	// Shell returns the shell that a command runs in; cwd is the folder that it names, "" for the shell's own.
-	Shell func(cwd string) tool.Shell
+	// Shell returns the shell that a command runs in; cwd is the folder that it names, "" for the shell's own. Unless watch is nil, it gets
+	// what the command writes in a window's shell; it does not block.
+	Shell func(cwd string, watch func(output []byte)) tool.Shell
 	// Ask asks the user what an agent wants to know, by the tool ask_user; arguments are those of wire.ParseUserQuestion.
 	Ask func(ctx context.Context, arguments string) (*wire.CommandResult, error)
 }

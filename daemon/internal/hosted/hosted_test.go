@@ -230,6 +230,7 @@ func TestTerminals(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.play(t.Context(), "terminal", "")
 	w.wants("create <nil>\n", "exit true <nil>\n", `output A='b c' 'echo' 'it'\''s' 'here'`, "released true\n", `line A='b' 'sh' '-c' 'cd x && make'`, "bad variable true\n", "tool_call bash")
+	w.wants("so far one\ntoken=[masked", "no exit status true\n", "in the end ")
 }
 
 // A cancel ends what runs for the agent, and then its turn.
@@ -240,7 +241,7 @@ func TestCancel(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		called := make(chan error, 1)
 		turn := turnOf(mode, "", w.dir, w.emit)
-		turn.Shell = func(string) tool.Shell { return shell{began: func() { cancel(why) }} }
+		turn.Shell = func(string, func([]byte)) tool.Shell { return shell{began: func() { cancel(why) }} }
 		turn.Of.Emit = func(m wire.EventMessage) {
 			w.emit(m)
 			if c, ok := m.(*wire.AgentStreamChunk); ok && c.Chunk.Text == "waiting" {

@@ -393,6 +393,15 @@ func (p *player) terminal(ctx context.Context) {
 	p.say("line %s %v\n", out.Output, err)
 	_, err = p.conn.CreateTerminal(ctx, sdk.CreateTerminalRequest{SessionId: "s", Command: "x", Env: []sdk.EnvVariable{{Name: "A;reboot", Value: ""}}})
 	p.say("bad variable %v\n", errors.As(err, &refused) && strings.Contains(refused.Message, "cannot be a variable"))
+	made, _ = p.conn.CreateTerminal(ctx, sdk.CreateTerminalRequest{SessionId: "s", Command: "watched"})
+	for out = (sdk.TerminalOutputResponse{}); !strings.Contains(out.Output, "token=") && out.ExitStatus == nil; time.Sleep(10 * time.Millisecond) {
+		out, err = p.conn.TerminalOutput(ctx, sdk.TerminalOutputRequest{SessionId: "s", TerminalId: made.TerminalId})
+	}
+	p.say("so far %s %v\nno exit status %v\n", out.Output, err, out.ExitStatus == nil)
+	p.conn.KillTerminal(ctx, sdk.KillTerminalRequest{SessionId: "s", TerminalId: made.TerminalId})               //nolint:errcheck // seen by the next
+	p.conn.WaitForTerminalExit(ctx, sdk.WaitForTerminalExitRequest{SessionId: "s", TerminalId: made.TerminalId}) //nolint:errcheck // seen by the next
+	out, err = p.conn.TerminalOutput(ctx, sdk.TerminalOutputRequest{SessionId: "s", TerminalId: made.TerminalId})
+	p.say("in the end %s %v %v\n", out.Output, *out.ExitStatus.Signal, err)
 }
 
 // own hosts an agent that leaves a child, prints a line then, and waits to be killed.
@@ -418,7 +427,7 @@ func turnOf(mode, prompt, dir string, emit func(wire.EventMessage)) Turn {
 			Approver: approver{},
 		},
 		Env: append(os.Environ(), "PATH="+os.Getenv("PATH")), Home: dir,
-		Shell: func(string) tool.Shell { return shell{} },
+		Shell: func(_ string, watch func([]byte)) tool.Shell { return shell{watch: watch} },
 	}
 }
 
@@ -443,11 +452,19 @@ func (do asker) Approve(_ context.Context, q agent.Question) (agent.Decision, er
 // shell is a shell whose output is the command's text. A sleep runs until its context ends.
 type shell struct {
 	began func() // called when a sleep begins
+	watch func([]byte)
 }
 
 func (shell) Where(context.Context) (tool.ShellPlace, error) { return tool.ShellPlace{Cwd: "/"}, nil }
 
 func (s shell) Run(ctx context.Context, c tool.Command, _ func([]byte)) (tool.CommandResult, error) {
+	if strings.Contains(c.Text, "watched") {
+		for _, piece := range []string{"\x1b[1mone\x1b[m\ntoken=ghp_16C7e42F29", "2c6912E7710c838347Ae178B4a\nhalf of a li"} {
+			s.watch([]byte(piece))
+		}
+		<-ctx.Done()
+		return tool.CommandResult{}, context.Cause(ctx)
+	}
 	if strings.Contains(c.Text, "sleep") {
 		s.began()
 		<-ctx.Done()

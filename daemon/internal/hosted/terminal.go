@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/mask"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -26,13 +28,25 @@ type terminal struct {
 	over   chan struct{} // closed when result is set
 	result *wire.CommandResult
 	most   int // bytes of output
+
+	mu    sync.Mutex
+	sofar []byte // guarded by mu: what the command has written, as it did, up to maxSofar
 }
 
-// CreateTerminal implements the SDK's client: the command runs in the turn's shell as one of our tool bash. Its output is there
-// when it has ended.
+// maxSofar bounds what is kept, in bytes, of the output of a command that runs.
+const maxSofar = 256 << 10
+
+func (t *terminal) write(p []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sofar = append(t.sofar, p[:min(len(p), maxSofar-len(t.sofar))]...)
+}
+
+// CreateTerminal implements the SDK's client: the command runs in the turn's shell as one of our tool bash.
 func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) (sdk.CreateTerminalResponse, error) {
 	return serve(h, ctx, func(_ context.Context, r *run) (out sdk.CreateTerminalResponse, err error) {
-		sh, err := r.shellFor(deref(p.Cwd), false)
+		t := &terminal{over: make(chan struct{}), most: maxOutput}
+		sh, err := r.shellFor(deref(p.Cwd), false, t.write)
 		if err != nil {
 			return out, refused("%v", err)
 		}
@@ -61,7 +75,6 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 		if err != nil {
 			return out, refused("%v", err)
 		}
-		t := &terminal{over: make(chan struct{}), most: maxOutput}
 		if p.OutputByteLimit != nil && *p.OutputByteLimit >= 0 {
 			t.most = min(t.most, *p.OutputByteLimit)
 		}
@@ -85,7 +98,7 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 			defer close(t.over)
 			defer h.guard()
 			t.result = &wire.CommandResult{Status: wire.StatusError} // after a fault
-			res, err := r.own(ctx, "bash", args, sh)
+			res, err := r.own(ctx, "bash", args, sh, t.write)
 			if err != nil {
 				res = &wire.CommandResult{Status: wire.StatusError, Output: []byte(err.Error())}
 			}
@@ -110,7 +123,8 @@ func (r *run) terminal(id string) (*terminal, error) {
 	return t, nil
 }
 
-// TerminalOutput implements the SDK's client.
+// TerminalOutput implements the SDK's client. While the command runs, the output is the lines that it has written, since what looks
+// like a secret is recognised in whole lines only.
 func (h *host) TerminalOutput(ctx context.Context, p sdk.TerminalOutputRequest) (sdk.TerminalOutputResponse, error) {
 	return serve(h, ctx, func(_ context.Context, r *run) (out sdk.TerminalOutputResponse, err error) {
 		t, err := r.terminal(p.TerminalId)
@@ -119,17 +133,24 @@ func (h *host) TerminalOutput(ctx context.Context, p sdk.TerminalOutputRequest) 
 		}
 		select {
 		case <-t.over:
+			out.Output = string(t.result.Output)
+			out.ExitStatus = &sdk.TerminalExitStatus{ExitCode: t.result.ExitCode, Signal: t.signal()}
 		default:
-			return out, nil
+			t.mu.Lock()
+			lines := t.sofar[:bytes.LastIndexByte(t.sofar, '\n')+1]
+			out.Truncated = len(t.sofar) == maxSofar
+			t.mu.Unlock()
+			if out.Output = visible.Clean(string(lines)); r.t.Of.ShowSecrets == nil || !r.t.Of.ShowSecrets() {
+				out.Output = mask.String(out.Output)
+			}
 		}
-		out.Output = strings.ToValidUTF8(string(t.result.Output), "\uFFFD")
+		out.Output = strings.ToValidUTF8(out.Output, "\uFFFD")
 		if cut := len(out.Output) - t.most; cut > 0 { // the end is kept
 			out.Truncated = true
 			for out.Output = out.Output[cut:]; len(out.Output) > 0 && !utf8.RuneStart(out.Output[0]); {
 				out.Output = out.Output[1:]
 			}
 		}
-		out.ExitStatus = &sdk.TerminalExitStatus{ExitCode: t.result.ExitCode, Signal: t.signal()}
 		return out, nil
 	})
 }

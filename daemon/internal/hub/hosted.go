@@ -23,7 +23,9 @@ func (t *turn) hosted(at agent.Turn) hosted.Turn {
 	env := t.environ()
 	return hosted.Turn{
 		Of: at, Env: lend.PrivateEnv(env, nil), Home: lend.Home(env),
-		Shell: func(cwd string) tool.Shell { return &lend.Shell{By: t, Cwd: cwd, NoteChanges: true} },
+		Shell: func(cwd string, watch func([]byte)) tool.Shell {
+			return &lend.Shell{By: t, Cwd: cwd, NoteChanges: true, Watch: watch}
+		},
 		Ask: func(ctx context.Context, arguments string) (*wire.CommandResult, error) {
 			return t.askUser(ctx, at.Role.Name, arguments)
 		},

@@ -70,9 +70,10 @@ type Shell struct {
 	By Borrower
 
 	// Of agents of other programs:
-	Cwd         string // the folder that their request names, "" for the shell's own
-	Agent       bool   // a private shell is theirs alone
-	NoteChanges bool   // a note of the result names what the command changed in the shell
+	Cwd         string              // the folder that their request names, "" for the shell's own
+	Agent       bool                // a private shell is theirs alone
+	NoteChanges bool                // a note of the result names what the command changed in the shell
+	Watch       func(output []byte) // gets a window's output as well, in pieces, for as long as the command runs; it must not block; nil = nobody
 
 	planned string // the shell's own folder when the command was planned in Cwd
 }
@@ -188,7 +189,14 @@ func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (too
 	if err != nil {
 		return tool.CommandResult{}, err
 	}
-	return ln.Run(ctx, cmd, s.By.Terms(ln, id))
+	on := s.By.Terms(ln, id)
+	if show := on.Watch.Output; s.Watch != nil {
+		on.Watch.Output = func(offset int64, data []byte) {
+			show(offset, data)
+			s.Watch(data)
+		}
+	}
+	return ln.Run(ctx, cmd, on)
 }
 
 // errNoJobs refuses what the window's program is too old for.
