@@ -27,17 +27,45 @@ var hostedCommands = map[string]struct {
 	"qwen":     {[]string{"qwen", "--acp"}, `{ OPENAI_API_KEY = "none" }`},
 }
 
-// TestOutsideHosted hosts the real agents: their commands run in the window that asks, as those of agents of our own do.
+// TestOutsideHosted hosts the real agents: their commands run in the window that asks, as those of agents of our own do. It prints the
+// second table of docs/agents.md, with sublet's own agent in the same window; what a row says beside the figures was tested.
 func TestOutsideHosted(t *testing.T) {
 	needOutside(t)
-	for _, o := range outsiders {
-		t.Run(o.name, func(t *testing.T) { host(t, o) })
+	var table strings.Builder
+	row := func(t *testing.T, name string, took time.Duration, memory int) {
+		if !t.Failed() {
+			fmt.Fprintf(&table, "| %s | %.1f s | %d MB | in `sub`, `COLOUR` is green | your keyboard |\n", name, took.Seconds(), memory>>20)
+		}
 	}
+	for _, o := range outsiders {
+		t.Run(o.name, func(t *testing.T) {
+			took, memory := host(t, o)
+			row(t, o.name, took, memory)
+		})
+	}
+	t.Run("sublet", func(t *testing.T) {
+		w := lendingWorld(t)
+		model := newStandIn(t)
+		model.own = "bash"
+		w.write(w.path("config.toml"), fmt.Sprintf("model = \"mine/m\"\n[provider.mine]\nkind = \"openai\"\nbase_url = %q\n", model.URL))
+		term := w.openShell()
+		w.connected(1)
+		term.mode(true)
+		begun := time.Now()
+		term.send("do it", enter)
+		a := &outside{w: w, model: model, q: model.next(), own: "bash"}
+		took, memory := time.Since(begun), w.memory()
+		a.works(term)
+		a.password(term)
+		row(t, "sublet", took, memory)
+	})
+	t.Log("\n" + table.String())
 }
 
 // host is one hosted agent's day: state that stays, a question, another daemon, a password, a cancel, an end by kill -9, and a turn
-// taken.
-func host(t *testing.T, o outsider) {
+// taken. It returns how long the agent took from the first prompt to its model's first request, and what all processes of the world
+// had then.
+func host(t *testing.T, o outsider) (took time.Duration, memory int) {
 	w := lendingWorld(t)
 	gate := filepath.Join(w.project, "sub", "gate")
 	w.write(gate, "wait\n")
@@ -66,7 +94,9 @@ func host(t *testing.T, o outsider) {
 		return a
 	}
 
+	begun := time.Now()
 	a := prompt()
+	took, memory = time.Since(begun), w.memory()
 	if slices.Contains(a.q.tools, toolName{name: o.own}) {
 		t.Errorf("it has a shell tool of its own still: %v", a.q.tools)
 	}
@@ -86,12 +116,7 @@ func host(t *testing.T, o outsider) {
 	if !strings.Contains(a.q.body, "do it 1") || term.sees("begins a new session") {
 		t.Error("it does not know what was said before")
 	}
-	a.begin("shell", map[string]any{"command": `read -rsp 'Password: ' p; echo; echo "got ${#p} letters"; unset p`})
-	term.allow("the keyboard to be handed over", func() bool { return strings.Contains(term.bytes(), "⌨ ") })
-	term.send("secret", enter)
-	if got := a.result(); !strings.Contains(got, "got 6 letters") {
-		t.Errorf("the password: got %q", got)
-	}
+	a.password(term)
 	a.q.answer <- answer{text: "thank you"}
 	term.see("thank you")
 
@@ -133,6 +158,7 @@ func host(t *testing.T, o outsider) {
 			t.Errorf("two at once: got %q", got)
 		}
 	}
+	return took, memory
 }
 
 // hosted returns the process id of an agent: the child of the daemon whose command line contains program.

@@ -180,6 +180,7 @@ type outside struct {
 	w     *world
 	model *standIn
 	q     *question // what it asks the model now
+	own   string    // the name of its own shell tool, where that is used; "" = ours
 }
 
 // start starts the agent, with more words, and waits for its first question to the model.
@@ -221,6 +222,9 @@ func (o outsider) start(w *world, model *standIn, more ...string) *outside {
 func (a *outside) begin(tool string, arguments map[string]any) {
 	a.w.t.Helper()
 	name, ok := a.q.tool(tool)
+	if a.own != "" {
+		name, ok = toolName{name: a.own}, true
+	}
 	if !ok {
 		a.w.t.Fatalf("the agent does not offer %s, only %v", tool, a.q.tools)
 	}
@@ -325,6 +329,18 @@ func (a *outside) works(term *terminal) {
 	}
 }
 
+// password runs a command that asks for a password, which is typed in the window.
+func (a *outside) password(term *terminal) {
+	t := a.w.t
+	t.Helper()
+	a.begin("shell", map[string]any{"command": `read -rsp 'Password: ' p; echo; echo "got ${#p} letters"; unset p`})
+	term.allow("the keyboard to be handed over", func() bool { return strings.Contains(term.bytes(), "⌨ ") })
+	term.send("secret", enter)
+	if got := a.result(); !strings.Contains(got, "got 6 letters") {
+		t.Errorf("the password: got %q", got)
+	}
+}
+
 // lendTo is one agent's day: state that stays, a question, a password, a cancel, a turn taken, and an end by kill -9.
 func lendTo(t *testing.T, o outsider, http bool) {
 	w := lendingWorld(t)
@@ -347,12 +363,7 @@ func lendTo(t *testing.T, o outsider, http bool) {
 	a.works(term)
 	term.run(`echo "$COLOUR in ${PWD##*/}"`, `^green in sub$`)
 
-	a.begin("shell", map[string]any{"command": `read -rsp 'Password: ' p; echo; echo "got ${#p} letters"; unset p`})
-	term.allow("the keyboard to be handed over", func() bool { return strings.Contains(term.bytes(), "⌨ ") })
-	term.send("secret", enter)
-	if got := a.result(); !strings.Contains(got, "got 6 letters") {
-		t.Errorf("the password: got %q", got)
-	}
+	a.password(term)
 
 	// An interrupt is how a run without a terminal is cancelled.
 	a.begin("shell", map[string]any{"command": "sleep 7000"})
