@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,8 +33,19 @@ type puppet struct {
 	uses      string // ends them: the model and mode that were set
 }
 
-// playPuppet runs the agent on standard input and output.
+// signedIn is the file that the puppet called locked makes when the user has signed in.
+func signedIn() string { return os.Getenv(hostedMode) + ".signed" }
+
+// playPuppet runs the agent on standard input and output, or the sign-in of it in a terminal.
 func playPuppet() {
+	if slices.Contains(os.Args, "sign-in") {
+		fmt.Print("Code: ")
+		code, err := bufio.NewReader(os.Stdin).ReadString('\n')
+		if err = errors.Join(err, os.WriteFile(signedIn(), []byte(code), 0o600)); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	got, err := os.OpenFile(os.Getenv(hostedMode), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -48,10 +61,16 @@ func playPuppet() {
 
 func (p *puppet) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
 	can := acp.AgentCapabilities{SessionCapabilities: acp.SessionCapabilities{Resume: &acp.SessionResumeCapabilities{}}}
-	return acp.InitializeResponse{ProtocolVersion: acp.ProtocolVersionNumber, AuthMethods: []acp.AuthMethod{}, AgentCapabilities: can}, nil
+	byTerminal := acp.AuthMethod{Terminal: &acp.AuthMethodTerminalInline{
+		Id: "t", Name: "By a code", Type: "terminal", Args: []string{"sign-in"}, Env: map[string]any{hostedMode: os.Getenv(hostedMode)},
+	}}
+	return acp.InitializeResponse{ProtocolVersion: acp.ProtocolVersionNumber, AuthMethods: []acp.AuthMethod{byTerminal}, AgentCapabilities: can}, nil
 }
 
 func (p *puppet) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.NewSessionResponse, error) {
+	if _, err := os.Stat(signedIn()); strings.HasSuffix(os.Getenv(hostedMode), "locked.got") && err != nil {
+		return acp.NewSessionResponse{}, acp.NewAuthRequired(nil)
+	}
 	return acp.NewSessionResponse{
 		SessionId: "s",
 		Models:    &acp.SessionModelState{CurrentModelId: "big", AvailableModels: []acp.ModelInfo{{ModelId: "big"}, {ModelId: "small"}}},
@@ -277,6 +296,28 @@ func TestHostedAgentAndPasswords(t *testing.T) {
 		w.await("the agent to get: "+s.gets, func() bool { return strings.Contains(got("puppet"), s.gets) })
 	}
 	w.keptNowhere(secret, printed, phrase)
+}
+
+// A sign-in in a terminal is a command in the user's shell, which they choose, see and allow, and which has their keyboard.
+func TestHostedAgentSignIn(t *testing.T) {
+	w := newWorld(t, "", nil)
+	w.puppets("locked")
+	if out, errs, _ := w.sublet("agents"); !strings.Contains(errs, "you are not signed in there") || !strings.Contains(errs, "By a code: run `") {
+		t.Errorf("sublet agents: %s%s", out, errs)
+	}
+	term := w.openShell()
+	w.connected(1)
+	term.agent("locked")
+	term.ask("echo hello")
+	term.see(`You are not signed in to locked`)
+	term.answer("1", func() bool { return term.sees(`answered: You are not`) })
+	term.see(`reach free: nothing holds it`)
+	term.answer("y", func() bool { return strings.Contains(term.bytes(), "⌨ ") })
+	term.send("open sesame", enter)
+	term.see(`the agent got: hello`)
+	if code, err := os.ReadFile(w.path("locked.got.signed")); err != nil || string(code) != "open sesame\n" {
+		t.Errorf("got %q, %v", code, err)
+	}
 }
 
 // What a command in an agent's terminal has written can be read before it ends.

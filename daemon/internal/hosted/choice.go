@@ -112,7 +112,7 @@ func (h *host) useModel(r *run) error {
 	}
 	id := want
 	if id == "" {
-		id = h.began
+		id = h.session.began
 	}
 	if err := h.within(r.ctx, h.of.o.Start, func(ctx context.Context) error { return h.choose(ctx, modelsOf, id) }); err != nil {
 		return err

@@ -38,6 +38,7 @@ type session struct {
 	cwd   string
 	mode  selector
 	model selector
+	began string  // the model that it began with
 	cost  float64 // in US dollars, as the agent reports it
 }
 
@@ -51,6 +52,7 @@ type host struct {
 	meter *child.Meter
 	conn  *sdk.ClientSideConnection
 	bad   *badLines
+	path  string        // of its program
 	token string        // what its MCP server presents
 	lists chan struct{} // closed when that server's tools were listed
 	once  sync.Once
@@ -58,9 +60,7 @@ type host struct {
 	about  sdk.InitializeResponse
 	begins string // a notice for the first turn; "" = none
 
-	// Of turns, which run one after the other:
-	began  string // the model that the session began with
-	wanted string // the model of the last request; "" = it named none
+	wanted string // the model of the last request, "" = it named none; turns run one after the other
 
 	mu sync.Mutex
 	// below: guarded by mu; the start sets what a session is, and after it only mode, model and cost change

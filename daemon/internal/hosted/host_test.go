@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
 
@@ -59,23 +61,43 @@ func TestClearedConversation(t *testing.T) {
 	}
 }
 
-// The user signs in by the way that they choose. A session from before the user was signed out is taken up.
+// The user signs in by the way that they choose: the agent's, or a command in their shell, which they see first. A session from before
+// the user was signed out is taken up.
 func TestSignIn(t *testing.T) {
-	st := openStore(t)
-	for _, want := range []string{"unsigned", "unsigned s"} {
-		w := newWorld(t, Options{Store: st}) // a daemon
-		turn := turnOf("unsigned", "x", w.dir, w.emit)
-		asked := 0
-		turn.Ask = func(_ context.Context, arguments string) (*wire.CommandResult, error) {
-			asked++
-			q, err := wire.ParseUserQuestion(arguments)
-			if err != nil || !strings.Contains(q.Question, " login` in a terminal") || len(q.Choices) != 1 {
-				t.Errorf("got %+v, %v", q, err)
+	for _, way := range []string{"Sign in on the web", "Terminal"} {
+		st := openStore(t)
+		for _, want := range []string{"unsigned", "unsigned s"} {
+			w := newWorld(t, Options{Store: st}) // a daemon
+			turn := turnOf("unsigned", "x", w.dir, w.emit)
+			file := filepath.Join(w.dir, "signed")
+			turn.Of.Role.Hosted.Env["HOSTED_TEST_SIGNED"] = file
+			asked := 0
+			turn.Ask = func(_ context.Context, arguments string) (*wire.CommandResult, error) {
+				asked++
+				q, err := wire.ParseUserQuestion(arguments)
+				if err != nil || strings.Join(q.Choices, ", ") != "Sign in on the web, Terminal" {
+					t.Errorf("got %+v, %v", q, err)
+				}
+				return &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte(way)}, nil
 			}
-			return &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte("Sign in on the web")}, nil
-		}
-		if o := w.Run(t.Context(), turn); o.Err != nil || o.Summary != want || asked != 1 {
-			t.Errorf("got %q, %v, asked %d times", o.Summary, o.Err, asked)
+			seen := ""
+			turn.Of.Approver = asker(func(q agent.Question) agent.Decision {
+				seen = q.Action.Reach + " " + q.Action.Command
+				return agent.Decision{Allowed: true}
+			})
+			turn.Shell = func(string, func([]byte)) tool.Shell {
+				return shell{began: func() {
+					if err := os.WriteFile(file, nil, 0o600); err != nil {
+						t.Error(err)
+					}
+				}}
+			}
+			if o := w.Run(t.Context(), turn); o.Err != nil || o.Summary != want || asked != 1 {
+				t.Errorf("%s: got %q, %v, asked %d times", way, o.Summary, o.Err, asked)
+			}
+			if command := "free A='b c' '" + os.Args[0] + "' 'login'"; way == "Terminal" && seen != command {
+				t.Errorf("the user saw %q, want %q", seen, command)
+			}
 		}
 	}
 }
@@ -119,6 +141,7 @@ func TestNothingIsLeft(t *testing.T) {
 func TestSlowSignIn(t *testing.T) {
 	w := newWorld(t, Options{Start: 2 * time.Second})
 	turn := turnOf("unsigned", "x", w.dir, w.emit)
+	turn.Of.Role.Hosted.Env["HOSTED_TEST_SIGNED"] = filepath.Join(w.dir, "signed")
 	turn.Ask = func(ctx context.Context, _ string) (*wire.CommandResult, error) {
 		at, ok := ctx.Deadline()
 		if left := time.Until(at); !ok || left < signInBound/2 {

@@ -96,21 +96,27 @@ func (p *player) Initialize(context.Context, sdk.InitializeRequest) (sdk.Initial
 		r.AgentCapabilities.SessionCapabilities.Resume = &sdk.SessionResumeCapabilities{}
 		r.AuthMethods = []sdk.AuthMethod{
 			{Agent: &sdk.AuthMethodAgent{Id: "web", Name: "Sign in on the web"}},
-			{Terminal: &sdk.AuthMethodTerminalInline{Id: "t", Name: "Terminal", Type: "terminal", Args: []string{"login"}}},
+			{Terminal: &sdk.AuthMethodTerminalInline{Id: "t", Name: "Terminal", Type: "terminal", Args: []string{"login"}, Env: map[string]any{"A": "b c"}}},
 		}
 	}
 	return r, nil
 }
 
-var signedIn = false // in the agent's process
+// signedIn reports whether the file exists that a sign-in makes.
+func signedIn() bool {
+	_, err := os.Stat(os.Getenv("HOSTED_TEST_SIGNED"))
+	return err == nil
+}
 
 func (p *player) Authenticate(_ context.Context, r sdk.AuthenticateRequest) (sdk.AuthenticateResponse, error) {
-	signedIn = r.MethodId == "web"
+	if r.MethodId == "web" {
+		return sdk.AuthenticateResponse{}, os.WriteFile(os.Getenv("HOSTED_TEST_SIGNED"), nil, 0o600)
+	}
 	return sdk.AuthenticateResponse{}, nil
 }
 
 func (p *player) NewSession(context.Context, sdk.NewSessionRequest) (sdk.NewSessionResponse, error) {
-	if p.mode == "unsigned" && !signedIn {
+	if p.mode == "unsigned" && !signedIn() {
 		return sdk.NewSessionResponse{}, sdk.NewAuthRequired(nil)
 	}
 	if p.mode == "refuses" {
@@ -167,7 +173,7 @@ func (p *player) LoadSession(_ context.Context, r sdk.LoadSessionRequest) (sdk.L
 }
 
 func (p *player) ResumeSession(_ context.Context, r sdk.ResumeSessionRequest) (sdk.ResumeSessionResponse, error) {
-	if p.mode == "unsigned" && !signedIn {
+	if p.mode == "unsigned" && !signedIn() {
 		return sdk.ResumeSessionResponse{}, sdk.NewAuthRequired(nil)
 	}
 	p.took, p.costs = " "+string(r.SessionId), 0.25
@@ -464,6 +470,9 @@ func (s shell) Run(ctx context.Context, c tool.Command, _ func([]byte)) (tool.Co
 		}
 		<-ctx.Done()
 		return tool.CommandResult{}, context.Cause(ctx)
+	}
+	if strings.HasSuffix(c.Text, "'login'") {
+		s.began()
 	}
 	if strings.Contains(c.Text, "sleep") {
 		s.began()

@@ -3,14 +3,12 @@ package hosted
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -85,7 +83,7 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 	if slices.Contains(h.session.mode.offers, last.Mode) {
 		mode, h.chosen = last.Mode, last.Mode
 	}
-	h.began = h.session.model.current
+	h.session.began = h.session.model.current
 	h.mu.Unlock()
 	a.remember(h)
 	return h, h.within(r.ctx, a.o.Start, func(ctx context.Context) error { return h.setMode(ctx, mode) })
@@ -113,7 +111,7 @@ func (h *host) initialize(ctx context.Context) (err error) {
 		ProtocolVersion: sdk.ProtocolVersionNumber,
 		ClientInfo:      &sdk.Implementation{Name: "sublet", Version: h.of.o.Version},
 		ClientCapabilities: sdk.ClientCapabilities{
-			Fs: sdk.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true,
+			Fs: sdk.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true, Auth: sdk.AuthCapabilities{Terminal: true},
 		},
 	})
 	if err == nil && h.about.ProtocolVersion != sdk.ProtocolVersionNumber {
@@ -135,8 +133,7 @@ func (h *host) launch(r *run) error {
 		return err
 	}
 	env := child.Env(child.Env(r.t.Env, extra), own)
-	path, err := child.Find(h.conf.Command[0], env, h.session.cwd, r.t.Home)
-	if err != nil {
+	if h.path, err = child.Find(h.conf.Command[0], env, h.session.cwd, r.t.Home); err != nil {
 		return err
 	}
 	launcher, to, err := o.Hold(h.conf, h.session.cwd)
@@ -144,7 +141,7 @@ func (h *host) launch(r *run) error {
 		return err
 	}
 	h.proc, err = child.Start(child.Spec{
-		Name: h.key.agent, Path: path, Args: args, Env: env, Dir: h.session.cwd, Launcher: launcher, Reach: to, Folder: o.Folder, Log: h.of.log,
+		Name: h.key.agent, Path: h.path, Args: args, Env: env, Dir: h.session.cwd, Launcher: launcher, Reach: to, Folder: o.Folder, Log: h.of.log,
 	})
 	if err != nil {
 		return err
@@ -242,64 +239,4 @@ func (h *host) read(id sdk.SessionId, modes *sdk.SessionModeState, models *sdk.S
 		}
 	}
 	s.configure(options)
-}
-
-func needsSignIn(err error) bool {
-	refused, ok := errors.AsType[*sdk.RequestError](err)
-	return ok && refused.Code == authRequired
-}
-
-// signIn asks the user which of the agent's sign-in methods to use, and starts it.
-func (h *host) signIn(ctx context.Context, r *run) error {
-	var ways []sdk.AuthMethodAgent
-	var lines []string
-	for _, m := range h.about.AuthMethods {
-		switch {
-		case m.Agent != nil:
-			ways = append(ways, *m.Agent)
-		case m.EnvVar != nil:
-			for _, v := range m.EnvVar.Vars {
-				lines = append(lines, fmt.Sprintf("%s: env = { %s = \"${%s}\" } below [agents.%s]", shown(m.EnvVar.Name, 60), shown(v.Name, 60), shown(v.Name, 60), r.name))
-			}
-		case m.Terminal != nil:
-			lines = append(lines, fmt.Sprintf("%s: run `%s` in a terminal", shown(m.Terminal.Name, 60), shown(strings.Join(append(slices.Clone(h.conf.Command), m.Terminal.Args...), " "), 200)))
-		}
-	}
-	refused := &FaultError{r.name, "you are not signed in there", strings.Join(lines, "; ")}
-	if len(ways) == 0 || r.t.Ask == nil {
-		for _, w := range ways {
-			lines = append(lines, shown(w.Name, 60))
-		}
-		refused.Todo = strings.Join(lines, "; ")
-		return refused
-	}
-	way, err := r.choose(ctx, "You are not signed in to "+r.name+". How do you sign in?", lines, ways)
-	if err != nil {
-		return refused
-	}
-	if _, err := h.conn.Authenticate(ctx, sdk.AuthenticateRequest{MethodId: way.Id}); err != nil {
-		refused.Why = "the sign-in failed: " + shown(message(err), 300)
-		return refused
-	}
-	return nil
-}
-
-// choose asks the user for one of several sign-in methods.
-func (r *run) choose(ctx context.Context, question string, notes []string, ways []sdk.AuthMethodAgent) (way sdk.AuthMethodAgent, err error) {
-	q := wire.UserQuestion{Question: strings.Join(append([]string{question}, notes...), "\n")}
-	for _, w := range ways[:min(len(ways), 9)] {
-		q.Choices = append(q.Choices, shown(w.Name, 60))
-	}
-	text, err := json.Marshal(q)
-	if err != nil {
-		return way, err
-	}
-	res, err := r.t.Ask(ctx, string(text))
-	if err != nil {
-		return way, err
-	}
-	if i := slices.Index(q.Choices, string(res.Output)); i >= 0 && res.Status == wire.StatusSuccess {
-		return ways[i], nil
-	}
-	return way, errors.New("no way to sign in was chosen")
 }

@@ -55,11 +55,7 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 			p.Command, p.Args = "sh", []string{"-c", p.Command}
 		}
 		if len(p.Args) > 0 { // else the command is a line for a shell
-			words := []string{quote(p.Command)}
-			for _, a := range p.Args {
-				words = append(words, quote(a))
-			}
-			command = strings.Join(words, " ")
+			command = line(append([]string{p.Command}, p.Args...), nil)
 		}
 		for _, v := range p.Env {
 			if !variable().MatchString(v.Name) {
