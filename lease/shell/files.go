@@ -51,17 +51,12 @@ func makeFiles(parent string) (f files, err error) {
 
 func (f *files) path(name string) string { return filepath.Join(f.folder, name) }
 
-// write writes a shell's start-up files, texts by their paths in the folder.
-func (f *files) write(texts map[string]string) error {
-	for name, text := range texts {
-		if err := os.MkdirAll(filepath.Dir(f.path(name)), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(f.path(name), []byte(text), 0o600); err != nil {
-			return err
-		}
+// write writes a file at a path in the folder.
+func (f *files) write(name, text string) error {
+	if err := os.MkdirAll(filepath.Dir(f.path(name)), 0o700); err != nil {
+		return err
 	}
-	return nil
+	return os.WriteFile(f.path(name), []byte(text), 0o600)
 }
 
 // source has the script source this text next.

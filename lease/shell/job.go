@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unicode/utf8"
 
 	"sublet/lease/confine"
 	"sublet/lease/procstat"
 	"sublet/lease/shell/dialect"
+	"sublet/wire/visible"
 )
 
 // The files in the folder of a background job: its output, after its end its exit status in decimal, and its process id. A job
@@ -41,13 +41,9 @@ func (s *Shell) background(c Command) (text string, err error) {
 		return "", fmt.Errorf("write the job's output: %w", err)
 	}
 	f.Close()
-	label, more, _ := strings.Cut(strings.TrimSpace(c.Text), "\n")
-	if more != "" || len(label) > labelMost {
-		n := min(len(label), labelMost)
-		for n > 0 && n < len(label) && !utf8.RuneStart(label[n]) {
-			n--
-		}
-		label = label[:n] + " …"
+	label := strings.TrimSpace(c.Text)
+	if line, _, more := strings.Cut(label, "\n"); more || len(line) > labelMost {
+		label = visible.Cut(line, labelMost) + " …"
 	}
 	text, refused := s.d.Background(dialect.Job{Text: line, Label: label, Folder: c.Job})
 	if refused != "" {

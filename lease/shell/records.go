@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sublet/lease/shell/term"
+	"sublet/wire/visible"
 )
 
 // The kinds of marks and records. Package dialect says what each record holds. markErased and markStart have no record.
@@ -120,7 +121,7 @@ func (s *Shell) promptLocked() {
 		}
 		e := UserEnded{Text: strings.TrimSpace(text), ExitCode: t.status, Dir: t.dir, Started: c.started, Duration: time.Since(c.started)}
 		if !c.tail.Alternate && e.Text != "" {
-			e.Output = lastBytes(term.Render(c.tail.Bytes(), s.size.Cols), userOutput)
+			e.Output = []byte(visible.CutTail(string(term.Render(c.tail.Bytes(), s.size.Cols)), userOutput))
 		}
 		s.event(e)
 	}
@@ -131,15 +132,6 @@ func (s *Shell) promptLocked() {
 
 // userOutput is how much of the output of a user's command is reported, in bytes.
 const userOutput = 4 << 10
-
-// lastBytes returns the last n bytes of b, beginning at a character.
-func lastBytes(b []byte, n int) []byte {
-	b = b[max(0, len(b)-n):]
-	for len(b) > 0 && b[0]&0xc0 == 0x80 {
-		b = b[1:]
-	}
-	return b
-}
 
 // directLocked gives the blocked widget a directive.
 func (s *Shell) directLocked(directive string) {

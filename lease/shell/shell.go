@@ -169,9 +169,9 @@ func (s *Shell) spawnLocked(restore string) error {
 		}
 	}
 	l := s.d.Start(dialect.Start{
-		Folder: s.files.folder, Nonce: s.nonce, Env: env, NoStartup: s.o.NoStartup, Private: s.o.Private, Restore: restore,
+		Folder: s.files.folder, Nonce: s.nonce, Env: env, NoStartup: s.o.NoStartup || s.o.Private, Private: s.o.Private, Restore: restore,
 	})
-	if err := s.files.write(l.Files); err != nil {
+	if err := s.files.write(l.File, l.Text); err != nil {
 		return fmt.Errorf("start the shell: %w", err)
 	}
 	p, cmd, err := start(s.path, l, s.dir, s.size, s.o)

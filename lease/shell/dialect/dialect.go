@@ -24,6 +24,12 @@
 // "screen" does and ends it with the line that sources the file "text" in DIR, which the accept key then runs.
 package dialect
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Dialect is one kind of shell. Its methods are pure.
 type Dialect interface {
 	// Name is the shell's name, as in its path: "bash".
@@ -32,8 +38,7 @@ type Dialect interface {
 	Oldest() [2]int
 	// VersionArgs are arguments with which the shell prints its version, as "5.2.15", and ends.
 	VersionArgs() []string
-	// Start returns the files to be written into folder before the shell is started, by name relative to it, and how the
-	// shell is started.
+	// Start returns the file to be written into the folder before the shell is started, and how the shell is started.
 	Start(o Start) Launch
 	// HoldKey is typed to call the widget; it leaves nothing in the line of a shell that does not know it. AcceptKey is
 	// typed to run the line that the widget set; like HoldKey it is bound by the script.
@@ -81,15 +86,26 @@ type Start struct {
 	Nonce     string   // of the marks until the first "run" directive
 	Env       []string // as os.Environ
 	NoStartup bool     // without the user's start-up files
-	Private   bool     // no person types into it: no start-up files, no history
+	Private   bool     // no person types into it: it keeps no history
 	Restore   string   // text to run once, before the first prompt: what a shell that died had; "" = none
+}
+
+// Script returns the text of an integration script, behind statements that set its variables __sublet_folder, __sublet_nonce,
+// __sublet_restore and more, which are pairs of a name and a value. statement is the format of one, for its name and its quoted value.
+func (o Start) Script(text, statement string, quote func(text string) string, more ...string) string {
+	var b strings.Builder
+	for pair := range slices.Chunk(append(more, "folder", o.Folder, "nonce", o.Nonce, "restore", o.Restore), 2) {
+		fmt.Fprintf(&b, statement+"\n", "__sublet_"+pair[0], quote(pair[1]))
+	}
+	return b.String() + text
 }
 
 // Launch is how a shell is started.
 type Launch struct {
-	Files map[string]string // relative path to content, to be written with mode 0600, folders with 0700
-	Args  []string          // with argv[0]
-	Env   []string
+	File string   // path relative to the folder, to be written with mode 0600, folders in it with 0700
+	Text string   // its content
+	Args []string // with argv[0]
+	Env  []string
 }
 
 // Examination is what is known about a command before it runs.

@@ -3,7 +3,6 @@ package bash
 
 import (
 	_ "embed"
-	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -52,7 +51,7 @@ func (Bash) Child(path string) []string {
 func (Bash) Start(o dialect.Start) dialect.Launch {
 	startup := ""
 	for _, kv := range o.Env {
-		if home, ok := strings.CutPrefix(kv, "HOME="); ok && home != "" && !o.NoStartup && !o.Private {
+		if home, ok := strings.CutPrefix(kv, "HOME="); ok && home != "" && !o.NoStartup {
 			startup = filepath.Join(home, ".bashrc")
 		}
 	}
@@ -60,21 +59,11 @@ func (Bash) Start(o dialect.Start) dialect.Launch {
 	if o.Private {
 		private = "1"
 	}
-	var b strings.Builder
-	for _, kv := range [][2]string{
-		{"folder", o.Folder},
-		{"nonce", o.Nonce},
-		{"startup", startup},
-		{"private", private},
-		{"restore", o.Restore},
-	} {
-		fmt.Fprintf(&b, "__sublet_%s=%s\n", kv[0], dialect.Quote(kv[1]))
-	}
-	b.WriteString(integration)
 	return dialect.Launch{
-		Files: map[string]string{"integration.bash": b.String()},
-		Args:  []string{"bash", "--rcfile", filepath.Join(o.Folder, "integration.bash"), "-i"},
-		Env:   o.Env,
+		File: "integration.bash",
+		Text: o.Script(integration, "%s=%s", dialect.Quote, "startup", startup, "private", private),
+		Args: []string{"bash", "--rcfile", filepath.Join(o.Folder, "integration.bash"), "-i"},
+		Env:  o.Env,
 	}
 }
 

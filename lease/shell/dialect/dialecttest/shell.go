@@ -33,7 +33,6 @@ type Options struct {
 	Env        []string          // more of it
 	Cols, Rows int               // 0 = 80×24
 	NoStartup  bool
-	Private    bool
 	Restore    string
 }
 
@@ -117,9 +116,9 @@ func Launch(t testing.TB, d dialect.Dialect, o Options) *Shell {
 		"HOME=" + s.Home, "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8", "SHELL=" + path, "USER=tester",
 	}, o.Env...)
 	launch := d.Start(dialect.Start{
-		Folder: s.Folder, Nonce: "n0", Env: env, NoStartup: o.NoStartup, Private: o.Private, Restore: o.Restore,
+		Folder: s.Folder, Nonce: "n0", Env: env, NoStartup: o.NoStartup, Restore: o.Restore,
 	})
-	s.write(s.Folder, launch.Files)
+	s.write(s.Folder, map[string]string{launch.File: launch.Text})
 	up := s.fifo("up")
 	s.down = s.fifo("down")
 	if o.Cols == 0 {

@@ -53,23 +53,15 @@ func (Fish) Quote(text string) string {
 
 // Start implements dialect.Dialect.
 func (f Fish) Start(o dialect.Start) dialect.Launch {
-	var b strings.Builder
-	for _, kv := range [][2]string{
-		{"folder", o.Folder},
-		{"nonce", o.Nonce},
-		{"restore", o.Restore},
-	} {
-		fmt.Fprintf(&b, "set -g __sublet_%s %s\n", kv[0], f.Quote(kv[1]))
-	}
-	b.WriteString(integration)
 	args := []string{"fish"}
-	if o.NoStartup || o.Private {
+	if o.NoStartup {
 		args = append(args, "--no-config")
 	}
 	return dialect.Launch{
-		Files: map[string]string{"integration.fish": b.String()},
-		Args:  append(args, "-C", "source "+f.Quote(filepath.Join(o.Folder, "integration.fish"))),
-		Env:   o.Env,
+		File: "integration.fish",
+		Text: o.Script(integration, "set -g %s %s", f.Quote),
+		Args: append(args, "-C", "source "+f.Quote(filepath.Join(o.Folder, "integration.fish"))),
+		Env:  o.Env,
 	}
 }
 

@@ -50,7 +50,6 @@ func TestStartupFiles(t *testing.T) {
 	}{
 		"the user's": {dialecttest.Options{Files: files}, "a config "},
 		"none":       {dialecttest.Options{Files: files, NoStartup: true}, "  "},
-		"private":    {dialecttest.Options{Files: files, Private: true}, "  "},
 		"restored":   {dialecttest.Options{Files: files, Restore: "set -g from 'a  b'\nset -g fish_greeting\nset -gx kept yes\n"}, "a a  b yes"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package zsh
 
 import (
 	_ "embed"
-	"fmt"
 	"maps"
 	"path/filepath"
 	"regexp"
@@ -58,24 +57,14 @@ func (Zsh) Start(o dialect.Start) dialect.Launch {
 			env = append(env, kv)
 		}
 	}
-	if o.NoStartup || o.Private {
+	if o.NoStartup {
 		startup = ""
 	}
-	var b strings.Builder
-	for _, kv := range [][2]string{
-		{"folder", o.Folder},
-		{"nonce", o.Nonce},
-		{"zdotdir", zdotdir},
-		{"startup", startup},
-		{"restore", o.Restore},
-	} {
-		fmt.Fprintf(&b, "__sublet_%s=%s\n", kv[0], dialect.Quote(kv[1]))
-	}
-	b.WriteString(integration)
 	return dialect.Launch{
-		Files: map[string]string{"zdot/.zshenv": b.String()},
-		Args:  []string{"zsh"},
-		Env:   append(env, "ZDOTDIR="+filepath.Join(o.Folder, "zdot")),
+		File: "zdot/.zshenv",
+		Text: o.Script(integration, "%s=%s", dialect.Quote, "zdotdir", zdotdir, "startup", startup),
+		Args: []string{"zsh"},
+		Env:  append(env, "ZDOTDIR="+filepath.Join(o.Folder, "zdot")),
 	}
 }
 

@@ -73,7 +73,6 @@ func TestStartupFiles(t *testing.T) {
 			".zshenv": "export ZDOTDIR=~/it\\'s; from=env", ".zshrc": "from+=,rc", "it's/.zshrc": "from+=,dotrc",
 		}}, "~/it's-set,env,dotrc"},
 		"without":              {dialecttest.Options{NoStartup: true, Files: map[string]string{".zshenv": "from=env", ".zshrc": "from+=,rc"}}, "-,"},
-		"private":              {dialecttest.Options{Private: true, Files: map[string]string{".zshenv": "from=env", ".zshrc": "from+=,rc"}}, "-,"},
 		"that replace hooks":   {options("precmd_functions=() preexec_functions=(); precmd() { from=called }"), "-,called"},
 		"that end in an error": {options("from=rc; this is (not zsh"), "-,rc"},
 	} {
