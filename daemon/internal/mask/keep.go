@@ -46,8 +46,13 @@ func Keep(values ...string) {
 
 // typed are the forms of what the user typed without echo, those of the newest last.
 var typed struct {
-	mu    sync.Mutex                 // for writers
-	forms atomic.Pointer[[][]string] // replaced, never changed in place
+	mu    sync.Mutex                    // for writers
+	forms atomic.Pointer[[]typedSecret] // replaced, never changed in place
+}
+
+type typedSecret struct {
+	forms  []string // the longest first
+	longer []string // those with which every other form begins
 }
 
 const (
@@ -63,15 +68,16 @@ func KeepTyped(value string) {
 	if len(value) < minTyped {
 		return
 	}
-	var forms []string
+	var forms, longer []string
 	if least := max(piece, (len(value)+1)/2); len(value) <= maxWhole {
-		for n := len(value); n >= least; n-- {
-			for i := 0; i+n <= len(value); i++ {
+		for i := 0; i+least <= len(value); i++ {
+			longer = append(longer, value[i:])
+			for n := least; i+n < len(value); n++ {
 				forms = append(forms, value[i:i+n])
 			}
 		}
 	}
-	forms = append(forms, value, hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))))
+	longer = append(longer, value, hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))))
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 { // bytes of something else that share its first group of three bytes in four characters
 			text := enc.EncodeToString(append(make([]byte, before), value...))
@@ -80,19 +86,20 @@ func KeepTyped(value string) {
 				last-- // shares its bits with what follows
 			}
 			if last-first >= piece {
-				forms = append(forms, text[first:last])
+				longer = append(longer, text[first:last])
 			}
 		}
 	}
+	forms = append(forms, longer...)
 	slices.SortStableFunc(forms, func(a, b string) int { return len(b) - len(a) })
 	forms = slices.Compact(forms)
 	typed.mu.Lock()
 	defer typed.mu.Unlock()
-	var all [][]string
+	var all []typedSecret
 	if old := typed.forms.Load(); old != nil {
 		all = slices.Clone(*old)
 	}
-	if all = append(all, forms); len(all) > maxTyped {
+	if all = append(all, typedSecret{forms, longer}); len(all) > maxTyped {
 		all = all[1:]
 	}
 	typed.forms.Store(&all)
@@ -104,14 +111,38 @@ func maskTyped(s string) string {
 	if all == nil {
 		return s
 	}
-	for _, forms := range *all {
-		for _, f := range forms {
+	for _, secret := range *all {
+		for _, f := range secret.forms {
 			if strings.Contains(s, f) && !strings.Contains(typedMask, f) { // a part of the mask would be masked again and again
 				s = strings.ReplaceAll(s, f, typedMask)
 			}
 		}
 	}
 	return s
+}
+
+// knownBegun returns the length of the longest end of text that may be the beginning of a value that is known or was typed.
+func knownBegun(text string) (longest int) {
+	check := func(secret string) {
+		for n := min(len(secret)-1, len(text)); n > longest; n-- {
+			if strings.HasSuffix(text, secret[:n]) {
+				longest = n
+			}
+		}
+	}
+	if list := kept.list.Load(); list != nil {
+		for _, k := range *list {
+			check(k.value)
+		}
+	}
+	if all := typed.forms.Load(); all != nil {
+		for _, secret := range *all {
+			for _, f := range secret.longer {
+				check(f)
+			}
+		}
+	}
+	return longest
 }
 
 const typedMask = maskedPrefix + "typed]"

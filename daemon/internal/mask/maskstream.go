@@ -66,7 +66,7 @@ func settled(text string, least int) int {
 			limit = at
 		}
 	}
-	limit -= begun(text[:limit])
+	limit -= max(begun(text[:limit]), knownBegun(text[:limit]))
 	var follows [len(probes)]string
 	for i, p := range probes {
 		follows[i] = String(text + p)
