@@ -3,7 +3,10 @@ package judge
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"sublet/daemon/internal/reach"
 )
 
 // shadow looks a program's name up as the shell does, along a PATH that leads through folders in which agents write
@@ -15,14 +18,15 @@ func shadow(path, project, home, temp string) func(name string) string {
 }
 
 func shadowIn(path, project, home string, temps []string) func(name string) string {
+	roots := temps
+	if !within(project, home) { // a shell that stands at home, or above it, is in no project: ~/bin is not written to unasked
+		roots = append(slices.Clip(roots), project)
+	}
+	for _, root := range roots {
+		roots = append(roots, reach.Real(root))
+	}
 	open := func(dir string) bool {
-		for _, root := range temps {
-			if within(root, dir) {
-				return true
-			}
-		}
-		// A shell that stands at home, or above it, is in no project: ~/bin is not written to unasked.
-		return !within(project, home) && within(project, dir)
+		return slices.ContainsFunc(roots, func(root string) bool { return within(root, dir) })
 	}
 	dirs := strings.Split(path, ":")
 	some := false
@@ -31,7 +35,9 @@ func shadowIn(path, project, home string, temps []string) func(name string) stri
 			dirs[i] = "" // the present folder: judged by itself
 			continue
 		}
-		dirs[i] = filepath.Clean(dir)
+		if dirs[i] = filepath.Clean(dir); !open(dirs[i]) {
+			dirs[i] = reach.Real(dirs[i])
+		}
 		some = some || open(dirs[i])
 	}
 	if !some {

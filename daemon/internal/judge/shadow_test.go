@@ -24,6 +24,11 @@ func TestShadow(t *testing.T) {
 		place(name, 0o755)
 	}
 	place("home/proj/bin/wc", 0o644) // cannot be run
+	for link, to := range map[string]string{"usr-link": "home/proj/bin", "proj-link": "home/proj"} {
+		if err := os.Symlink(filepath.Join(root, to), filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	in := func(dirs ...string) string {
 		path := ""
 		for i, d := range dirs {
@@ -45,6 +50,7 @@ func TestShadow(t *testing.T) {
 		{in("usr", "home/proj/bin"), "cat", ""},
 		{in("home/bin", "home/proj/bin"), "cat", "home/proj/bin/cat"},
 		{".:" + in("home/proj/bin"), "ls", "home/proj/bin/ls"},
+		{in("usr-link", "usr"), "ls", "home/proj/bin/ls"}, // only the folder's name was compared
 	} {
 		want := ""
 		if tt.want != "" {
@@ -54,6 +60,9 @@ func TestShadow(t *testing.T) {
 		if got := shadowIn(tt.path, project, home, nil)(tt.name); got != want {
 			t.Errorf("%s along %s: got %q, want %q", tt.name, tt.path, got, want)
 		}
+	}
+	if got := shadowIn(in("home/proj/bin"), filepath.Join(root, "proj-link"), home, nil); got == nil || got("ls") == "" {
+		t.Error("a folder of a project that the shell entered through a link is taken for another")
 	}
 	if shadowIn(in("usr", "home/bin"), project, home, nil) != nil {
 		t.Error("a PATH of the system's and the user's own folders is looked at")
