@@ -76,12 +76,12 @@ func (l *Log[S]) Rename(ctx context.Context, name string) error {
 	return nil
 }
 
-// Delete removes the session with its events. Later writes fail with ErrNoSession.
+// Delete removes the session with its events, unless that was done already. Later writes fail with ErrNoSession.
 func (l *Log[S]) Delete(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.info.Stored {
-		if err := l.store.Delete(ctx, l.id); err != nil {
+		if err := l.store.Delete(ctx, l.id); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 	}

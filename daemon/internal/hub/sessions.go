@@ -115,6 +115,10 @@ func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, li
 		if err = s.remove(ctx); err == nil {
 			for _, id := range append(c.hub.crew.Forget(s.id), s.id) {
 				c.hub.opts.Hosted.EndSession(string(id))
+				if own := c.hub.hold(id, nil); own != nil { // its events went with those of s
+					err = errors.Join(err, own.events.Delete(ctx))
+					c.hub.release(own)
+				}
 			}
 		}
 	case "clear":

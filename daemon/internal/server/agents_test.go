@@ -249,3 +249,23 @@ func TestAgentInAWorkingTree(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// With a session go those that its agents in the background had: they stood in the list of sessions from then on.
+func TestAgentsGoWithTheirSession(t *testing.T) {
+	r := newRig(t)
+	r.play(
+		scripted.Script{Match: "^go", Steps: []scripted.Step{task("explorer", "dig deep", true), {Text: "meanwhile"}}},
+		scripted.Script{Match: "^dig", Steps: []scripted.Step{{Text: "found it"}}},
+		scripted.Script{Match: "has ended", Steps: []scripted.Step{{Text: "thanks"}}},
+	)
+	p := r.dial(withoutShell, r.there)
+	p.ask("go")
+	await(p, func(m *wire.AgentComplete) bool { return m.Summary == "thanks" })
+	p.sessions(&wire.SessionRequest{Op: "delete", SessionID: &p.session})
+	if list := p.sessions(&wire.SessionRequest{Op: "list"}).Sessions; len(list) > 0 {
+		t.Errorf("left: %+v", list)
+	}
+	if hits := p.sessions(&wire.SessionRequest{Op: "search", Query: "deep"}).Hits; len(hits) > 0 {
+		t.Errorf("found: %+v", hits)
+	}
+}

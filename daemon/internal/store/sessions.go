@@ -89,19 +89,21 @@ func (s *Store) Rename(ctx context.Context, id wire.SessionID, name string) erro
 	return s.one(ctx, "rename session", "UPDATE sessions SET name = ? WHERE id = ?", name, id)
 }
 
-// Delete removes a session and, by foreign keys, its events; Deleted then reports true for its id. It returns ErrNotFound if
-// there is none.
+// Delete removes a session with those that its agents have, and, by foreign keys, their events; Deleted then reports true for their
+// ids. It returns ErrNotFound if there is none.
 func (s *Store) Delete(ctx context.Context, id wire.SessionID) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		// The full-text index has no foreign keys, and needs rows that the cascade removes.
-		if _, err := tx.ExecContext(ctx, deleteTexts, id); err != nil {
-			return s.fault(fmt.Errorf("delete session: %w", err))
+		for _, query := range []string{
+			"INSERT OR IGNORE INTO deleted_sessions (id) SELECT own_id FROM agents WHERE session_id = ?1 UNION SELECT ?1",
+			// The full-text index has no foreign keys, and needs rows that the cascade removes.
+			"DELETE FROM texts WHERE rowid IN (SELECT row FROM text_rows WHERE session_id IN (SELECT own_id FROM agents WHERE session_id = ?1 UNION SELECT ?1))",
+			"DELETE FROM sessions WHERE id IN (SELECT own_id FROM agents WHERE session_id = ?1)",
+		} {
+			if _, err := tx.ExecContext(ctx, query, id); err != nil {
+				return s.fault(fmt.Errorf("delete session: %w", err))
+			}
 		}
-		if err := exactlyOne(tx.ExecContext(ctx, "DELETE FROM sessions WHERE id = ?", id)); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO deleted_sessions (id) VALUES (?)", id)
-		return err
+		return exactlyOne(tx.ExecContext(ctx, "DELETE FROM sessions WHERE id = ?", id))
 	})
 }
 
