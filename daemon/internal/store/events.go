@@ -18,24 +18,21 @@ func (s *Store) Append(ctx context.Context, list ...wire.EventMessage) error {
 	if len(list) == 0 {
 		return nil
 	}
-	err := s.checkFile()
-	if err == nil {
-		// Finish the events even if ctx ends. A context without cancellation also saves a goroutine in the driver for each statement.
-		ctx = context.WithoutCancel(ctx)
-		err = s.tx(ctx, func(tx *sql.Tx) error {
-			for _, m := range list {
-				if err := s.appendOne(ctx, tx, m); err != nil {
-					return err
-				}
+	first := list[0].Meta()
+	doing := fmt.Sprintf("append event %d of session %s", first.Seq, first.SessionID)
+	if err := s.checkFile(); err != nil {
+		return s.failed(doing, err)
+	}
+	// Finish the events even if ctx ends. A context without cancellation also saves a goroutine in the driver for each statement.
+	ctx = context.WithoutCancel(ctx)
+	return s.tx(ctx, doing, func(tx *sql.Tx) error {
+		for _, m := range list {
+			if err := s.appendOne(ctx, tx, m); err != nil {
+				return err
 			}
-			return nil
-		})
-	}
-	if err != nil {
-		first := list[0].Meta()
-		return s.fault(fmt.Errorf("append event %d of session %s: %w", first.Seq, first.SessionID, err))
-	}
-	return nil
+		}
+		return nil
+	})
 }
 
 func (s *Store) appendOne(ctx context.Context, tx *sql.Tx, m wire.EventMessage) error {
@@ -112,31 +109,24 @@ const deleteTexts = "DELETE FROM texts WHERE rowid IN (SELECT row FROM text_rows
 // indexAnswer indexes a turn's answer as one text. It was stored in pieces of a few bytes, and a search for words in
 // different pieces would not find it.
 func indexAnswer(ctx context.Context, tx *sql.Tx, e *wire.Event) error {
-	rows, err := tx.QueryContext(ctx, `SELECT payload FROM events WHERE session_id = ? AND kind = 'AgentStreamChunk' AND turn_id = ?
-		AND seq > (SELECT first_seq FROM open_turns WHERE turn_id = ?) ORDER BY seq`, e.SessionID, e.TurnID, e.TurnID)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	var chunks []wire.EventMessage
-	for rows.Next() {
+	err := each(ctx, tx, func(scan func(...any) error) error {
 		var payload []byte
-		if err := rows.Scan(&payload); err != nil {
+		if err := scan(&payload); err != nil {
 			return err
 		}
-		m, err := wire.Unmarshal(payload)
-		if err != nil {
-			continue // Events logs it; index the answer without this piece
-		}
+		m, _ := wire.Unmarshal(payload) // Events logs an error; index the answer without this piece
 		if c, ok := m.(*wire.AgentStreamChunk); ok && (c.Chunk.Type == wire.ChunkText || c.Chunk.Type == wire.ChunkVoid) {
 			chunks = append(chunks, c)
 		}
-	}
+		return nil
+	}, `SELECT payload FROM events WHERE session_id = ? AND kind = 'AgentStreamChunk' AND turn_id = ?
+		AND seq > (SELECT first_seq FROM open_turns WHERE turn_id = ?) ORDER BY seq`, e.SessionID, e.TurnID, e.TurnID)
 	var answer strings.Builder
 	for _, m := range wire.WithoutVoid(chunks) {
 		answer.WriteString(m.(*wire.AgentStreamChunk).Chunk.Text)
 	}
-	if err := rows.Err(); err != nil || answer.Len() == 0 {
+	if err != nil || answer.Len() == 0 {
 		return err
 	}
 	return index(ctx, tx, e, answer.String())
@@ -174,19 +164,14 @@ func Title(prompt string) string {
 // event that this build cannot decode is left out, which is logged once for each session.
 func (s *Store) Events(ctx context.Context, id wire.SessionID, after int64, limit int) (events []wire.EventMessage, more bool, err error) {
 	// No LIMIT: rows that cannot be decoded do not count, and SQLite reads rows only on demand.
-	rows, err := s.db.QueryContext(ctx, "SELECT seq, payload FROM events WHERE session_id = ? AND seq > ? ORDER BY seq", id, after)
-	if err != nil {
-		return nil, false, s.fault(fmt.Errorf("read events: %w", err))
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if len(events) == limit {
-			return events, true, nil
+	err = each(ctx, s.db, func(scan func(...any) error) error {
+		if more = len(events) == limit; more {
+			return errEnough
 		}
 		var seq int64
 		var payload []byte
-		if err := rows.Scan(&seq, &payload); err != nil {
-			return nil, false, s.fault(fmt.Errorf("read events: %w", err))
+		if err := scan(&seq, &payload); err != nil {
+			return err
 		}
 		m, err := wire.Unmarshal(payload)
 		event, ok := m.(wire.EventMessage)
@@ -194,27 +179,12 @@ func (s *Store) Events(ctx context.Context, id wire.SessionID, after int64, limi
 			if _, told := s.leftOut.LoadOrStore(id, true); !told {
 				s.log.Warn("stored events left out", "session", id, "first_seq", seq, "err", err)
 			}
-			continue
+			return nil
 		}
 		events = append(events, event)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, false, s.fault(fmt.Errorf("read events: %w", err))
-	}
-	return events, false, nil
-}
-
-// LastSeq returns the highest number ever used in a session, 0 for none; Clear does not reset it.
-func (s *Store) LastSeq(ctx context.Context, id wire.SessionID) (int64, error) {
-	var seq int64
-	err := s.db.QueryRowContext(ctx, "SELECT last_seq FROM sessions WHERE id = ?", id).Scan(&seq)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, s.fault(fmt.Errorf("read session: %w", err))
-	}
-	return seq, nil
+		return nil
+	}, "SELECT seq, payload FROM events WHERE session_id = ? AND seq > ? ORDER BY seq", id, after)
+	return events, more, s.failed("read events", err)
 }
 
 // Unfinished is a turn that began and has no AgentComplete or, without a TurnID, a compaction without CompactionComplete.
@@ -231,23 +201,17 @@ func compactionOf(id wire.SessionID) wire.TurnID { return wire.TurnID(id) }
 
 // Unfinished returns the turns and compactions that were running when a daemon died.
 func (s *Store) Unfinished(ctx context.Context) ([]Unfinished, error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT session_id, turn_id, request_id, agent FROM open_turns ORDER BY turn_id")
-	if err != nil {
-		return nil, s.fault(fmt.Errorf("list unfinished turns: %w", err))
-	}
-	defer rows.Close()
 	var list []Unfinished
-	for rows.Next() {
+	err := each(ctx, s.db, func(scan func(...any) error) error {
 		var u Unfinished
-		if err := rows.Scan(&u.SessionID, &u.TurnID, &u.RequestID, &u.Agent); err != nil {
-			return nil, s.fault(fmt.Errorf("list unfinished turns: %w", err))
-		}
+		err := scan(&u.SessionID, &u.TurnID, &u.RequestID, &u.Agent)
 		if u.TurnID == compactionOf(u.SessionID) {
 			u.TurnID = ""
 		}
 		list = append(list, u)
-	}
-	return list, rows.Err()
+		return err
+	}, "SELECT session_id, turn_id, request_id, agent FROM open_turns ORDER BY turn_id")
+	return list, s.failed("list unfinished turns", err)
 }
 
 // Search is what Store.Search looks for: events whose text contains all words of Query. Words are taken literally; the query
@@ -281,25 +245,24 @@ func (s *Store) Search(ctx context.Context, q Search) ([]wire.SearchHit, error) 
 	var oldest int64 // the row of the last match that is ranked; 0: there are fewer
 	err := s.db.QueryRowContext(ctx, mine+"SELECT rowid FROM texts WHERE texts MATCH ?1"+filter+" ORDER BY rowid DESC LIMIT 1 OFFSET ?6", append(args, 0, maxRanked-1)...).Scan(&oldest)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return nil, s.fault(fmt.Errorf("search: %w", err))
+		return nil, s.failed("search", err)
 	}
-	rows, err := s.db.QueryContext(ctx, mine+`SELECT session_id, seq, at, snippet(texts, 3, '', '', '…', 16) FROM texts
-		WHERE texts MATCH ?1`+filter+` ORDER BY rank`, append(args, oldest)...)
-	if err != nil {
-		return nil, s.fault(fmt.Errorf("search: %w", err))
-	}
-	defer rows.Close()
 	var hits []wire.SearchHit
-	for len(hits) < q.Limit && rows.Next() {
+	err = each(ctx, s.db, func(scan func(...any) error) error {
+		if len(hits) == q.Limit {
+			return errEnough
+		}
 		var h wire.SearchHit
-		if err := rows.Scan(&h.SessionID, &h.Seq, &h.AtMS, &h.Snippet); err != nil {
-			return nil, s.fault(fmt.Errorf("search: %w", err))
+		if err := scan(&h.SessionID, &h.Seq, &h.AtMS, &h.Snippet); err != nil {
+			return err
 		}
 		if h.AtMS >= q.SinceMS {
 			hits = append(hits, h)
 		}
-	}
-	return hits, rows.Err()
+		return nil
+	}, mine+`SELECT session_id, seq, at, snippet(texts, 3, '', '', '…', 16) FROM texts
+		WHERE texts MATCH ?1`+filter+` ORDER BY rank`, append(args, oldest)...)
+	return hits, s.failed("search", err)
 }
 
 // AllEvents returns every stored event of a session.

@@ -2,38 +2,28 @@ package store
 
 import (
 	"context"
-	"fmt"
 
 	"sublet/wire"
 )
 
 // SetFolder stores whether a folder is trusted.
 func (s *Store) SetFolder(ctx context.Context, f wire.TrustedFolder) error {
-	_, err := s.exec(ctx, "INSERT OR REPLACE INTO folders (path, trusted, decided_at) VALUES (?, ?, ?)", []byte(f.Path), f.Trusted, f.DecidedAtMS)
-	if err != nil {
-		return s.fault(fmt.Errorf("trust folder: %w", err))
-	}
-	return nil
+	_, err := s.exec(ctx, "trust folder", "INSERT OR REPLACE INTO folders (path, trusted, decided_at) VALUES (?, ?, ?)", []byte(f.Path), f.Trusted, f.DecidedAtMS)
+	return err
 }
 
 // Folders returns the folders that the user decided about, by path.
 func (s *Store) Folders(ctx context.Context) ([]wire.TrustedFolder, error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT path, trusted, decided_at FROM folders ORDER BY path")
-	if err != nil {
-		return nil, s.fault(fmt.Errorf("list folders: %w", err))
-	}
-	defer rows.Close()
 	list := []wire.TrustedFolder{}
-	for rows.Next() {
+	err := each(ctx, s.db, func(scan func(...any) error) error {
 		var f wire.TrustedFolder
 		var path []byte
-		if err := rows.Scan(&path, &f.Trusted, &f.DecidedAtMS); err != nil {
-			return nil, s.fault(fmt.Errorf("list folders: %w", err))
-		}
+		err := scan(&path, &f.Trusted, &f.DecidedAtMS)
 		f.Path = wire.OSString(path)
 		list = append(list, f)
-	}
-	return list, rows.Err()
+		return err
+	}, "SELECT path, trusted, decided_at FROM folders ORDER BY path")
+	return list, s.failed("list folders", err)
 }
 
 // DeleteFolder removes the decision about a folder, or returns ErrNotFound.

@@ -16,7 +16,7 @@ const maxImages = 64 << 20
 
 // KeepImages stores the images of event seq. The session must exist.
 func (s *Store) KeepImages(ctx context.Context, id wire.SessionID, seq int64, images []*picture.Image) error {
-	err := s.tx(ctx, func(tx *sql.Tx) error {
+	return s.tx(ctx, fmt.Sprintf("keep images of event %d of session %s", seq, id), func(tx *sql.Tx) error {
 		for n, i := range images {
 			if _, err := tx.ExecContext(ctx,
 				"INSERT INTO images (session_id, seq, n, name, mime, width, height, size, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -29,24 +29,12 @@ func (s *Store) KeepImages(ctx context.Context, id wire.SessionID, seq int64, im
 			WHERE newer > ?2)`, id, maxImages)
 		return err
 	})
-	if err != nil {
-		return s.fault(fmt.Errorf("keep images of event %d of session %s: %w", seq, id, err))
-	}
-	return nil
 }
 
 // Images returns the images of the events for which want returns true, by event number and in order. Only the newest have
 // Data, as many as one request may contain.
 func (s *Store) Images(ctx context.Context, id wire.SessionID, want func(seq int64) bool) (map[int64][]*picture.Image, error) {
-	fault := func(err error) (map[int64][]*picture.Image, error) {
-		return nil, s.fault(fmt.Errorf("read images of session %s: %w", id, err))
-	}
-	rows, err := s.db.QueryContext(ctx,
-		"SELECT seq, n, name, mime, width, height, size, data IS NOT NULL FROM images WHERE session_id = ? ORDER BY seq DESC, n DESC", id)
-	if err != nil {
-		return fault(err)
-	}
-	defer rows.Close()
+	doing := "read images of session " + string(id)
 	type place struct {
 		seq, n int64
 		image  *picture.Image
@@ -54,27 +42,25 @@ func (s *Store) Images(ctx context.Context, id wire.SessionID, want func(seq int
 	var kept []place
 	found := map[int64][]*picture.Image{}
 	count, size := 0, 0
-	for rows.Next() {
+	err := each(ctx, s.db, func(scan func(...any) error) error {
 		p := place{image: &picture.Image{}}
 		i, there := p.image, false
-		if err := rows.Scan(&p.seq, &p.n, &i.Name, &i.MIME, &i.Width, &i.Height, &i.Size, &there); err != nil {
-			return fault(err)
-		}
-		if !want(p.seq) {
-			continue
+		if err := scan(&p.seq, &p.n, &i.Name, &i.MIME, &i.Width, &i.Height, &i.Size, &there); err != nil || !want(p.seq) {
+			return err
 		}
 		found[p.seq] = append([]*picture.Image{i}, found[p.seq]...)
 		if there && count < picture.MaxMany && size+i.Size <= picture.MaxRequest {
 			count, size = count+1, size+i.Size
 			kept = append(kept, p)
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return fault(err)
+		return nil
+	}, "SELECT seq, n, name, mime, width, height, size, data IS NOT NULL FROM images WHERE session_id = ? ORDER BY seq DESC, n DESC", id)
+	if err != nil {
+		return nil, s.failed(doing, err)
 	}
 	for _, p := range kept {
 		if err := s.db.QueryRowContext(ctx, "SELECT data FROM images WHERE session_id = ? AND seq = ? AND n = ?", id, p.seq, p.n).Scan(&p.image.Data); err != nil {
-			return fault(err)
+			return nil, s.failed(doing, err)
 		}
 	}
 	return found, nil
@@ -83,33 +69,26 @@ func (s *Store) Images(ctx context.Context, id wire.SessionID, want func(seq int
 // EachImage calls f for each image of a session in the order of their events; Data is nil if the pixels were removed. It
 // stops at the first error of f and returns it.
 func (s *Store) EachImage(ctx context.Context, id wire.SessionID, f func(seq int64, i *picture.Image) error) error {
-	rows, err := s.db.QueryContext(ctx, "SELECT seq, name, mime, width, height, size, data FROM images WHERE session_id = ? ORDER BY seq, n", id)
-	if err != nil {
-		return s.fault(fmt.Errorf("read images of session %s: %w", id, err))
-	}
-	defer rows.Close()
-	for rows.Next() {
+	var stop error
+	err := each(ctx, s.db, func(scan func(...any) error) error {
 		var seq int64
 		i := &picture.Image{}
-		if err := rows.Scan(&seq, &i.Name, &i.MIME, &i.Width, &i.Height, &i.Size, &i.Data); err != nil {
-			return s.fault(fmt.Errorf("read images of session %s: %w", id, err))
-		}
-		if err := f(seq, i); err != nil {
+		if err := scan(&seq, &i.Name, &i.MIME, &i.Width, &i.Height, &i.Size, &i.Data); err != nil {
 			return err
 		}
+		stop = f(seq, i)
+		return stop
+	}, "SELECT seq, name, mime, width, height, size, data FROM images WHERE session_id = ? ORDER BY seq, n", id)
+	if stop != nil {
+		return stop
 	}
-	if err := rows.Err(); err != nil {
-		return s.fault(fmt.Errorf("read images of session %s: %w", id, err))
-	}
-	return nil
+	return s.failed("read images of session "+string(id), err)
 }
 
 // ForgetImages removes the pixels of the images of an event.
 func (s *Store) ForgetImages(ctx context.Context, id wire.SessionID, seq int64) error {
-	if _, err := s.exec(ctx, "UPDATE images SET data = NULL WHERE session_id = ? AND seq = ?", id, seq); err != nil {
-		return s.fault(fmt.Errorf("forget images: %w", err))
-	}
-	return nil
+	_, err := s.exec(ctx, "forget images", "UPDATE images SET data = NULL WHERE session_id = ? AND seq = ?", id, seq)
+	return err
 }
 
 // TurnImages stores the images of one turn for package agent. A failure is only logged: later turns then lack the picture.

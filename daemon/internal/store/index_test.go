@@ -138,7 +138,7 @@ func TestSearchForACommonWord(t *testing.T) {
 		t.Fatal(err)
 	}
 	many := newSession(t, s, "many", 2)
-	err := s.tx(t.Context(), func(tx *sql.Tx) error {
+	err := s.tx(t.Context(), "index", func(tx *sql.Tx) error {
 		err := index(t.Context(), tx, &wire.Event{SessionID: old.ID, Seq: 1, AtMS: 1}, "zebra")
 		for i := range int64(maxRanked) {
 			err = errors.Join(err, index(t.Context(), tx, &wire.Event{SessionID: many, Seq: i + 1, AtMS: 2}, "a zebra in the grass"))

@@ -18,39 +18,32 @@ type examples struct {
 func (s *Store) AddRule(ctx context.Context, r wire.Rule) error {
 	text, err := json.Marshal(examples{r.Match, r.NoMatch})
 	if err != nil {
-		return s.fault(fmt.Errorf("add rule: %w", err))
+		return fmt.Errorf("add rule: %w", err)
 	}
-	_, err = s.exec(ctx,
+	_, err = s.exec(ctx, "add rule",
 		"INSERT INTO rules (id, decision, pattern, scope, subject, source, created_at, expires_at, examples) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		r.ID, r.Decision, r.Pattern, r.Scope, []byte(r.Subject), r.Source, r.CreatedAtMS, r.ExpiresAtMS, string(text))
-	if err != nil {
-		return s.fault(fmt.Errorf("add rule: %w", err))
-	}
-	return nil
+	return err
 }
 
 // Rules returns all stored rules, oldest first, expired ones included.
 func (s *Store) Rules(ctx context.Context) ([]wire.Rule, error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT id, decision, pattern, scope, subject, source, created_at, expires_at, examples FROM rules ORDER BY created_at, id")
-	if err != nil {
-		return nil, s.fault(fmt.Errorf("list rules: %w", err))
-	}
-	defer rows.Close()
 	var list []wire.Rule
-	for rows.Next() {
+	err := each(ctx, s.db, func(scan func(...any) error) error {
 		var r wire.Rule
 		var subject, text []byte
-		if err := rows.Scan(&r.ID, &r.Decision, &r.Pattern, &r.Scope, &subject, &r.Source, &r.CreatedAtMS, &r.ExpiresAtMS, &text); err != nil {
-			return nil, s.fault(fmt.Errorf("list rules: %w", err))
+		if err := scan(&r.ID, &r.Decision, &r.Pattern, &r.Scope, &subject, &r.Source, &r.CreatedAtMS, &r.ExpiresAtMS, &text); err != nil {
+			return err
 		}
 		var e examples
 		if err := json.Unmarshal(text, &e); err != nil {
-			return nil, fmt.Errorf("list rules: examples of %s: %w", r.ID, err)
+			return fmt.Errorf("examples of %s: %w", r.ID, err)
 		}
 		r.Subject, r.Match, r.NoMatch = wire.OSString(subject), e.Match, e.NoMatch
 		list = append(list, r)
-	}
-	return list, rows.Err()
+		return nil
+	}, "SELECT id, decision, pattern, scope, subject, source, created_at, expires_at, examples FROM rules ORDER BY created_at, id")
+	return list, s.failed("list rules", err)
 }
 
 // DeleteRule removes a rule, or returns ErrNotFound.

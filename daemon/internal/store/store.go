@@ -102,7 +102,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		return fmt.Errorf("%w (schema %d, this build knows %d)", errNewer, version, len(migrations))
 	}
 	for ; version < len(migrations); version++ {
-		err := s.tx(ctx, func(tx *sql.Tx) error {
+		err := s.tx(ctx, fmt.Sprintf("migration %d", version+1), func(tx *sql.Tx) error {
 			if _, err := tx.ExecContext(ctx, migrations[version]); err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func (s *Store) migrate(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("migration %d: %w", version+1, err)
+			return err
 		}
 	}
 	return nil
@@ -129,28 +129,78 @@ func (s *Store) mayWrite(ctx context.Context) error {
 
 func (s *Store) written() { <-s.writing }
 
-// exec runs one writing statement.
-func (s *Store) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+// exec runs one writing statement. doing is for its error.
+func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (sql.Result, error) {
 	if err := s.mayWrite(ctx); err != nil {
 		return nil, err
 	}
 	defer s.written()
-	return s.db.ExecContext(ctx, query, args...)
+	res, err := s.db.ExecContext(ctx, query, args...)
+	return res, s.failed(doing, err)
 }
 
-func (s *Store) tx(ctx context.Context, do func(*sql.Tx) error) error {
+// one is exec for a statement that must change a row; ErrNotFound if it changes none.
+func (s *Store) one(ctx context.Context, doing, query string, args ...any) error {
+	return exactlyOne(s.exec(ctx, doing, query, args...))
+}
+
+func exactlyOne(res sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	n, err := res.RowsAffected()
+	if err == nil && n == 0 {
+		err = ErrNotFound
+	}
+	return err
+}
+
+// errEnough is returned by the function that each calls when it wants no more rows.
+var errEnough = errors.New("no more rows are wanted")
+
+// each runs a query and calls row for each row of the result, until row returns an error.
+func each(ctx context.Context, db interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}, row func(scan func(...any) error) error, query string, args ...any,
+) error {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows.Scan); errors.Is(err, errEnough) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// failed adds to an error, if it is one, what was being done, and the hint for the user.
+func (s *Store) failed(doing string, err error) error {
+	if err == nil || errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return s.fault(fmt.Errorf("%s: %w", doing, err))
+}
+
+// tx runs do in a transaction. doing is for its error.
+func (s *Store) tx(ctx context.Context, doing string, do func(*sql.Tx) error) error {
 	if err := s.mayWrite(ctx); err != nil {
 		return err
 	}
 	defer s.written()
 	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
+	if err == nil {
+		if err = do(tx); err == nil {
+			err = tx.Commit()
+		} else {
+			err = errors.Join(err, tx.Rollback())
+		}
 	}
-	if err := do(tx); err != nil {
-		return errors.Join(err, tx.Rollback())
-	}
-	return tx.Commit()
+	return s.failed(doing, err)
 }
 
 // Size returns the bytes on disk, journal included.

@@ -381,8 +381,8 @@ func TestKillLosesNothing(t *testing.T) {
 	if err != nil || int64(len(events)) < told || told < 200 {
 		t.Errorf("got %d events, %v; %d were told to be on disk", len(events), err, told)
 	}
-	if last, err := s.LastSeq(t.Context(), "s1"); err != nil || last != int64(len(events)) {
-		t.Errorf("got last number %d, %v; want %d", last, err, len(events))
+	if info, err := s.Session(t.Context(), "s1"); err != nil || info.LastSeq != int64(len(events)) {
+		t.Errorf("got last number %d, %v; want %d", info.LastSeq, err, len(events))
 	}
 }
 
