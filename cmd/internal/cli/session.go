@@ -84,7 +84,7 @@ func (a *app) sessionShow() *cobra.Command {
 }
 
 func (a *app) showSession(ctx context.Context, c *client.Conn, session string, asJSON bool) error {
-	out := &transcript{app: a}
+	out := &transcript{app: a, subjects: map[wire.ExecutionID]string{}}
 	r, err := sessionRequest(ctx, c, "get", session)
 	if err != nil {
 		return err
@@ -122,8 +122,9 @@ func (a *app) showSession(ctx context.Context, c *client.Conn, session string, a
 
 // transcript prints stored events for people to read.
 type transcript struct {
-	app  *app
-	open bool
+	app      *app
+	open     bool
+	subjects map[wire.ExecutionID]string // of calls
 }
 
 func (t *transcript) endLine() {
@@ -146,6 +147,8 @@ func (t *transcript) show(m wire.EventMessage) {
 		t.prompt(m.Prompt)
 	case *wire.AgentStreamChunk:
 		switch {
+		case m.Chunk.Type == wire.ChunkToolCall:
+			t.subjects[m.Chunk.ExecutionID] = wire.CallSubject(m.Chunk.Tool, m.Chunk.Arguments)
 		case wire.IsDelegate(m.Agent):
 		case m.Chunk.Type == wire.ChunkText:
 			text := plain(m.Chunk.Text)
@@ -162,7 +165,7 @@ func (t *transcript) show(m wire.EventMessage) {
 		t.endLine()
 		sign, what := "$", string(m.Command)
 		if m.Tool != "" {
-			sign = m.Tool + ":"
+			sign, what = m.Tool+":", cmp.Or(what, t.subjects[m.ExecutionID])
 		}
 		status := ""
 		switch {

@@ -51,6 +51,17 @@ func TestMarkdownWithoutControlSequences(t *testing.T) {
 	}
 }
 
+// A call without a command is named with what it worked on.
+func TestMarkdownNamesCalls(t *testing.T) {
+	text := Markdown(wire.SessionInfo{}, []wire.EventMessage{
+		&wire.AgentStreamChunk{Agent: "a", Chunk: wire.Chunk{Type: wire.ChunkToolCall, ExecutionID: "x", Tool: "read", Arguments: `{"path":"main.go"}`}},
+		&wire.CommandResult{Agent: "a", ExecutionID: "x", Tool: "read", Output: []byte("package main")},
+	})
+	if !strings.Contains(text, "$ read main.go\npackage main\n") {
+		t.Errorf("got %q", text)
+	}
+}
+
 // Images called keep for event 0, with no images, before those of the first event.
 func TestImagesOfEachEvent(t *testing.T) {
 	var file bytes.Buffer

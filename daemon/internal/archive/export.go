@@ -50,8 +50,12 @@ func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 	fmt.Fprintf(&b, "# %s\n\n", visible.Exact(title))
 	fmt.Fprintf(&b, "%s, in `%s`\n", time.UnixMilli(info.CreatedAtMS).Format(time.DateTime), visible.Exact(string(info.Cwd)))
 	speaking := "" // whose text comes in pieces just now
+	subjects := map[wire.ExecutionID]string{}
 	for _, m := range wire.WithoutVoid(events) {
 		if c, ok := m.(*wire.AgentStreamChunk); ok {
+			if c.Chunk.Type == wire.ChunkToolCall {
+				subjects[c.Chunk.ExecutionID] = wire.CallSubject(c.Chunk.Tool, c.Chunk.Arguments)
+			}
 			if c.Chunk.Type != wire.ChunkText {
 				continue
 			}
@@ -71,7 +75,7 @@ func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 		case *wire.CommandResult:
 			what := string(m.Command)
 			if what == "" {
-				what = m.Tool
+				what = strings.TrimSpace(m.Tool + " " + subjects[m.ExecutionID])
 			}
 			out := m.Output
 			if m.Tool == "" { // a command that the user ran: only the end of its output is known

@@ -61,11 +61,7 @@ func IsMain(agent string) bool { return agent == "" || agent == "orchestrator" }
 
 // arguments are the tools' arguments that a card shows.
 type arguments struct {
-	Command, Pattern, Path, File, URL, Name string
-
-	FilePath   string `json:"file_path"`
 	Background bool
-	Tasks      []struct{ Role, Title, Prompt string }
 	Todos      []struct{ Text, Status string }
 }
 
@@ -79,16 +75,7 @@ func (c *Card) Subject() string {
 	if c.Command != "" {
 		return c.Command
 	}
-	a := c.arguments()
-	var lines []string
-	for _, one := range a.Tasks {
-		lines = append(lines, strings.TrimSpace(one.Role+": "+cmp.Or(one.Title, visible.FirstLine(one.Prompt))))
-	}
-	if c.Tool == "grep" && a.Pattern != "" {
-		a.Pattern = strconv.Quote(a.Pattern)
-	}
-	at := cmp.Or(a.Path, a.File, a.FilePath, a.URL, a.Name)
-	return cmp.Or(strings.Join(lines, "\n"), a.Command, strings.TrimSpace(a.Pattern+" "+at))
+	return wire.CallSubject(c.Tool, c.Args)
 }
 
 // subject returns Subject in lines that are safe to display.
