@@ -44,9 +44,6 @@ func riskRows(s *site) ([]row, error) {
 		}, func() (float64, error) {
 			return once(30, func() error { return exec.Command("bash", "-n", "-c", ordinary[0]).Run() })
 		}},
-		{"R3", fmt.Sprintf("verdict on the %d commands of the table, p50", len(table)), "us", "the 50 us it may take", 1, 5, func() (float64, error) {
-			return percentile(table, 2, 0.50)
-		}, fixed(50)},
 		{"R4", fmt.Sprintf("verdict on the %d commands of the table, p99", len(table)), "us", "the 1 ms it may take", 1, 5, func() (float64, error) {
 			return percentile(table, 2, 0.99)
 		}, fixed(1000)},

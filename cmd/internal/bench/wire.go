@@ -71,12 +71,8 @@ func wireRows(s *site) ([]row, error) {
 
 	rows := []row{{
 		id: "W1", name: "round trip, 100 B, whole connection", unit: "us", baseline: "raw socket echo, one write, bufio read", goal: 1.4, rounds: 9,
-		ours: func() (float64, error) { return roundTrips(client, 100) },
-		base: func() (float64, error) { return rawRoundTrips(rawClient, 100) },
-	}, {
-		id: "W3", name: "round trip, 64 KiB", unit: "us", baseline: "raw socket echo", goal: 1.3, rounds: 9,
-		ours: func() (float64, error) { return roundTrips(client, 64<<10) },
-		base: func() (float64, error) { return rawRoundTrips(rawClient, 64<<10) },
+		ours: func() (float64, error) { return roundTrips(client) },
+		base: func() (float64, error) { return rawRoundTrips(rawClient) },
 	}}
 
 	c, d, err := pair()
@@ -99,14 +95,11 @@ func wireRows(s *site) ([]row, error) {
 		ours: func() (float64, error) { return streamChunks(source, sink) },
 		base: events,
 	}, row{
-		id: "W7", name: "encode a chunk of 33 B of text", unit: "us", baseline: "encoding/json of the same struct", goal: 0.3, rounds: 9,
-		ours: encodeChunk, base: encodeJSON,
-	}, row{
 		id: "W8", name: "one way, 64 KiB chunks of output", unit: "s/GB", baseline: "the same frames over a raw socket", goal: 1.3, rounds: 9,
 		ours: func() (float64, error) { return streamOutput(source, sink) },
 		base: func() (float64, error) { return streamBytes(rawSource, rawSink) },
 	})
-	return append(rows, hostileRows()...), nil
+	return append(rows, hostileRow()), nil
 }
 
 func rawEcho(c net.Conn) {
@@ -130,12 +123,17 @@ func rawEcho(c net.Conn) {
 	}
 }
 
-func rawRoundTrips(c net.Conn, size int) (float64, error) {
-	frame := make([]byte, size+4)
-	binary.BigEndian.PutUint32(frame, uint32(size))
+const (
+	trips    = 5000
+	tripSize = 100 // bytes
+)
+
+func rawRoundTrips(c net.Conn) (float64, error) {
+	frame := make([]byte, tripSize+4)
+	binary.BigEndian.PutUint32(frame, tripSize)
 	r := bufio.NewReaderSize(c, 64<<10)
 	back := make([]byte, len(frame))
-	return work(tripsOf(size), func() error {
+	return work(trips, func() error {
 		if _, err := c.Write(frame); err != nil {
 			return err
 		}
@@ -143,9 +141,6 @@ func rawRoundTrips(c net.Conn, size int) (float64, error) {
 		return err
 	})
 }
-
-// tripsOf returns how many round trips of size bytes take long enough to be measured: fewer of larger ones.
-func tripsOf(size int) int { return max(500, min(5000, 50_000_000/(size+5000))) }
 
 func echo(c *wire.Conn) {
 	for {
@@ -159,9 +154,9 @@ func echo(c *wire.Conn) {
 	}
 }
 
-func roundTrips(c *wire.Conn, size int) (float64, error) {
-	m := &wire.CommandOutput{LeaseRef: wire.LeaseRef{LeaseID: "l", Fence: 1}, ExecutionID: "e", Data: bytes.Repeat([]byte{'x'}, size)}
-	return work(tripsOf(size), func() error {
+func roundTrips(c *wire.Conn) (float64, error) {
+	m := &wire.CommandOutput{LeaseRef: wire.LeaseRef{LeaseID: "l", Fence: 1}, ExecutionID: "e", Data: bytes.Repeat([]byte{'x'}, tripSize)}
+	return work(trips, func() error {
 		if err := c.Send(m); err != nil {
 			return err
 		}
@@ -311,20 +306,4 @@ func serverSentEvents(s *site) (measure func() (float64, error), err error) {
 		})
 		return took / chunks, err
 	}, nil
-}
-
-func encodeChunk() (float64, error) {
-	m, buf := chunk(strings.Repeat("x", 33)), make([]byte, 0, 4096)
-	return work(200_000, func() (err error) {
-		buf, err = wire.AppendFrame(buf[:0], m)
-		return err
-	})
-}
-
-func encodeJSON() (float64, error) {
-	m := chunk(strings.Repeat("x", 33))
-	return work(50_000, func() error {
-		_, err := json.Marshal(m)
-		return err
-	})
 }
