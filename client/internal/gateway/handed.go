@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"sublet/wire"
 )
 
 // handedAge is how long a file is kept if its client went away before the turn ended.
@@ -40,6 +42,25 @@ func Decode(text string) ([]byte, error) {
 		return nil, errors.New("is not base64")
 	}
 	return b, nil
+}
+
+// Image is a picture that a client sent as bytes.
+type Image struct {
+	Content []byte
+	MIME    string // as the client gave it
+}
+
+// Attach writes images to files that last as long as the turn, and returns list with them.
+func (t *Turn) Attach(list []wire.Attachment, images []Image) ([]wire.Attachment, error) {
+	for _, i := range images {
+		path, err := t.turns.Handed.Keep(i.Content, i.MIME)
+		if err != nil {
+			return nil, err
+		}
+		t.files = append(t.files, path)
+		list = append(list, wire.Attachment{Path: wire.OSString(path), MIME: i.MIME})
+	}
+	return list, nil
 }
 
 // Keep writes a file and returns its path, which is valid until Remove. The type only determines the file's suffix.

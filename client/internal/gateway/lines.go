@@ -56,6 +56,24 @@ func (l *LineReader) Next() ([]byte, error) {
 	}
 }
 
+// Each calls line for each line, and long for one over the limit, until one of them returns an error, or the reader ends (nil) or
+// fails.
+func (l *LineReader) Each(line func([]byte) error, long func(*LineTooLongError) error) error {
+	for {
+		text, err := l.Next()
+		if over, ok := errors.AsType[*LineTooLongError](err); ok {
+			err = long(over)
+		} else if errors.Is(err, io.EOF) {
+			return nil
+		} else if err == nil {
+			err = line(text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 func (l *LineReader) line() ([]byte, error) {
 	if cap(l.buf) > 1<<20 {
 		l.buf = nil // do not keep the memory of one long message

@@ -32,8 +32,7 @@ func Remember[T any](list []T, id T) []T {
 
 // A Turn is one request of a client, from Begin to the delivery of its end. The dialect sets the fields up to Outlives.
 type Turn struct {
-	ID    string   // the client's name for it; "" = none
-	Files []string // of Turns.Handed, removed at the end
+	ID string // the client's name for it; "" = none
 	// Handle receives the turn's events in order, its end last, from the goroutine of Turns.Deliver.
 	Handle func(wire.EventMessage)
 	// Flush, if not nil, is called after a Handle that is not followed at once by another one of this turn.
@@ -41,6 +40,7 @@ type Turn struct {
 	// Outlives is set for a turn that goes on when its client has left: Cancel ends it only by its id.
 	Outlives bool
 
+	files   []string // of Turns.Handed, removed at the end
 	request wire.RequestID
 	session *Session      // set once, by Ask, with turns.mu held; may then be read without it
 	done    chan struct{} // closed after Handle of the end
@@ -105,8 +105,8 @@ func (l *Turns) remove(t *Turn) {
 	l.open = slices.DeleteFunc(l.open, func(o *Turn) bool { return o == t })
 	l.ended = Remember(l.ended, t.ID)
 	l.mu.Unlock()
-	if len(t.Files) > 0 {
-		l.Handed.Remove(t.Files...)
+	if len(t.files) > 0 {
+		l.Handed.Remove(t.files...)
 	}
 }
 

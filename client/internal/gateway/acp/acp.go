@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -108,51 +107,41 @@ type envelope struct {
 
 // read passes lines on that are messages and answers the others.
 func (g *gate) read(in *gateway.LineReader, to *io.PipeWriter) {
-	for {
-		line, err := in.Next()
-		if long, ok := errors.AsType[*gateway.LineTooLongError](err); ok {
-			g.refuse(nil, -32600, "Invalid request", long.Error())
-			continue
-		}
-		if err != nil {
-			return
-		}
+	err := in.Each(func(line []byte) error {
 		var m envelope
 		if err := json.Unmarshal(line, &m); err != nil {
 			if json.Valid(line) {
-				g.refuse(nil, -32600, "Invalid request", "a message is an object")
-			} else {
-				g.refuse(nil, -32700, "Parse error", err.Error())
+				return g.refuse(nil, -32600, "Invalid request", "a message is an object")
 			}
-			continue
+			return g.refuse(nil, -32700, "Parse error", err.Error())
 		}
 		hasID := len(m.ID) > 0
 		switch {
 		case hasID && !bytes.ContainsAny(m.ID[:1], `"-0123456789`):
-			g.refuse(nil, -32600, "Invalid request", "id: want a number or a string")
-			continue
+			return g.refuse(nil, -32600, "Invalid request", "id: want a number or a string")
 		case m.Method == nil && !hasID:
-			g.refuse(nil, -32600, "Invalid request", "a message has a method, or answers a request by its id")
-			continue
+			return g.refuse(nil, -32600, "Invalid request", "a message has a method, or answers a request by its id")
 		case m.Method != nil && hasID:
 			if ok, retry := g.rate.Take(g.limit); !ok { // the SDK would begin them all at once
-				g.refuse(m.ID, -32600, "Invalid request", fmt.Sprintf("rate limit: more than %d requests in a second; try again in %v", g.limit, retry))
-				continue
+				return g.refuse(m.ID, -32600, "Invalid request", fmt.Sprintf("rate limit: more than %d requests in a second; try again in %v", g.limit, retry))
 			}
 			g.count(1)
 		}
-		if _, err := to.Write(slices.Concat(line, []byte("\n"))); err != nil {
-			return
-		}
-	}
+		_, err := to.Write(slices.Concat(line, []byte("\n")))
+		return err
+	}, func(long *gateway.LineTooLongError) error {
+		return g.refuse(nil, -32600, "Invalid request", long.Error())
+	})
+	g.log.Debug("the editor's messages have ended", "err", err)
 }
 
-func (g *gate) refuse(id json.RawMessage, code int, message, details string) {
+// refuse answers a message that the SDK does not get. The error is that of an editor that has ended.
+func (g *gate) refuse(id json.RawMessage, code int, message, details string) error {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
 	g.log.Warn("refused", "code", code, "details", details)
-	_ = g.out.Send(g.ctx, gateway.Line(map[string]any{ // an editor that is gone shows in the next read
+	return g.out.Send(g.ctx, gateway.Line(map[string]any{
 		"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": message, "data": map[string]string{"details": details}},
 	}))
 }

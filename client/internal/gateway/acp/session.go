@@ -123,14 +123,9 @@ func (a *agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 	if err := a.turns.Begin(t, 0); err != nil {
 		return sdk.PromptResponse{}, requestError(err)
 	}
-	for _, i := range images {
-		path, err := a.handed.Keep(i.content, i.mime)
-		if err != nil {
-			t.Abandon()
-			return sdk.PromptResponse{}, requestError(err)
-		}
-		t.Files = append(t.Files, path)
-		r.Attachments = append(r.Attachments, wire.Attachment{Path: wire.OSString(path), MIME: i.mime})
+	if r.Attachments, err = t.Attach(r.Attachments, images); err != nil {
+		t.Abandon()
+		return sdk.PromptResponse{}, requestError(err)
 	}
 	s.mu.Lock()
 	notice := s.notice
@@ -184,17 +179,11 @@ func response(t *gateway.Turn) (sdk.PromptResponse, error) {
 	return sdk.PromptResponse{}, sdk.NewInternalError(map[string]any{"details": "the turn ended with status " + t.End.Status})
 }
 
-// handed is an image that the editor sent as bytes.
-type handed struct {
-	content []byte
-	mime    string
-}
-
 // request converts a prompt: texts and embedded files in order, links to files as attachments, and images that the caller must
 // write to files.
-func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, []handed, error) {
+func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, []gateway.Image, error) {
 	var text strings.Builder
-	var images []handed
+	var images []gateway.Image
 	r := &wire.AgentRequest{}
 	add := func(part string) {
 		if text.Len() > 0 && !strings.HasSuffix(text.String(), "\n") {
@@ -207,7 +196,7 @@ func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, []handed, error) {
 		if err != nil {
 			return invalid("%s: %v", at, err)
 		}
-		images = append(images, handed{content, mime})
+		images = append(images, gateway.Image{Content: content, MIME: mime})
 		name := fmt.Sprintf("[image %d]", len(images))
 		if uri != "" {
 			name = fmt.Sprintf("[image %d: %s]", len(images), clip(uri))

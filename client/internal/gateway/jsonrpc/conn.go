@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"strconv"
@@ -54,7 +52,10 @@ func (s *server) serve(ctx context.Context, nc net.Conn) {
 	s.log.Debug("client connected")
 	// Once the server stops nothing is read any more; running queries still report their end.
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetReadDeadline(time.Unix(1, 0)) })
-	err := c.read(gateway.NewLineReader(nc, s.o.MaxLine))
+	err := gateway.NewLineReader(nc, s.o.MaxLine).Each(c.message, func(long *gateway.LineTooLongError) error {
+		// The connection goes on behind its newline. Nothing is known of the message, so neither is its id.
+		return c.send(answer(nil, nil, failed(codeRequest, "%s", long).with("limit", long.Limit)))
+	})
 	stop()
 	if err == nil {
 		c.linger(ctx)
@@ -102,30 +103,6 @@ func (c *conn) settle(stopping bool) {
 	ctx, cancel := context.WithTimeout(c.ctx, closeBound)
 	defer cancel()
 	c.turns.Wait(ctx, nil)
-}
-
-// read serves lines until there are no more.
-func (c *conn) read(in *gateway.LineReader) error {
-	for {
-		line, err := in.Next()
-		if long, ok := errors.AsType[*gateway.LineTooLongError](err); ok {
-			// The connection goes on behind its newline. Nothing is known of the message, so neither is its id.
-			err = c.send(answer(nil, nil, failed(codeRequest, "%s", long).with("limit", long.Limit)))
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := c.message(line); err != nil {
-			return err
-		}
-	}
 }
 
 func (c *conn) send(v any) error { return c.out.Send(c.ctx, gateway.Line(v)) }

@@ -22,11 +22,11 @@ type request struct {
 	agent   string // as the client named it
 
 	prompt  string
-	files   []string // as the client named them; attach checks them later (P6)
-	images  []image  // that came as data: URLs
-	tools   []string // the only ones allowed; nil = all (D8)
-	project string   // "" = where the server was started
-	timeout int64    // milliseconds; 0 = none
+	files   []string        // as the client named them; attach checks them later (P6)
+	images  []gateway.Image // that came as data: URLs
+	tools   []string        // the only ones allowed; nil = all (D8)
+	project string          // "" = where the server was started
+	timeout int64           // milliseconds; 0 = none
 	model   string
 
 	options   s3Options
@@ -37,12 +37,6 @@ type request struct {
 	target   string // cancel: a request's id
 	turn     string // cancel: a turn's id
 	answer   answer // confirm
-}
-
-// image is one that came as bytes.
-type image struct {
-	content []byte
-	mime    string // as the client gave it
 }
 
 type answer struct {
@@ -407,7 +401,7 @@ func (p *parser) content(r *request, at string, raw json.RawMessage) string {
 						p.fail(field+".url", "%v", err)
 						return ""
 					}
-					r.images = append(r.images, image{content, kind})
+					r.images = append(r.images, gateway.Image{Content: content, MIME: kind})
 					parts = append(parts, fmt.Sprintf("[image %d]", len(r.images)))
 					continue
 				}

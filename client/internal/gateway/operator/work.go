@@ -59,13 +59,9 @@ func (c *conn) dispatch(r *request) *problem {
 
 // prepare writes a request's images to files, and attaches to its session.
 func (c *conn) prepare(r *request, t *gateway.Turn, files *[]wire.Attachment, project string) (*link, *problem) {
-	for _, i := range r.images {
-		path, err := c.s.handed.Keep(i.content, i.mime)
-		if err != nil {
-			return nil, away(err)
-		}
-		t.Files = append(t.Files, path)
-		*files = append(*files, wire.Attachment{Path: wire.OSString(path), MIME: i.mime})
+	var err error
+	if *files, err = t.Attach(*files, r.images); err != nil {
+		return nil, away(err)
 	}
 	return c.attach(wire.SessionID(r.session), !r.s4, r.approvals && c.s.o.Page != nil, project)
 }
