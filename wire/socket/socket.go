@@ -19,7 +19,7 @@ var (
 	// ErrNoDaemon reports that nobody listens: the socket does not exist or is stale.
 	ErrNoDaemon = errors.New("no daemon is running")
 	// ErrInUse reports that a daemon answers on the socket at which to listen.
-	ErrInUse = errors.New("another daemon answers on this socket")
+	ErrInUse = errors.New("another program listens on the socket")
 	// ErrLocked reports that another process holds the lock.
 	ErrLocked = errors.New("another daemon holds the lock")
 )
@@ -68,7 +68,7 @@ func removeStale(path string) error {
 	}
 	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 		c.Close()
-		return ErrInUse
+		return fmt.Errorf("%w %s", ErrInUse, path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the socket of a daemon that is gone: %w", err)
