@@ -1,7 +1,6 @@
 package client
 
 import (
-	"slices"
 	"strings"
 
 	"sublet/client/internal/lender"
@@ -9,21 +8,13 @@ import (
 )
 
 // environment returns env for the daemon: variables that look like secrets have no value.
-func environment(env []string) map[string]wire.OSString {
-	vars := make(map[string]string, len(env))
-	for _, kv := range env {
-		if name, value, ok := strings.Cut(kv, "="); ok && name != "" {
-			vars[name] = value
-		}
-	}
-	return lender.Public(vars)
-}
+func environment(env []string) map[string]wire.OSString { return lender.Public(lender.Vars(env)) }
 
 // credentials returns the variables that the configuration names. The daemon keeps them in memory only.
 func credentials(o Options) map[string]string {
 	found := map[string]string{}
-	for _, kv := range o.Env {
-		if name, value, ok := strings.Cut(kv, "="); ok && value != "" && slices.Contains(o.Credentials, name) {
+	for _, name := range o.Credentials {
+		if value := lookup(o.Env, name); value != "" {
 			found[name] = value
 		}
 	}

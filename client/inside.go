@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	uv "github.com/charmbracelet/ultraviolet"
 	"golang.org/x/sys/unix"
 
 	"sublet/lease/procstat"
@@ -82,11 +83,4 @@ func sweep(o Options) {
 	}
 }
 
-func lookup(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
+func lookup(env []string, name string) string { return uv.Environ(env).Getenv(name) }

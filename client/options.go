@@ -4,6 +4,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -71,16 +72,12 @@ var (
 // Dial connects to the daemon, starts it if none runs, and performs the handshake. The connection lends no shell: agents use a
 // private one of the daemon. ctx bounds the dialling only; Close ends the connection.
 func Dial(ctx context.Context, o Options) (*Conn, error) {
-	l, dir, name := launcher(o), o.cwd(), o.Name
-	if name == "" {
-		name = "sublet"
-	}
-	env := environment(o.Env)
-	c, err := remote.Dial(ctx, remote.Options{
-		Open: l.Open,
+	dir, env := o.cwd(), environment(o.Env)
+	return remote.Dial(ctx, remote.Options{
+		Open: launcher(o).Open,
 		Snapshot: func() *wire.EnvSnapshot {
 			s := &wire.EnvSnapshot{
-				Client: wire.ClientInfo{Name: name, Version: o.Version, PID: os.Getpid()},
+				Client: wire.ClientInfo{Name: cmp.Or(o.Name, "sublet"), Version: o.Version, PID: os.Getpid()},
 				Cwd:    wire.OSString(dir),
 				Env:    env, Credentials: credentials(o),
 				Capabilities: []string{},
@@ -94,10 +91,6 @@ func Dial(ctx context.Context, o Options) (*Conn, error) {
 		Session: o.Session, AfterSeq: o.AfterSeq,
 		Handle: o.Handle, Log: o.Log,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
 }
 
 // cwd returns the client's directory; "" if it was deleted.

@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		return 1, fmt.Errorf("start the shell: %w", err)
 	}
 	notice, err := w.startShell(shell.Options{
-		Path: o.ShellPath, Env: o.Env, Size: sizeOf(o.Stdout), Folder: folder, Termios: saved, Patience: o.Patience,
+		Path: o.ShellPath, Env: o.Env, Size: tui.SizeOf(o.Stdout), Folder: folder, Termios: saved, Patience: o.Patience,
 		Head: o.OutputHead, Tail: o.OutputTail, Log: o.Log, Event: w.event,
 		Output: func(p []byte) { <-w.bound; w.screen.ShellOutput(p) },
 	})
@@ -295,7 +295,7 @@ func (w *window) snapshot() *wire.EnvSnapshot {
 	case <-w.sh.Exited():
 	case <-late.C:
 	}
-	size := sizeOf(w.o.Stdout)
+	size := tui.SizeOf(w.o.Stdout)
 	s := &wire.EnvSnapshot{
 		Client:       wire.ClientInfo{Name: "sublet", Version: w.o.Version, PID: os.Getpid()},
 		Capabilities: []string{wire.CapShell, wire.CapConfirm, wire.CapRestore, wire.CapQueue, wire.CapUse, wire.CapJobs},
@@ -410,12 +410,4 @@ func (w *window) send(m wire.Message) error {
 	default:
 		return remote.ErrDisconnected
 	}
-}
-
-func sizeOf(f *os.File) shell.Size {
-	w, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil || w.Col == 0 || w.Row == 0 {
-		return shell.Size{Cols: 80, Rows: 24}
-	}
-	return shell.Size{Cols: int(w.Col), Rows: int(w.Row), PixelWidth: int(w.Xpixel), PixelHeight: int(w.Ypixel)}
 }

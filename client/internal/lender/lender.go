@@ -179,7 +179,7 @@ func New(o Options) *Lender {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Lender{Options: o, wake: make(chan struct{}, 1), dir: o.Shell.Dir(), known: known{sentEnv: Public(vars(o.Env))}}
+	l := &Lender{Options: o, wake: make(chan struct{}, 1), dir: o.Shell.Dir(), known: known{sentEnv: Public(Vars(o.Env))}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.work.Go(l.worker)
 	return l

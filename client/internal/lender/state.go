@@ -152,8 +152,8 @@ func (k *known) next() (s *wire.ShellState, sent func()) {
 	}
 }
 
-// vars converts the form of os.Environ to a map.
-func vars(env []string) map[string]string {
+// Vars converts the form of os.Environ to a map.
+func Vars(env []string) map[string]string {
 	m := make(map[string]string, len(env))
 	for _, kv := range env {
 		if name, value, ok := strings.Cut(kv, "="); ok && name != "" {

@@ -429,7 +429,14 @@ func (p *Program) crashed() *crash {
 	return p.crash
 }
 
-// terminalSize is the size of a terminal in cells and pixels.
+// SizeOf returns the size of a terminal in cells and pixels, 80 by 24 if it reports none.
+func SizeOf(f *os.File) shell.Size {
+	if size, ok := terminalSize(f); ok {
+		return size
+	}
+	return shell.Size{Cols: 80, Rows: 24}
+}
+
 func terminalSize(f *os.File) (shell.Size, bool) {
 	w, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil || w.Col == 0 || w.Row == 0 {
