@@ -41,16 +41,16 @@ func Pad(s string, width int) string {
 // Wrap breaks s at spaces, and where it must inside words, into lines of at most width cells. Styles that are open at a
 // break are closed there and opened again on the next line, so that each line stands for itself.
 func Wrap(s string, width int) []string {
-	return Standalone(ansi.Wrap(s, max(1, width), ""))
+	return Hardwrap(ansi.Wrap(s, max(1, width), ""), width) // ansi.Wrap leaves a word with hyphens at the end of a full line too wide
 }
 
 // Hardwrap breaks s into lines of at most width cells, wherever they end.
 func Hardwrap(s string, width int) []string {
-	return Standalone(ansi.Hardwrap(s, max(1, width), true))
+	return standalone(ansi.Hardwrap(s, max(1, width), true))
 }
 
-// Standalone closes the styles open at the end of each line and opens them again on the next.
-func Standalone(s string) []string {
+// standalone closes the styles open at the end of each line and opens them again on the next.
+func standalone(s string) []string {
 	if strings.IndexByte(s, '\x1b') >= 0 && strings.IndexByte(s, '\n') >= 0 {
 		var b strings.Builder
 		w := lipgloss.NewWrapWriter(&b)

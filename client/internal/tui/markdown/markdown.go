@@ -10,7 +10,6 @@ import (
 	"charm.land/lipgloss/v2"
 	"charm.land/lipgloss/v2/table"
 	"github.com/charmbracelet/colorprofile"
-	"github.com/charmbracelet/x/ansi"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	extast "github.com/yuin/goldmark/extension/ast"
@@ -138,10 +137,9 @@ func (p *page) block(n ast.Node, width int, sgr string) []string {
 	return nil // a link reference definition shows nothing
 }
 
-// reflow wraps s at spaces into lines of at most width cells, without spaces at their ends. The hard wrap breaks what
-// ansi.Wrap leaves too wide: a word with hyphens at the end of a full line.
+// reflow wraps s at spaces into lines of at most width cells, without spaces at their ends.
 func reflow(s string, width int) []string {
-	lines := cells.Standalone(ansi.Hardwrap(ansi.Wrap(s, max(1, width), ""), max(1, width), true))
+	lines := cells.Wrap(s, width)
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(l, " ")
 	}
