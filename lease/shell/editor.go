@@ -14,7 +14,7 @@ const (
 	askBound  = 100 * time.Millisecond // for the widget's answer to a key of the user's: an idle machine takes 1 to 9 ms
 	holdBound = 2 * time.Second        // for its answer to a borrower: a machine with much else to do is slow
 	readBound = 500 * time.Millisecond // for the editor to read what was typed
-	aheadMost = 64 << 10               // bytes of keys that are kept while the editor is held; then Keys waits
+	aheadMost = 1 << 20                // bytes of keys that are kept while the editor is held
 	keyGap    = 100 * time.Millisecond // between two keys of a paste, or of a user who types ahead
 	doneBound = 5 * time.Second        // for the script to carry out a directive
 )
@@ -22,45 +22,40 @@ const (
 var (
 	errNotAnswered = errors.New("the line editor does not answer")
 	errInUse       = errors.New("the line editor is in use")
+	errTooMuch     = errors.New("too much is typed ahead")
 )
 
-// Keys passes on what the user typed to the editor or to the user's own program. While the editor is held, or a borrowed command
-// runs, the keys are kept until the editor is released. If a borrower holds it without running a command, the event KeysWaiting is
-// sent. Keys waits while 64 KiB are kept, or the terminal takes no more input.
+// Keys passes on what the user typed to the editor or to the user's own program, and waits while the terminal takes no more input.
+// While the editor is held, or a borrowed command runs, the keys are kept until the editor is released, and Keys returns at once;
+// it returns an error, and drops p, where more than 1 MiB would be kept. If a borrower holds the editor without running a command,
+// the event KeysWaiting is sent.
 func (s *Shell) Keys(p []byte) error {
-	for {
-		s.inputLock.Lock()
-		s.mu.Lock()
-		e := &s.editor
-		kept := e.asking || e.held || e.lease || e.screen || e.restores || s.run != nil
-		over, changed := s.life.over(), s.changed
-		switch {
-		case over:
-			s.mu.Unlock()
-			s.inputLock.Unlock()
-			return ErrClosed
-		case !kept:
-			s.typedLocked(p)
-			t := s.proc.term
-			s.mu.Unlock()
-			_, err := t.Write(p)
-			s.inputLock.Unlock()
-			return err
-		case len(s.ahead) < aheadMost:
-			s.ahead = append(s.ahead, p...)
-			waiting := e.lease && s.run == nil
-			s.changeLocked()
-			s.mu.Unlock()
-			s.inputLock.Unlock()
-			if waiting {
-				s.event(KeysWaiting{})
-			}
-			return nil
-		}
+	s.inputLock.Lock()
+	defer s.inputLock.Unlock()
+	s.mu.Lock()
+	e := &s.editor
+	switch {
+	case s.life.over():
 		s.mu.Unlock()
-		s.inputLock.Unlock()
-		<-changed
+		return ErrClosed
+	case !e.asking && !e.held && !e.lease && !e.screen && !e.restores && s.run == nil:
+		s.typedLocked(p)
+		t := s.proc.term
+		s.mu.Unlock()
+		_, err := t.Write(p)
+		return err
+	case len(s.ahead)+len(p) > aheadMost:
+		s.mu.Unlock()
+		return errTooMuch
 	}
+	s.ahead = append(s.ahead, p...)
+	waiting := e.lease && s.run == nil
+	s.changeLocked()
+	s.mu.Unlock()
+	if waiting {
+		s.event(KeysWaiting{})
+	}
+	return nil
 }
 
 // typedLocked records keys of the user that are typed now.

@@ -102,7 +102,7 @@ func (m *model) step() {
 // key types the next key of the user's line, or a wrong one that it takes back.
 func (m *model) key() {
 	m.s.mu.Lock()
-	full := len(m.s.ahead) > aheadMost/2
+	full := len(m.s.ahead) > 32<<10
 	m.s.mu.Unlock()
 	if full {
 		time.Sleep(10 * time.Millisecond) // nobody types as fast as this test

@@ -94,6 +94,32 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// However much is pasted while a borrower has the editor, Keys does not wait: the next key may be the ^C that takes it back.
+func TestKeysDoNotWait(t *testing.T) {
+	s, scr := start2(t, nil)
+	scr.prompts(t, 1)
+	if err := s.Hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for range 17 {
+			err = errors.Join(err, s.Keys(make([]byte, 64<<10)))
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if !errors.Is(err, errTooMuch) {
+			t.Errorf("got %v, want %v", err, errTooMuch)
+		}
+	case <-time.After(patience):
+		t.Error("it waits")
+		_ = s.Close() // ends Keys
+	}
+}
+
 // A folder whose name ends with a space is not entered: the directive would lose the space, and name another folder.
 func TestFolderThatEndsWithASpace(t *testing.T) {
 	s, scr := start2(t, nil)
