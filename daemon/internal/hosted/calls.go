@@ -153,7 +153,11 @@ func (r *run) permit(ctx context.Context, p sdk.RequestPermissionRequest) sdk.Re
 	if allowed && !now.own {
 		r.grant(now)
 	}
-	for _, kind := range kinds(allowed) {
+	kinds := []sdk.PermissionOptionKind{sdk.PermissionOptionKindRejectOnce, sdk.PermissionOptionKindRejectAlways}
+	if allowed { // never further calls: the policy decides on each
+		kinds = []sdk.PermissionOptionKind{sdk.PermissionOptionKindAllowOnce}
+	}
+	for _, kind := range kinds {
 		for _, o := range p.Options {
 			if o.Kind == kind {
 				return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(o.OptionId)}
@@ -173,14 +177,6 @@ func (r *run) permission(c *call) (now call, show bool, q agent.Question) {
 	show = !c.own && !c.shown
 	c.shown = c.shown || show
 	return *c, show, r.question(c)
-}
-
-// kinds returns the kinds of the options that allow or reject a call. It never allows further calls: the policy decides on each.
-func kinds(allowed bool) []sdk.PermissionOptionKind {
-	if allowed {
-		return []sdk.PermissionOptionKind{sdk.PermissionOptionKindAllowOnce}
-	}
-	return []sdk.PermissionOptionKind{sdk.PermissionOptionKindRejectOnce, sdk.PermissionOptionKindRejectAlways}
 }
 
 func (r *run) refuse(c *call, name string, d agent.Decision) {
@@ -219,12 +215,12 @@ func (r *run) spend(w write) bool {
 	return true
 }
 
-// absolute returns a path of a call with its links resolved.
+// absolute returns a path of a call with its links resolved; one that cannot be resolved as it is.
 func (r *run) absolute(path string) string {
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(r.t.Of.Env.Cwd, path)
+	if to, err := tool.Resolve(r.t.Of.Env.Cwd, path); err == nil {
+		return to
 	}
-	return real(path)
+	return path
 }
 
 // question returns what the policy is asked about a call. Nothing confines a command of the agent's own shell; a call with unknown
@@ -274,27 +270,16 @@ func host443(address string) string {
 	return u.Host
 }
 
-// real returns path without symbolic links in the part of it that exists.
-func real(path string) string {
-	path = filepath.Clean(path)
-	for rest := ""; ; {
-		if to, err := filepath.EvalSymlinks(path); err == nil {
-			return filepath.Join(to, rest)
-		}
-		if path == "/" {
-			return filepath.Join(path, rest)
-		}
-		rest = filepath.Join(filepath.Base(path), rest)
-		path = filepath.Dir(path)
-	}
-}
-
 // inside returns path without symbolic links. A path outside of the project is a protocol error.
-func (h *host) inside(r *run, path string) (string, error) {
+func (r *run) inside(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", refused("path: %s is not absolute", shown(path, 200))
 	}
-	to, root := real(path), reach.Real(r.t.Of.Project)
+	to, err := tool.Resolve("", path)
+	if err != nil {
+		return "", refused("%s", shown(err.Error(), 300))
+	}
+	root := reach.Real(r.t.Of.Project)
 	if to != root && !strings.HasPrefix(to, strings.TrimRight(root, "/")+"/") {
 		return "", refused("path: %s lies outside of the folder %s", shown(path, 200), root)
 	}
@@ -343,7 +328,7 @@ func serve[T any](h *host, ctx context.Context, do func(ctx context.Context, r *
 // refused.
 func (h *host) ReadTextFile(ctx context.Context, p sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse, error) {
 	return serve(h, ctx, func(ctx context.Context, r *run) (out sdk.ReadTextFileResponse, err error) {
-		path, err := h.inside(r, p.Path)
+		path, err := r.inside(p.Path)
 		if err != nil {
 			return out, err
 		}
@@ -371,7 +356,7 @@ func (h *host) ReadTextFile(ctx context.Context, p sdk.ReadTextFileRequest) (sdk
 // WriteTextFile implements the SDK's client. It runs sublet's tool write, which can be undone.
 func (h *host) WriteTextFile(ctx context.Context, p sdk.WriteTextFileRequest) (sdk.WriteTextFileResponse, error) {
 	return serve(h, ctx, func(ctx context.Context, r *run) (out sdk.WriteTextFileResponse, err error) {
-		path, err := h.inside(r, p.Path)
+		path, err := r.inside(p.Path)
 		if err != nil {
 			return out, err
 		}

@@ -208,12 +208,16 @@ func TestCostIsTheTurns(t *testing.T) {
 // Files are read and written inside of the folder, and not over what changed meanwhile.
 func TestFiles(t *testing.T) {
 	w := newWorld(t, Options{})
-	if err := errors.Join(os.WriteFile(filepath.Join(w.dir, "f"), []byte("a\nb\nc\n"), 0o600), os.Symlink("/etc", filepath.Join(w.dir, "link"))); err != nil {
+	err := errors.Join(
+		os.WriteFile(filepath.Join(w.dir, "f"), []byte("a\nb\nc\n"), 0o600), os.Symlink("/etc", filepath.Join(w.dir, "link")),
+		os.Symlink(filepath.Join(t.TempDir(), "new"), filepath.Join(w.dir, "dangling")),
+	)
+	if err != nil {
 		t.Fatal(err)
 	}
 	o := w.play(t.Context(), "files", w.dir)
 	for _, want := range []string{
-		"read b\n: <nil>", "outside: -32602 path: /etc/passwd lies outside of the folder", "through a link: -32602 path:", "write: <nil>",
+		"read b\n: <nil>", "outside: -32602 path: /etc/passwd lies outside of the folder", "through a link: -32602 path:", "through a dangling link: -32602 path:", "write: <nil>",
 		"stale: -32602 " + filepath.Join(w.dir, "f") + ": changed since you read it",
 	} {
 		if !strings.Contains(o.Summary, want) {

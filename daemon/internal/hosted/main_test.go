@@ -374,6 +374,8 @@ func (p *player) files(ctx context.Context, dir string) {
 	try("outside", err)
 	_, err = p.conn.ReadTextFile(ctx, sdk.ReadTextFileRequest{SessionId: "s", Path: filepath.Join(dir, "link", "passwd")})
 	try("through a link", err)
+	_, err = p.conn.WriteTextFile(ctx, sdk.WriteTextFileRequest{SessionId: "s", Path: filepath.Join(dir, "dangling"), Content: "mine\n"})
+	try("through a dangling link", err)
 	_, err = p.conn.WriteTextFile(ctx, sdk.WriteTextFileRequest{SessionId: "s", Path: file, Content: "mine\n"})
 	try("write", err)
 	os.WriteFile(file, []byte("theirs\n"), 0o600) //nolint:errcheck // the test finds out

@@ -56,7 +56,7 @@ func preview(cwd, path string, before, after []byte, existed bool) Preview {
 // path itself. A name that would break the header line is quoted.
 func diffNames(cwd, path string) (before, after string) {
 	before, after = path, path
-	if root, err := resolve(cwd, "."); err == nil { // the links in path are resolved already
+	if root, err := Resolve(cwd, "."); err == nil { // the links in path are resolved already
 		if below, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(below) {
 			before, after = "a/"+below, "b/"+below
 		}

@@ -68,7 +68,7 @@ func (t editTool) parse(env Env, args json.RawMessage) (edits []edit, path strin
 	if size > maxWrite {
 		return nil, "", fmt.Errorf("new: %d bytes is more than the limit of %d", size, maxWrite)
 	}
-	path, err = resolve(env.Cwd, a.Path)
+	path, err = Resolve(env.Cwd, a.Path)
 	return a.Edits, path, err
 }
 

@@ -56,7 +56,7 @@ func (t globTool) parse(env Env, args json.RawMessage) (pattern, root string, er
 	if filepath.IsAbs(pattern) { // models write absolute patterns, which are made relative to path
 		base, rest := doublestar.SplitPattern(pattern)
 		if a.Path == "" {
-			if root, err = resolve(env.Cwd, base); err != nil {
+			if root, err = Resolve(env.Cwd, base); err != nil {
 				return "", "", err
 			}
 			pattern = rest
@@ -88,7 +88,7 @@ func searchRoot(env Env, p string) (string, error) {
 	if p == "" {
 		p = "."
 	}
-	root, err := resolve(env.Cwd, p)
+	root, err := Resolve(env.Cwd, p)
 	if err != nil {
 		return "", err
 	}

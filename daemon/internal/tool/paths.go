@@ -18,9 +18,9 @@ const (
 	maxFile  = 64 << 20 // bytes of a file that is read whole: for write, edit and digests
 )
 
-// resolve makes path absolute against cwd, cleans it, and resolves symbolic links as far as the path exists, dangling ones
+// Resolve makes path absolute against cwd, cleans it, and resolves symbolic links as far as the path exists, dangling ones
 // too, so that the policy judges the file that would be accessed.
-func resolve(cwd, path string) (string, error) {
+func Resolve(cwd, path string) (string, error) {
 	switch {
 	case path == "":
 		return "", errors.New("path: is empty")

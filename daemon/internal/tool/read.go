@@ -83,7 +83,7 @@ func (t readTool) parse(env Env, args json.RawMessage) (ranges []lineRange, path
 		}
 		ranges = append(ranges, r)
 	}
-	path, err = resolve(env.Cwd, a.Path)
+	path, err = Resolve(env.Cwd, a.Path)
 	return ranges, path, err
 }
 

@@ -45,7 +45,7 @@ func (t writeTool) parse(env Env, args json.RawMessage) (path string, content []
 	case len(a.Content) > maxWrite:
 		return "", nil, fmt.Errorf("content: %d bytes is more than the limit of %d", len(a.Content), maxWrite)
 	}
-	path, err = resolve(env.Cwd, a.Path)
+	path, err = Resolve(env.Cwd, a.Path)
 	return path, []byte(a.Content), err
 }
 
