@@ -173,14 +173,15 @@ func (a *Agents) Begin(ctx context.Context, t Turn) error {
 	return nil
 }
 
-// Offer returns what the agent that runs for a session offers. With a mode, that is set first: one of the agent, or of sublet.
+// Offer returns what the agent that runs for a session offers. With a mode, that is set first: one of the agent, or of sublet. The end of
+// ctx does not stop that, since the agent may be in a turn.
 func (a *Agents) Offer(ctx context.Context, session, agent, mode string) (o Offer, err error) {
 	h := a.find(session, agent)
 	if h == nil {
 		return o, &FaultError{agent, "it has ended meanwhile", "try it again"}
 	}
 	if mode != "" {
-		err := h.within(ctx, a.o.Start, func(ctx context.Context) error { return h.setMode(ctx, mode) })
+		err := h.within(context.WithoutCancel(ctx), a.o.Start, func(ctx context.Context) error { return h.setMode(ctx, mode) })
 		if err != nil {
 			return o, err
 		}

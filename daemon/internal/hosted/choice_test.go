@@ -1,8 +1,11 @@
 package hosted
 
 import (
+	"context"
 	"strings"
 	"testing"
+
+	sdk "github.com/coder/acp-go-sdk"
 
 	"sublet/daemon/internal/agent"
 )
@@ -65,5 +68,30 @@ func TestModelsAndModes(t *testing.T) {
 	turn.Of.Options.Model, turn.Of.History = "", agent.Conversation{}
 	if o := w.Run(t.Context(), turn); o.Err != nil {
 		t.Error(o.Err)
+	}
+}
+
+// Whoever leaves while an agent sets its mode does not end the agent, which may be in a turn.
+func TestModeThatNobodyWaitsFor(t *testing.T) {
+	w := newWorld(t, Options{})
+	turn := turnOf("lists", "", w.dir, w.emit)
+	turn.Of.Role.Hosted.Env["HOSTED_TEST_SLOW"] = "yes"
+	if err := w.Begin(t.Context(), turn); err != nil {
+		t.Fatal(err)
+	}
+	h := w.find("s", "lists")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	set := make(chan error)
+	go func() {
+		_, err := w.Offer(ctx, "s", "lists", "plan")
+		set <- err
+	}()
+	h.of.work.Go(func() { _ = h.conn.Cancel(h.of.ctx, sdk.CancelNotification{SessionId: "s"}) }) // the player then goes on
+	if err := <-set; err != nil || h.offer().Mode != "plan" {
+		t.Errorf("%v, in %s", err, h.offer().Mode)
+	}
+	if o := w.Run(t.Context(), turn); o.Err != nil || o.Summary != "big in plan" || w.find("s", "lists") != h {
+		t.Errorf("got %q, %v", o.Summary, o.Err)
 	}
 }

@@ -181,6 +181,9 @@ func (p *player) ResumeSession(_ context.Context, r sdk.ResumeSessionRequest) (s
 }
 
 func (p *player) SetSessionMode(_ context.Context, r sdk.SetSessionModeRequest) (sdk.SetSessionModeResponse, error) {
+	if r.ModeId == "plan" && os.Getenv("HOSTED_TEST_SLOW") != "" {
+		<-p.stop
+	}
 	p.uses.mode = string(r.ModeId)
 	return sdk.SetSessionModeResponse{}, nil
 }
