@@ -3,7 +3,8 @@ package hosted
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"strconv"
+	"strings"
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/agent"
@@ -69,12 +70,9 @@ func Found(agents map[string]config.Agent, env []string, home string) (list []Ab
 
 // Setting returns the lines of the settings that host the agent.
 func (a About) Setting() string {
-	text := ""
-	for i, word := range a.Command {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprintf("%q", word)
+	var words []string
+	for _, word := range a.Command {
+		words = append(words, strconv.Quote(word))
 	}
-	return "    [agents." + a.Name + "]\n    command = [" + text + "]"
+	return "    [agents." + a.Name + "]\n    command = [" + strings.Join(words, ", ") + "]"
 }

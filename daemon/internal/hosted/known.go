@@ -19,8 +19,9 @@ type known struct {
 	start   []string
 	tried   string            // the version that was tried
 	args    []string          // $FILE is the path of a file that holds text
-	env     map[string]string // the same
+	env     map[string]string // the same, as a whole value
 	text    string
+	suffix  string // of that file's name
 	unless  string // a file of the system's in whose place text would come: it is left alone
 	options map[string]any
 	drops   bool // it drops MCP servers when a call is cancelled, and does not connect them again
@@ -37,14 +38,16 @@ var table = []known{
 	},
 	{name: "codex", program: "codex-acp", npm: "@zed-industries/codex-acp", tried: "0.16", args: []string{"-c", "features.shell_tool=false", "-c", "features.unified_exec=false"}},
 	{
-		name: "gemini", program: "gemini", npm: "@google/gemini-cli", start: []string{"--acp"}, tried: "0.61", args: []string{"--policy", "$FILE.toml"},
-		text: "[[rule]]\ntoolName = \"run_shell_command\"\ndecision = \"deny\"\npriority = 999\n",
+		name: "gemini", program: "gemini", npm: "@google/gemini-cli", start: []string{"--acp"}, tried: "0.61", args: []string{"--policy", "$FILE"},
+		suffix: ".toml",
+		text:   "[[rule]]\ntoolName = \"run_shell_command\"\ndecision = \"deny\"\npriority = 999\n",
 	},
 	{name: "opencode", program: "opencode", npm: "opencode-ai", start: []string{"acp"}, tried: "1.18", env: map[string]string{"OPENCODE_PERMISSION": `{"bash":"deny"}`}},
 	{
 		name: "qwen", program: "qwen", npm: "@qwen-code/qwen-code", start: []string{"--acp"}, tried: "0.24", args: []string{"--exclude-tools", "run_shell_command"},
-		env:  map[string]string{"QWEN_CODE_SYSTEM_SETTINGS_PATH": "$FILE.json", "QWEN_CODE_MCP_TOOL_IDLE_TIMEOUT_MS": hour},
-		text: `{"tools":{"toolSearch":{"enabled":false}}}`, unless: "/etc/qwen-code/settings.json",
+		env:    map[string]string{"QWEN_CODE_SYSTEM_SETTINGS_PATH": "$FILE", "QWEN_CODE_MCP_TOOL_IDLE_TIMEOUT_MS": hour},
+		suffix: ".json",
+		text:   `{"tools":{"toolSearch":{"enabled":false}}}`, unless: "/etc/qwen-code/settings.json",
 		drops: true,
 	},
 }
@@ -78,31 +81,23 @@ func knownOf(command []string) known {
 	return known{}
 }
 
-// withoutShell returns the arguments and variables with which the agent's own shell is switched off. A file that it needs lies in folder, where
-// files of a daemon that was killed are removed.
+// withoutShell returns the arguments and variables with which the agent's own shell is switched off. The file that $FILE stands for is made
+// in folder, where those of a daemon that was killed are removed.
 func (k known) withoutShell(args []string, folder string) (all []string, env map[string]string, err error) {
 	args, env = slices.Clone(args), maps.Clone(k.env)
-	file := filepath.Join(folder, Leftover+k.name)
-	if _, err := os.Stat(k.unless); k.text != "" && (k.unless == "" || err != nil) {
-		for _, suffix := range []string{".toml", ".json"} {
-			uses := func(text string) bool { return text == "$FILE"+suffix }
-			if slices.ContainsFunc(k.args, uses) || slices.ContainsFunc(slices.Collect(maps.Values(k.env)), uses) {
-				if err := os.WriteFile(file+suffix, []byte(k.text), 0o600); err != nil {
-					return nil, nil, err
-				}
-			}
+	file := filepath.Join(folder, Leftover+k.name+k.suffix)
+	if _, err := os.Stat(k.unless); k.unless != "" && err == nil {
+		maps.DeleteFunc(env, func(_, value string) bool { return value == "$FILE" })
+	} else if k.text != "" {
+		if err := os.WriteFile(file, []byte(k.text), 0o600); err != nil {
+			return nil, nil, err
 		}
 	}
 	for _, a := range k.args {
 		args = append(args, strings.Replace(a, "$FILE", file, 1))
 	}
 	for name, value := range env {
-		if strings.HasPrefix(value, "$FILE") {
-			env[name] = strings.Replace(value, "$FILE", file, 1)
-			if _, err := os.Stat(k.unless); k.unless != "" && err == nil {
-				delete(env, name)
-			}
-		}
+		env[name] = strings.Replace(value, "$FILE", file, 1)
 	}
 	return args, env, nil
 }
