@@ -2,6 +2,7 @@ package lend
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ type continuable struct {
 	over bool         // it cannot become a job any more: it has ended, or is becoming one
 	buf  []byte       // what it printed, until it is a job
 	file *os.File     // the job's output
-	err  error        // why that could not be written
+	err  error        // the first one of writing it
 	live func([]byte) // until it is a job; nil = nobody watches
 	info *job.Info    // of the job that it became
 }
@@ -47,7 +48,7 @@ func (k *continuable) output(p []byte) {
 	defer k.mu.Unlock()
 	if k.file != nil {
 		_, err := k.file.Write(p)
-		k.err = errors.Join(k.err, err)
+		k.err = cmp.Or(k.err, err)
 		return
 	}
 	if k.buf = append(k.buf, p...); len(k.buf) > 2*continuedMost {
@@ -138,10 +139,12 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 		}
 		return e.r, nil, e.err
 	case draft := <-k.offered:
-		err := context.Cause(ctx)
 		var left []string
+		var err error
 		if follow() {
 			left, err = p.replace(ctx, before)
+		} else {
+			err = context.Cause(ctx)
 		}
 		if err == nil {
 			err = k.take(draft.Folder)

@@ -86,6 +86,24 @@ func TestNoJobAfterAll(t *testing.T) {
 	}
 }
 
+// Where a job's output cannot be written, one error is kept and not one for each write.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	k := &continuable{file: f}
+	k.output([]byte("x"))
+	one := k.err.Error()
+	for range 100 {
+		k.output([]byte("x"))
+	}
+	if got := k.err.Error(); got != one {
+		t.Errorf("got an error of %d bytes, want %q", len(got), one)
+	}
+}
+
 // A private shell that is closed while its command becomes a job is not given another process, which nobody would end.
 func TestNoShellFollowsAClosedOne(t *testing.T) {
 	p, _ := privateShell(t)
