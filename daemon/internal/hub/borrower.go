@@ -149,10 +149,9 @@ func (c *Client) cancelForeign() {
 
 // leaseRun is a LeaseRunRequest of a process that an agent of another program started.
 type leaseRun struct {
-	r *wire.LeaseRunRequest
-	// Of the one command, in the order in which they are sent.
-	ref  wire.LeaseRef
-	done bool // its end was sent
+	r     *wire.LeaseRunRequest
+	relay *lend.Relay
+	done  bool // the end of the command was sent
 }
 
 // window is the client whose shell is asked for, 0 for the one last typed in.
@@ -181,43 +180,33 @@ func (c *Client) leaseRunAs(r *wire.LeaseRunRequest, of caller.Agent) error {
 	if err != nil {
 		return err
 	}
-	f.lease = &leaseRun{r: r, ref: wire.LeaseRef{RequestID: r.RequestID}}
+	f.lease = &leaseRun{r: r, relay: lend.NewRelay(r.RequestID, c.Send)}
 	t := c.turn(c.held(), r.RequestID)
 	t.foreign, t.agent, t.work = f, f.Name, f.work(m, string(r.Cwd))
 	t.later(func() {
 		if f.lease.done {
-			c.Send(&wire.ShellLeaseReleased{LeaseRef: f.lease.ref, Reason: wire.ReleasedReleased})
+			c.Send(&wire.ShellLeaseReleased{LeaseRef: f.lease.relay.Ref(), Reason: wire.ReleasedReleased})
 		}
 	})
 	return c.hub.enqueue(t)
 }
 
-// watch passes on what becomes of a command in the user's shell to the client of the agent that it is for.
+// watch passes on what becomes of a command in the user's shell to the client of the agent that it is for: of a ToolRequest only
+// that it waits and that it runs.
 func (f *foreign) watch(t *turn, id wire.ExecutionID, on *lend.Terms) {
-	ref := wire.LeaseRef{RequestID: t.request}
-	c, w := t.origin, &on.Watch
-	w.Queued = func(holder string, held time.Duration, position int, why string) {
-		c.Send(&wire.ShellLeaseQueued{LeaseRef: ref, Holder: holder, HeldMS: held.Milliseconds(), Position: position, Why: why})
-	}
-	w.Started = func() { c.Send(&wire.CommandStarted{LeaseRef: ref, ExecutionID: id}) }
 	if f.lease == nil {
+		all := lend.NewRelay(t.request, t.origin.Send).Watcher(id)
+		on.Watch.Queued, on.Watch.Started = all.Queued, all.Started
 		return
+	}
+	on.Watch = f.lease.relay.Watcher(id)
+	report := on.Watch.Ended
+	on.Watch.Ended = func(done *wire.CommandCompleted) {
+		f.lease.done = true
+		report(done)
 	}
 	if f.lease.r.WaitMS > 0 {
 		on.Wait = ms(f.lease.r.WaitMS)
-	}
-	w.Acquired = func(of wire.LeaseRef, cwd, digest string) {
-		of.RequestID = t.request
-		c.Send(&wire.ShellLeaseAcquired{LeaseRef: of, Cwd: wire.OSString(cwd), State: digest})
-	}
-	w.Output = func(offset int64, data []byte) {
-		c.Send(&wire.CommandOutput{LeaseRef: f.lease.ref, ExecutionID: id, Offset: offset, Data: data})
-	}
-	w.Ended = func(done *wire.CommandCompleted) {
-		out := *done
-		out.LeaseRef = f.lease.ref
-		f.lease.done = true
-		c.Send(&out)
 	}
 }
 

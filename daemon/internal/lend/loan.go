@@ -17,6 +17,47 @@ import (
 	"sublet/wire/visible"
 )
 
+// A Relay sends what becomes of a command in a window's shell to the client that asked for it, with the id of its request.
+type Relay struct {
+	request wire.RequestID
+	send    func(wire.Message)
+	ref     atomic.Pointer[wire.LeaseRef]
+}
+
+// NewRelay returns a Relay for that request.
+func NewRelay(request wire.RequestID, send func(wire.Message)) *Relay {
+	r := &Relay{request: request, send: send}
+	r.ref.Store(&wire.LeaseRef{RequestID: request})
+	return r
+}
+
+// Ref returns the lease, whose own id is known while its borrower has the shell.
+func (r *Relay) Ref() wire.LeaseRef { return *r.ref.Load() }
+
+// Watcher returns what observes the command of that execution.
+func (r *Relay) Watcher(id wire.ExecutionID) Watcher {
+	return Watcher{
+		Queued: func(holder string, held time.Duration, position int, why string) {
+			r.ref.Store(&wire.LeaseRef{RequestID: r.request}) // also for who had it and goes back into the line
+			r.send(&wire.ShellLeaseQueued{LeaseRef: r.Ref(), Holder: holder, HeldMS: held.Milliseconds(), Position: position, Why: why})
+		},
+		Acquired: func(ref wire.LeaseRef, cwd, digest string) {
+			ref.RequestID = r.request
+			r.ref.Store(&ref)
+			r.send(&wire.ShellLeaseAcquired{LeaseRef: ref, Cwd: wire.OSString(cwd), State: digest})
+		},
+		Started: func() { r.send(&wire.CommandStarted{LeaseRef: r.Ref(), ExecutionID: id}) },
+		Output: func(offset int64, data []byte) {
+			r.send(&wire.CommandOutput{LeaseRef: r.Ref(), ExecutionID: id, Offset: offset, Data: data})
+		},
+		Ended: func(done *wire.CommandCompleted) {
+			out := *done
+			out.LeaseRef = r.Ref()
+			r.send(&out)
+		},
+	}
+}
+
 // Loan is a command of the user's own that a client borrows another's shell for. The lease's events answer, with the request's id, up
 // to ShellLeaseReleased or ShellLeaseDenied.
 type Loan struct {
@@ -25,7 +66,7 @@ type Loan struct {
 	Wait    time.Duration // in the queue, and
 	Term    time.Duration // of the lease, and
 	Timeout time.Duration // of the command, where the request says nothing
-	Send    func(wire.Message)
+	Relay   *Relay
 	Audit   func(store.AuditEntry)
 	Over    func() // counts the loan out, before its end is sent
 
@@ -33,7 +74,6 @@ type Loan struct {
 	borrow *borrow
 	entry  store.AuditEntry
 	began  time.Time
-	ref    atomic.Pointer[wire.LeaseRef] // ids are known once the shell is ours
 }
 
 // Check returns what of a request makes no sense.
@@ -62,28 +102,19 @@ func (l *Loan) Ask(ctx context.Context, ln *Lender) {
 		Cwd: string(r.Cwd), Decision: "allow", By: "the user's own act",
 	}
 	decision := l.entry
-	l.ref.Store(&wire.LeaseRef{RequestID: r.RequestID})
 	w := wish{
-		Terms:   Terms{Holder: "lease run", Wait: l.Wait, Term: l.Term},
+		Terms:   Terms{Holder: "lease run", Wait: l.Wait, Term: l.Term, Watch: l.Relay.Watcher(execution)},
 		purpose: visible.Cut(visible.FirstLine(string(r.Command)), 120), execution: execution,
 		command: string(r.Command), cwd: string(r.Cwd), timeout: l.Timeout, vetted: true,
 		record: func() { l.Audit(decision) },
 	}
-	w.Watch = Watcher{
-		Queued: func(holder string, held time.Duration, position int, why string) {
-			l.ref.Store(&wire.LeaseRef{RequestID: r.RequestID}) // also for who had it and goes back into the line
-			l.Send(&wire.ShellLeaseQueued{LeaseRef: *l.ref.Load(), Holder: holder, HeldMS: held.Milliseconds(), Position: position, Why: why})
-		},
-		Acquired: func(ref wire.LeaseRef, cwd, digest string) {
-			ref.RequestID = r.RequestID
-			l.ref.Store(&ref)
-			l.Send(&wire.ShellLeaseAcquired{LeaseRef: ref, Cwd: wire.OSString(cwd), State: digest})
-		},
-		Started: func() { l.Send(&wire.CommandStarted{LeaseRef: *l.ref.Load(), ExecutionID: execution}) },
-		Output: func(offset int64, data []byte) {
-			l.Send(&wire.CommandOutput{LeaseRef: *l.ref.Load(), ExecutionID: execution, Offset: offset, Data: data})
-		},
-		Ended: l.ended,
+	report := w.Watch.Ended
+	w.Watch.Ended = func(done *wire.CommandCompleted) { // which is in the audit log by then
+		l.Over()
+		entry := l.execution()
+		entry.Status, entry.ExitCode = done.Status, done.ExitCode
+		l.Audit(entry)
+		report(done)
 	}
 	if r.WaitMS > 0 {
 		w.Wait = time.Duration(r.WaitMS) * time.Millisecond
@@ -97,27 +128,16 @@ func (l *Loan) Ask(ctx context.Context, ln *Lender) {
 // See runs the command that was asked for and sends its events. It returns when the shell is given back.
 func (l *Loan) See() {
 	_, err := l.lender.see(l.borrow)
-	ref := *l.ref.Load()
+	ref := l.Relay.Ref()
 	if err != nil {
 		l.Over()
 		entry := l.execution()
 		entry.Status = wire.StatusRefused
 		l.Audit(entry)
-		l.Send(denial(ref, err))
+		l.Relay.send(denial(ref, err))
 		return
 	}
-	l.Send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: releasedFor(l.borrow.outcome)})
-}
-
-// ended sends the command's end, which is in the audit log by then.
-func (l *Loan) ended(done *wire.CommandCompleted) {
-	l.Over()
-	entry := l.execution()
-	entry.Status, entry.ExitCode = done.Status, done.ExitCode
-	l.Audit(entry)
-	out := *done
-	out.LeaseRef = *l.ref.Load()
-	l.Send(&out)
+	l.Relay.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: releasedFor(l.borrow.outcome)})
 }
 
 // execution is the audit log's second entry for it.
