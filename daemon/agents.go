@@ -6,15 +6,14 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/hosted"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/reach"
 	"sublet/lease/confine"
-	"sublet/wire/secretname"
 )
 
 // AgentCheck describes one agent of another program.
@@ -24,10 +23,7 @@ type AgentCheck = hosted.About
 // environment, opens a session of each in dir, and ends them. Those that are only found on PATH follow; they are not started. It
 // takes as long as the slowest, at most wait.
 func CheckAgents(ctx context.Context, c config.Config, version, dir string, wait time.Duration) []AgentCheck {
-	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		return secretname.IsSecret(name)
-	})
+	env := lend.PrivateEnv(nil, nil)
 	home, _ := os.UserHomeDir() // "" has no ~/ in a command
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Agents)), func(name string) bool { return len(c.Agents[name].Command) == 0 })
 	list := make([]AgentCheck, len(names))

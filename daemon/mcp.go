@@ -4,15 +4,14 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/reach"
 	"sublet/lease/confine"
-	"sublet/wire/secretname"
 )
 
 // ServerCheck is the result of starting one MCP server.
@@ -33,10 +32,7 @@ func CheckServers(ctx context.Context, c config.Config, version string, wait tim
 	defer s.Close()
 	specs := mcp.FromConfig(c)
 	s.Set(specs)
-	at := mcp.Place{Env: slices.DeleteFunc(os.Environ(), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		return secretname.IsSecret(name)
-	})}
+	at := mcp.Place{Env: lend.PrivateEnv(nil, nil)}
 	at.Home, _ = os.UserHomeDir()
 	tools, notes := s.Ready(ctx, at, nil)
 	var checks []ServerCheck
