@@ -145,11 +145,7 @@ func (a *app) daemonStatus() *cobra.Command {
 func (a *app) printStatus(s *wire.StatusReply, asJSON bool) error {
 	a.leaveOut(s) // this very call is none that anybody looks for
 	if asJSON {
-		fields, err := view(s)
-		if err != nil {
-			return err
-		}
-		return a.printJSON(fields)
+		return a.printView(s)
 	}
 	w := a.table("")
 	const mib = 1 << 20

@@ -123,12 +123,5 @@ func (o *borrowed) finish(end *wire.CommandCompleted) error {
 		}
 		return nil
 	}
-	fields, err := view(end)
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{"lease_id", "fence", "execution_id"} {
-		delete(fields, name)
-	}
-	return o.app.printJSON(fields)
+	return o.app.printView(end, "lease_id", "fence", "execution_id")
 }

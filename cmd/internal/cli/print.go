@@ -48,6 +48,18 @@ func view(m wire.Message) (map[string]json.RawMessage, error) {
 	return fields, nil
 }
 
+// printView prints the view of m on one line, without some fields.
+func (a *app) printView(m wire.Message, without ...string) error {
+	fields, err := view(m)
+	if err != nil {
+		return err
+	}
+	for _, name := range without {
+		delete(fields, name)
+	}
+	return a.printJSON(fields)
+}
+
 // printElements prints each element of the list named field of m's JSON view, one a line.
 func (a *app) printElements(m wire.Message, field string) error {
 	fields, err := view(m)

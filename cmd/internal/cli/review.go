@@ -71,9 +71,8 @@ func (a *app) printReview(value json.RawMessage, asJSON, sarif bool) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(toSARIF(Version(), review.Findings))
 	case asJSON:
-		enc := json.NewEncoder(a.stdout)
 		for _, f := range review.Findings {
-			if err := enc.Encode(f); err != nil {
+			if err := a.printJSON(f); err != nil {
 				return err
 			}
 		}

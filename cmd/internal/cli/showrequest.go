@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -18,19 +17,7 @@ func (a *app) showRequest(ctx context.Context, c *client.Conn, req *wire.AgentRe
 		return err
 	}
 	if asJSON {
-		type part struct {
-			Name   string `json:"name"`
-			Tokens int64  `json:"tokens"`
-			Text   string `json:"text"`
-		}
-		out := struct {
-			Model string `json:"model"`
-			Parts []part `json:"parts"`
-		}{Model: reply.Model}
-		for _, p := range reply.Parts {
-			out.Parts = append(out.Parts, part(p))
-		}
-		return json.NewEncoder(a.stdout).Encode(out)
+		return a.printView(reply)
 	}
 	tokens, bytes := int64(0), 0
 	for _, p := range reply.Parts {

@@ -167,11 +167,7 @@ func (a *app) runTool(call toolCall) error {
 	}
 	if result != nil {
 		if call.jsonOut {
-			fields, err := view(result)
-			if err != nil {
-				return err
-			}
-			if err := a.printJSON(fields); err != nil {
+			if err := a.printView(result); err != nil {
 				return err
 			}
 		} else {
