@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/charmbracelet/x/termios"
 	"golang.org/x/sys/unix"
 
 	"sublet/client/internal/launch"
@@ -42,8 +43,8 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	if code, inside, err := enterAgain(o); inside {
 		return code, err
 	}
-	saved, err := getTermios(o.Stdin)
-	if _, outErr := getTermios(o.Stdout); err != nil || outErr != nil {
+	saved, err := termios.GetTermios(int(o.Stdin.Fd()))
+	if _, outErr := termios.GetTermios(int(o.Stdout.Fd())); err != nil || outErr != nil {
 		return 1, &TerminalError{}
 	}
 	folder, err := makeFolder(o)

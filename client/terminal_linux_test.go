@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/termios"
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
@@ -44,7 +45,7 @@ func start(t *testing.T, w *world, below bool, env ...string) *terminal {
 		t.Fatal(err)
 	}
 	x := &terminal{t: t, master: master, tty: tty}
-	before, err := getTermios(tty)
+	before, err := termios.GetTermios(int(tty.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,14 +161,14 @@ func family(pid, daemon int) (all []int) {
 func (x *terminal) asBefore() {
 	x.t.Helper()
 	eventually(x.t, "the terminal's modes are back", func() bool {
-		now, err := getTermios(x.tty)
+		now, err := termios.GetTermios(int(x.tty.Fd()))
 		if err != nil { // hung up with its session's leader: its name still leads to it
 			again, err := os.OpenFile(ttyName(x.tty), os.O_RDWR|unix.O_NOCTTY, 0)
 			if err != nil {
 				return false
 			}
 			defer again.Close()
-			now, err = getTermios(again)
+			now, err = termios.GetTermios(int(again.Fd()))
 			return err == nil && *now == x.before
 		}
 		return *now == x.before
@@ -217,7 +218,7 @@ func TestKilledClient(t *testing.T) {
 			} else {
 				all = family(pid, daemon)
 			}
-			if now, err := getTermios(x.tty); err != nil || *now == x.before {
+			if now, err := termios.GetTermios(int(x.tty.Fd())); err != nil || *now == x.before {
 				t.Fatalf("the terminal is not raw while the client runs: %v", err)
 			}
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
