@@ -424,18 +424,13 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 // endLine returns the last line of a turn: its status, duration and usage; "" if that was printed already.
 func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 	parts := m.spent(e)
-	mark, word, style := "✗ ", "failed", m.th.Bad
+	mark, word, ink := m.th.Bad.Render("✗ "), "failed", m.th.Bad
 	switch e.Status {
 	case wire.StatusSuccess:
-		mark, word, style = "· ", "", m.th.Warn
-		switch e.StopReason {
-		case "max_tokens":
-			word = "cut off: the answer reached its length limit"
-		case "refusal":
-			word = "the model declined"
-		}
+		mark, ink = m.th.Dim.Render("· "), m.th.Warn
+		word = map[string]string{"max_tokens": "cut off: the answer reached its length limit", "refusal": "the model declined"}[e.StopReason]
 	case wire.StatusCancelled:
-		mark, word, style = "■ ", "stopped", m.th.Warn
+		mark, word, ink = m.th.Warn.Render("■ "), "stopped", m.th.Warn
 	case wire.StatusTimeout:
 		word = "out of time"
 	default:
@@ -443,23 +438,17 @@ func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 			return "" // the line above says so: without usage the turn ended with its daemon
 		}
 	}
-	if e.Status == wire.StatusSuccess {
-		mark = m.th.Dim.Render(mark)
-	} else {
-		mark = style.Render(mark)
+	for i, part := range parts {
+		parts[i] = m.th.Dim.Render(part)
 	}
-	var said []string
 	if word != "" {
-		word = style.Render(word)
+		word = ink.Render(word)
 		if e.Status == wire.StatusError && !t.failed && e.Summary != "" {
 			word += m.th.Dim.Render(": " + visible.FirstLine(e.Summary))
 		}
-		said = append(said, word)
+		parts = slices.Insert(parts, 0, word)
 	}
-	for _, part := range parts {
-		said = append(said, m.th.Dim.Render(part))
-	}
-	return strings.TrimRight(mark+strings.Join(said, m.th.Dim.Render(" · ")), " ")
+	return strings.TrimRight(mark+strings.Join(parts, m.th.Dim.Render(" · ")), " ")
 }
 
 // spent returns the duration and the usage of a turn, for people.

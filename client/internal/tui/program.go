@@ -68,7 +68,6 @@ func (o *Options) connectLine() string {
 // and after Run.
 type Program struct {
 	opt   Options
-	log   *slog.Logger
 	inbox *inbox
 	loop  chan any // to the event loop
 	paint *paint.Painter
@@ -106,7 +105,7 @@ func New(o Options) *Program {
 	if o.stderr == nil {
 		o.stderr = os.Stderr
 	}
-	return &Program{opt: o, log: o.Log, inbox: newInbox(), loop: make(chan any), ready: make(chan struct{}), over: make(chan struct{})}
+	return &Program{opt: o, inbox: newInbox(), loop: make(chan any), ready: make(chan struct{}), over: make(chan struct{})}
 }
 
 // Send queues a message for the screen: a wire.Message, an event of the lender, or LinkChanged. It never waits.
@@ -187,7 +186,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	close(p.ready)
 	code := p.work(ctx, signals)
 	if err := term.Restore(o.Stdin.Fd(), before); err != nil && code == 0 {
-		p.log.Warn("restore the terminal", "err", err) // it is gone
+		p.opt.Log.Warn("restore the terminal", "err", err) // it is gone
 	}
 	if c := p.crashed(); c != nil {
 		fmt.Fprintf(o.stderr, "sublet: internal error: %v\n%s", c.value, c.stack)
@@ -206,7 +205,7 @@ func (p *Program) work(ctx context.Context, signals <-chan os.Signal) (code int)
 		var closing sync.WaitGroup
 		closing.Go(func() { painting.Wait(); p.paint.Close() })
 		if !waited(&closing, stopBound) {
-			p.log.Warn("the terminal takes no more output") // its modes cannot be restored
+			p.opt.Log.Warn("the terminal takes no more output") // its modes cannot be restored
 		}
 	}()
 
@@ -217,7 +216,7 @@ func (p *Program) work(ctx context.Context, signals <-chan os.Signal) (code int)
 	reading.Go(func() {
 		defer p.guard()
 		if err := p.keys.Run(); err != nil {
-			p.log.Info("the terminal is gone", "err", err)
+			p.opt.Log.Info("the terminal is gone", "err", err)
 			p.send(stopAsked{128 + int(syscall.SIGHUP)})
 		}
 	})
@@ -231,11 +230,11 @@ func (p *Program) work(ctx context.Context, signals <-chan os.Signal) (code int)
 	p.mu.Unlock()
 	p.stop()
 	if !waited(&p.tasks, stopBound) {
-		p.log.Warn("some work did not end in time")
+		p.opt.Log.Warn("some work did not end in time")
 	}
 	p.keys.End()
 	if !waited(&reading, stopBound) { // it may block in a write to a program that does not read
-		p.log.Warn("the keyboard's reader did not end in time")
+		p.opt.Log.Warn("the keyboard's reader did not end in time")
 	}
 	return code
 }
@@ -344,7 +343,7 @@ func (p *Program) enter(chunk []byte) bool {
 	if broken, ok := errors.AsType[*shell.BrokenError](err); ok {
 		p.inbox.push(lender.CannotLend{Why: broken.Error(), Hint: broken.Hint()})
 	} else if err != nil && !errors.Is(err, shell.ErrClosed) {
-		p.log.Warn("the screen was not taken", "err", err)
+		p.opt.Log.Warn("the screen was not taken", "err", err)
 	}
 	if err != nil || !held {
 		do(func() { p.model.own.yields = false })

@@ -167,10 +167,6 @@ func await[R any](m *model, what string, send func(context.Context) (R, error), 
 	})
 }
 
-func (m *model) status(what string, f func(*wire.StatusReply)) {
-	request(m, what, &wire.StatusRequest{}, f)
-}
-
 // list prints lines that were asked for.
 func (m *model) list(lines []string) { m.emit(kindText, strings.Join(lines, "\n")) }
 
@@ -328,7 +324,7 @@ func (m *model) slashRules(args string) {
 }
 
 func (m *model) slashStatus(string) {
-	m.status("/status", func(s *wire.StatusReply) {
+	request(m, "/status", &wire.StatusRequest{}, func(s *wire.StatusReply) {
 		lines := []string{fmt.Sprintf("daemon %s · pid %d · up %s · %s", visible.Line(s.Version), s.PID,
 			style.Elapsed(time.Duration(s.UptimeMS)*time.Millisecond), english.Plural(s.Turns, "turn", "")), "  " + connections(s)}
 		for _, l := range s.Leases {
@@ -367,7 +363,7 @@ func connections(s *wire.StatusReply) string {
 }
 
 func (m *model) slashMCP(string) {
-	m.status("/mcp", func(s *wire.StatusReply) {
+	request(m, "/mcp", &wire.StatusRequest{}, func(s *wire.StatusReply) {
 		if len(s.MCPServers) == 0 {
 			m.note("no MCP servers: [mcp.NAME] in the settings gives agents the tools of one (`sublet config edit`)")
 			return
