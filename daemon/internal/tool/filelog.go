@@ -35,11 +35,10 @@ type seenBy struct{ agent, path string }
 // Change is one file change that can be undone.
 type Change struct {
 	Path    string
-	Existed bool        // false: the file was created
-	Before  []byte      // its content before the change
-	Mode    fs.FileMode // its mode before the change
-	After   string      // digest of what was written
-	by      seenBy      // who wrote it; set by Changed
+	Existed bool   // false: the file was created
+	Before  []byte // its content before the change
+	After   string // digest of what was written
+	by      seenBy // who wrote it; set by Changed
 }
 
 // Digest is the lower-case hex SHA-256 of content, as in Action.FileDigest.
@@ -208,7 +207,7 @@ func (l *FileLog) Undo() (Change, error) {
 	switch {
 	case now != c.After:
 	case c.Existed:
-		err = replaceFile(c.Path, c.Before, c.Mode)
+		err = replaceFile(c.Path, c.Before)
 	default:
 		err = os.Remove(c.Path)
 	}

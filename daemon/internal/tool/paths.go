@@ -121,15 +121,15 @@ func fileState(path string) (digest string, content []byte, err error) {
 	return Digest(content), content, nil
 }
 
-// replaceFile replaces the content of path atomically: a reader sees the old file or the new one. A file with several hard
-// links is written in place instead, to keep the links.
-func replaceFile(path string, content []byte, mode fs.FileMode) error {
+// replaceFile replaces the content of path atomically: a reader sees the old file or the new one. It keeps the permissions; a new
+// file has those of the umask. A file with several hard links is written in place instead, to keep the links.
+func replaceFile(path string, content []byte) error {
 	if info, err := os.Lstat(path); err == nil {
 		if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
 			return writeInPlace(path, content)
 		}
 	}
-	return renameio.WriteFile(path, content, mode, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(mode))
+	return renameio.WriteFile(path, content, 0o644, renameio.WithTempDir(filepath.Dir(path)))
 }
 
 func writeInPlace(path string, content []byte) error {

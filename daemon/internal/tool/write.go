@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -134,18 +133,13 @@ func replace(path, digest string, next func(before []byte) ([]byte, error)) (c C
 	if after, err = next(before); err != nil {
 		return Change{}, nil, err
 	}
-	mode := fs.FileMode(0o644) &^ umask()
-	if digest != "" {
-		info, err := os.Stat(path)
-		if err != nil {
+	if digest == "" {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return Change{}, nil, err
 		}
-		mode = info.Mode().Perm()
-	} else if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	}
+	if err := replaceFile(path, after); err != nil {
 		return Change{}, nil, err
 	}
-	if err := replaceFile(path, after, mode); err != nil {
-		return Change{}, nil, err
-	}
-	return Change{Path: path, Existed: digest != "", Before: before, Mode: mode, After: Digest(after)}, after, nil
+	return Change{Path: path, Existed: digest != "", Before: before, After: Digest(after)}, after, nil
 }
