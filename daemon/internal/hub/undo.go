@@ -60,13 +60,17 @@ func (t *turn) undo(ctx context.Context, r *wire.UndoRequest) agent.Outcome {
 
 func (t *turn) undoFile() (text, path string, err error) {
 	change, err := t.s.files.Undo()
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", "", err
-	case !change.Existed:
-		return "removed " + change.Path + ", which was not there before", change.Path, nil
 	}
-	return "put back " + change.Path, change.Path, nil
+	text = "put back " + change.Path
+	if !change.Existed {
+		text = "removed " + change.Path + ", which was not there before"
+	}
+	if left := t.s.files.Len(); left > 0 {
+		text += fmt.Sprintf("; changes before it that can be undone: %d", left)
+	}
+	return text, change.Path, nil
 }
 
 // undoShell asks whoever has the shell: the client that lends it, which puts it back under a lease of its own, or the

@@ -317,18 +317,23 @@ func TestToolAndUndo(t *testing.T) {
 	r := newRig(t)
 	p := r.dial()
 	file := filepath.Join(r.dir, "note.txt")
-	id := requestID()
-	p.send(&wire.ToolRequest{RequestID: id, Tool: "write", Arguments: fmt.Sprintf(`{"path":%q,"content":"hello\n"}`, file), Cwd: wire.OSString(r.dir)})
-	if end := p.ended(id); end.Status != wire.StatusSuccess {
-		t.Fatalf("write: got %s %q\n%s", end.Status, end.Summary, p.story())
+	for _, path := range []string{filepath.Join(r.dir, "before.txt"), file} {
+		id := requestID()
+		p.send(&wire.ToolRequest{RequestID: id, Tool: "write", Arguments: fmt.Sprintf(`{"path":%q,"content":"hello\n"}`, path), Cwd: wire.OSString(r.dir)})
+		if end := p.ended(id); end.Status != wire.StatusSuccess {
+			t.Fatalf("write: got %s %q\n%s", end.Status, end.Summary, p.story())
+		}
 	}
 	if got, err := os.ReadFile(file); err != nil || string(got) != "hello\n" {
 		t.Errorf("file: got %q, %v", got, err)
 	}
-	id = requestID()
-	p.send(&wire.UndoRequest{RequestID: id, What: "file"})
-	if end := p.ended(id); end.Status != wire.StatusSuccess {
-		t.Errorf("undo: got %s %q", end.Status, end.Summary)
+	id := requestID()
+	for _, left := range []string{"can be undone: 1", "before.txt, which was not there before"} {
+		id = requestID()
+		p.send(&wire.UndoRequest{RequestID: id, What: "file"})
+		if end := p.ended(id); end.Status != wire.StatusSuccess || !strings.HasSuffix(end.Summary, left) {
+			t.Errorf("undo: got %s %q, want %q at the end", end.Status, end.Summary, left)
+		}
 	}
 	if _, err := os.Stat(file); err == nil {
 		t.Error("the file is still there after undo")

@@ -178,14 +178,11 @@ func (l *FileLog) Size() int {
 	return l.size
 }
 
-// Last returns the change that Undo would undo, and whether there is one.
-func (l *FileLog) Last() (Change, bool) {
+// Len returns how many changes can be undone.
+func (l *FileLog) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.changes) == 0 {
-		return Change{}, false
-	}
-	return l.changes[len(l.changes)-1], true
+	return len(l.changes)
 }
 
 // Undo undoes the last change and removes it from the log: it restores the old content, or removes a created file. If the
