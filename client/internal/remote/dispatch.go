@@ -16,8 +16,8 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 		}
 		return
 	case wire.OfRequest:
-		if r, ok := m.(*wire.SessionReply); ok {
-			c.moved(r)
+		if r, ok := m.(*wire.SessionReply); ok && c.moved(r) {
+			l.leave()
 		}
 		if l.answer(*m.RequestRef(), m) {
 			return
@@ -54,13 +54,15 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 	}
 }
 
-// moved records the session that a reply attached this connection to, before the events that follow.
-func (c *Conn) moved(r *wire.SessionReply) {
+// moved records the session that a reply attached this connection to, before the events that follow. It reports whether
+// that is another one.
+func (c *Conn) moved(r *wire.SessionReply) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case r.Session.ID == "":
 	case r.Op == "resume" || r.Op == "new":
+		other := c.session.ID != r.Session.ID
 		c.session, c.want = r.Session, r.Session.ID
 		c.settleLocked(r.Session)
 		if c.ready != nil {
@@ -68,9 +70,11 @@ func (c *Conn) moved(r *wire.SessionReply) {
 			ready.Session = r.Session
 			c.ready = &ready
 		}
+		return other
 	case r.Session.ID == c.session.ID:
 		c.session = r.Session // renamed, cleared
 	}
+	return false
 }
 
 // fresh reports whether an event is new to this client, and records its number. After a reconnect the store sends what was

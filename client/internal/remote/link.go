@@ -110,6 +110,13 @@ func (l *link) rests() bool {
 	return !l.beating
 }
 
+// leave forgets the turns of the session that the connection has left: their ends are not received.
+func (l *link) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.turns)
+}
+
 func (l *link) busyLocked() bool { return len(l.turns)+len(l.asks)+len(l.leases) > 0 }
 
 // note records what runs, by a message that this client sends (outgoing) or receives; pulse sends heartbeats meanwhile.

@@ -482,6 +482,29 @@ func TestHeartbeats(t *testing.T) {
 			wc.Close()
 		})
 	})
+	t.Run("they stop when the connection leaves the turn's session", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d, s := newDaemon(), &screen{}
+			c, wc := dial(t, d, s)
+			mustSend(t, wc, &wire.TurnStarted{Event: event(1)})
+			moved := make(chan error)
+			go func() {
+				_, err := c.Request(t.Context(), &wire.SessionRequest{Op: "new"})
+				moved <- err
+			}()
+			r := mustReceive[*wire.SessionRequest](t, wc)
+			mustSend(t, wc, &wire.SessionReply{RequestID: r.RequestID, Op: r.Op, Session: wire.SessionInfo{ID: "s2"}})
+			if err := <-moved; err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			if !c.Connected() {
+				t.Error("the link ended although nothing runs")
+			}
+			c.Close()
+			wc.Close()
+		})
+	})
 	t.Run("they go on with the next turn, whenever it comes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d, s := newDaemon(), &screen{}
