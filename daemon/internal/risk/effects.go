@@ -80,7 +80,7 @@ func (a *analysis) matched(m programs.Match, f *field, st *state) {
 	case RunCode:
 		a.runs()
 		a.commandsIn(f.S, f.Span, st)
-		_, val, _ := strings.Cut(f.S, "=")
+		_, val, _ := strings.Cut(strings.NewReplacer("%h", "_", "%p", "_", "%r", "_").Replace(f.S), "=")
 		a.maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(val), f.Span, st)
 	case Secret:
 		a.Seen |= flowSecret

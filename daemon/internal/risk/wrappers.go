@@ -47,17 +47,6 @@ func (a *analysis) doRemote(c *call) {
 	a.runs()
 	a.base(c)
 	a.optionRoles(c)
-	if o := c.opt("-o"); o != nil && o.val != nil && c.spec.Has(Network) {
-		i := max(0, strings.IndexAny(o.val.S, "= "))
-		val := strings.TrimLeft(o.val.S[i:], "= ")
-		switch name := strings.ToLower(o.val.S[:i]); {
-		case strings.HasSuffix(name, "command") && val != "none":
-			a.note(High, RunCode, o.span, "ssh runs the command in "+show(name))
-			a.shellText(*o.val.With(strings.NewReplacer("%h", "_", "%p", "_", "%r", "_").Replace(val)), c.st)
-		case strings.HasSuffix(name, "provider"), name == "include":
-			a.note(Critical, RunCode, o.span, "ssh loads "+show(val))
-		}
-	}
 	if len(c.operands) > 0 {
 		a.host(&c.operands[0])
 	}

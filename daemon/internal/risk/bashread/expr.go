@@ -233,11 +233,9 @@ func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
 		old = Value{Words: []string{string(UnknownPart)}}
 	}
 	switch {
-	case as.Append && v.Array:
-		v.Words = append(append([]string(nil), old.Words...), v.Words...)
-	case as.Append:
+	case as.Append && !v.Array:
 		v.Words = []string{strings.Join(old.Words, " ") + f.S}
-	case as.Index != nil:
+	case as.Append, as.Index != nil:
 		v = Value{Words: []string{string(UnknownPart)}, Array: true, Flow: v.Flow}
 	}
 	if as.Append || as.Index != nil {
