@@ -99,13 +99,7 @@ const maxCode = 16 << 10
 // deletes, writes or talks to the network raises it, and what looks like a shell command in it is judged as one.
 func (a *analysis) code(c *call, f *field) {
 	a.runs()
-	text := f.S
-	if len(text) > maxCode || f.Opaque() {
-		a.opaque()
-		a.note(High, RunCode, f.Span, "runs code that is too long to examine, or not known here")
-		text = text[:min(len(text), maxCode)]
-	}
-	a.Spend(len(text) / bashread.BytesMatched)
+	text := a.codeText(f)
 	a.note(Medium, RunCode, f.Span, "runs code given to "+show(c.name))
 	switch {
 	case a.runsFlow(f.Flow, f.Span):
@@ -131,6 +125,18 @@ func (a *analysis) code(c *call, f *field) {
 	if slices.Contains([]string{"pwsh", "powershell", "nu", "xonsh", "elvish", "expect"}, c.name) {
 		a.maybe(strings.ReplaceAll(text, "spawn ", ""), f.Span, c.st) // they know the same programs
 	}
+}
+
+// codeText returns what is examined of a program's text. One that is too long or not known is high.
+func (a *analysis) codeText(f *field) string {
+	if len(f.S) > maxCode || f.Opaque() {
+		a.runs()
+		a.opaque()
+		a.note(High, RunCode, f.Span, "runs code that is too long to examine, or not known here")
+	}
+	text := f.S[:min(len(f.S), maxCode)]
+	a.Spend(len(text) / bashread.BytesMatched)
+	return text
 }
 
 // wideLoss finds code that deletes the root, home or the system, works on a device or writes a start-up file.
@@ -213,14 +219,7 @@ func (a *analysis) doAwk(c *call) {
 }
 
 func (a *analysis) awkProgram(c *call, f *field) {
-	text := f.S
-	if f.Opaque() || len(text) > maxCode {
-		a.runs()
-		a.opaque()
-		a.note(High, RunCode, f.Span, "runs an awk program that is not known here, or too long to examine")
-		text = text[:min(len(text), maxCode)]
-	}
-	a.Spend(len(text) / bashread.BytesMatched)
+	text := a.codeText(f)
 	bare := expr("code-string").ReplaceAllString(text, `""`)
 	if expr("awk-runs").MatchString(text) && (expr("awk-runs").MatchString(bare) || strings.Contains(bare, "|")) {
 		a.runs()
@@ -230,9 +229,7 @@ func (a *analysis) awkProgram(c *call, f *field) {
 		for i := range c.operands {
 			fl |= c.operands[i].Flow | a.FileFlow(&c.operands[i], c.st)
 		}
-		if fl&flowNet != 0 {
-			a.note(Critical, RunCode, f.Span, "runs commands with what was just fetched from the network")
-		}
+		a.runsFlow(fl, f.Span)
 		_, value, _ := strings.Cut(c.val("-v", "--assign"), "=") // -v c='rm -rf /' and system(c)
 		a.maybe(value, f.Span, c.st)
 	}
