@@ -21,8 +21,10 @@ var (
 	// openKeys.
 	keyKinds = wordSet("api secret private access encryption signing master auth account ssh gpg license service storage deploy session app hmac aes")
 	openKeys = wordSet("public primary foreign sort partition hash host lock cache hot")
-	// databases are parts before URL or URI whose values contain a password.
-	databases = wordSet("database db redis mongo mongodb postgres postgresql mysql amqp broker rabbitmq connection")
+	// addressed are parts before URL, URI or STRING (AZURE_STORAGE_CONNECTION_STRING) whose values contain a password, or are all that
+	// it takes to use what they name.
+	addressed = wordSet("database db redis mongo mongodb postgres postgresql mysql amqp broker rabbitmq connection webhook")
+	addresses = wordSet("url uri string")
 )
 
 // Sureness is how certain a name means a secret.
@@ -71,7 +73,7 @@ func Judge(name string) Sureness {
 	if !known {
 		return Plain
 	}
-	for n > 1 && isNumber(parts[n-1]) { // MAILGUN_KEY_2
+	for n > 1 && isNumber(parts[n-1]) { // MAILGUN_KEY_2, CI_JOB_JWT_V2
 		n--
 	}
 	likely := Plain
@@ -108,8 +110,8 @@ func judgePart(part, before, next []byte, first, last bool) Sureness {
 		if last && (!first || wholeNames[word]) || word == "pass" && !first && !about { // DB_PASS_PROD
 			return Secret
 		}
-	case word == "url" || word == "uri":
-		if last && databases[string(before)] {
+	case addresses[word]:
+		if last && addressed[string(before)] {
 			return Secret
 		}
 	case (secretWords[word] || hasSecretEnding(part)) && !about:
@@ -134,7 +136,7 @@ var lowered = func() (t [256]byte) {
 
 // secretLengths maps the first byte of a word to a bit mask of the lengths of the words that Judge knows.
 var secretLengths = func() (t [256]uint32) {
-	for _, words := range []map[string]bool{secretWords, secretEnds, wordSet("key url uri")} {
+	for _, words := range []map[string]bool{secretWords, secretEnds, addresses, wordSet("key")} {
 		for w := range words {
 			t[w[0]] |= 1 << len(w)
 		}
@@ -166,7 +168,9 @@ func hasSecretEnding(part []byte) bool {
 	return false
 }
 
-func isNumber(b []byte) bool { return len(bytes.Trim(b, "0123456789")) == 0 }
+func isNumber(b []byte) bool {
+	return len(bytes.Trim(bytes.TrimPrefix(b, []byte("v")), "0123456789")) == 0
+}
 
 // wordSet returns the words of a text as a set.
 func wordSet(s string) map[string]bool {
