@@ -15,34 +15,13 @@ import (
 // maxRecent bounds the user's commands that are sent with a question.
 const maxRecent = 10
 
-// reports holds what this client reports about the user's shell: the latest commands, for the next question, and the reports
-// to the daemon, which are sent one at a time.
+// reports holds what this client reports about the user's shell: the latest commands, for the next question, and whether the
+// environment is being sent to the daemon.
 type reports struct {
-	recent    []wire.RecentCommand
-	reported  map[wire.ExecutionID]bool   // commands whose events the daemon has yet to send back
-	unsent    []func(ctx context.Context) // send one report each, oldest first
-	sending   bool
-	envUnsent bool // unsent has a report of the environment
-}
-
-// enqueue runs f, which sends a report, outside the event loop and after the reports before it.
-func (m *model) enqueue(f func(ctx context.Context)) {
-	m.unsent = append(m.unsent, f)
-	m.sendNext()
-}
-
-func (m *model) sendNext() {
-	list := m.unsent
-	if m.sending || len(list) == 0 {
-		return
-	}
-	m.unsent, m.envUnsent, m.sending = nil, false, true
-	m.task(func(ctx context.Context) then {
-		for _, f := range list {
-			f(ctx)
-		}
-		return func() { m.sending = false; m.sendNext() }
-	})
+	recent   []wire.RecentCommand
+	reported map[wire.ExecutionID]bool // commands whose events the daemon has yet to send back
+	sending  bool
+	changed  bool // the environment has changed since sending began
 }
 
 // onUserEnded keeps a command of the user's for the next question and reports it to the daemon.
@@ -65,7 +44,7 @@ func (m *model) onUserEnded(e shell.UserEnded) {
 			m.reported = map[wire.ExecutionID]bool{}
 		}
 		m.reported[report.ExecutionID] = true
-		m.enqueue(func(ctx context.Context) { _ = m.Daemon.UserCommand(ctx, report) }) // an error: the link is down
+		_ = m.Daemon.UserCommand(context.Background(), report) // it only queues; an error: the link is down
 	}
 	m.envChanged()
 }
@@ -77,15 +56,19 @@ func (m *model) onJobOutput(data []byte) {
 	}
 }
 
-// envChanged sends the environment to the daemon.
+// envChanged sends the environment to the daemon: beside the event loop, since that waits for the shell's first prompt, and one after
+// the other, so that the newest comes last.
 func (m *model) envChanged() {
-	if m.envUnsent {
+	if m.changed = m.sending; m.sending || !m.Daemon.Connected() { // the next handshake sends it, too
 		return
 	}
-	m.envUnsent = true
-	m.enqueue(func(ctx context.Context) {
-		if m.Daemon.Connected() {
-			_ = m.Daemon.EnvChanged(ctx) // an error: the link is down, and the next handshake sends the environment
+	m.sending = true
+	m.task(func(ctx context.Context) then {
+		_ = m.Daemon.EnvChanged(ctx) // an error: the link is down
+		return func() {
+			if m.sending = false; m.changed {
+				m.envChanged()
+			}
 		}
 	})
 }
