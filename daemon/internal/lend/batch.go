@@ -10,13 +10,15 @@ import (
 // a program that prints without end does not cost a message for each piece. It never blocks the shell: what passes the
 // bound between two rounds is left out, live output being only for the eye.
 type batch struct {
-	to   func([]byte)
-	wake chan struct{} // one token: something was added
-	end  chan struct{}
-	done sync.WaitGroup
+	to func([]byte)
 
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
+	sending sync.Mutex // held while to is called, so that what is passed on stays in order
+
+	mu sync.Mutex
+	// below: guarded by mu
+	buf    bytes.Buffer
+	passed time.Time   // when something was passed on last
+	timer  *time.Timer // passes on what is there; nil: nothing is
 }
 
 const (
@@ -24,51 +26,30 @@ const (
 	batchMost  = 64 << 10
 )
 
-func newBatch(to func([]byte)) *batch {
-	b := &batch{to: to, wake: make(chan struct{}, 1), end: make(chan struct{})}
-	b.done.Go(b.pass) // ends with close, which waits for it
-	return b
-}
-
 func (b *batch) add(p []byte) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.buf.Len()+len(p) <= batchMost {
 		b.buf.Write(p)
 	}
-	b.mu.Unlock()
-	select {
-	case b.wake <- struct{}{}:
-	default:
+	if b.timer == nil {
+		b.timer = time.AfterFunc(batchEvery-time.Since(b.passed), b.pass)
 	}
 }
 
+// pass passes on what is there. It is called once more after the last piece, and nothing is passed on after that.
 func (b *batch) pass() {
-	pause := time.NewTimer(batchEvery)
-	defer pause.Stop()
-	for open := true; open; {
-		select {
-		case <-b.wake:
-		case <-b.end:
-			open = false
-		}
-		b.mu.Lock()
-		data := bytes.Clone(b.buf.Bytes())
-		b.buf.Reset()
-		b.mu.Unlock()
-		if len(data) > 0 {
-			b.to(data)
-		}
-		if open {
-			pause.Reset(batchEvery)
-			select {
-			case <-pause.C:
-			case <-b.end:
-			}
-		}
+	b.sending.Lock()
+	defer b.sending.Unlock()
+	b.mu.Lock()
+	if b.timer != nil {
+		b.timer.Stop()
 	}
-}
-
-func (b *batch) close() {
-	close(b.end)
-	b.done.Wait()
+	data := bytes.Clone(b.buf.Bytes())
+	b.buf.Reset()
+	b.passed, b.timer = time.Now(), nil
+	b.mu.Unlock()
+	if len(data) > 0 {
+		b.to(data)
+	}
 }

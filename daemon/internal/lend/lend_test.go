@@ -245,7 +245,7 @@ func TestBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got bytes.Buffer
 		pieces := 0
-		b := newBatch(func(p []byte) { got.Write(p); pieces++ })
+		b := batch{to: func(p []byte) { got.Write(p); pieces++ }}
 		for i := range 1000 {
 			b.add(fmt.Appendf(nil, "%03d ", i))
 			if i == 0 {
@@ -256,7 +256,7 @@ func TestBatch(t *testing.T) {
 		synctest.Wait()
 		b.add(bytes.Repeat([]byte("x"), 2*batchMost)) // more than is kept for the eye: left out
 		b.add([]byte("end"))
-		b.close()
+		b.pass()
 		if pieces > 4 || got.Len() != 4*1000+3 || !strings.HasSuffix(got.String(), "998 999 end") {
 			t.Errorf("%d bytes in %d pieces, ending in %q", got.Len(), pieces, got.String()[max(0, got.Len()-20):])
 		}

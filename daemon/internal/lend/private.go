@@ -132,12 +132,12 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 	}
 	var stream *batch
 	if live != nil {
-		stream = newBatch(live)
+		stream = &batch{to: live}
 		cmd.Output = stream.add
 	}
 	r, continued, err := p.runOn(ctx, before, c, cmd)
 	if stream != nil {
-		stream.close()
+		stream.pass()
 	}
 	if err != nil {
 		return tool.CommandResult{}, err
