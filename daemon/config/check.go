@@ -61,9 +61,6 @@ func (c *Config) checkLimits() error {
 	if err := cmp.Or(dollars("limits.cost_usd_turn", c.Limits.CostTurn), dollars("limits.cost_usd_day", c.Limits.CostDay)); err != nil {
 		return err
 	}
-	if t := c.Compaction.Threshold; t < 0.1 || t > 0.95 {
-		return fmt.Errorf("compaction.threshold: %v is outside 0.1 to 0.95", t)
-	}
 	return c.checkRanges()
 }
 
@@ -131,57 +128,45 @@ var serverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 
 // checkRanges checks the settings that are a number or a duration within limits.
 func (c *Config) checkRanges() error {
-	for _, d := range []struct {
-		key       string
-		got       Duration
-		low, high time.Duration
-	}{
-		{"lease.wait", c.Lease.Wait, time.Second, time.Hour},
-		{"lease.term", c.Lease.Term, time.Second, time.Hour},
-		{"lease.patience", c.Lease.Patience, 10 * time.Millisecond, time.Minute},
-		{"shell.command_timeout", c.Shell.CommandTimeout, time.Second, MaxCommandTimeout},
-		{"daemon.idle_exit", c.Daemon.IdleExit, 0, 365 * 24 * time.Hour},
-	} {
-		if got := time.Duration(d.got); got < d.low || got > d.high {
-			return fmt.Errorf("%s: %v is outside %v to %v", d.key, got, d.low, d.high)
-		}
-	}
-	for _, n := range []struct {
-		key            string
-		got, low, high int
-	}{
-		{"shell.output_head", c.Shell.OutputHead, 1 << 10, 1 << 20},
-		{"shell.output_tail", c.Shell.OutputTail, 1 << 10, 1 << 20},
-		{"limits.requests_per_second", c.Limits.RequestsPerSecond, 1, 100_000},
-		{"limits.running_turns", c.Limits.RunningTurns, 1, 1000},
-		{"limits.jobs", c.Limits.Jobs, 0, 1000},
-		{"limits.max_agents", c.Limits.MaxAgents, 1, 64},
-		{"limits.message_bytes", c.Limits.MessageBytes, 1 << 10, 15 << 20}, // it must fit in one frame of 16 MiB
-	} {
-		if n.got < n.low || n.got > n.high {
-			return fmt.Errorf("%s: %d is outside %d to %d", n.key, n.got, n.low, n.high)
-		}
+	return cmp.Or(
+		within("compaction.threshold", c.Compaction.Threshold, 0.1, 0.95),
+		spans("lease.wait", c.Lease.Wait, time.Second, time.Hour),
+		spans("lease.term", c.Lease.Term, time.Second, time.Hour),
+		spans("lease.patience", c.Lease.Patience, 10*time.Millisecond, time.Minute),
+		spans("shell.command_timeout", c.Shell.CommandTimeout, time.Second, MaxCommandTimeout),
+		spans("daemon.idle_exit", c.Daemon.IdleExit, 0, 365*24*time.Hour),
+		within("shell.output_head", c.Shell.OutputHead, 1<<10, 1<<20),
+		within("shell.output_tail", c.Shell.OutputTail, 1<<10, 1<<20),
+		within("limits.requests_per_second", c.Limits.RequestsPerSecond, 1, 100_000),
+		within("limits.running_turns", c.Limits.RunningTurns, 1, 1000),
+		within("limits.jobs", c.Limits.Jobs, 0, 1000),
+		within("limits.max_agents", c.Limits.MaxAgents, 1, 64),
+		within("limits.message_bytes", c.Limits.MessageBytes, 1<<10, 15<<20), // it must fit in one frame of 16 MiB
+	)
+}
+
+func within[T cmp.Ordered](key string, got, low, high T) error {
+	if got < low || got > high {
+		return fmt.Errorf("%s: %v is outside %v to %v", key, got, low, high)
 	}
 	return nil
 }
 
+func spans(key string, got Duration, low, high time.Duration) error {
+	return within(key, time.Duration(got), low, high)
+}
+
 // Check returns what is wrong with a role. key comes before the name of the setting in the error: "agents.NAME." or "".
 func (a Agent) Check(key string) error {
-	t := time.Duration(a.Timeout)
-	switch {
-	case a.MaxTurns < 0 || a.MaxTurns > 1000:
-		return fmt.Errorf("%smax_turns: %d is outside 0 to 1000", key, a.MaxTurns)
-	case a.MaxTokens < 0:
+	if a.MaxTokens < 0 {
 		return fmt.Errorf("%smax_tokens: %d is less than 0", key, a.MaxTokens)
-	case t != 0 && (t < time.Second || t > 24*time.Hour):
-		return fmt.Errorf("%stimeout: %v is outside 1s to 24h", key, t)
 	}
-	if a.Mode != "" {
-		if err := oneOf(key+"mode", a.Mode, "plan", "ask", "auto"); err != nil {
-			return err
-		}
-	}
-	return dollars(key+"max_cost", a.MaxCost)
+	return cmp.Or(
+		within(key+"max_turns", a.MaxTurns, 0, 1000),
+		spans(key+"timeout", cmp.Or(a.Timeout, Duration(time.Second)), time.Second, 24*time.Hour),
+		oneOf(key+"mode", cmp.Or(a.Mode, "ask"), "plan", "ask", "auto"),
+		dollars(key+"max_cost", a.MaxCost),
+	)
 }
 
 var agentName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`) })
@@ -263,8 +248,8 @@ func (p Provider) check(key string) error {
 	if p.ContextWindow < 0 {
 		return fmt.Errorf("%s.context_window: %d tokens is less than 0", key, p.ContextWindow)
 	}
-	if s := time.Duration(p.Silence); s != 0 && (s < time.Second || s > 24*time.Hour) {
-		return fmt.Errorf("%s.silence: %v is outside 1s to 24h", key, s)
+	if err := spans(key+".silence", cmp.Or(p.Silence, Duration(time.Second)), time.Second, 24*time.Hour); err != nil {
+		return err
 	}
 	if p.API != "" {
 		if p.Kind != KindOpenAI {
