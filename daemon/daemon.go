@@ -20,6 +20,7 @@ import (
 	"sublet/daemon/internal/hosted"
 	"sublet/daemon/internal/hub"
 	"sublet/daemon/internal/mcp"
+	"sublet/daemon/internal/proxy"
 	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/server"
 	"sublet/daemon/internal/store"
@@ -74,8 +75,8 @@ type daemon struct {
 	place *place
 	hub   *hub.Hub
 	mcp   *mcp.Servers // the settings'
-	debug *debugServer
-	proxy *hostProxy
+	debug *sideServer  // profiles
+	proxy *sideServer  // connects held commands to the hosts that the settings allow
 
 	serving bool      // the start succeeded, and clients are served
 	stops   chan stop // capacity 1: the first request to stop counts
@@ -142,10 +143,13 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	if err := d.conf.load(); err != nil {
 		return err
 	}
-	d.debug = &debugServer{path: filepath.Join(d.o.Paths.Runtime, "debug.sock"), log: d.log}
+	d.debug = &sideServer{path: filepath.Join(d.o.Paths.Runtime, "debug.sock"), what: "serve profiles", serve: serveProfiles, log: d.log}
 	defer d.debug.set(false)
-	d.proxy = &hostProxy{
-		path: filepath.Join(d.o.Paths.Runtime, "proxy.sock"), hosts: func() []string { return d.conf.get().Policy.Project.Hosts }, log: d.log,
+	d.proxy = &sideServer{
+		path: filepath.Join(d.o.Paths.Runtime, "proxy.sock"), what: "connect held commands to allowed hosts", log: d.log,
+		serve: func(ctx context.Context, ln net.Listener) error {
+			return proxy.Serve(ctx, ln, proxy.Options{Hosts: func() []string { return d.conf.get().Policy.Project.Hosts }, Log: d.log})
+		},
 	}
 	defer d.proxy.set(false)
 	confiner := sync.OnceValue(func() reach.Confiner { return findConfiner(d.log) })
@@ -290,7 +294,8 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 			}
 			if ln != nil {
 				serve(ln)
-				d.proxy.set(false) // its socket may have been removed too
+				d.proxy.set(false) // their sockets may have been removed too
+				d.debug.set(false)
 				d.apply()
 			}
 		}
