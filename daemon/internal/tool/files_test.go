@@ -468,6 +468,15 @@ func git(t *testing.T, dir string, arg ...string) {
 	}
 }
 
+// A path with brackets, as frameworks for web pages have them, names itself too.
+func TestGlobOfAPathWithBrackets(t *testing.T) {
+	env := newEnv(t)
+	put(t, env.Cwd, "app/[id]/page.tsx", "")
+	if r := mustDo(t, Glob(), env, m{"pattern": "app/[id]/page.tsx"}); r.Content != "app/[id]/page.tsx" {
+		t.Errorf("got %q", r.Content)
+	}
+}
+
 func TestGlobSeesWhatGitSees(t *testing.T) {
 	env := newEnv(t)
 	git(t, env.Cwd, "init", "-q")

@@ -124,7 +124,7 @@ func (t globTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	}
 	var hits []hit
 	for _, f := range set.files {
-		if ok, err := doublestar.Match(pattern, f); err != nil || !ok {
+		if ok, err := doublestar.Match(pattern, f); f != pattern && (err != nil || !ok) {
 			continue
 		}
 		info, err := os.Lstat(filepath.Join(root, f))
