@@ -177,17 +177,9 @@ func (r *runner) refusedImages(pe *provider.Error) (again bool) {
 }
 
 // imagesOf returns the images in entries that still have pixels.
-func imagesOf(entries []entry) []*picture.Image {
-	var list []*picture.Image
+func imagesOf(entries []entry) (list []*picture.Image) {
 	for _, e := range entries {
-		for _, p := range e.msg.Parts {
-			if p.Image != nil {
-				list = append(list, p.Image)
-			}
-			if p.ToolResult != nil {
-				list = append(list, p.ToolResult.Images...)
-			}
-		}
+		list = append(list, provider.Images([]provider.Message{e.msg})...)
 	}
 	return list
 }

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"errors"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,7 +8,6 @@ import (
 	"strings"
 
 	"sublet/daemon/internal/mask"
-	"sublet/wire/visible"
 )
 
 const maxInstructions = 48 << 10 // bytes of one instruction file
@@ -70,9 +67,12 @@ func instructions(root, cwd string) []instructionFile {
 
 // readInstructions returns the content of an instruction file, "" if there is none.
 func readInstructions(path string) string {
-	text, err := readStart(path, maxInstructions)
+	text, longer, err := readRegular(path, maxInstructions)
 	if err != nil {
 		return ""
+	}
+	if longer {
+		text += "\n[the rest is left out]"
 	}
 	return mask.String(strings.TrimSpace(clean(text)))
 }
@@ -95,22 +95,4 @@ func Instructions(root, cwd string) (names []string, would string) {
 		effects = append(effects, ".sublet/agents would add "+strings.Join(roles, ", "))
 	}
 	return names, strings.Join(effects, "; ")
-}
-
-// readStart reads a regular file; of one longer than limit bytes it returns the beginning and a note.
-func readStart(path string, limit int64) (string, error) {
-	text, err := readSmall(path, limit)
-	if !errors.Is(err, errTooLong) {
-		return text, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(f, limit))
-	if err != nil {
-		return "", err
-	}
-	return visible.Cut(strings.ToValidUTF8(string(head), "\uFFFD"), int(limit)) + "\n[the rest is left out]", nil
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -211,7 +211,10 @@ func projectRoles(dir string) (roles map[string]Role, faults []error) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		text, err := readSmall(path, maxRoleFile)
+		text, longer, err := readRegular(path, maxRoleFile)
+		if longer {
+			err = errTooLong
+		}
 		switch {
 		case err != nil:
 			err = fmt.Errorf("%s: %w", path, err)
@@ -306,23 +309,18 @@ func (r *Role) set(limits *config.Agent, key, v string) (err error) {
 
 func unquote(s string) string { return strings.Trim(strings.TrimSpace(s), `"'`) }
 
-// readSmall reads a regular file of at most limit bytes as valid UTF-8; a longer one is an error.
-func readSmall(path string, limit int64) (string, error) {
-	info, err := os.Stat(path)
+// readRegular reads a regular file as valid UTF-8, up to limit bytes; longer reports that there are more.
+func readRegular(path string, limit int) (text string, longer bool, err error) {
+	f, _, err := tool.OpenRegular(path)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	if !info.Mode().IsRegular() {
-		return "", fs.ErrInvalid
-	}
-	if info.Size() > limit {
-		return "", errTooLong
-	}
-	text, err := os.ReadFile(path)
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	return strings.ToValidUTF8(string(text), "\uFFFD"), nil
+	return visible.Cut(strings.ToValidUTF8(string(head), "\uFFFD"), limit), len(head) > limit, nil
 }
 
 var (
