@@ -149,8 +149,16 @@ type Offer struct {
 	Modes  []string `json:"modes"`
 }
 
-// Runs reports whether a process of that agent runs for a session.
-func (a *Agents) Runs(session, agent string) bool { return a.find(session, agent) != nil }
+// Runs reports whether a process of that agent runs for a session and has begun it.
+func (a *Agents) Runs(session, agent string) bool {
+	h := a.find(session, agent)
+	if h == nil {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.run != nil || !h.rested.IsZero()
+}
 
 func (a *Agents) find(session, agent string) *host {
 	a.mu.Lock()

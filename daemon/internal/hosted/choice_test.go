@@ -2,12 +2,14 @@ package hosted
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"sublet/daemon/internal/agent"
+	"sublet/wire"
 )
 
 // The user chooses the agent's model by each request and its mode for the conversation, whichever way the agent offers them. What it
@@ -93,5 +95,21 @@ func TestModeThatNobodyWaitsFor(t *testing.T) {
 	}
 	if o := w.Run(t.Context(), turn); o.Err != nil || o.Summary != "big in plan" || w.find("s", "lists") != h {
 		t.Errorf("got %q, %v", o.Summary, o.Err)
+	}
+}
+
+// An agent whose session has not begun offers nothing yet.
+func TestNotBegun(t *testing.T) {
+	w := newWorld(t, Options{Store: openStore(t)})
+	turn := turnOf("unsigned", "x", w.dir, w.emit)
+	turn.Of.Role.Hosted.Env["HOSTED_TEST_SIGNED"] = filepath.Join(w.dir, "signed")
+	turn.Ask = func(context.Context, string) (*wire.CommandResult, error) {
+		if w.find("s", "unsigned") == nil || w.Runs("s", "unsigned") {
+			t.Error("it has begun before the sign-in")
+		}
+		return &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte("Sign in on the web")}, nil
+	}
+	if o := w.Run(t.Context(), turn); o.Err != nil || !w.Runs("s", "unsigned") {
+		t.Errorf("got %v", o.Err)
 	}
 }

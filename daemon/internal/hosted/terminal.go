@@ -108,25 +108,23 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 // quote is a word for a shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// terminal finds one that is held.
-func (r *run) terminal(id string) (*terminal, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t := r.terminals[id]
-	if t == nil {
-		return nil, refused("there is no terminal %s", shown(id, 60))
-	}
-	return t, nil
+// withTerminal has do answer a request about a terminal that the agent holds.
+func withTerminal[T any](h *host, ctx context.Context, id string, do func(ctx context.Context, r *run, t *terminal) (T, error)) (T, error) {
+	return serve(h, ctx, func(ctx context.Context, r *run) (out T, err error) {
+		r.mu.Lock()
+		t := r.terminals[id]
+		r.mu.Unlock()
+		if t == nil {
+			return out, refused("there is no terminal %s", shown(id, 60))
+		}
+		return do(ctx, r, t)
+	})
 }
 
 // TerminalOutput implements the SDK's client. While the command runs, the output is the lines that it has written, since what looks
 // like a secret is recognised in whole lines only.
 func (h *host) TerminalOutput(ctx context.Context, p sdk.TerminalOutputRequest) (sdk.TerminalOutputResponse, error) {
-	return serve(h, ctx, func(_ context.Context, r *run) (out sdk.TerminalOutputResponse, err error) {
-		t, err := r.terminal(p.TerminalId)
-		if err != nil {
-			return out, err
-		}
+	return withTerminal(h, ctx, p.TerminalId, func(_ context.Context, r *run, t *terminal) (out sdk.TerminalOutputResponse, err error) {
 		select {
 		case <-t.over:
 			out.Output = string(t.result.Output)
@@ -162,11 +160,7 @@ func (t *terminal) signal() *string {
 
 // WaitForTerminalExit implements the SDK's client.
 func (h *host) WaitForTerminalExit(ctx context.Context, p sdk.WaitForTerminalExitRequest) (sdk.WaitForTerminalExitResponse, error) {
-	return serve(h, ctx, func(ctx context.Context, r *run) (out sdk.WaitForTerminalExitResponse, err error) {
-		t, err := r.terminal(p.TerminalId)
-		if err != nil {
-			return out, err
-		}
+	return withTerminal(h, ctx, p.TerminalId, func(ctx context.Context, _ *run, t *terminal) (out sdk.WaitForTerminalExitResponse, err error) {
 		select {
 		case <-t.over:
 		case <-ctx.Done():
@@ -179,25 +173,19 @@ func (h *host) WaitForTerminalExit(ctx context.Context, p sdk.WaitForTerminalExi
 
 // KillTerminal implements the SDK's client.
 func (h *host) KillTerminal(ctx context.Context, p sdk.KillTerminalRequest) (sdk.KillTerminalResponse, error) {
-	return serve(h, ctx, func(_ context.Context, r *run) (out sdk.KillTerminalResponse, err error) {
-		t, err := r.terminal(p.TerminalId)
-		if err == nil {
-			t.cancel()
-		}
-		return out, err
+	return withTerminal(h, ctx, p.TerminalId, func(_ context.Context, _ *run, t *terminal) (out sdk.KillTerminalResponse, err error) {
+		t.cancel()
+		return out, nil
 	})
 }
 
 // ReleaseTerminal implements the SDK's client.
 func (h *host) ReleaseTerminal(ctx context.Context, p sdk.ReleaseTerminalRequest) (sdk.ReleaseTerminalResponse, error) {
-	return serve(h, ctx, func(_ context.Context, r *run) (out sdk.ReleaseTerminalResponse, err error) {
-		t, err := r.terminal(p.TerminalId)
-		if err == nil {
-			t.cancel()
-			r.mu.Lock()
-			delete(r.terminals, p.TerminalId)
-			r.mu.Unlock()
-		}
-		return out, err
+	return withTerminal(h, ctx, p.TerminalId, func(_ context.Context, r *run, t *terminal) (out sdk.ReleaseTerminalResponse, err error) {
+		t.cancel()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.terminals, p.TerminalId)
+		return out, nil
 	})
 }
