@@ -102,6 +102,28 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// An agent that asks for a sign-in only when it is prompted gets the prompt again after it, in its session; one that still asks fails.
+func TestSignInAtThePrompt(t *testing.T) {
+	for _, c := range []struct{ way, want string }{{"Sign in on the web", "late s"}, {"Terminal", ""}} {
+		w := newWorld(t, Options{Store: openStore(t)})
+		turn := turnOf("late", "x", w.dir, w.emit)
+		turn.Of.Role.Hosted.Env["HOSTED_TEST_SIGNED"] = filepath.Join(w.dir, "signed")
+		asked := 0
+		turn.Ask = func(context.Context, string) (*wire.CommandResult, error) {
+			asked++
+			return &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte(c.way)}, nil
+		}
+		turn.Shell = func(string, func([]byte)) tool.Shell { return shell{began: func() {}} } // the command changes nothing
+		o := w.Run(t.Context(), turn)
+		if c.want != "" && (o.Err != nil || o.Summary != c.want) || c.want == "" && o.Err == nil || asked != 1 {
+			t.Errorf("%s: got %q, %v, asked %d times", c.way, o.Summary, o.Err, asked)
+		}
+		if c.want == "" && o.Err.Error() != "late: it asks for a sign-in again" {
+			t.Errorf("got %v", o.Err)
+		}
+	}
+}
+
 // An agent and what it started end with the daemon, however that ends.
 func TestNothingIsLeft(t *testing.T) {
 	cmd := exec.Command(os.Args[0])

@@ -126,6 +126,25 @@ func (a *Agents) Close() {
 func (a *Agents) Run(ctx context.Context, t Turn) agent.Outcome {
 	r := newRun(ctx, t)
 	defer r.close()
+	o := a.prompt(r)
+	if needsSignIn(o.Err) {
+		if o = a.signIn(r); o.Err == nil {
+			o = a.prompt(r)
+		}
+		if needsSignIn(o.Err) {
+			o = r.outcome(wire.StatusError, &FaultError{r.name, "it asks for a sign-in again", "sign in with the agent itself"})
+		}
+	}
+	if c := o.Usage.CostUSD; c != nil && t.Of.Budget.Spend != nil {
+		if _, err := t.Of.Budget.Spend(*c); err != nil {
+			a.log.Warn("a turn's cost is not recorded", "agent", r.name, "err", err)
+		}
+	}
+	return o
+}
+
+// prompt sends the turn's prompt to its agent, which is started if it does not run.
+func (a *Agents) prompt(r *run) agent.Outcome {
 	h, err := a.host(r)
 	if err != nil {
 		return r.outcome(wire.StatusError, err)
@@ -133,13 +152,19 @@ func (a *Agents) Run(ctx context.Context, t Turn) agent.Outcome {
 	defer a.trim()
 	defer a.remember(h) // with the session's cost
 	defer h.rest()
-	o := h.prompt(r)
-	if c := o.Usage.CostUSD; c != nil && t.Of.Budget.Spend != nil {
-		if _, err := t.Of.Budget.Spend(*c); err != nil {
-			a.log.Warn("a turn's cost is not recorded", "agent", r.name, "err", err)
-		}
+	return h.prompt(r)
+}
+
+// signIn signs the user in to an agent that asks for it only at its prompt. It ends the process: a new one reads what the sign-in
+// wrote, and takes the session up.
+func (a *Agents) signIn(r *run) agent.Outcome {
+	h := r.host
+	err := h.within(r.ctx, signInBound, func(ctx context.Context) error { return h.signIn(ctx, r) })
+	h.end()
+	if cause := context.Cause(r.ctx); cause != nil {
+		return r.ended(cause)
 	}
-	return o
+	return r.outcome(wire.StatusError, err)
 }
 
 // host returns the process of the turn's agent: the one that its session has, or a new one. A conversation that was cleared begins

@@ -92,7 +92,7 @@ func (p *player) Initialize(context.Context, sdk.InitializeRequest) (sdk.Initial
 		r.AgentCapabilities.SessionCapabilities.Resume = &sdk.SessionResumeCapabilities{}
 	case "old":
 		r.ProtocolVersion = 7
-	case "unsigned":
+	case "unsigned", "late":
 		r.AgentCapabilities.SessionCapabilities.Resume = &sdk.SessionResumeCapabilities{}
 		r.AuthMethods = []sdk.AuthMethod{
 			{Agent: &sdk.AuthMethodAgent{Id: "web", Name: "Sign in on the web"}},
@@ -306,6 +306,11 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 			_, err := p.conn.WriteTextFile(ctx, sdk.WriteTextFileRequest{SessionId: "s", Path: file, Content: "new\n"})
 			p.say("%v ", err)
 		}
+	case "late":
+		if !signedIn() {
+			return end, sdk.NewAuthRequired(nil)
+		}
+		p.say("late%s", p.took)
 	case "lists", "options":
 		if strings.HasPrefix(text, "leave your mode") {
 			p.update(sdk.SessionUpdate{CurrentModeUpdate: &sdk.SessionCurrentModeUpdate{CurrentModeId: "auto"}})

@@ -141,7 +141,9 @@ func (h *host) prompt(r *run) agent.Outcome {
 				}
 				return r.ended(cause)
 			}
-			if err := cmp.Or(a.error, gone); err != nil {
+			if err := cmp.Or(a.error, gone); needsSignIn(err) && !lost {
+				return r.outcome(wire.StatusError, err)
+			} else if err != nil {
 				return r.outcome(wire.StatusError, h.fault(r.ctx, r.name, err, lost))
 			}
 			return r.stopped(a.PromptResponse)
