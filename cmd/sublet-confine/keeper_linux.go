@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -125,20 +126,30 @@ func keeper(prepared string, argv []string) error {
 		return fmt.Errorf("a signal to the parent must be refused, and returned %v", err)
 	}
 	trees := workTrees(s)
+	var ending sync.Mutex // else endAll would kill and reap what another goroutine starts
+	over := false         // the parent has ended, guarded by ending
 	go func() {
 		var b [1]byte
 		_, _ = parent.Read(b[:]) // the parent sends nothing, so this returns when it has ended
+		ending.Lock()
+		defer ending.Unlock()
+		over = true
 		endAll()
-		setAside(s, trees)
-		os.Exit(confine.NotConfined)
 	}()
+	ending.Lock()
+	if over {
+		os.Exit(confine.NotConfined)
+	}
 	var pid int
-	if err := onThread(func() (err error) {
+	err = onThread(func() (err error) {
 		pid, err = launch(s, program, argv)
 		return err
-	}); err != nil {
+	})
+	ending.Unlock()
+	if err != nil {
 		return err
 	}
+	_ = report{kind: started, value: uint32(pid)}.send(parent) // fails if the parent ended; the other goroutine then ends the command
 	if _, err := unix.Setsid(); err != nil { // after the command, which stays in the job's process group
 		endAll()
 		return fmt.Errorf("leave the terminal: %w", err)
@@ -148,11 +159,11 @@ func keeper(prepared string, argv []string) error {
 			_ = unix.Dup3(null, fd, unix.O_CLOEXEC) // else a reader of the command's output would not get EOF
 		}
 	}
-	_ = report{kind: started, value: uint32(pid)}.send(parent) // fails if the parent ended; the other goroutine handles that
 	ws := await(pid, func() { _ = report{kind: stopped, value: uint32(pid)}.send(parent) })
+	ending.Lock()
 	text := leftovers()
 	endAll()
-	notes := setAside(s, trees) // the other goroutine may not come to it before this process exits
+	notes := setAside(s, trees)
 	if text != "" {
 		_ = report{kind: left, text: text}.send(parent)
 	}
