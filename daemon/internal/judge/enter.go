@@ -1,0 +1,33 @@
+package judge
+
+import (
+	"os"
+	"path/filepath"
+
+	"sublet/daemon/internal/reach"
+	"sublet/daemon/internal/risk"
+)
+
+// entered returns the folder in a project that a text changes into and that is, or is in, a repository of git other than the
+// project's own; "" if there is none. A prompt that shows git's state runs what the settings of that repository name, and a command
+// held to the project may have written those.
+func entered(v risk.Verdict, root string) string {
+	root = reach.Real(root)
+	for _, c := range v.Commands {
+		if len(c.Argv) < 2 || c.Cwd == "" || c.Name != "cd" && c.Name != "pushd" {
+			continue
+		}
+		dir := c.Argv[len(c.Argv)-1]
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(c.Cwd, dir)
+		}
+		for dir = reach.Real(dir); dir != root && within(root, dir); dir = filepath.Dir(dir) {
+			for _, name := range []string{".git", "HEAD"} { // HEAD: one without a work tree
+				if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+					return dir
+				}
+			}
+		}
+	}
+	return ""
+}
