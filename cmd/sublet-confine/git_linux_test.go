@@ -104,6 +104,50 @@ git commit -qm one; rm -rf gone/.git .git/modules/gone; git config --file ../h/.
 	}
 }
 
+// TestPromptsGitRunsNothing makes repositories in the folder that the user's shell is in, and above it, where a prompt runs git.
+func TestPromptsGitRunsNothing(t *testing.T) {
+	const bare = `; mkdir -p objects refs; echo ref: refs/heads/x >HEAD; printf '[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = "%s; false"\n' "touch $h/RAN" >config`
+	const nested = `; git init -q; git config core.fsmonitor "touch $h/RAN; false"`
+	for i, row := range []struct{ setup, dir, attack string }{
+		{"rm -rf .git", "", "cd ." + bare},
+		{"rm -rf .git; mkdir -p sub/objects", "sub", "cd sub" + bare},
+		{"mkdir -p sub/refs", "sub", "cd sub" + bare},
+		{"mkdir sub", "sub", "cd sub" + nested},
+		{"mkdir -p sub/deep", "sub/deep", "cd sub" + nested},
+		{"mkdir -p sub/deep", "sub/deep", "cd sub" + bare},
+	} {
+		who := users(t)[i%len(users(t))]
+		tried := func(held bool) (string, bool) {
+			u := newGitUser(t, who, row.setup)
+			dir := filepath.Join(u.project(), row.dir)
+			_, u.prefix = placeOf(t, who, confine.Spec{Reach: confine.Project, Project: u.project(), Dir: dir})
+			run := u.does
+			if held {
+				run = u.heldDoes
+			}
+			if held && !strings.Contains(row.setup, ".git") {
+				if out, err := u.heldDoes("cd " + dir + " && echo x >x && git add x && git commit -qm x && git log -p HEAD && git diff HEAD"); err != nil {
+					t.Errorf("%s: %q: what is allowed fails: %v: %s", who.name, row.attack, err, out)
+				}
+			}
+			out, _ := run("h=" + u.dir + "/h; " + row.attack) // it may fail
+			_ = os.Remove(filepath.Join(u.dir, "h/RAN"))
+			later, _ := u.does("cd " + dir + "; git status")
+			effect := exists(filepath.Join(u.dir, "h/RAN"))
+			if left, _ := u.does("find . -perm -1000"); left != "" {
+				t.Errorf("%s: %q: left %s", who.name, row.attack, left)
+			}
+			return out + later, effect
+		}
+		if out, effect := tried(true); effect {
+			t.Errorf("%s: %q in %q: the user's git runs it\n%s", who.name, row.attack, row.dir, out)
+		}
+		if out, effect := tried(false); !effect {
+			t.Errorf("%s: %q in %q: has no effect where nothing holds it\n%s", who.name, row.attack, row.dir, out)
+		}
+	}
+}
+
 // TestKilledSetsAside kills the launcher of a command that made such a repository.
 func TestKilledSetsAside(t *testing.T) {
 	u := newGitUser(t, users(t)[0], "mkfifo ../h/begun")
@@ -201,7 +245,7 @@ func TestSubmodules(t *testing.T) {
 	for i := range maxModules {
 		make(fmt.Sprint("modules/many", i))
 	}
-	if list := protected(project); !slices.Contains(list, filepath.Join(project, ".git/modules")) {
+	if list := protected(confine.Spec{Project: project}); !slices.Contains(list, filepath.Join(project, ".git/modules")) {
 		t.Error("what is beyond the bound can be written")
 	}
 }

@@ -150,7 +150,7 @@ func keeper(prepared string, argv []string) error {
 		return err
 	}
 	_ = report{kind: started, value: uint32(pid)}.send(parent) // fails if the parent ended; the other goroutine then ends the command
-	if _, err := unix.Setsid(); err != nil { // after the command, which stays in the job's process group
+	if _, err := unix.Setsid(); err != nil {                   // after the command, which stays in the job's process group
 		endAll()
 		return fmt.Errorf("leave the terminal: %w", err)
 	}

@@ -48,10 +48,11 @@ func caches(s confine.Spec) (list []string) {
 	return list
 }
 
-// protected returns the paths in a project that must stay read-only: those of protectedNames and what they lead to by symbolic
+// protected returns the paths in the project of s that must stay read-only: those of protectedNames and what they lead to by symbolic
 // links. Where the folder of one does not exist, it returns the outermost folder on the way that does not.
-func protected(project string) (list []string) {
-	for _, name := range protectedNames(project) {
+func protected(s confine.Spec) (list []string) {
+	project := s.Project
+	for _, name := range protectedNames(s) {
 		paths := []string{name}
 		if st, err := os.Lstat(name); err == nil && st.Mode()&os.ModeSymlink != 0 {
 			paths = followed(name)
@@ -71,9 +72,10 @@ func protected(project string) (list []string) {
 	return list
 }
 
-// protectedNames returns confine.Protected in a project, and in its repositories the hooks, the settings and the files that locate
-// the repository.
-func protectedNames(project string) (list []string) {
+// protectedNames returns confine.Protected in the project of s, in its repositories the hooks, the settings and the files that
+// locate the repository, and what would make a repository of s.Dir.
+func protectedNames(s confine.Spec) (list []string) {
+	project := s.Project
 	for _, name := range confine.Protected {
 		list = append(list, filepath.Join(project, name))
 	}
@@ -96,6 +98,19 @@ func protectedNames(project string) (list []string) {
 			list = append(list, filepath.Join(tree, "commondir"), filepath.Join(tree, "gitdir"), filepath.Join(tree, "config.worktree"))
 		}
 	}
+	for dir := s.Dir; confine.Within(dir, project); dir = filepath.Dir(dir) {
+		if dir != project {
+			list = append(list, filepath.Join(dir, ".git"))
+		} else if repositories[0].dir != "" {
+			break
+		}
+		for _, name := range bareNames { // git takes a folder with both, and a file HEAD, for a repository
+			if st, err := os.Lstat(filepath.Join(dir, name)); err != nil || isPlaceholder(st) {
+				list = append(list, filepath.Join(dir, name))
+				break
+			}
+		}
+	}
 	if len(repositories) > maxModules { // and perhaps not all of them
 		list = append(list, filepath.Join(repositories[0].dir, "modules"))
 	}
@@ -110,13 +125,20 @@ func exists(path string) bool {
 // maxLinks bounds a chain of symbolic links, as the kernel does.
 const maxLinks = 40
 
-// placeholderMode is the file mode by which a placeholder is recognised.
-const placeholderMode = os.ModeSticky | 0o555
+// File modes by which a placeholder is recognised. A socket is not executable: see bareNames.
+const (
+	placeholderMode = os.ModeSticky | 0o555
+	socketMode      = os.ModeSticky | 0o444
+)
+
+// bareNames are the folders that a git folder must have, executable.
+var bareNames = []string{"refs", "objects"}
 
 // ownCommondir is what a placeholder for the file commondir of a git folder has in it: the folder itself, as if there were none.
 const ownCommondir = ".\n"
 
 func isPlaceholder(st os.FileInfo) bool {
 	kind := st.IsDir() || st.Mode().Type() == os.ModeSocket || st.Mode().IsRegular() && st.Size() == int64(len(ownCommondir))
-	return kind && st.Mode()&(os.ModePerm|os.ModeSticky|os.ModeSetuid) == placeholderMode
+	mode := st.Mode() & (os.ModePerm | os.ModeSticky | os.ModeSetuid)
+	return kind && (mode == placeholderMode || mode == socketMode)
 }

@@ -19,7 +19,7 @@ import (
 func protect(s confine.Spec) error {
 	project := s.Project
 	p := protector{project: project, own: map[string]bool{project: true}}
-	for _, path := range append(protected(project), s.Kept...) {
+	for _, path := range append(protected(s), s.Kept...) {
 		if !confine.Within(path, project) {
 			continue // already read-only
 		}
@@ -134,13 +134,13 @@ func (p *protector) mount(path string, attributes uint64) error {
 }
 
 // placeholders are files at protected names of a project that do not exist, so that a command cannot create them. Those in the
-// project's own folder are Unix sockets: there are about thirty, and a socket is removed faster than a folder. .git, names in
+// project's own folder are Unix sockets: there are about forty, and a socket is removed faster than a folder. .git, most names in
 // subfolders, and all names where the file system has no sockets, get folders. Git ignores sockets and empty folders; commondir is
 // a file that git reads (ownCommondir). Commands that run at the same time share them. Each command takes a shared lock on the
 // project, and the last one removes them with the mounts over them.
 type placeholders struct {
-	lock    *os.File // the project's folder; nil = nothing to remove
-	project string
+	lock *os.File // the project's folder; nil = nothing to remove
+	spec confine.Spec
 }
 
 // lockTimeout is how long to wait for another command that is removing the placeholders.
@@ -148,7 +148,7 @@ const lockTimeout = 2 * time.Second
 
 // makePlaceholders makes the placeholders of a project; with another reach it makes none. The caller calls release.
 func makePlaceholders(s confine.Spec) (*placeholders, error) {
-	p := &placeholders{project: s.Project}
+	p := &placeholders{spec: s}
 	if s.Reach != confine.Project {
 		return p, nil
 	}
@@ -173,7 +173,7 @@ func makePlaceholders(s confine.Spec) (*placeholders, error) {
 	}
 	umask := unix.Umask(0) // process-wide, but no other goroutine makes files yet
 	defer unix.Umask(umask)
-	for _, path := range protected(s.Project) {
+	for _, path := range protected(s) {
 		if err := makePlaceholder(s, int(lock.Fd()), path); err != nil {
 			p.release()
 			return nil, fmt.Errorf("make a placeholder for %s: %w", path, err)
@@ -215,8 +215,8 @@ func makePlaceholder(s confine.Spec, project int, path string) error {
 		return makeCommondir(dir)
 	}
 	made := errors.ErrUnsupported // not made yet
-	if dir == project && name != ".git" {
-		made = unix.Mknodat(dir, name, unix.S_IFSOCK|unix.S_ISVTX|0o555, 0)
+	if dir == project && name != ".git" || slices.Contains(bareNames, name) {
+		made = unix.Mknodat(dir, name, unix.S_IFSOCK|unix.S_ISVTX|0o444, 0)
 	}
 	if made != nil && !existsOrForbidden(made) { // the file system may not support sockets
 		made = unix.Mkdirat(dir, name, unix.S_ISVTX|0o555)
@@ -286,7 +286,7 @@ func release(spec string) error {
 	if err != nil {
 		return err
 	}
-	(&placeholders{lock: lock, project: s.Project}).release()
+	(&placeholders{lock: lock, spec: s}).release()
 	return nil
 }
 
@@ -300,10 +300,10 @@ func (p *placeholders) release() {
 	if unix.Flock(int(p.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		return
 	}
-	list := protected(p.project)
+	list := protected(p.spec)
 	slices.Reverse(list) // the content of a folder before the folder
 	for _, path := range list {
-		removePlaceholder(p.project, path)
+		removePlaceholder(p.spec.Project, path)
 	}
 }
 

@@ -28,7 +28,7 @@ func seatbeltOf(s confine.Spec, temp string) seatbelt {
 		return b
 	}
 	b.writable = append(append(b.writable, s.Project), caches(s)...)
-	for _, path := range append(protected(s.Project), s.Kept...) {
+	for _, path := range append(protected(s), s.Kept...) {
 		for _, at := range followed(path) {
 			if at != s.Project && confine.Within(at, s.Project) {
 				b.locked = append(b.locked, at)

@@ -28,7 +28,7 @@ func TestSpecTravels(t *testing.T) {
 	for _, s := range []Spec{
 		{Reach: Read},
 		{Reach: Read, Network: true},
-		{Reach: Project, Project: "/home/u/a=b\nc", Caches: []string{"/home/u/.cache/go-build", "/x"}, Hidden: []string{"/home/u/.ssh"}, Kept: []string{"/home/u/a/bin"}, Proxy: "/run/p", Script: "/run/x", TempSize: 5},
+		{Reach: Project, Project: "/home/u/a=b\nc", Dir: "/home/u/a=b\nc/d", Caches: []string{"/home/u/.cache/go-build", "/x"}, Hidden: []string{"/home/u/.ssh"}, Kept: []string{"/home/u/a/bin"}, Proxy: "/run/p", Script: "/run/x", TempSize: 5},
 	} {
 		got, err := Decode(s.Encode())
 		if err != nil || !reflect.DeepEqual(got, s) {

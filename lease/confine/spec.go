@@ -22,6 +22,7 @@ const (
 type Spec struct {
 	Reach    string   // Read or Project
 	Project  string   // the folder that Project may change; with Read, the folder that Project would allow, which Denied needs; "" = none
+	Dir      string   // a folder of the project in which the user's prompt may run git: with Project no repository can be made there, nor above; "" = none
 	Caches   []string // folders of build tools: Project writes in them, Read in a copy that is discarded
 	Network  bool     // the command uses this machine's network; else it has none but, with Project on Linux, a loopback of its own
 	Proxy    string   // with Project: the socket of the proxy through which the command reaches other hosts; "" = none
@@ -44,6 +45,9 @@ func (s Spec) Encode() []byte {
 	}
 	field("reach", s.Reach)
 	field("project", s.Project)
+	if s.Dir != "" {
+		field("dir", s.Dir)
+	}
 	field("cache", s.Caches...)
 	field("hidden", s.Hidden...)
 	field("kept", s.Kept...)
@@ -75,6 +79,8 @@ func Decode(text []byte) (s Spec, err error) {
 			s.Reach = v
 		case "project":
 			s.Project = v
+		case "dir":
+			s.Dir = v
 		case "cache":
 			s.Caches = append(s.Caches, v)
 		case "hidden":
@@ -109,7 +115,7 @@ func (s Spec) check() error {
 	case s.Proxy != "" && (s.Reach != Project || s.Network):
 		return errors.New("a proxy needs the reach project without a network")
 	}
-	for _, list := range [][]string{{s.Project, s.Script, s.Proxy}, s.Caches, s.Hidden, s.Kept} {
+	for _, list := range [][]string{{s.Project, s.Dir, s.Script, s.Proxy}, s.Caches, s.Hidden, s.Kept} {
 		for _, p := range list {
 			if p != "" && (!path.IsAbs(p) || path.Clean(p) != p) {
 				return fmt.Errorf("the path %q is not absolute and clean", p)

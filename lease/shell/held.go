@@ -43,7 +43,10 @@ func (s *Shell) launcherLine(c Command) (line string, err error) {
 		return "", fmt.Errorf("write the command: %w", err)
 	}
 	spec.Script = script
-	spec.Hidden = append(slices.Clone(spec.Hidden), s.o.Folder) // this shell's pipes, and the daemon's socket
+	spec.Hidden = append(slices.Clone(spec.Hidden), s.o.Folder)                       // this shell's pipes, and the daemon's socket
+	if dir, err := filepath.EvalSymlinks(st.Dir); err == nil && filepath.IsAbs(dir) { // it may not be known
+		spec.Dir = dir
+	}
 	spec.Kept = append(slices.Clone(spec.Kept), pathIn(spec.Project, st.Vars["PATH"])...)
 	if home, err := os.UserHomeDir(); err == nil {
 		spec.Kept = append(spec.Kept, confine.KeptHome(home, spec.Project)...)
