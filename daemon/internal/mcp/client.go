@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -64,23 +63,19 @@ func fromWire(m wire.MCPServer, cwd string) (Spec, error) {
 	return s, nil
 }
 
-// Report describes the servers, a client's or those of the settings. s may be nil: there are none.
+// Report describes the servers by name, a client's or those of the settings, and starts none. s may be nil: there are none.
 func (s *Servers) Report(clients bool) []wire.MCPServerStatus {
-	list := []wire.MCPServerStatus{}
+	all := []wire.MCPServerStatus{}
 	if s == nil {
-		return list
+		return all
 	}
-	for _, srv := range s.Status() {
-		st := wire.MCPServerStatus{
-			Name: srv.Server, Client: clients, What: srv.What, Tools: append([]string{}, srv.Tools...), Left: srv.Left,
-			State: [...]string{Resting: wire.MCPResting, Starting: wire.MCPStarting, Up: wire.MCPUp, Failed: wire.MCPFailed}[srv.State],
-		}
-		if srv.State == Failed {
-			st.Error = visible.Exact(srv.Err.Error())
-		}
-		list = append(list, st)
+	s.mu.Lock()
+	list := s.list
+	s.mu.Unlock()
+	for _, srv := range list {
+		all = append(all, srv.status(clients))
 	}
-	return list
+	return all
 }
 
 // MayName reports whether an entry of an allow-list can name a tool of a server.
@@ -90,27 +85,21 @@ func MayName(entry, server string) bool {
 	return strings.HasPrefix(entry, begin) || wild && strings.HasPrefix(begin, head)
 }
 
-// Lines yields messages for the user about a server (a client's if clients is set, else of the settings), each with a key that
-// stays the same while nothing changes.
-func (n Note) Lines(clients bool) iter.Seq2[string, string] {
+// tell calls notify with messages for the user about a server (a client's if clients is set, else of the settings), each with a key
+// that stays the same while nothing changes.
+func (n Note) tell(clients bool, notify func(key, text string)) {
 	whose := "MCP server " + n.Server
 	if clients {
 		whose = "client's " + whose
 	}
 	key := fmt.Sprint(whose, n.Number, n.Err)
-	return func(yield func(key, text string) bool) {
-		switch {
-		case n.Err != nil:
-			if !yield(key, fmt.Sprintf("The %s cannot be used (%s): %v. The turn goes on without its tools.", whose, n.What, n.Err)) {
-				return
-			}
-		case clients:
-			if !yield(key, fmt.Sprintf("The %s is in use: %s", whose, n.What)) {
-				return
-			}
-		}
-		if n.Left != "" {
-			yield(key+n.Left, fmt.Sprintf("Tools of the %s that are left out: %s.", whose, n.Left))
-		}
+	switch {
+	case n.Err != nil:
+		notify(key, fmt.Sprintf("The %s cannot be used (%s): %v. The turn goes on without its tools.", whose, n.What, n.Err))
+	case clients:
+		notify(key, fmt.Sprintf("The %s is in use: %s", whose, n.What))
+	}
+	if n.Left != "" {
+		notify(key+n.Left, fmt.Sprintf("Tools of the %s that are left out: %s.", whose, n.Left))
 	}
 }

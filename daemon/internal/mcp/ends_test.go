@@ -17,6 +17,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sublet/wire"
 )
 
 // end waits for the end of the one server's connection.
@@ -84,16 +86,16 @@ func TestSilence(t *testing.T) {
 // A server that dies in a call is told with its last words, is not called again by itself, and is started anew.
 func TestDeath(t *testing.T) {
 	w := newWorld(t, Options{Retry: time.Nanosecond}, program("db", "plain"))
-	want := func(state State, tools bool) {
+	want := func(state string, tools bool) {
 		t.Helper()
-		st := w.Servers.Status()
-		if len(st) != 1 || st[0].State != state || slices.Contains(st[0].Tools, "mcp__db__echo") != tools || (st[0].Err != nil) != (state == Failed) {
-			t.Errorf("got %+v, want state %d and tools %v", st, state, tools)
+		st := w.Report(false)
+		if len(st) != 1 || st[0].State != state || slices.Contains(st[0].Tools, "mcp__db__echo") != tools || (st[0].Error != "") != (state == wire.MCPFailed) {
+			t.Errorf("got %+v, want state %s and tools %v", st, state, tools)
 		}
 	}
-	want(Resting, false)
+	want(wire.MCPResting, false)
 	tools := w.up()
-	want(Up, true)
+	want(wire.MCPUp, true)
 	_, err := call(t.Context(), tools["mcp__db__die"], `{"text":""}`, nil)
 	if want := "the MCP server db was lost during the call (it ended: exit status 4; its last words: out of memory); whether it did anything is not known"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
@@ -107,7 +109,7 @@ func TestDeath(t *testing.T) {
 	if _, err := call(t.Context(), tools["mcp__db__die"], `{"text":""}`, nil); err == nil {
 		t.Fatal("it lives")
 	}
-	want(Failed, true) // the tools are those it had
+	want(wire.MCPFailed, true) // the tools are those it had
 	_, err = call(t.Context(), tools["mcp__db__echo"], `{"text":"back"}`, nil)
 	if err == nil || !strings.HasPrefix(err.Error(), "not called: the MCP server db is not available: it ended: exit status 4") {
 		t.Errorf("got %v", err)

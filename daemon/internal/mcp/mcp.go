@@ -202,39 +202,6 @@ type Note struct {
 	Left   string // tools that are left out, and why; "" = none
 }
 
-// State of a server.
-type State int
-
-// States. A resting server has not been needed yet, or not recently.
-const (
-	Resting State = iota
-	Starting
-	Up
-	Failed
-)
-
-// Status describes a server.
-type Status struct {
-	Server string
-	What   string // as in Note
-	State  State
-	Err    error    // of Failed
-	Tools  []string // their names, as of when it last ran
-	Left   string   // as in Note
-}
-
-// Status returns the servers by name, and starts none.
-func (s *Servers) Status() []Status {
-	s.mu.Lock()
-	list := s.list
-	s.mu.Unlock()
-	all := make([]Status, len(list))
-	for i, srv := range list {
-		all[i] = srv.status()
-	}
-	return all
-}
-
 // Ready starts the servers that are not running and returns the tools of all that are, after Patience at most; a slower server
 // is available to a later turn. There is a Note for each server. skip leaves servers out by name; nil: none.
 func (s *Servers) Ready(ctx context.Context, at Place, skip func(server string) bool) ([]tool.Tool, []Note) {

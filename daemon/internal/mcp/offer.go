@@ -39,9 +39,7 @@ func (o Offer) Tools(ctx context.Context) (tools []tool.Tool) {
 		})
 		tools = append(tools, list...)
 		for _, n := range notes {
-			for key, text := range n.Lines(clients) {
-				o.Notify(key, text)
-			}
+			n.tell(clients, o.Notify)
 		}
 	}
 	if len(tools) > maxTurnTools {

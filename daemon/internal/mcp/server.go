@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"sublet/daemon/internal/mask"
-	"sublet/wire/visible"
-
 	"sublet/daemon/internal/tool"
+	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // server is the life cycle of one server: down, starting, up. The state is guarded by mu; slow work is done without it, and
@@ -68,21 +68,23 @@ func (s *server) ready(ctx context.Context, at Place) ([]tool.Tool, Note) {
 	return tools, n
 }
 
-// status is Servers.Status for one server.
-func (s *server) status() Status {
+// status is Servers.Report for one server.
+func (s *server) status(client bool) wire.MCPServerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil {
 		s.learnLocked(s.conn)
 	}
-	st := Status{Server: s.spec.Name, What: s.what(), Err: s.err, Tools: s.known, Left: s.left}
+	st := wire.MCPServerStatus{
+		Name: s.spec.Name, Client: client, What: s.what(), State: wire.MCPResting, Tools: append([]string{}, s.known...), Left: s.left,
+	}
 	switch {
 	case s.conn != nil:
-		st.State = Up
+		st.State = wire.MCPUp
 	case s.starting != nil:
-		st.State = Starting
+		st.State = wire.MCPStarting
 	case s.err != nil:
-		st.State = Failed
+		st.State, st.Error = wire.MCPFailed, visible.Exact(s.err.Error())
 	}
 	return st
 }
