@@ -123,9 +123,7 @@ func (m *model) handle(msg any) {
 	case shell.UserEnded:
 		m.onUserEnded(msg)
 	case shell.Restarted:
-		if m.own.returns { // the user's command ended the shell, so its own end is not reported
-			m.enterAI(false)
-		}
+		m.lineRan() // if it ended the shell, its own end is not reported
 		m.emit(kindNote, m.marked(m.th.Warn.Render("●"), "the shell was started anew: "+visible.Line(msg.Why), false))
 	case wire.Message:
 		m.onWire(msg)

@@ -82,6 +82,15 @@ func (m *model) enterAI(once bool) {
 	}
 }
 
+// lineRan returns to AI mode, from which the line came that has run, unless that was for one question.
+func (m *model) lineRan() {
+	o := &m.own
+	if o.returns && !o.once {
+		m.enterAI(false)
+	}
+	o.returns, o.once = false, o.once && o.ai
+}
+
 // leaveAI returns to command mode. What is written stays in the question line.
 func (m *model) leaveAI() {
 	m.own.ai, m.own.once = false, false

@@ -109,6 +109,10 @@ func TestNoQuestion(t *testing.T) {
 		w.keys(keys)
 		w.prompt()
 	}
+	w.switches("?") // a command is no question either, and AI mode does not stay on behind it
+	w.keys("!ls\r")
+	w.see("ran ls")
+	w.prompt()
 	w.ai() // whose line is not opened by a mark
 	w.keys("\x7f\x03x")
 	w.see("> x")

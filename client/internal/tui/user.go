@@ -26,9 +26,7 @@ type reports struct {
 
 // onUserEnded keeps a command of the user's for the next question and reports it to the daemon.
 func (m *model) onUserEnded(e shell.UserEnded) {
-	if m.own.returns {
-		m.enterAI(false)
-	}
+	m.lineRan()
 	if e.Text == "" {
 		return // the shell did not report its text
 	}
