@@ -102,6 +102,8 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 		return report, nil
 	case errors.Is(o.Err, ErrStepLimit):
 		return report, fmt.Errorf("stopped after %d steps; what it last said follows", sub.t.MaxSteps)
+	case o.Status == wire.StatusTimeout:
+		return report, errors.New("its time was over; what it last said follows")
 	}
 	return report, o.Err
 }

@@ -396,7 +396,7 @@ func TestRoleLimits(t *testing.T) {
 		}
 		results := rec.results()
 		report := string(results[len(results)-1].Output)
-		for _, want := range []string{"short-1\nfailed: stopped after 2 steps", "the role cheap may cost $0.50 a turn, and has cost $0.60", "quick-1\nfailed: context deadline exceeded"} {
+		for _, want := range []string{"short-1\nfailed: stopped after 2 steps", "the role cheap may cost $0.50 a turn, and has cost $0.60", "quick-1\nfailed: its time was over"} {
 			if !strings.Contains(report, want) {
 				t.Errorf("got %q, want %q in it", report, want)
 			}
