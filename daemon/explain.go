@@ -23,7 +23,8 @@ import (
 // command that would delete or run files of a project it asks git once, until the index changes, which files are tracked.
 // It is fast enough for thousands of calls a second, and safe for concurrent use.
 func Explain(command, cwd string, p config.Policy) wire.Verdict {
-	return judge.Verdict(risk.Analyze(command, freshShell(cwd, p)))
+	c := freshShell(cwd, p)
+	return judge.Verdict(judge.Entering(risk.Analyze(command, c), c.ProjectRoot, c.Home))
 }
 
 // ExplainModes returns what Explain does, but for a fresh shell of the user's, and what each mode would do with the command if
@@ -34,7 +35,7 @@ func ExplainModes(command, cwd string, s config.Config) (wire.Verdict, []wire.Po
 	if c.Dialect != "zsh" && c.Dialect != "fish" {
 		c.Dialect = "bash"
 	}
-	v := risk.Analyze(command, c)
+	v := judge.Entering(risk.Analyze(command, c), c.ProjectRoot, c.Home)
 	action := freshAction(command, c)
 	if path, err := confine.Find(); err == nil && confine.Probe(path).Holds(confine.Project) {
 		action.Reach = v.Reach

@@ -6,11 +6,22 @@ import (
 
 	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/risk"
+	"sublet/wire/visible"
 )
 
-// entered returns the folder in a project that a text changes into and that is, or is in, a repository of git other than the
-// project's own; "" if there is none. A prompt that shows git's state runs what the settings of that repository name, and a command
-// held to the project may have written those.
+// Entering returns v, with the reach free for a text that changes the user's shell into a repository of git inside the project
+// root, unless no command is held to that, as to a home. A prompt that shows git's state runs what the settings of that repository name, and a command held to the project may have
+// written those.
+func Entering(v risk.Verdict, root, home string) risk.Verdict {
+	if dir := entered(v, root); dir != "" && v.Reach == risk.ReachShell && reach.IsProject(root, home) {
+		v.Reach = risk.ReachFree
+		v.Reasons = append(v.Reasons, risk.Reason{Text: "a prompt that shows git's state runs what the settings of the repository in " + visible.Exact(dir) + " name", Effect: risk.RunCode, Level: risk.Low})
+	}
+	return v
+}
+
+// entered returns the folder in a project that a text changes into and that is, or is in, a repository other than the project's own;
+// "" if there is none.
 func entered(v risk.Verdict, root string) string {
 	root = reach.Real(root)
 	for _, c := range v.Commands {

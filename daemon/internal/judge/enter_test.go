@@ -35,4 +35,8 @@ func TestEnteringARepository(t *testing.T) {
 			t.Errorf("%s in an agent's own shell: %s", text, v.Reach)
 		}
 	}
+	p.Home = root // in which no command is held to project
+	if v := p.Judge(t.Context(), tool.Action{Command: "cd made"}); v.Reach != risk.ReachShell {
+		t.Errorf("in a home: %s", v.Reach)
+	}
 }

@@ -64,9 +64,8 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 	c.Shadow = shadow(c.Env["PATH"], c.ProjectRoot, c.Home, c.Env["TMPDIR"])
 	v := risk.Analyze(act.Command, c)
 	v.Scripts = append(v.Scripts, venvs...)
-	if dir := entered(v, c.ProjectRoot); dir != "" && v.Reach == risk.ReachShell && !act.AgentShell {
-		v.Reach = risk.ReachFree
-		v.Reasons = append(v.Reasons, risk.Reason{Text: "a prompt that shows git's state runs what the settings of the repository in " + visible.Exact(dir) + " name", Effect: risk.RunCode, Level: risk.Low})
+	if !act.AgentShell { // where nobody has a prompt
+		v = Entering(v, c.ProjectRoot, c.Home)
 	}
 	if act.Background {
 		v.Reasons = append(v.Reasons, risk.Reason{Text: "goes on in the background, until it ends by itself or is ended", Effect: risk.RunCode, Level: risk.Low})
