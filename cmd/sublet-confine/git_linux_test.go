@@ -148,6 +148,27 @@ func TestPromptsGitRunsNothing(t *testing.T) {
 	}
 }
 
+// TestKnownSubmodule: the .git file of a submodule that was there before stays where a command checks out the branch that has it.
+func TestKnownSubmodule(t *testing.T) {
+	for _, who := range users(t) {
+		u := newGitUser(t, who, `git init -q ../lib && git -C ../lib commit -q --allow-empty -m l; git commit -q --allow-empty -m one; git branch old
+git submodule --quiet add ../lib lib; git commit -qm two; git checkout -q old 2>/dev/null`)
+		if out, err := u.heldDoes("git checkout -q main && git submodule status"); err != nil || strings.Contains(out, "untrusted") {
+			t.Errorf("%s: %v: %s", who.name, err, out)
+		}
+		if out, err := u.does("git -C lib status && git submodule status"); err != nil || strings.HasPrefix(out, "-") || !exists(filepath.Join(u.project(), "lib/.git")) {
+			t.Errorf("%s: afterwards: %v: %s", who.name, err, out)
+		}
+		// But not with hooks in its work tree, which no index named before.
+		out, err := u.does("git checkout -q old 2>/dev/null; git config --file ../h/.gitconfig core.hooksPath .hooks")
+		held, _ := u.heldDoes(`git checkout -q main; mkdir lib/.hooks; echo "touch $PWD/../h/RAN" >lib/.hooks/post-index-change; chmod +x lib/.hooks/post-index-change`)
+		_, _ = u.does("git status; touch lib/file; git -C lib add file")
+		if err != nil || exists(filepath.Join(u.dir, "h/RAN")) {
+			t.Errorf("%s: the user's git runs a new hook: %v: %s", who.name, err, out+held)
+		}
+	}
+}
+
 // TestKilledSetsAside kills the launcher of a command that made such a repository.
 func TestKilledSetsAside(t *testing.T) {
 	u := newGitUser(t, users(t)[0], "mkfifo ../h/begun")

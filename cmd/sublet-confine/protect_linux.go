@@ -307,24 +307,22 @@ func (p *placeholders) release() {
 	}
 }
 
-// workTrees returns the work trees of the repositories in the project of s, if it is what the command may write in.
-func workTrees(s confine.Spec) (list []string) {
+// writable returns the repositories in the project of s, if it is what the command may write in.
+func writable(s confine.Spec) []repository {
 	if s.Reach != confine.Project {
 		return nil
 	}
-	for _, r := range repositories(s.Project) {
-		list = append(list, r.tree)
-	}
-	return list
+	return repositories(s.Project)
 }
 
-// setAside renames the git folder of each repository that an index names and whose work tree is not among known, and returns a
-// line about each. Else git, when it looks for changes in the project, would run what the settings of a repository name that a
-// command made.
-func setAside(s confine.Spec, known []string) (lines string) {
-	for _, tree := range workTrees(s) {
-		git := filepath.Join(tree, ".git")
-		if st, err := os.Lstat(git); tree == "" || slices.Contains(known, tree) || err != nil || isPlaceholder(st) {
+// setAside renames the git folder of each repository that an index names and that was not protected from the command, as those of
+// known were, and returns a line about each. Else git, when it looks for changes in the project, would run what the settings of a
+// repository name that the command made.
+func setAside(s confine.Spec, known []repository) (lines string) {
+	for _, r := range writable(s) {
+		git := filepath.Join(r.tree, ".git")
+		st, err := os.Lstat(git)
+		if r.tree == "" || err != nil || isPlaceholder(st) || slices.ContainsFunc(known, func(k repository) bool { return k.tree == r.tree || k.dir == r.dir && sameHooks(s.Project, r, k) }) {
 			continue
 		}
 		to := fmt.Sprintf("%s.untrusted-%x", git, rand.Uint64())
@@ -335,6 +333,14 @@ func setAside(s confine.Spec, known []string) (lines string) {
 		lines += fmt.Sprintf("%s: %q is %q now: git would run what this new repository sets whenever it looks for changes in the project\n", confine.Program, git, filepath.Base(to))
 	}
 	return lines
+}
+
+// sameHooks reports whether two repositories with one git folder, perhaps with different work trees, have the same folders of hooks:
+// core.hooksPath may be relative to the work tree.
+func sameHooks(project string, a, b repository) bool {
+	hooksA, _ := a.settings(project)
+	hooksB, _ := b.settings(project)
+	return a.dir != "" && slices.Equal(hooksA, hooksB)
 }
 
 // removePlaceholder removes what is at path in a project if it is a placeholder. It ignores errors.

@@ -227,5 +227,3 @@ func TestTheUsersExitEndsLending(t *testing.T) {
 		d.take("ShellLeaseDenied")
 	})
 }
-
-// A command that prints for ever is neither collected without a bound nor does it wait for anybody.
