@@ -443,9 +443,9 @@ func TestPrivateShell(t *testing.T) {
 		if err := c.Send(&wire.UndoRequest{RequestID: wire.RequestID(strconv.Itoa(i)), What: "shell"}); err != nil {
 			t.Fatal(err)
 		}
-		undone := receive(t, c, func(m *wire.CommandResult) bool { return m.Tool == "undo" })
-		if undone.Status != want || want == "success" && !strings.HasPrefix(string(undone.Output), "put back in the shell: left you in ") {
-			t.Errorf("undo: got %s %q, want %s", undone.Status, undone.Output, want)
+		undone := receive(t, c, func(m *wire.AgentComplete) bool { return m.RequestID == wire.RequestID(strconv.Itoa(i)) })
+		if undone.Status != want || want == "success" && !strings.HasPrefix(undone.Summary, "put back in the shell: left you in ") {
+			t.Errorf("undo: got %s %q, want %s", undone.Status, undone.Summary, want)
 		}
 	}
 	if err := c.Send(&wire.AgentRequest{RequestID: "s", Prompt: "where", Options: wire.RequestOptions{Mode: "full"}}); err != nil {
