@@ -21,8 +21,19 @@ type selector struct {
 	offers  []string
 }
 
-func modelsOf(s *session) *selector { return &s.model }
-func modesOf(s *session) *selector  { return &s.mode }
+// The names of what is chosen.
+const (
+	aModel = "model"
+	aMode  = "mode"
+)
+
+// selector returns that of the models or the modes.
+func (s *session) selector(what string) *selector {
+	if what == aModel {
+		return &s.model
+	}
+	return &s.mode
+}
 
 // configure takes the models and modes from a session's options. They replace those of the protocol's older lists.
 func (s *session) configure(options []sdk.SessionConfigOption) {
@@ -55,17 +66,11 @@ func (s *selector) add(options []sdk.SessionConfigSelectOption) {
 	}
 }
 
-// choose has the session use the model or the mode of that id; of is modelsOf or modesOf. An id that is not offered is an error
-// that lists those that are.
-func (h *host) choose(ctx context.Context, of func(*session) *selector, id string) (err error) {
+// choose has the session use the model or the mode of that id. One that is not offered is an error that lists those that are.
+func (h *host) choose(ctx context.Context, what, id string) (err error) {
 	h.mu.Lock()
-	session, s := h.session.id, *of(&h.session)
-	isModel := of(&h.session) == &h.session.model
+	session, s := h.session.id, *h.session.selector(what)
 	h.mu.Unlock()
-	what := "mode"
-	if isModel {
-		what = "model"
-	}
 	var options []sdk.SessionConfigOption
 	switch {
 	case len(s.offers) == 0:
@@ -80,7 +85,7 @@ func (h *host) choose(ctx context.Context, of func(*session) *selector, id strin
 			SessionId: session, ConfigId: s.option, Value: sdk.SessionConfigValueId(id),
 		}})
 		options = r.ConfigOptions
-	case isModel:
+	case what == aModel:
 		_, err = h.conn.UnstableSetSessionModel(ctx, sdk.UnstableSetSessionModelRequest{SessionId: session, ModelId: sdk.UnstableModelId(id)})
 	default:
 		_, err = h.conn.SetSessionMode(ctx, sdk.SetSessionModeRequest{SessionId: session, ModeId: sdk.SessionModeId(id)})
@@ -90,7 +95,7 @@ func (h *host) choose(ctx context.Context, of func(*session) *selector, id strin
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	of(&h.session).current = id
+	h.session.selector(what).current = id
 	h.session.configure(options)
 	return nil
 }
@@ -114,7 +119,7 @@ func (h *host) useModel(r *run) error {
 	if id == "" {
 		id = h.session.began
 	}
-	if err := h.within(r.ctx, h.of.o.Start, func(ctx context.Context) error { return h.choose(ctx, modelsOf, id) }); err != nil {
+	if err := h.within(r.ctx, h.of.o.Start, func(ctx context.Context) error { return h.choose(ctx, aModel, id) }); err != nil {
 		return err
 	}
 	h.wanted = want
@@ -138,7 +143,7 @@ func (h *host) setMode(ctx context.Context, mode string) error {
 		}
 		mode = asking[i]
 	}
-	return h.choose(ctx, modesOf, mode)
+	return h.choose(ctx, aMode, mode)
 }
 
 // Offer is what an agent lets the user choose from in its session, by ids.

@@ -38,12 +38,12 @@ func (h *host) fault(ctx context.Context, name string, err error, lost bool) err
 	cause := h.cause
 	h.mu.Unlock()
 	f := &FaultError{Agent: name, Why: shown(message(err), 500)}
-	bad, first := h.bad.seen()
+	bad, first, flood := h.bad.seen()
 	switch bound := h.meter.Fault(); {
 	case cause != nil:
 		f.Why = cause.Error()
 		return f
-	case bound != nil || h.bad.overflowed():
+	case bound != nil || flood:
 		f.Why = cmp.Or(bound, child.ErrFlood).Error()
 		return f
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -124,14 +124,8 @@ func (b *badLines) WithAttrs([]slog.Attr) slog.Handler { return b }
 // WithGroup implements slog.Handler.
 func (b *badLines) WithGroup(string) slog.Handler { return b }
 
-func (b *badLines) overflowed() bool {
+func (b *badLines) seen() (count int, first string, flood bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.flood
-}
-
-func (b *badLines) seen() (int, string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.count, b.first
+	return b.count, b.first, b.flood
 }

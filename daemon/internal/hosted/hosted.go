@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -109,13 +108,7 @@ func New(o Options) *Agents {
 // Close ends every agent with its processes, and waits for that. No turn may run any more.
 func (a *Agents) Close() {
 	a.cancel()
-	a.mu.Lock()
-	var all []*host
-	for _, h := range a.hosts {
-		all = append(all, h)
-	}
-	a.mu.Unlock()
-	for _, h := range all {
+	for _, h := range a.those(func(key) bool { return true }) {
 		h.end()
 	}
 	a.work.Wait()
@@ -188,26 +181,27 @@ func (a *Agents) host(r *run) (*host, error) {
 
 // EndSession ends the agents of a session that is deleted.
 func (a *Agents) EndSession(session string) {
-	a.mu.Lock()
-	var list []*host
-	for k, h := range a.hosts {
-		if k.session == session {
-			list = append(list, h)
-		}
-	}
-	a.mu.Unlock()
-	for _, h := range list {
+	for _, h := range a.those(func(k key) bool { return k.session == session }) {
 		a.work.Go(h.end)
 	}
 }
 
+// those returns the processes whose keys match.
+func (a *Agents) those(match func(key) bool) (list []*host) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for k, h := range a.hosts {
+		if match(k) {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
 // trim ends the idle processes beyond maxIdle, the longest idle first.
 func (a *Agents) trim() {
-	a.mu.Lock()
-	list := slices.Collect(maps.Values(a.hosts))
-	a.mu.Unlock()
 	since := map[*host]time.Time{}
-	list = slices.DeleteFunc(list, func(h *host) bool {
+	list := slices.DeleteFunc(a.those(func(key) bool { return true }), func(h *host) bool {
 		at, idle := h.idleSince()
 		since[h] = at
 		return !idle

@@ -148,7 +148,7 @@ func (h *host) launch(r *run) error {
 	}
 	h.meter = child.NewMeter(h.proc.Stdout, maxMessage, rate.NewLimiter(linesPerSecond, linesAtOnce))
 	ready := make(chan struct{})
-	h.conn = sdk.NewClientSideConnection(h, h.meter.Input(h.proc.Stdin), &gated{Reader: h.meter, ready: ready, host: h})
+	h.conn = sdk.NewClientSideConnection(h, h.proc.Stdin, &gated{Reader: h.meter, ready: ready, host: h})
 	h.conn.SetLogger(slog.New(h.bad))
 	close(ready)
 	return nil
