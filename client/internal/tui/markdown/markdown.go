@@ -3,17 +3,14 @@ package markdown
 
 import (
 	"html"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"charm.land/lipgloss/v2"
 	"charm.land/lipgloss/v2/table"
 	"github.com/charmbracelet/colorprofile"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
-	extast "github.com/yuin/goldmark/extension/ast"
-	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
@@ -27,16 +24,6 @@ const (
 	// minWidth is the width below which nested blocks are no longer indented.
 	minWidth = 10
 )
-
-// newParser parses CommonMark with tables and strikethrough. It is built with the first block, not at start.
-var newParser = sync.OnceValue(func() parser.Parser {
-	return parser.NewParser(
-		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
-		parser.WithInlineParsers(append(parser.DefaultInlineParsers(), util.Prioritized(extension.NewStrikethroughParser(), 500))...),
-		parser.WithParagraphTransformers(append(parser.DefaultParagraphTransformers(), util.Prioritized(extension.NewTableParagraphTransformer(), 200))...),
-		parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
-	)
-})
 
 // Renderer renders whole blocks. Each block is rendered once, when it is complete, and never on the event loop. It is
 // safe for concurrent use.
@@ -131,7 +118,7 @@ func (p *page) block(n ast.Node, width int, sgr string) []string {
 		return reflow(paint(sgr, strings.TrimRight(raw, "\n")), width)
 	case *ast.ThematicBreak:
 		return []string{paint(join(sgr, p.md.sgr("2", "")), strings.Repeat("─", 8))}
-	case *extast.Table:
+	case *tableNode:
 		return p.table(n, width, sgr)
 	}
 	return nil // a link reference definition shows nothing
@@ -226,25 +213,22 @@ func (p *page) code(n ast.Node, language string) []string {
 }
 
 // table sets each cell on as few lines as the width allows.
-func (p *page) table(t *extast.Table, width int, sgr string) []string {
-	var rows [][]string // the first is the header
-	for row := t.FirstChild(); row != nil; row = row.NextSibling() {
-		var cells []string
-		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
-			cells = append(cells, p.inline(cell, sgr))
-		}
-		rows = append(rows, cells)
+func (p *page) table(t *tableNode, width int, sgr string) []string {
+	var cells []string
+	for cell := t.FirstChild(); cell != nil; cell = cell.NextSibling() {
+		cells = append(cells, p.inline(cell, sgr))
 	}
+	rows := slices.Collect(slices.Chunk(cells, len(t.columns)))
 	line := "─"
 	border := lipgloss.Border{Top: line, Bottom: line, Left: "│", Right: "│", Middle: "┼"}
 	set := table.New().Headers(rows[0]...).Rows(rows[1:]...).Border(border).
 		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).
 		StyleFunc(func(_, column int) lipgloss.Style {
 			style := lipgloss.NewStyle().Padding(0, 1)
-			switch t.Alignments[column] {
-			case extast.AlignRight:
+			switch t.columns[column] {
+			case "-:":
 				return style.Align(lipgloss.Right)
-			case extast.AlignCenter:
+			case ":-:":
 				return style.Align(lipgloss.Center)
 			}
 			return style
@@ -293,6 +277,9 @@ func (p *page) write(b *strings.Builder, parent ast.Node, sgr string) {
 				}
 			}
 			s := strings.ReplaceAll(code.String(), "\n", " ")
+			if _, cell := parent.Parent().(*tableNode); cell {
+				s = strings.ReplaceAll(s, `\|`, "|")
+			}
 			b.WriteString(paint(join(sgr, p.md.sgr("", "33")), s))
 		case *ast.Emphasis:
 			style := p.md.sgr("3", "")
@@ -300,7 +287,7 @@ func (p *page) write(b *strings.Builder, parent ast.Node, sgr string) {
 				style = p.md.sgr("1", "")
 			}
 			p.write(b, n, join(sgr, style))
-		case *extast.Strikethrough:
+		case *strikeNode:
 			p.write(b, n, join(sgr, p.md.sgr("9", "")))
 		case *ast.Link:
 			label := p.inline(n, "")
