@@ -327,7 +327,7 @@ func TestToolAndUndo(t *testing.T) {
 	if got, err := os.ReadFile(file); err != nil || string(got) != "hello\n" {
 		t.Errorf("file: got %q, %v", got, err)
 	}
-	id := requestID()
+	var id wire.RequestID
 	for _, left := range []string{"can be undone: 1", "before.txt, which was not there before"} {
 		id = requestID()
 		p.send(&wire.UndoRequest{RequestID: id, What: "file"})
