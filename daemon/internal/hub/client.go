@@ -236,6 +236,13 @@ func (c *Client) attached() *session {
 	return c.session
 }
 
+// isAt reports whether the connection is there, and in that session.
+func (c *Client) isAt(s *session) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session == s && !c.detached
+}
+
 // held returns the connection's session and holds it. Only the connection's reader, which calls this, changes the session.
 func (c *Client) held() *session {
 	s := c.attached()

@@ -44,7 +44,7 @@ func (t *turn) ask(ctx context.Context, q agent.Question, v risk.Verdict, d poli
 	}
 	if p := t.parent; p != nil { // an agent in the background is asked about where it was started
 		req.Parent = p.id
-		asked.Others, asked.Concerns = p.events.Subscribers(), func(c *Client) bool { return c.attached() == p }
+		asked.Others, asked.Concerns = p.events.Subscribers(), func(c *Client) bool { return c.isAt(p) }
 	}
 	return t.s.questions.Ask(ctx, asked)
 }

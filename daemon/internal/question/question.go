@@ -34,9 +34,9 @@ type Client interface {
 type Question[C Client] struct {
 	Request *wire.ConfirmationRequest // Ask owns it
 	Project string                    // that its grants are about
-	Bound   time.Duration             // how long it waits; 0: without bound while a client is there, else closedWindow
+	Bound   time.Duration             // how long it waits; 0: without bound while a client is there that can answer, else closedWindow
 	// Others are asked beside the session's subscribers, and so is each client for which Concerns is true when Show is called.
-	// Concerns is called under the Open's lock. nil: nobody else.
+	// Concerns, which is false for a client that has gone, is called under the Open's lock. nil: nobody else.
 	Others   []C
 	Concerns func(C) bool
 
@@ -159,10 +159,23 @@ func (o *Open[C]) watchLocked() {
 			q.expiry = nil
 		case expires && q.expiry == nil:
 			after := cmp.Or(q.Bound, closedWindow)
-			q.expiry = time.AfterFunc(after, func() {
-				o.deny(id, agent.Decision{By: "expiry", Reason: "nobody answered within " + after.String()})
-			})
+			q.expiry = time.AfterFunc(after, func() { o.expire(id, after) })
 		}
+	}
+}
+
+// expire ends a question that has waited for that time. One without a bound waits as long again if somebody is there who is asked
+// beside the session's subscribers.
+func (o *Open[C]) expire(id wire.ConfirmationID, after time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	q := o.open[id]
+	switch {
+	case q == nil || q.expiry == nil: // resolved, or a subscriber came
+	case q.Bound == 0 && slices.ContainsFunc(q.Others, func(c C) bool { return c.CanConfirm() && o.concerns(q, c) }):
+		q.expiry.Reset(after)
+	default:
+		o.resolveLocked(q, wire.DecisionDeny, agent.Decision{By: "expiry", Reason: "nobody answered within " + after.String()})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,6 +149,28 @@ func TestExpiry(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A client of another session that is asked as well, as the window is in which an agent in the background was started, may take its
+// time, too: the question expired after a day beside the open window.
+func TestExpiryWaitsForOthers(t *testing.T) {
+	test(t, func(t *testing.T, r *rig) {
+		window := &client{confirm: true}
+		var there atomic.Bool
+		there.Store(true)
+		end := r.ask(t.Context(), question.Question[*client]{
+			Others: []*client{window}, Concerns: func(c *client) bool { return c == window && there.Load() },
+		})
+		time.Sleep(100*time.Hour + time.Minute)
+		if r.Turn() == "" {
+			t.Error("it expired while the window was open")
+		}
+		there.Store(false)
+		left := time.Now()
+		if d, err := end(); err != nil || d.By != "expiry" || time.Since(left) > 24*time.Hour {
+			t.Errorf("got %+v, %v after %v", d, err, time.Since(left))
+		}
+	})
 }
 
 // The time of a question stands still while somebody is there who can answer, and begins again when they leave.
