@@ -18,6 +18,7 @@ import (
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 	"sublet/lease"
+	"sublet/lease/procstat"
 	"sublet/wire"
 )
 
@@ -505,6 +506,25 @@ func TestWhoStoppedIt(t *testing.T) {
 	} {
 		if got := resultOf(&c.m, c.ours).Notes; !slices.Equal(got, c.want) {
 			t.Errorf("%+v, ours %v: got %q, want %q", c.m, c.ours, got, c.want)
+		}
+	}
+}
+
+// A process that has the number of a shell that ended is not protected in its place.
+func TestOwnIsWhatRuns(t *testing.T) {
+	st, err := procstat.Read(os.Getppid())
+	if err != nil {
+		t.Skip("there is no /proc:", err)
+	}
+	s := &Shells{}
+	for _, c := range []struct {
+		started int64
+		own     bool
+	}{{st.Start, true}, {st.Start - 1, false}} {
+		s.used.started = map[int]int64{os.Getppid(): c.started}
+		s.used.order = []int{os.Getppid()}
+		if got := slices.Contains(s.Own(), os.Getppid()); got != c.own {
+			t.Errorf("started %d: own: got %v, want %v", c.started, got, c.own)
 		}
 	}
 }

@@ -151,7 +151,12 @@ func (s *Shells) Own() []int {
 	}
 	s.used.mu.Lock()
 	defer s.used.mu.Unlock()
-	return append(pids, s.used.order...)
+	for pid, started := range s.used.started {
+		if st, err := procstat.Read(pid); err == nil && st.Start == started { // else it has ended, and another may have its number
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // Inside returns why a process may not do what only a person may: it runs in a shell that agents use, by its ancestry, its
