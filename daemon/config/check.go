@@ -146,7 +146,7 @@ func (c *Config) checkRanges() error {
 }
 
 func within[T cmp.Ordered](key string, got, low, high T) error {
-	if got < low || got > high {
+	if got != min(max(got, low), high) { // as NaN is, too
 		return fmt.Errorf("%s: %v is outside %v to %v", key, got, low, high)
 	}
 	return nil

@@ -152,6 +152,7 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[provider.openai]\nsilence = \"-1s\"", ":2:1:", "provider.openai.silence: -1s is outside"},
 		{"[provider.openai]\nsilence = \"soon\"", ":2:11:", "is not a duration"},
 		{"[compaction]\nthreshold = 2.0", ":2:1:", "outside 0.1 to 0.95"},
+		{"[compaction]\nthreshold = nan", ":2:1:", "outside 0.1 to 0.95"},
 		{"[shell]\noutput_head = 1", ":2:1:", "outside 1024"},
 		{"[[policy.rules]]\npattern = \"bash: ls\"\ndecision = \"never\"", ":3:1:", "none of allow, ask, deny"},
 		{"[[policy.rules]]\ndecision = \"deny\"", "", "policy.rules[0].pattern: is missing"},
