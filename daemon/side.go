@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -46,7 +47,7 @@ func (s *sideServer) set(on bool) {
 		s.stop()
 		s.stop = nil
 		s.served.Wait()
-		if err := os.Remove(s.path); err != nil {
+		if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			s.log.Warn("a socket is left", "err", err)
 		}
 	}
