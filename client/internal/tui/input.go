@@ -144,7 +144,9 @@ func (m *model) interrupt() {
 	switch {
 	case q != nil && q.Back():
 	case q != nil && q.Local == nil && q.SessionID != "" && q.SessionID != m.SessionInfo.ID: // its turn is not shown here
-		m.answer(q, q.Refuse())
+		if no := q.Refuse(); no != nil {
+			m.answer(q, no)
+		}
 	case m.picker != nil:
 		m.picker = nil
 	case !m.ed.Empty() && q == nil: // ^Y brings it back

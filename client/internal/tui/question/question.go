@@ -348,8 +348,13 @@ func (q *Question) write(k, text string) *wire.ConfirmationResponse {
 	return nil
 }
 
-// Refuse returns the answer no.
-func (q *Question) Refuse() *wire.ConfirmationResponse { return q.answer(wire.DecisionDeny) }
+// Refuse returns the answer no, and nil if an answer is being sent.
+func (q *Question) Refuse() *wire.ConfirmationResponse {
+	if q.sent {
+		return nil
+	}
+	return q.answer(wire.DecisionDeny)
+}
 
 func (q *Question) answer(decision string) *wire.ConfirmationResponse {
 	return &wire.ConfirmationResponse{ConfirmationID: q.ConfirmationID, Decision: decision}
