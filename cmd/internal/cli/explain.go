@@ -15,9 +15,17 @@ import (
 	"sublet/wire"
 )
 
+// commandText returns an error unless the arguments have the text of a command.
+func commandText(_ *cobra.Command, args []string) error {
+	if strings.TrimSpace(strings.Join(args, " ")) == "" {
+		return errors.New("the command to judge is missing")
+	}
+	return nil
+}
+
 func (a *app) explain() *cobra.Command {
 	var asJSON, live bool
-	c := explained(command("explain 'CMD'", "Show what a command would do and how risky it is; runs nothing", cobra.MinimumNArgs(1), func(args []string) error {
+	c := explained(command("explain 'CMD'", "Show what a command would do and how risky it is; runs nothing", commandText, func(args []string) error {
 		if asJSON && len(args) == 1 && args[0] == "-" {
 			if live {
 				return &usageError{errors.New("--live judges one command, not a batch")}

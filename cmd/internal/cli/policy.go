@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -148,12 +149,15 @@ func (p *policies) mode(args []string) error {
 func (p *policies) test() *cobra.Command {
 	var asJSON, live bool
 	var cwd string
-	c := explained(command("test 'CMD'", "Show what would be done with a command, and by which rule; runs nothing", cobra.MinimumNArgs(1), func(args []string) error {
+	c := explained(command("test 'CMD'", "Show what would be done with a command, and by which rule; runs nothing", commandText, func(args []string) error {
 		r := &wire.PolicyRequest{Op: "test", Command: wire.OSString(strings.Join(args, " ")), Live: live}
 		if cwd != "" {
 			dir, err := filepath.Abs(cwd)
 			if err != nil {
 				return err
+			}
+			if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+				return &usageError{fmt.Errorf("--cwd: %s is not a folder", dir)}
 			}
 			r.Cwd = wire.OSString(dir)
 		}
