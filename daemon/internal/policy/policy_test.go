@@ -251,6 +251,7 @@ func TestParseRule(t *testing.T) {
 		"bash[huge]: a": "none of low", "bash[in x]: a": "absolute", "bash[high: a": "kind", "write: [": "glob", "fetch: a b": "one name", "fetch: a/b": "one name", "effect: boom": "effects are", "effect:": "nothing",
 		// Matched with a path of many a, these took for ever, and a repository's own rules may be such.
 		"write: " + strings.Repeat("{a,aa}", 30) + "x": "4 times {}", "read: {" + strings.Repeat("**/a,", 30) + "b}": "16 commas", "fetch: " + strings.Repeat("{a,aa}", 30): "one name",
+		"write: " + strings.Repeat(`\\{a,aa}`, 30) + "x": "4 times {}",
 	} {
 		err := ParseRule(s)
 		if err == nil || !strings.Contains(err.Error(), hint) {

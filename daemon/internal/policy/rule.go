@@ -121,6 +121,7 @@ func checkGlob(glob string) error {
 	if !doublestar.ValidatePattern(glob) {
 		return errors.New("its path is not a valid glob")
 	}
+	glob = strings.ReplaceAll(glob, `\\`, "") // a backslash by itself, which quotes no brace
 	braces := strings.Count(glob, "{") - strings.Count(glob, `\{`)
 	if braces > maxBraces || braces > 0 && strings.Count(glob, ",") > maxCommas {
 		return fmt.Errorf("its path has more alternatives than %d times {} with %d commas in all", maxBraces, maxCommas)
