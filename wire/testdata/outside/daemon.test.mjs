@@ -299,7 +299,7 @@ test("what is wrong is answered, and the connection goes on (section 11)", async
     c.send("AgentRequest", { request_id: "n", agent: "nobody", prompt: "" });
     assert.equal((await c.refused("n")).code, "not_found_agent");
     c.send("Ready", {});
-    await c.next("Error", (m) => m.message.includes("daemon to client"));
+    await c.next("Error", (m) => m.message === "only the daemon may send Ready");
     assert.ok(!c.closed);
   });
 });
