@@ -24,23 +24,29 @@ func TestStreamMasksWhatIsCut(t *testing.T) {
 		secrets = append(secrets, s)
 	}
 	for i, text := range texts {
-		want := String(text)
-		if strings.Contains(want, secrets[i]) {
-			t.Fatalf("%q: the whole is not masked", text)
-		}
-		var bytes Stream
-		got := ""
-		for k := range len(text) {
-			got += bytes.Add(text[k : k+1])
-		}
-		if got += bytes.Flush(); got != want {
-			t.Errorf("byte by byte: got %q, want %q", got, want)
-		}
-		for k := range len(text) {
-			var s Stream
-			if got := s.Add(text[:k]) + s.Add(text[k:]) + s.Flush(); got != want {
-				t.Errorf("cut at %d: got %q, want %q", k, got, want)
-			}
+		maskedInPieces(t, text, secrets[i])
+	}
+}
+
+// maskedInPieces passes a text with a secret through a Stream, byte by byte and cut once at each place, and compares with String.
+func maskedInPieces(t *testing.T, text, secret string) {
+	t.Helper()
+	want := String(text)
+	if strings.Contains(want, secret) {
+		t.Fatalf("%q: the whole is not masked", text)
+	}
+	var bytes Stream
+	got := ""
+	for k := range len(text) {
+		got += bytes.Add(text[k : k+1])
+	}
+	if got += bytes.Flush(); got != want {
+		t.Errorf("byte by byte: got %q, want %q", got, want)
+	}
+	for k := range len(text) {
+		var s Stream
+		if got := s.Add(text[:k]) + s.Add(text[k:]) + s.Flush(); got != want {
+			t.Errorf("cut at %d: got %q, want %q", k, got, want)
 		}
 	}
 }
@@ -51,25 +57,7 @@ func TestStreamOfKnownValues(t *testing.T) {
 	KeepTyped(typed)
 	Keep(given)
 	for _, secret := range []string{typed, typed[3:], given, base64.StdEncoding.EncodeToString([]byte(typed)), hex.EncodeToString([]byte(typed))} {
-		text := "it is " + secret + ", and no more"
-		want := String(text)
-		if strings.Contains(want, secret) {
-			t.Fatalf("%q: the whole is not masked", text)
-		}
-		var bytes Stream
-		got := ""
-		for k := range len(text) {
-			got += bytes.Add(text[k : k+1])
-		}
-		if got += bytes.Flush(); got != want {
-			t.Errorf("byte by byte: got %q, want %q", got, want)
-		}
-		for k := range len(text) {
-			var s Stream
-			if got := s.Add(text[:k]) + s.Add(text[k:]) + s.Flush(); got != want {
-				t.Errorf("cut at %d: got %q, want %q", k, got, want)
-			}
-		}
+		maskedInPieces(t, "it is "+secret+", and no more", secret)
 	}
 }
 
