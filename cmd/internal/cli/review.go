@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"sublet/wire/visible"
 )
 
 // finding is one thing that a review found. Its fields are those of reviewSchema.
@@ -43,7 +47,16 @@ func (a *app) review() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		q.agent, q.ephemeral, q.prompt = "reviewer", true, "Review the changes that `git diff "+append(args, "HEAD")[0]+"` shows. Look at the code around them where that decides. "+
+		revisions := append(args, "HEAD")[0]
+		changed, err := differs(revisions)
+		if err != nil {
+			return err
+		}
+		if !changed {
+			a.printNotice("nothing to review", "`git diff "+revisions+"` shows no change", "")
+			return a.printReview([]byte("{}"), asJSON, sarif)
+		}
+		q.agent, q.ephemeral, q.prompt = "reviewer", true, "Review the changes that `git diff "+revisions+"` shows. Look at the code around them where that decides. "+
 			"Report what is wrong: faults, missing cases, security, what contradicts the code around it; no matters of taste. The worst comes first; "+
 			"an empty list is a good review."
 		q.valid = schema
@@ -58,6 +71,19 @@ func (a *app) review() *cobra.Command {
 	f.StringVar(&q.options.Model, "model", "", "provider/name instead of the configured one")
 	f.DurationVar(&q.timeout, "timeout", 0, "end the review after this time (0 = no bound)")
 	return c
+}
+
+// differs reports whether git diff shows changes in a range, before a model is paid to look at them. A folder or range that git
+// does not take is a wrong call.
+func differs(revisions string) (bool, error) {
+	out, err := exec.Command("git", "diff", "--quiet", "--end-of-options", revisions).CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 && len(out) == 0 {
+		return true, nil
+	}
+	if err != nil {
+		return false, &usageError{fmt.Errorf("git diff %s: %s", revisions, cmp.Or(visible.FirstLine(string(out)), err.Error()))}
+	}
+	return false, nil
 }
 
 func (a *app) printReview(value json.RawMessage, asJSON, sarif bool) error {
