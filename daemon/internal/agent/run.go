@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -289,8 +290,13 @@ func (r *runner) mend(ctx context.Context, err error) error {
 	return err
 }
 
-// begin adds the prompt and its context to the conversation.
+// begin adds the prompt and its context to the conversation, and names what the request asks for in vain.
 func (r *runner) begin(ctx context.Context) {
+	for _, name := range r.t.Options.Tools {
+		if !r.t.subAgent && !r.exists[name] && !isRemote(name) { // those of an MCP server may come later
+			r.notice("no tool is called " + strconv.Quote(name) + ", so the list of allowed tools is shorter by it")
+		}
+	}
 	images, attached := r.attachments()
 	beside := r.beside(ctx, attached)
 	r.entries = append(r.entries, promptEntry(r.forModel(r.t.Prompt), images, r.t.StartSeq))

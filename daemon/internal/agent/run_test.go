@@ -95,6 +95,9 @@ func TestBadCallsGoBackToTheModel(t *testing.T) {
 			Model: model, Prompt: "go", Tools: []tool.Tool{sh, secret}, Options: wire.RequestOptions{Tools: []string{"sh"}},
 			Approver: approverFunc(func(context.Context, Question) (Decision, error) { judged++; return Decision{Allowed: true}, nil }),
 		})
+		if n := notices(rec); n != "" {
+			t.Errorf("got notices %q, and the one allowed tool exists", n)
+		}
 		got := string(rec.results()[0].Output)
 		if o.Status != wire.StatusSuccess || !strings.Contains(got, tc.want) || rec.results()[0].Status != wire.StatusError {
 			t.Errorf("%s %s: got %s, %q; want %q", tc.name, tc.args, o.Status, got, tc.want)
@@ -110,6 +113,18 @@ func TestBadCallsGoBackToTheModel(t *testing.T) {
 		if len(model.requests()[0].Tools) != 1 {
 			t.Errorf("got %d tools offered, want the allowed one", len(model.requests()[0].Tools))
 		}
+	}
+}
+
+// A misspelt name in the request's list of tools is named: the agent would lack a tool, and nobody would know why.
+func TestUnknownAllowedTool(t *testing.T) {
+	rec := &recorder{}
+	o := rec.play(t.Context(), Turn{
+		Model: newModel(step{text: "fine"}), Prompt: "go", Tools: []tool.Tool{&stubTool{name: "read"}},
+		Options: wire.RequestOptions{Tools: []string{"raed", "mcp__web__*"}},
+	})
+	if n := notices(rec); o.Status != wire.StatusSuccess || !strings.HasPrefix(n, `no tool is called "raed"`) || strings.Contains(n, "mcp__") {
+		t.Errorf("got %s, notices %q", o.Status, n)
 	}
 }
 
