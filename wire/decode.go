@@ -3,7 +3,6 @@ package wire
 import (
 	"io"
 	"math"
-	"strconv"
 	"sync"
 	"unicode/utf8"
 	"unsafe"
@@ -122,14 +121,6 @@ func in(step string, err *fieldError) *fieldError {
 	return err
 }
 
-func inIndex(i int, err *fieldError) *fieldError {
-	return in("["+strconv.Itoa(i)+"]", err)
-}
-
-func inKey(key string, err *fieldError) *fieldError {
-	return in("["+quote(key)+"]", err)
-}
-
 // mismatch returns the error for a next value whose type is not what.
 func (d *decoder) mismatch(what string) *fieldError {
 	return wrong(typeName(d.next()) + " where " + what + " is wanted")
@@ -234,11 +225,7 @@ func (d *decoder) readOSString() (string, *fieldError) {
 	return text(d.detach(b)), nil
 }
 
-// readBin reads bytes; nil gives nil.
 func (d *decoder) readBin() ([]byte, *fieldError) {
-	if d.null() {
-		return nil, nil
-	}
 	b, ok := d.rawBin()
 	if !ok {
 		return nil, d.mismatch("bin")

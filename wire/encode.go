@@ -48,7 +48,7 @@ func (e *encoder) uint(n uint64)   { _ = e.EncodeUint(n) }
 func (e *encoder) int(n int64)     { _ = e.EncodeInt(n) }
 func (e *encoder) arrayHead(n int) { _ = e.EncodeArrayLen(n) }
 func (e *encoder) mapHead(n int)   { _ = e.EncodeMapLen(n) }
-func (e *encoder) bytes(b []byte)  { _ = e.EncodeBytes(b) } // nil bytes are nil
+func (e *encoder) bytes(b []byte)  { _ = e.EncodeBytes(b) }
 
 // float encodes an infinity or not-a-number as 0: neither means anything here, and JSON has no word for them.
 func (e *encoder) float(f float64) {

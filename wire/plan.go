@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"unicode/utf8"
 )
@@ -170,6 +171,17 @@ func scalar[T any](write func(*encoder, T), get func(reflect.Value) T, read func
 	}
 }
 
+// fitting is read for values that must fit in the integer type t.
+func fitting[T int64 | uint64](read func(*decoder) (T, *fieldError), overflows func(T) bool, t reflect.Type) func(*decoder) (T, *fieldError) {
+	return func(d *decoder) (T, *fieldError) {
+		n, err := read(d)
+		if err == nil && overflows(n) {
+			err = wrong(fmt.Sprintf("%d does not fit in %d bits", n, t.Bits()))
+		}
+		return n, err
+	}
+}
+
 func planType(t reflect.Type) plan {
 	switch t {
 	case osStringType:
@@ -183,64 +195,54 @@ func planType(t reflect.Type) plan {
 	case reflect.Bool:
 		return scalar((*encoder).bool, reflect.Value.Bool, (*decoder).readBool, reflect.Value.SetBool)
 	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int16, reflect.Int8:
-		return plan{
-			func(e *encoder, v reflect.Value) { e.int(v.Int()) },
-			func(d *decoder, v reflect.Value) *fieldError {
-				n, err := d.readInt()
-				if err == nil && v.OverflowInt(n) {
-					err = wrong(fmt.Sprintf("%d does not fit in %d bits", n, v.Type().Bits()))
-				}
-				v.SetInt(n)
-				return err
-			},
-		}
+		return scalar((*encoder).int, reflect.Value.Int, fitting((*decoder).readInt, t.OverflowInt, t), reflect.Value.SetInt)
 	case reflect.Uint, reflect.Uint64, reflect.Uint32, reflect.Uint16, reflect.Uint8:
-		return plan{
-			func(e *encoder, v reflect.Value) { e.uint(v.Uint()) },
-			func(d *decoder, v reflect.Value) *fieldError {
-				n, err := d.readUint()
-				if err == nil && v.OverflowUint(n) {
-					err = wrong(fmt.Sprintf("%d does not fit in %d bits", n, v.Type().Bits()))
-				}
-				v.SetUint(n)
-				return err
-			},
-		}
+		return scalar((*encoder).uint, reflect.Value.Uint, fitting((*decoder).readUint, t.OverflowUint, t), reflect.Value.SetUint)
 	case reflect.Float64:
 		return scalar((*encoder).float, reflect.Value.Float, (*decoder).readFloat, reflect.Value.SetFloat)
 	case reflect.Struct:
 		p := planStruct(t)
 		return plan{p.write, p.read}
 	case reflect.Pointer:
-		return planPointer(t.Elem())
+		return orNil(planPointer(t.Elem()))
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
-			return scalar((*encoder).bytes, reflect.Value.Bytes, (*decoder).readBin, reflect.Value.SetBytes)
+			return orNil(scalar((*encoder).bytes, reflect.Value.Bytes, (*decoder).readBin, reflect.Value.SetBytes))
 		}
-		return planSlice(t)
+		return orNil(planSlice(t))
 	case reflect.Map:
 		if t.Key().Kind() == reflect.String {
-			return planMap(t)
+			return orNil(planMap(t))
 		}
 	}
 	panic("wire: cannot encode " + t.String())
 }
 
-// planPointer encodes a pointer to t: nil, or the value it points to.
-func planPointer(t reflect.Type) plan {
-	p := planType(t)
+// orNil encodes a nil pointer, slice or map as nil, and any other by p. Nil leaves a value that is read as it is.
+func orNil(p plan) plan {
 	return plan{
 		func(e *encoder, v reflect.Value) {
 			if v.IsNil() {
 				e.null()
 				return
 			}
-			p.enc(e, v.Elem())
+			p.enc(e, v)
 		},
 		func(d *decoder, v reflect.Value) *fieldError {
 			if d.null() {
 				return nil
 			}
+			return p.dec(d, v)
+		},
+	}
+}
+
+// planPointer encodes a pointer to t as the value it points to.
+func planPointer(t reflect.Type) plan {
+	p := planType(t)
+	return plan{
+		func(e *encoder, v reflect.Value) { p.enc(e, v.Elem()) },
+		func(d *decoder, v reflect.Value) *fieldError {
 			if err := d.spend(allocated(int(t.Size()))); err != nil {
 				return err
 			}
@@ -254,15 +256,11 @@ func planPointer(t reflect.Type) plan {
 	}
 }
 
-// planSlice encodes a slice as an array, and a nil slice as nil: RequestOptions.Tools distinguishes it from an empty one.
+// planSlice encodes a slice as an array. RequestOptions.Tools distinguishes an empty one from nil.
 func planSlice(t reflect.Type) plan {
 	p := planType(t.Elem())
 	return plan{
 		func(e *encoder, v reflect.Value) {
-			if v.IsNil() {
-				e.null()
-				return
-			}
 			n := v.Len()
 			e.arrayHead(n)
 			for i := range n {
@@ -270,9 +268,6 @@ func planSlice(t reflect.Type) plan {
 			}
 		},
 		func(d *decoder, v reflect.Value) *fieldError {
-			if d.null() {
-				return nil
-			}
 			n, err := d.arrayHead()
 			if err != nil {
 				return err
@@ -285,7 +280,7 @@ func planSlice(t reflect.Type) plan {
 			list := reflect.MakeSlice(t, n, n)
 			for i := range n {
 				if err := p.dec(d, list.Index(i)); err != nil {
-					return inIndex(i, err)
+					return in(fmt.Sprintf("[%d]", i), err)
 				}
 			}
 			v.Set(list)
@@ -300,10 +295,6 @@ func planMap(t reflect.Type) plan {
 	p := planType(t.Elem())
 	return plan{
 		func(e *encoder, v reflect.Value) {
-			if v.IsNil() {
-				e.null()
-				return
-			}
 			keys := SortedKeys(v)
 			e.mapHead(len(keys))
 			for _, k := range keys {
@@ -312,9 +303,6 @@ func planMap(t reflect.Type) plan {
 			}
 		},
 		func(d *decoder, v reflect.Value) *fieldError {
-			if d.null() {
-				return nil
-			}
 			n, err := d.mapHead()
 			if err != nil {
 				return err
@@ -332,10 +320,10 @@ func planMap(t reflect.Type) plan {
 				k.SetString(key)
 				e.SetZero()
 				if err := p.dec(d, e); err != nil {
-					return inKey(key, err)
+					return in("["+quote(key)+"]", err)
 				}
 				if m.SetMapIndex(k, e); m.Len() == i {
-					return inKey(key, wrong("it is there twice"))
+					return in("["+quote(key)+"]", wrong("it is there twice"))
 				}
 			}
 			v.Set(m)
@@ -360,15 +348,7 @@ func mapSize(n, entry int) int {
 // SortedKeys returns the keys of a map with string keys that are valid UTF-8, sorted.
 func SortedKeys(v reflect.Value) []reflect.Value {
 	keys := slices.DeleteFunc(v.MapKeys(), func(k reflect.Value) bool { return !utf8.ValidString(k.String()) })
-	slices.SortFunc(keys, func(a, b reflect.Value) int {
-		switch {
-		case a.String() < b.String():
-			return -1
-		case a.String() > b.String():
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	return keys
 }
 

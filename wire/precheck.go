@@ -1,63 +1,66 @@
 package wire
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
+// following is, for each type byte from 0xc0 to 0xdf, how many bytes of a number follow it: the value of a scalar, or the
+// length of a str, bin, array or map. It is noType for bytes that msgpack does not use and for extension types.
+var following = [...]int8{
+	0, noType, 0, 0, // nil, 0xc1, false, true
+	1, 2, 4, noType, noType, noType, // bin, ext
+	4, 8, 1, 2, 4, 8, 1, 2, 4, 8, // float, uint, int
+	noType, noType, noType, noType, noType, // fixext
+	1, 2, 4, 2, 4, 2, 4, // str, array, map
+}
+
+const noType = -1
+
 // tokenSize returns the size in bytes of the token at the start of p: a whole scalar, str or bin, or the head of an array
-// or map, of which children values follow (two for each entry of a map). It fails where p is shorter, and on types that
-// the protocol does not use.
+// or map, of which children values follow (two for each entry of a map). It fails where p is shorter than the token or has
+// less than a byte for each child, and on types that the protocol does not use.
 func tokenSize(p []byte) (size, children int, err error) {
 	if len(p) == 0 {
 		return 0, 0, errShort
 	}
 	c := p[0]
+	size = 1
+	content := uint64(0) // bytes of a str or bin
+	values := uint64(0)  // elements of an array, or entries of a map
 	switch {
-	case c < 0x80 || c >= 0xe0: // fixint
+	case msgpcode.IsFixedNum(c):
 		return 1, 0, nil
-	case c < 0x90: // fixmap
-		return 1, 2 * int(c&0x0f), nil
-	case c < 0xa0: // fixarray
-		return 1, int(c & 0x0f), nil
-	case c < 0xc0: // fixstr
-		return sizeOf(p, 1, uint64(c&0x1f))
-	}
-	switch c {
-	case msgpcode.Nil, msgpcode.False, msgpcode.True:
-		return 1, 0, nil
-	case msgpcode.Uint8, msgpcode.Int8:
-		return sizeOf(p, 1, 1)
-	case msgpcode.Uint16, msgpcode.Int16:
-		return sizeOf(p, 1, 2)
-	case msgpcode.Uint32, msgpcode.Int32, msgpcode.Float:
-		return sizeOf(p, 1, 4)
-	case msgpcode.Uint64, msgpcode.Int64, msgpcode.Double:
-		return sizeOf(p, 1, 8)
-	case msgpcode.Str8, msgpcode.Bin8:
-		n, ok := bigEndian(p[1:], 1)
-		return sizeOfLong(ok, p, 2, n)
-	case msgpcode.Str16, msgpcode.Bin16:
-		n, ok := bigEndian(p[1:], 2)
-		return sizeOfLong(ok, p, 3, n)
-	case msgpcode.Str32, msgpcode.Bin32:
-		n, ok := bigEndian(p[1:], 4)
-		return sizeOfLong(ok, p, 5, n)
-	case msgpcode.Array16:
-		return sizeOfContainer(p, 2, 1)
-	case msgpcode.Array32:
-		return sizeOfContainer(p, 4, 1)
-	case msgpcode.Map16:
-		return sizeOfContainer(p, 2, 2)
-	case msgpcode.Map32:
-		return sizeOfContainer(p, 4, 2)
-	case 0xc1:
-		return 0, 0, malformed("byte 0xc1, which msgpack does not use")
+	case msgpcode.IsFixedString(c):
+		content = uint64(c & msgpcode.FixedStrMask)
+	case isMap(c) && c < 0xc0, isArray(c) && c < 0xc0:
+		values = uint64(c & 0x0f)
 	default:
-		return 0, 0, malformed("an extension type; this protocol has none")
+		width := following[c-0xc0]
+		switch {
+		case c == 0xc1:
+			return 0, 0, malformed("byte 0xc1, which msgpack does not use")
+		case width == noType:
+			return 0, 0, malformed("an extension type; this protocol has none")
+		}
+		if size += int(width); size > len(p) {
+			return 0, 0, errShort
+		}
+		switch n := bigEndian(p[1:size]); {
+		case msgpcode.IsString(c), msgpcode.IsBin(c):
+			content = n
+		case isArray(c), isMap(c):
+			values = n
+		}
 	}
+	if isMap(c) {
+		values *= 2
+	}
+	if content+values > uint64(len(p)-size) {
+		return 0, 0, errShort
+	}
+	return size + int(content), int(values), nil
 }
 
 // malformed is an error: the reason why bytes are not a payload.
@@ -67,45 +70,11 @@ func (m malformed) Error() string { return string(m) }
 
 const errShort = malformed("it ends in the middle of a value")
 
-// bigEndian reads an unsigned integer of width 1, 2 or 4 bytes; it returns false where p is shorter.
-func bigEndian(p []byte, width int) (uint64, bool) {
-	if len(p) < width {
-		return 0, false
+func bigEndian(p []byte) (n uint64) {
+	for _, b := range p {
+		n = n<<8 | uint64(b)
 	}
-	switch width {
-	case 1:
-		return uint64(p[0]), true
-	case 2:
-		return uint64(binary.BigEndian.Uint16(p)), true
-	default:
-		return uint64(binary.BigEndian.Uint32(p)), true
-	}
-}
-
-// sizeOf returns the size of a token that has head bytes before its n bytes of content, and no children. It fails where p is
-// shorter.
-func sizeOf(p []byte, head int, n uint64) (int, int, error) {
-	if n > uint64(len(p)) || head+int(n) > len(p) {
-		return 0, 0, errShort
-	}
-	return head + int(n), 0, nil
-}
-
-func sizeOfLong(ok bool, p []byte, head int, n uint64) (int, int, error) {
-	if !ok {
-		return 0, 0, errShort
-	}
-	return sizeOf(p, head, n)
-}
-
-// sizeOfContainer returns the size of the head of an array or map whose length has width bytes, and the number of values that
-// follow: each per element (1 for an array, 2 for a map). It fails where the rest of p is too short for values of one byte.
-func sizeOfContainer(p []byte, width int, each uint64) (int, int, error) {
-	n, ok := bigEndian(p[1:], width)
-	if !ok || n*each > uint64(len(p)-1-width) {
-		return 0, 0, errShort
-	}
-	return 1 + width, int(n * each), nil
+	return n
 }
 
 // precheck validates a payload without recursion or allocation, because msgpack/v5 allocates what a length announces and
