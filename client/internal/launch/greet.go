@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 
 	"sublet/wire"
 )
@@ -87,38 +86,4 @@ func (l *Launcher) retire(ctx context.Context, wc *wire.Conn) error {
 			return refusal
 		}
 	}
-}
-
-// replace ends a daemon that refused the handshake because it speaks none of our protocols, if it is the older one and idle. It shakes
-// hands again in the daemon's newest version, which refusal names (protocol_max): ShutdownRequest and StatusReply are the same in every
-// version. Where a daemon was asked to stop before, it returns *SkewError at once, as it does if this one is busy or newer.
-func (l *Launcher) replace(ctx context.Context, refusal error, snapshot *wire.EnvSnapshot, askedBefore bool) error {
-	var e *wire.Error
-	if !errors.As(refusal, &e) {
-		return refusal
-	}
-	theirs, _ := strconv.Atoi(e.Details["protocol_max"])
-	skew := &SkewError{Client: l.o.protocolMax, Daemon: theirs, Refusal: e}
-	if askedBefore || theirs == 0 || theirs >= l.o.protocolMin {
-		return skew
-	}
-	nc, _, err := l.connect(ctx)
-	if err != nil {
-		return err
-	}
-	old := *snapshot
-	old.ProtocolMin, old.ProtocolMax = theirs, theirs
-	old.SessionID, old.Capabilities, old.Leases, old.Credentials = nil, []string{}, []wire.HeldLease{}, map[string]string{}
-	wc, _, err := l.greet(ctx, nc, &old)
-	if err != nil {
-		skew.Refusal = err
-		return skew
-	}
-	err = l.retire(ctx, wc)
-	if busy, ok := errors.AsType[*wire.Error](err); ok {
-		skew.Turns, _ = strconv.Atoi(busy.Details["turns"])
-		skew.Busy = true
-		return skew
-	}
-	return err
 }

@@ -49,9 +49,7 @@ type Options struct {
 	Answer     time.Duration // how long a daemon may take to answer the handshake; 0 = 15 s
 	Log        *slog.Logger  // nil = none
 
-	// For tests of daemons older and newer than this build; zero = this build's.
-	protocolMin, protocolMax int
-	lockBound                time.Duration
+	lockBound time.Duration // 0 = lockBound; tests wait less
 }
 
 // Launcher finds or starts one daemon. Its methods are safe for concurrent use.
@@ -70,9 +68,6 @@ func New(o Options) *Launcher {
 	if o.Args == nil {
 		o.Args = []string{"daemon", "run"}
 	}
-	if o.protocolMax == 0 {
-		o.protocolMin, o.protocolMax = wire.MinVersion, wire.Version
-	}
 	o.Answer = cmp.Or(o.Answer, answerBound)
 	o.lockBound = cmp.Or(o.lockBound, lockBound)
 	l := &Launcher{o: o, log: o.Log}
@@ -82,10 +77,9 @@ func New(o Options) *Launcher {
 	return l
 }
 
-// Older reports whether the daemon that greeted with ready is older than the one that would be started, by its protocol or
-// by its program.
+// Older reports whether the program of the daemon that greeted with ready is older than the one that would be started.
 func (l *Launcher) Older(ready *wire.Ready) bool {
-	return ready.Protocol < l.o.protocolMax || ready.Daemon.BuiltAtMS < socket.BuiltAt(l.o.Executable)
+	return ready.Daemon.BuiltAtMS < socket.BuiltAt(l.o.Executable)
 }
 
 // Open connects, starting a daemon where none listens, and shakes hands with snapshot. An older daemon that is idle is
@@ -95,55 +89,39 @@ func (l *Launcher) Older(ready *wire.Ready) bool {
 // Errors: ErrNoDaemon, *StartError, *WedgedError, *SkewError, those of socket.Paths.Prepare, any *wire.Error with which
 // the daemon refused, and ctx's cause.
 func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
-	try := attempt{l: l, snapshot: snapshot}
-	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+	try := attempt{l: l}
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		nc, started, err := l.connect(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		snapshot.ProtocolMin, snapshot.ProtocolMax = l.o.protocolMin, l.o.protocolMax
 		wc, ready, err := l.greet(ctx, nc, snapshot)
-		next := stop
 		switch {
 		case err == nil && !try.older(ready):
 			return wc, ready, nil
 		case ctx.Err() != nil:
 			err = context.Cause(ctx)
 		case err == nil:
-			next = try.outdated(ctx, wc, ready)
+			try.outdated(ctx, wc, ready)
 		default:
-			next, err = try.refused(ctx, err, started)
+			err = try.refused(ctx, err, started)
 		}
-		switch next {
-		case stop:
+		if err == nil {
+			err = pause(ctx, wait)
+		}
+		if err != nil {
 			return nil, nil, err
-		case slowly:
-			wait = 10 * time.Millisecond
-			fallthrough
-		case again:
-			if err := pause(ctx, wait); err != nil {
-				return nil, nil, err
-			}
 		}
 	}
 }
 
 // attempt is what one Open has found out.
 type attempt struct {
-	l        *Launcher
-	snapshot *wire.EnvSnapshot
-	asked    int       // pid of an older daemon that was asked to go, -1 where it is not known; 0 = none was
-	leaving  time.Time // until when one that is going is waited for
-	cut      bool      // a daemon that another process started ended before it answered, or refused, once
+	l       *Launcher
+	asked   int       // pid of an older daemon that was asked to go; 0 = none was
+	leaving time.Time // until when one that is going is waited for
+	cut     bool      // a daemon that another process started ended before it answered, or refused, once
 }
-
-// What an Open does next.
-const (
-	stop   = iota // with an error
-	atOnce        // connects again
-	again         // connects again, after a pause that grows from 2 to 100 ms
-	slowly        // again, after a pause of 10 ms
-)
 
 // going reports whether it still waits for a daemon that is stopping.
 func (a *attempt) going() bool { return !a.leaving.IsZero() && time.Now().Before(a.leaving) }
@@ -156,47 +134,40 @@ func (a *attempt) older(ready *wire.Ready) bool {
 
 // outdated asks an older daemon, which has shaken hands, to stop if nothing runs in it. If it refuses, the next handshake with it is
 // accepted: older asks only once.
-func (a *attempt) outdated(ctx context.Context, wc *wire.Conn, ready *wire.Ready) (next int) {
+func (a *attempt) outdated(ctx context.Context, wc *wire.Conn, ready *wire.Ready) {
 	if a.going() { // the one that was asked to go still takes connections
 		wc.Close()
-		return again
+		return
 	}
 	a.asked = ready.Daemon.PID
 	if a.l.retire(ctx, wc) == nil {
 		a.leaving = time.Now().Add(leaveBound)
 	}
-	return atOnce
 }
 
-// refused decides what to do after a failed greeting. started: this launcher started the daemon.
-func (a *attempt) refused(ctx context.Context, err error, started bool) (next int, _ error) {
+// refused returns the error of an Open whose greeting failed, or nil if it is to connect again. started: this launcher started the
+// daemon.
+func (a *attempt) refused(ctx context.Context, err error, started bool) error {
 	going := a.going()
-	skewed := errors.Is(err, wire.ErrVersion)
 	switch {
-	case skewed && going: // the one that was asked to go still takes connections
-		return again, nil
-	case skewed:
-		if err := a.l.replace(ctx, err, a.snapshot, a.asked != 0); err != nil {
-			return stop, err
-		}
-		a.asked, a.leaving = -1, time.Now().Add(leaveBound)
-		return atOnce, nil
+	case errors.Is(err, wire.ErrVersion):
+		return a.l.skewed(err)
 	case errors.Is(err, wire.ErrShuttingDown) && (a.leaving.IsZero() || going):
 		if a.leaving.IsZero() {
 			a.leaving = time.Now().Add(leaveBound)
 		}
-		return again, nil
+		return nil
 	case errors.Is(err, errCut) && started:
-		return stop, a.l.startError(ctx, err)
+		return a.l.startError(ctx, err)
 	case errors.Is(err, errCut) && (!a.cut || going):
 		a.cut = true // it ended with our connection still in its backlog; if nobody starts another, this launcher does
-		return atOnce, nil
+		return nil
 	case !started && !a.cut && failedStart(err) != nil:
 		// It refuses whoever comes before its end. What it could not start with may have been removed meanwhile.
 		a.cut = true
-		return slowly, nil
+		return nil
 	}
-	return stop, a.l.refused(err)
+	return a.l.refused(err)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -166,7 +166,7 @@ func launcher(t *testing.T, p socket.Paths, how string) *Launcher {
 // mustOpen opens a connection and ends both it and its daemon with the test.
 func mustOpen(t *testing.T, l *Launcher) *wire.Ready {
 	t.Helper()
-	wc, ready, err := l.Open(t.Context(), &wire.EnvSnapshot{})
+	wc, ready, err := l.Open(t.Context(), snapshot())
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -176,6 +176,10 @@ func mustOpen(t *testing.T, l *Launcher) *wire.Ready {
 		waitGone(t, ready.Daemon.PID)
 	})
 	return ready
+}
+
+func snapshot() *wire.EnvSnapshot {
+	return &wire.EnvSnapshot{ProtocolMin: wire.MinVersion, ProtocolMax: wire.Version}
 }
 
 func waitGone(t *testing.T, pid int) {
@@ -215,7 +219,7 @@ func TestStartedDetachedAndKeepsTheLock(t *testing.T) {
 func TestKilledDaemonIsCollectedAndReplaced(t *testing.T) {
 	p := paths(t)
 	l := launcher(t, p, "ok")
-	wc, ready, err := l.Open(t.Context(), &wire.EnvSnapshot{})
+	wc, ready, err := l.Open(t.Context(), snapshot())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +249,7 @@ func TestTenAtOnceShareOneDaemon(t *testing.T) {
 		for range 10 {
 			all.Go(func() {
 				l := launcher(t, p, "ok")
-				wc, ready, err := l.Open(t.Context(), &wire.EnvSnapshot{})
+				wc, ready, err := l.Open(t.Context(), snapshot())
 				if err != nil {
 					t.Errorf("round %d: %v", round, err)
 					return
@@ -278,7 +282,7 @@ func TestFailedStartShowsTheLog(t *testing.T) {
 	if err := os.WriteFile(p.Log(), []byte("from an earlier start\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := launcher(t, p, "broken").Open(t.Context(), &wire.EnvSnapshot{})
+	_, _, err := launcher(t, p, "broken").Open(t.Context(), snapshot())
 	failed, ok := errors.AsType[*StartError](err)
 	if !ok {
 		t.Fatalf("got %v, want *StartError", err)
@@ -296,14 +300,14 @@ func TestFailedStartShowsTheLog(t *testing.T) {
 	}
 
 	// Of one that crashed the reason is shown, not the end of its stack.
-	_, _, err = launcher(t, p, "crashing").Open(t.Context(), &wire.EnvSnapshot{})
+	_, _, err = launcher(t, p, "crashing").Open(t.Context(), snapshot())
 	const want = "the daemon did not start: runtime: may need to increase max user processes (ulimit -u); fatal error: newosproc"
 	if err == nil || err.Error() != want {
 		t.Errorf("crashing: got %v", err)
 	}
 
 	// One that says why it cannot start is believed, whatever its log has.
-	_, _, err = launcher(t, p, "advising").Open(t.Context(), &wire.EnvSnapshot{})
+	_, _, err = launcher(t, p, "advising").Open(t.Context(), snapshot())
 	failed, ok = errors.AsType[*StartError](err)
 	if !ok || failed.Error() != "the daemon did not start: the store is broken" || failed.Hint() != "move it aside" {
 		t.Errorf("advising: got %v", err)
@@ -353,7 +357,7 @@ func TestWedgedDaemonIsReported(t *testing.T) {
 	p := paths(t)
 	l := launcher(t, p, "wedged")
 	l.o.Answer = 200 * time.Millisecond
-	_, _, err := l.Open(t.Context(), &wire.EnvSnapshot{})
+	_, _, err := l.Open(t.Context(), snapshot())
 	l.mu.Lock()
 	pid := l.child
 	l.mu.Unlock()
@@ -373,7 +377,7 @@ func TestWedgedDaemonIsReported(t *testing.T) {
 	if _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
 		t.Fatalf("stopping it: %v, %v", status, err)
 	}
-	_, _, err = l.Open(t.Context(), &wire.EnvSnapshot{})
+	_, _, err = l.Open(t.Context(), snapshot())
 	wedged, ok = errors.AsType[*WedgedError](err)
 	if want := fmt.Sprintf("`kill -CONT %d` lets it go on", pid); !ok || runtime.GOOS == "linux" && !strings.Contains(wedged.Hint(), want) {
 		t.Errorf("stopped: got %v, want the hint %s", err, want)
@@ -398,14 +402,14 @@ func TestLockHeldAndNobodyListens(t *testing.T) {
 	defer lock.Close()
 	l := launcher(t, p, "ok")
 	l.o.lockBound = 50 * time.Millisecond
-	_, _, err = l.Open(t.Context(), &wire.EnvSnapshot{})
+	_, _, err = l.Open(t.Context(), snapshot())
 	if _, ok := errors.AsType[*WedgedError](err); !ok {
 		t.Errorf("got %v, want *WedgedError", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	l.o.lockBound = time.Hour
-	if _, _, err := l.Open(ctx, &wire.EnvSnapshot{}); !errors.Is(err, context.Canceled) {
+	if _, _, err := l.Open(ctx, snapshot()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context canceled", err)
 	}
 }
@@ -414,7 +418,7 @@ func TestNoStart(t *testing.T) {
 	p := paths(t)
 	l := launcher(t, p, "ok")
 	l.o.NoStart = true
-	if _, _, err := l.Open(t.Context(), &wire.EnvSnapshot{}); !errors.Is(err, ErrNoDaemon) {
+	if _, _, err := l.Open(t.Context(), snapshot()); !errors.Is(err, ErrNoDaemon) {
 		t.Errorf("got %v, want ErrNoDaemon", err)
 	}
 	if _, err := os.Lstat(filepath.Dir(p.Socket)); !errors.Is(err, os.ErrNotExist) {
@@ -423,68 +427,32 @@ func TestNoStart(t *testing.T) {
 }
 
 // protocols are compared. An idle older daemon is replaced, a busy one left alone, a newer one too.
+// A daemon without a protocol in common is left alone, and the error says how to end it.
 func TestVersionSkew(t *testing.T) {
-	newer := func(t *testing.T, p socket.Paths) *Launcher {
-		l := launcher(t, p, "5")
-		l.o.protocolMin, l.o.protocolMax = 5, 5
-		return l
-	}
-	t.Run("idle and older, no protocol in common", func(t *testing.T) {
+	for _, c := range []struct {
+		daemon        string
+		version       int
+		error, advice string
+	}{
+		{"0", 0, "does not speak protocol 1", "`kill "},
+		{"5", 5, "daemon speaks protocol 5, this client 1", "install the version that the daemon has"},
+	} {
 		p := paths(t)
-		old := launcher(t, p, "1")
-		pid := mustOpen(t, old).Daemon.PID
-		ready := mustOpen(t, newer(t, p))
-		if ready.Protocol != 5 || ready.Daemon.PID == pid {
-			t.Errorf("got protocol %d of daemon %d, want 5 of a new one", ready.Protocol, ready.Daemon.PID)
+		_, _, err := launcher(t, p, c.daemon).Open(t.Context(), snapshot())
+		pid, ok := socket.Holder(p.Lock)
+		if !ok {
+			t.Fatalf("the daemon is gone after %v", err)
 		}
-		waitGone(t, pid)
-	})
-	t.Run("idle and older, one in common", func(t *testing.T) {
-		p := paths(t)
-		old := launcher(t, p, "1")
-		pid := mustOpen(t, old).Daemon.PID
-		l := newer(t, p)
-		l.o.protocolMin = 1
-		if ready := mustOpen(t, l); ready.Protocol != 5 || ready.Daemon.PID == pid {
-			t.Errorf("got protocol %d of daemon %d, want 5 of a new one", ready.Protocol, ready.Daemon.PID)
-		}
-		waitGone(t, pid)
-	})
-	t.Run("busy and older, no protocol in common", func(t *testing.T) {
-		p := paths(t)
-		pid := mustOpen(t, launcher(t, p, "busy1")).Daemon.PID
-		_, _, err := newer(t, p).Open(t.Context(), &wire.EnvSnapshot{})
+		defer waitGone(t, pid)
+		defer syscall.Kill(pid, syscall.SIGKILL)
 		skew, ok := errors.AsType[*SkewError](err)
-		if !ok || skew.Turns != 2 || !strings.Contains(err.Error(), "2 of its turns") || skew.Hint() == "" {
-			t.Errorf("got %v, want *SkewError with 2 turns", err)
+		if !ok || skew.Daemon != c.version || !errors.Is(err, wire.ErrVersion) || !strings.Contains(err.Error(), c.error) || !strings.Contains(skew.Hint(), c.advice) {
+			t.Errorf("got %v, want *SkewError of daemon %d: %s", err, c.version, c.error)
 		}
-		if err := syscall.Kill(pid, 0); err != nil {
-			t.Errorf("the busy daemon is gone: %v", err)
-		}
-	})
-	t.Run("busy and older, one in common", func(t *testing.T) {
-		p := paths(t)
-		pid := mustOpen(t, launcher(t, p, "busy1")).Daemon.PID
-		l := newer(t, p)
-		l.o.protocolMin = 1
-		if ready := mustOpen(t, l); ready.Protocol != 1 || ready.Daemon.PID != pid {
-			t.Errorf("got protocol %d of daemon %d, want 1 of %d", ready.Protocol, ready.Daemon.PID, pid)
-		}
-	})
-	t.Run("newer", func(t *testing.T) {
-		p := paths(t)
-		pid := mustOpen(t, newer(t, p)).Daemon.PID
-		_, _, err := launcher(t, p, "1").Open(t.Context(), &wire.EnvSnapshot{})
-		if skew, ok := errors.AsType[*SkewError](err); !ok || skew.Daemon != 5 || !errors.Is(err, wire.ErrVersion) {
-			t.Errorf("got %v, want *SkewError of daemon 5", err)
-		}
-		if err := syscall.Kill(pid, 0); err != nil {
-			t.Errorf("the newer daemon is gone: %v", err)
-		}
-	})
+	}
 }
 
-// A daemon of an older program is replaced like one of an older protocol, once, and not where a service manager keeps it.
+// A daemon of an older program is replaced once, and not where a service manager keeps it.
 func TestOlderBuild(t *testing.T) {
 	for _, c := range []struct {
 		runs, started string
