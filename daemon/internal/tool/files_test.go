@@ -32,6 +32,12 @@ func TestReadNumbersLines(t *testing.T) {
 	}
 	_, err := do(t, Read(), env, m{"path": "a.txt", "offset": 9})
 	wantErr(t, err, "has only 3 lines")
+	put(t, env.Cwd, "short", "x")
+	if r := mustDo(t, Read(), env, m{"path": "short"}); r.Content != "     1\tx\n[1 line, 1 byte]" {
+		t.Errorf("got %q", r.Content)
+	}
+	_, err = do(t, Read(), env, m{"path": "short", "offset": 2})
+	wantErr(t, err, "has only 1 line")
 	put(t, env.Cwd, "empty", "")
 	if r := mustDo(t, Read(), env, m{"path": "empty"}); r.Content != "[the file is empty]" {
 		t.Errorf("got %q", r.Content)

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dustin/go-humanize/english"
+
 	"sublet/daemon/internal/picture"
 	"sublet/wire/visible"
 )
@@ -141,7 +143,7 @@ func (t readTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 		return Result{Content: "[the file is empty]"}, nil
 	}
 	if len(p.shown) == 0 {
-		return Result{}, fmt.Errorf("offset: %s has only %d lines", path, p.lines)
+		return Result{}, fmt.Errorf("offset: %s has only %s", path, english.Plural(p.lines, "line", ""))
 	}
 	size := info.Size()
 	if whole {
@@ -212,7 +214,7 @@ func (p *page) show(line string, n int) {
 // counted.
 func (p *page) summary(size int64, whole bool) string {
 	if whole && p.shown[0].Offset == 1 && p.shown[0].Limit == p.lines {
-		return fmt.Sprintf("[%d lines, %d bytes]", p.lines, size)
+		return fmt.Sprintf("[%s, %s]", english.Plural(p.lines, "line", ""), english.Plural(int(size), "byte", ""))
 	}
 	var parts []string
 	for _, r := range p.shown[:min(len(p.shown), maxLineList)] {
