@@ -49,10 +49,12 @@ func (f Fault) Status(status int, code, message string, header http.Header) *Err
 	case status == http.StatusTooManyRequests, status == 529 /* Anthropic: overloaded */, code == "overloaded_error", code == "rate_limit_error", code == "rate_limit_exceeded",
 		status >= 500 && status != http.StatusNotImplemented, code == "api_error", code == "server_error", code == "timeout_error":
 		e.Kind = ErrOverloaded
-		e.HintText = "wait a moment and ask again, or choose another model; `fallback` in the settings names those that take over"
+		when := "wait a moment and ask again"
 		if e.RetryAfter > 0 {
+			when = "ask again after " + time.Now().Add(e.RetryAfter).Format("Mon 15:04:05")
 			e.Message += fmt.Sprintf(" (asks to wait %s)", e.RetryAfter.Round(time.Second))
 		}
+		e.HintText = when + ", or choose another model; `fallback` in the settings names those that take over"
 	case status == 0 && !isAny(code, "invalid"): // in a stream that had begun: the request itself was accepted
 		e.Kind = ErrBroken
 	case status >= 400 || code != "":

@@ -29,12 +29,20 @@ func (f *fallback) current() Model {
 	return f.now
 }
 
+// more reports whether there are models that were not tried yet.
+func (f *fallback) more() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.names) > 0
+}
+
 func (f *fallback) Info() Info { return f.current().Info() }
 
 // Stream implements Model. Sending the request to the next model is safe, because no tool has run on an incomplete answer.
 func (f *fallback) Stream(ctx context.Context, req Request, onDelta func(Delta)) (Response, error) {
 	for {
 		m, shown := f.current(), false
+		req.Replaceable = f.more()
 		resp, err := m.Stream(ctx, req, func(d Delta) {
 			switch d.Type {
 			case DeltaVoid:

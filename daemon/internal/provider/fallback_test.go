@@ -11,17 +11,19 @@ import (
 
 // saying is a model that says its name, and then fails where err is set.
 type saying struct {
-	name  string
-	err   error
-	asked int
+	name     string
+	err      error
+	asked    int
+	replaced bool // the newest request said that another model would take over
 }
 
 func (s *saying) Info() provider.Info {
 	return provider.Info{Name: s.name, Loaded: s.name != "keyless"}
 }
 
-func (s *saying) Stream(_ context.Context, _ provider.Request, onDelta func(provider.Delta)) (provider.Response, error) {
+func (s *saying) Stream(_ context.Context, req provider.Request, onDelta func(provider.Delta)) (provider.Response, error) {
 	s.asked++
+	s.replaced = req.Replaceable
 	onDelta(provider.Delta{Type: provider.DeltaText, Text: s.name})
 	return provider.Response{}, s.err
 }
@@ -44,6 +46,10 @@ func TestFallback(t *testing.T) {
 	m := provider.WithFallback(down, []string{"nobody", "keyless", "down too", "up"}, open)
 	if err := ask(m); err != nil || m.Info().Name != "up" {
 		t.Fatalf("got %v, %v", err, m.Info())
+	}
+	// Only a model that nobody can replace waits longer for a provider that asks for it.
+	if !down.replaced || !models["down too"].replaced || up.replaced {
+		t.Errorf("replaceable: got %v, %v, %v, want true, true, false", down.replaced, models["down too"].replaced, up.replaced)
 	}
 	want := []string{
 		"text:down", "notice:the fallback nobody cannot be used: unknown", "notice:the fallback keyless cannot be used: no API key",

@@ -99,6 +99,7 @@ type Request struct {
 	MaxTokens   *int
 	Temperature *float64
 	Thinking    string // "", off, low, medium, high
+	Replaceable bool   // another model takes over if this one is busy: do not wait longer than usual
 	// Facts is for the offline model only; real models never receive it.
 	Facts Facts
 }

@@ -20,8 +20,10 @@ type Backoff struct {
 	Budget time.Duration // for waits and attempts that receive nothing, up to the start of the last
 	First  time.Duration // wait before the second try; each further wait doubles
 	// Silence is how long an attempt may receive nothing before it gives up; 0 = never. Do only mentions it in reports; the
-	// attempt keeps to it (Watchdog).
-	Silence time.Duration
+	// attempt keeps to it (Watchdog). It is also the Budget of waits that the provider asks for.
+	Silence     time.Duration
+	replaceable bool // see Request
+
 	// Sleep waits for d or until ctx ends, then returning context.Cause(ctx). Tests replace it.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
@@ -35,7 +37,7 @@ func DefaultBackoff() Backoff {
 // deltas of attempts on to onDelta. A failed attempt is repeated even if deltas were shown, since no tool has run on an
 // incomplete answer; a DeltaVoid then withdraws them. A DeltaWait is sent before and after each pause, and when nothing came
 // for SilenceReport. Only time in which nothing comes counts against the budget. If a provider asks for a longer pause than
-// is left, the call ends. When ctx ends, Do returns context.Cause(ctx) at once.
+// is left of Silence, the call ends. When ctx ends, Do returns context.Cause(ctx) at once.
 func (b Backoff) Do(ctx context.Context, log *slog.Logger, onDelta func(Delta), attempt func(show func(Delta)) error) error {
 	var idle time.Duration
 	for try := 1; ; try++ {
@@ -61,7 +63,11 @@ func (b Backoff) Do(ctx context.Context, log *slog.Logger, onDelta func(Delta), 
 		wait := b.First << (try - 1)
 		wait += time.Duration(rand.Int64N(int64(wait)/4 + 1))
 		wait = max(wait, pe.RetryAfter)
-		if try >= b.Tries || !pe.temporary() || idle+wait > b.Budget {
+		budget := b.Budget
+		if pe.RetryAfter > 0 && !b.replaceable {
+			budget = max(budget, b.Silence)
+		}
+		if try >= b.Tries || !pe.temporary() || idle+wait > budget {
 			return pe
 		}
 		log.Info("model call failed, trying again", "provider", pe.Provider, "kind", string(pe.Kind), "try", try, "wait", wait)
@@ -79,7 +85,8 @@ func (b Backoff) Do(ctx context.Context, log *slog.Logger, onDelta func(Delta), 
 
 // Stream makes requests by try as Do does, and returns the response of the one that succeeds. If one is refused before it has
 // shown anything, learn may find in the error what the next one is to leave out, which is then made at once.
-func (b Backoff) Stream(ctx context.Context, log *slog.Logger, onDelta func(Delta), try func(show func(Delta)) (Response, error), learn func(error) bool) (Response, error) {
+func (b Backoff) Stream(ctx context.Context, req Request, log *slog.Logger, onDelta func(Delta), try func(show func(Delta)) (Response, error), learn func(error) bool) (Response, error) {
+	b.replaceable = req.Replaceable
 	var resp Response
 	err := b.Do(ctx, log, onDelta, func(show func(Delta)) (err error) {
 		for {

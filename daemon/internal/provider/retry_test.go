@@ -30,7 +30,7 @@ func busy(after time.Duration) error {
 	return &provider.Error{Kind: provider.ErrOverloaded, RetryAfter: after}
 }
 
-// At most 4 tries in 20 s in which nothing comes; a longer Retry-After ends the turn.
+// At most 4 tries in 20 s in which nothing comes, or as long as a request may be silent where the provider asks to wait.
 func TestBackoff(t *testing.T) {
 	gone := &provider.Error{Kind: provider.ErrUnreachable}
 	for _, c := range []struct {
@@ -42,8 +42,9 @@ func TestBackoff(t *testing.T) {
 	}{
 		{"overloaded", busy(0), 0, 4, 7 * time.Second, 8750 * time.Millisecond},
 		{"told how long", busy(6 * time.Second), 0, 4, 18 * time.Second, 18 * time.Second},
-		{"told too long for the budget", busy(9 * time.Second), 0, 3, 18 * time.Second, 18 * time.Second},
-		{"a longer Retry-After ends it", busy(21 * time.Second), 0, 1, 0, 0},
+		{"told to wait longer than the budget", busy(21 * time.Second), 0, 4, 63 * time.Second, 63 * time.Second},
+		{"told too long, together", busy(50 * time.Second), 0, 3, 100 * time.Second, 100 * time.Second},
+		{"told too long at once", busy(121 * time.Second), 0, 1, 0, 0},
 		{"overloaded in the middle of a long answer", busy(0), time.Minute, 4, 4*time.Minute + 7*time.Second, 4*time.Minute + 8750*time.Millisecond},
 		{"broken", &provider.Error{Kind: provider.ErrBroken}, 0, 4, 7 * time.Second, 8750 * time.Millisecond},
 		{"invalid", &provider.Error{Kind: provider.ErrInvalid}, 0, 1, 0, 0},
@@ -53,7 +54,9 @@ func TestBackoff(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tries, voids, start, waits := 0, 0, time.Now(), []string{}
-			err := provider.DefaultBackoff().Do(t.Context(), slog.New(slog.DiscardHandler), func(d provider.Delta) {
+			b := provider.DefaultBackoff()
+			b.Silence = 2 * time.Minute
+			err := b.Do(t.Context(), slog.New(slog.DiscardHandler), func(d provider.Delta) {
 				switch d.Type {
 				case provider.DeltaWait:
 					waits = append(waits, d.Text)
@@ -89,6 +92,30 @@ func TestBackoff(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A model that another one can replace does not wait for longer than the budget, whatever its provider asks for.
+func TestReplaceableDoesNotWait(t *testing.T) {
+	b := provider.DefaultBackoff()
+	b.Silence = 2 * time.Minute
+	tries := 0
+	_, err := b.Stream(t.Context(), provider.Request{Replaceable: true}, slog.New(slog.DiscardHandler), func(provider.Delta) {}, func(func(provider.Delta)) (provider.Response, error) {
+		tries++
+		return provider.Response{}, busy(21 * time.Second)
+	}, func(error) bool { return false })
+	if err == nil || tries != 1 {
+		t.Errorf("got %v after %d tries, want the error at once", err, tries)
+	}
+}
+
+// Where the turn ends because of it, the user reads when to ask again.
+func TestBusyForLongSaysUntilWhen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := provider.Fault{}.Status(http.StatusTooManyRequests, "", "slow down", http.Header{"Retry-After": {"600"}})
+		if want := "ask again after " + time.Now().Add(10*time.Minute).Format("Mon 15:04:05"); !strings.HasPrefix(e.Hint(), want) {
+			t.Errorf("got %q, want it to begin with %q", e.Hint(), want)
+		}
+	})
 }
 
 func TestBackoffEndsWithItsContext(t *testing.T) {

@@ -91,7 +91,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 		beside.Wait() // its result decides the form of thinking
 	}
 
-	resp, err := m.retry.Stream(ctx, m.config.Logger(), onDelta, func(show func(provider.Delta)) (provider.Response, error) {
+	resp, err := m.retry.Stream(ctx, req, m.config.Logger(), onDelta, func(show func(provider.Delta)) (provider.Response, error) {
 		return m.try(ctx, req, show)
 	}, m.learn)
 	if err != nil {

@@ -288,7 +288,7 @@ func TestErrors(t *testing.T) {
 		{400, "invalid_request_error", "messages: at least one message is required", "", provider.ErrInvalid, 1},
 		{400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.", "", provider.ErrAuth, 1},
 		{429, "rate_limit_error", "slow down", "", provider.ErrOverloaded, 4},
-		{429, "rate_limit_error", "slow down", "120", provider.ErrOverloaded, 1},
+		{429, "rate_limit_error", "slow down", "601", provider.ErrOverloaded, 1},
 		{529, "overloaded_error", "Overloaded", "", provider.ErrOverloaded, 4},
 		{500, "api_error", "oops", "", provider.ErrOverloaded, 4},
 	} {

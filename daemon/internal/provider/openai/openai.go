@@ -80,7 +80,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 		beside.Go(func() { m.probe.ask(probeCtx, m) })
 	}
 
-	resp, err := m.retry.Stream(ctx, m.config.Logger(), onDelta, func(show func(provider.Delta)) (provider.Response, error) {
+	resp, err := m.retry.Stream(ctx, req, m.config.Logger(), onDelta, func(show func(provider.Delta)) (provider.Response, error) {
 		return m.try(ctx, req, show)
 	}, m.quirks.learn)
 	if err != nil {
