@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -105,17 +106,15 @@ func failingLines(whole io.Reader, head, tail string, mask func(string) string) 
 	in := bufio.NewReaderSize(io.LimitReader(whole, maxFitScan), fitBlock)
 	for n := 1; ; n++ {
 		line, err := in.ReadSlice('\n')
-		if start, _ := fails.first(line); start >= 0 {
-			if start, _ := not.first(line); start < 0 {
-				text := visible.Clean(string(line[:min(len(line), 4*maxFailingLine)]))
-				text = visible.Cut(mask(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))), maxFailingLine)
-				switch {
-				case strings.Contains(head, text), strings.Contains(tail, text):
-				case strings.Count(out.String(), "\n") >= maxFailing, out.Len()+len(text)+20 > maxFailingText:
-					more++
-				default:
-					fmt.Fprintf(&out, "%6d\t%s\n", n, text)
-				}
+		if line := bytes.TrimSuffix(line, []byte("\n")); fails.match(line) && !not.match(line) {
+			text := visible.Clean(string(line[:min(len(line), 4*maxFailingLine)]))
+			text = visible.Cut(mask(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))), maxFailingLine)
+			switch {
+			case strings.Contains(head, text), strings.Contains(tail, text):
+			case strings.Count(out.String(), "\n") >= maxFailing, out.Len()+len(text)+20 > maxFailingText:
+				more++
+			default:
+				fmt.Fprintf(&out, "%6d\t%s\n", n, text)
 			}
 		}
 		for errors.Is(err, bufio.ErrBufferFull) { // the rest of a long line

@@ -6,15 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"sublet/wire/visible"
+	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"sublet/wire/visible"
 )
 
 const (
@@ -110,13 +113,8 @@ func (t grepTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	if err != nil {
 		return Result{}, err
 	}
-	dir, err := openFolder(p.root)
-	if err != nil {
-		return Result{}, err
-	}
-	defer dir.close()
 	slices.Sort(set.files)
-	g := &grepOutput{cwd: env.Cwd, plan: p, dir: dir, unread: set.unread}
+	g := &grepOutput{cwd: env.Cwd, plan: p, unread: set.unread}
 	named := env.Secrets.Holds(p.root) // then the user was asked about it
 	for _, f := range set.files {
 		name := f
@@ -146,7 +144,6 @@ func (t grepTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 type grepOutput struct {
 	cwd  string
 	plan grepPlan
-	dir  folder
 
 	b       strings.Builder
 	buf     []byte // reused from file to file
@@ -158,28 +155,31 @@ type grepOutput struct {
 	full    bool
 }
 
-// file searches one file. It returns the error of ctx only.
+// file searches one file, block by block. It returns the error of ctx only.
 func (g *grepOutput) file(ctx context.Context, rel string) error {
-	in, err := g.dir.open(rel)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
+	in, err := os.OpenFile(filepath.Join(g.plan.root, rel), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) {
 		return nil // deleted meanwhile, or a link, which is not searched
 	}
 	if err != nil {
 		g.unread++
 		return nil
 	}
-	defer in.close()
-	s := &scan{grepOutput: g, name: display(g.plan.root, rel, g.cwd), line: 1}
+	defer in.Close()
+	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	s := &scan{grepOutput: g, name: display(g.plan.root, rel, g.cwd)}
 	if g.buf == nil {
 		g.buf = make([]byte, grepBlock)
 	}
-	end, skip := 0, 0
-	for first := true; ; first = false {
+	for end, first, eof := 0, true, false; !eof; first = false {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		n, eof, err := in.fill(g.buf[end:])
-		if err != nil {
+		n, err := io.ReadFull(in, g.buf[end:])
+		eof = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !eof {
 			g.unread++
 			return nil
 		}
@@ -190,24 +190,24 @@ func (g *grepOutput) file(ctx context.Context, rel string) error {
 		end += n
 		cut := end
 		if !eof {
-			if cut = bytes.LastIndexByte(g.buf[skip:end], '\n') + 1 + skip; cut == skip && end < len(g.buf) {
-				continue
-			}
-			if cut == skip { // one line fills the block
-				if len(g.buf) < maxGrepBlock {
-					g.buf = append(g.buf, make([]byte, len(g.buf))...)
-					continue
-				}
-				g.pieces++
-				cut = end
-			}
+			cut = bytes.LastIndexByte(g.buf, '\n') + 1
 		}
-		if done := s.block(g.buf[:cut], skip); done || eof {
+		piece, number := cut == 0 && end > 0, s.line
+		if piece && len(g.buf) < maxGrepBlock { // one line fills the block
+			g.buf = append(g.buf, make([]byte, len(g.buf))...)
+			continue
+		}
+		if piece {
+			g.pieces++
+			cut = end
+		}
+		if done := s.block(g.buf[:cut]); done {
 			break
 		}
-		keep := s.keep(g.buf[:cut])
-		copy(g.buf, g.buf[keep:end])
-		skip, end = cut-keep, end-keep
+		if piece { // the next one is of the same line
+			s.line = number
+		}
+		end = copy(g.buf, g.buf[cut:end])
 	}
 	if s.found > 0 && g.plan.Mode == "count" {
 		g.row("%s:%d", s.name, s.found)
@@ -215,106 +215,71 @@ func (g *grepOutput) file(ctx context.Context, rel string) error {
 	return nil
 }
 
-// scan is the state of searching one file, block by block.
+// scan is the state of searching one file.
 type scan struct {
 	*grepOutput
-	name  string
-	found int // hits
-	line  int // number of the line at byte at
-	at    int
-	shown int // number of the last line that was shown
-	after int // number of the last line to show after a hit
+	name   string
+	found  int      // hits
+	line   int      // number of the last line that was searched
+	shown  int      // number of the last line that was shown
+	after  int      // number of the last line to show after a hit
+	before [][]byte // the last lines that were not shown: at most as many as are shown before a hit
 }
 
-// block searches text from byte from on, which must begin a line; the lines before were searched already and may be shown as
-// context. It reports whether the search of the file can end.
-func (s *scan) block(text []byte, from int) (done bool) {
-	s.at = from
-	s.plan.lines.begin()
-	for pos := from; pos < len(text); {
-		start, end := s.plan.lines.next(text, pos)
-		if start < 0 {
-			break
+// block searches a text, which is whole lines. It reports whether the search of the file can end.
+func (s *scan) block(text []byte) (done bool) {
+	around := s.plan.Context
+	if s.line >= s.after && !s.plan.lines.may(text) { // only its last lines can be shown, before a later hit
+		from := len(text)
+		for range around {
+			from = bytes.LastIndexByte(text[:max(from-1, 0)], '\n') + 1
 		}
-		s.found++
-		s.hits++
-		switch s.plan.Mode {
-		case "files":
-			s.row("%s", s.name)
-			return true
-		case "count":
-		default:
-			s.hit(text, start, end)
-			if s.full {
+		s.line += bytes.Count(text[:from], []byte("\n"))
+		text = text[from:]
+	}
+	for line := range bytes.Lines(text) {
+		s.line++
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		hit := s.plan.lines.match(line)
+		if hit {
+			s.found++
+			s.hits++
+		}
+		switch {
+		case s.plan.Mode == "files":
+			if hit {
+				s.row("%s", s.name)
 				return true
 			}
+		case s.plan.Mode == "count":
+		case hit:
+			s.hit(line)
+		case s.line <= s.after:
+			s.show(s.line, "-", line)
+		case around > 0:
+			s.before = append(s.before[max(0, len(s.before)-around+1):], line)
 		}
-		pos = end + 1
+		if s.full {
+			return true
+		}
 	}
-	if s.plan.Mode == "" || s.plan.Mode == "content" {
-		s.rest(text, len(text))
-		s.line += bytes.Count(text[s.at:], []byte("\n"))
-		s.at = len(text)
+	for i, line := range s.before { // text is overwritten by the next block
+		s.before[i] = bytes.Clone(line[:min(len(line), 4*maxGrepLine)])
 	}
-	return s.full
+	return false
 }
 
 // hit writes a line as path:line:text, its context lines as path-line-text, and "--" between separate places.
-func (s *scan) hit(text []byte, start, end int) {
-	s.rest(text, start)
-	s.line += bytes.Count(text[s.at:start], []byte("\n"))
-	s.at = start
-	from, n := start, s.line
-	for ; n > max(s.line-s.plan.Context, s.shown+1) && from > 0; n-- {
-		from = bytes.LastIndexByte(text[:from-1], '\n') + 1
-	}
-	if s.plan.Context > 0 && s.b.Len() > 0 && n != s.shown+1 {
+func (s *scan) hit(line []byte) {
+	first := s.line - len(s.before)
+	if s.plan.Context > 0 && s.b.Len() > 0 && first != s.shown+1 {
 		s.row("--")
 	}
-	for ; n < s.line; n++ {
-		stop := from + bytes.IndexByte(text[from:], '\n')
-		s.show(n, "-", text[from:stop])
-		from = stop + 1
+	for i, line := range s.before {
+		s.show(first+i, "-", line)
 	}
-	s.show(n, ":", text[start:end])
-	s.after = n + s.plan.Context
-}
-
-// rest writes the context lines after the last hit, up to byte end.
-func (s *scan) rest(text []byte, end int) {
-	for s.shown > 0 && s.shown < s.after && !s.full {
-		if s.line <= s.shown { // the hit itself, or what was shown
-			stop := bytes.IndexByte(text[s.at:end], '\n')
-			if stop < 0 {
-				return
-			}
-			s.at, s.line = s.at+stop+1, s.line+1
-			continue
-		}
-		if s.at >= end {
-			return
-		}
-		stop := s.at + bytes.IndexByte(text[s.at:], '\n')
-		if stop < s.at {
-			stop = len(text)
-		}
-		s.show(s.line, "-", text[s.at:stop])
-	}
-}
-
-// keep returns where in a searched block the lines begin that may be context of later hits.
-func (s *scan) keep(text []byte) int {
-	at := len(text)
-	for range s.plan.Context {
-		if at == 0 {
-			break
-		}
-		at = bytes.LastIndexByte(text[:at-1], '\n') + 1
-	}
-	if at < len(text)-maxGrepBlock/4 {
-		return len(text) // lines that long are not shown as context
-	}
-	return at
+	s.show(s.line, ":", line)
+	s.before, s.after = s.before[:0], s.line+s.plan.Context
 }
 
 func (s *scan) show(n int, sep string, line []byte) {

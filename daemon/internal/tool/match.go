@@ -6,20 +6,20 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
-const (
-	maxLiterals   = 16  // searched for at once
-	firstNonASCII = 128 // byte
-)
+const maxLiterals = 16 // searched for at once
 
 // lineMatcher finds the lines that a regular expression matches. If every match must contain one of a few literals, it searches
-// for these first and matches only their lines, because package regexp takes twenty times as long for each byte.
+// for these first, because package regexp takes twenty times as long for each byte. It is for one goroutine.
 type lineMatcher struct {
 	re       *regexp.Regexp
-	literals []literal
-	exact    bool // a line with a literal matches without evaluating re
+	literals [][]byte
+	fold     bool   // the literals are lower case and occur in any case
+	exact    bool   // a line with a literal matches without evaluating re
+	lower    []byte // the text in lower case; reused
 }
 
 func newLineMatcher(pattern string) (lineMatcher, error) {
@@ -35,8 +35,18 @@ func newLineMatcher(pattern string) (lineMatcher, error) {
 		return lineMatcher{}, errors.New("contains a line end, which no line has; search for one of the lines, with context")
 	}
 	m := lineMatcher{re: re, literals: required(tree.Simplify())}
-	m.exact = len(m.literals) == 1 && tree.Op == syntax.OpLiteral && string(m.literals[0].text) == string(tree.Rune)
+	m.exact = len(m.literals) == 1 && tree.Op == syntax.OpLiteral && string(m.literals[0]) == string(tree.Rune)
+	if m.fold = folds(tree); m.fold {
+		for i, l := range m.literals {
+			m.literals[i] = appendLower(nil, l)
+		}
+	}
 	return m, nil
+}
+
+// folds reports whether any part of re ignores case.
+func folds(re *syntax.Regexp) bool {
+	return re.Flags&syntax.FoldCase != 0 || slices.ContainsFunc(re.Sub, folds)
 }
 
 // spansLines reports whether every match of re contains a line end.
@@ -45,120 +55,37 @@ func spansLines(re *syntax.Regexp) bool {
 		(re.Op == syntax.OpConcat || re.Op == syntax.OpCapture || re.Op == syntax.OpPlus) && slices.ContainsFunc(re.Sub, spansLines)
 }
 
-// begin resets the matcher for another text.
-func (m *lineMatcher) begin() {
-	for i := range m.literals {
-		l := &m.literals[i]
-		l.next, l.cases = -1, [2]int{-1, -1}
+// may reports whether a line of text can match.
+func (m *lineMatcher) may(text []byte) bool {
+	if len(m.literals) == 0 {
+		return true
 	}
+	if m.fold {
+		m.lower = appendLower(m.lower[:0], text)
+		text = m.lower
+	}
+	return slices.ContainsFunc(m.literals, func(l []byte) bool { return bytes.Contains(text, l) })
 }
 
-// first returns the first matching line of another text.
-func (m *lineMatcher) first(text []byte) (start, end int) {
-	m.begin()
-	return m.next(text, 0)
+// match reports whether re matches a line, which has no line end but may have a carriage return.
+func (m *lineMatcher) match(line []byte) bool {
+	return m.may(line) && (m.exact || m.re.Match(bytes.TrimSuffix(line, []byte("\r"))))
 }
 
-// next returns the first matching line at or after byte pos, without its end; start is -1 if there is none. pos must begin a
-// line, and not decrease from call to call.
-func (m *lineMatcher) next(text []byte, pos int) (start, end int) {
-	for pos < len(text) {
-		start := pos
-		if len(m.literals) > 0 {
-			at := m.literal(text, pos)
-			if at < 0 {
-				return -1, -1
-			}
-			start = bytes.LastIndexByte(text[pos:at], '\n') + 1 + pos
-			pos = at
-		}
-		end := bytes.IndexByte(text[pos:], '\n') + pos
-		if end < pos {
-			end = len(text)
-		}
-		if m.exact || m.re.Match(bytes.TrimSuffix(text[start:end], []byte("\r"))) {
-			return start, end
-		}
-		pos = end + 1
-	}
-	return -1, -1
-}
-
-// literal returns the index of the first literal, -1 if there is none.
-func (m *lineMatcher) literal(text []byte, pos int) int {
-	first := len(text)
-	for i := range m.literals {
-		l := &m.literals[i]
-		if l.next < pos {
-			l.next = l.index(text, pos)
-		}
-		first = min(first, l.next)
-	}
-	if first == len(text) {
-		return -1
-	}
-	return first
-}
-
-// literal is a text to search for.
-type literal struct {
-	text  []byte
-	fold  bool   // ignore case; text is then lower case ASCII
-	rare  int    // with fold: index of the rarest byte of text, which is searched for first
-	next  int    // index of the next occurrence; the length of the searched text = none
-	cases [2]int // index of the next rare byte in lower and upper case
-}
-
-// index returns the index of the next occurrence of l from pos on.
-func (l *literal) index(text []byte, pos int) int {
-	if !l.fold {
-		if i := bytes.Index(text[pos:], l.text); i >= 0 {
-			return pos + i
-		}
-		return len(text)
-	}
-	lower := l.text[l.rare]
-	upper := lower
-	if lower >= 'a' && lower <= 'z' {
-		upper -= 'a' - 'A'
-	}
-	for from := pos + l.rare; ; {
-		for i, c := range []byte{lower, upper} {
-			if l.cases[i] >= from {
-				continue
-			}
-			l.cases[i] = len(text)
-			if from < len(text) {
-				if n := bytes.IndexByte(text[from:], c); n >= 0 {
-					l.cases[i] = from + n
-				}
-			}
-		}
-		at := min(l.cases[0], l.cases[1])
-		if at == len(text) {
-			return at
-		}
-		if start := at - l.rare; start+len(l.text) <= len(text) && foldEqual(text[start:start+len(l.text)], l.text) {
-			return start
-		}
-		from = at + 1
-	}
-}
-
-func foldEqual(text, lower []byte) bool {
-	for i, c := range text {
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
-			return false
+// appendLower appends text to dst with its ASCII letters in lower case.
+func appendLower(dst, text []byte) []byte {
+	at := len(dst)
+	dst = append(dst, text...)
+	for i, c := range dst[at:] {
+		if c-'A' <= 'Z'-'A' {
+			dst[at+i] = c + ('a' - 'A')
 		}
 	}
-	return true
+	return dst
 }
 
 // required returns texts of which every match of re contains at least one; nil if it finds none.
-func required(re *syntax.Regexp) []literal {
+func required(re *syntax.Regexp) [][]byte {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return literals(re.Rune, re.Flags&syntax.FoldCase != 0)
@@ -169,7 +96,7 @@ func required(re *syntax.Regexp) []literal {
 			return required(re.Sub[0])
 		}
 	case syntax.OpConcat:
-		var best []literal
+		var best [][]byte
 		for _, sub := range re.Sub {
 			if l := required(sub); len(l) > 0 && shortest(l) > shortest(best) {
 				best = l
@@ -177,7 +104,7 @@ func required(re *syntax.Regexp) []literal {
 		}
 		return best
 	case syntax.OpAlternate:
-		var all []literal
+		var all [][]byte
 		for _, sub := range re.Sub {
 			l := required(sub)
 			if len(l) == 0 {
@@ -192,11 +119,11 @@ func required(re *syntax.Regexp) []literal {
 	return nil
 }
 
-func shortest(list []literal) int {
+func shortest(list [][]byte) int {
 	n := 0
 	for i, l := range list {
-		if i == 0 || len(l.text) < n {
-			n = len(l.text)
+		if i == 0 || len(l) < n {
+			n = len(l)
 		}
 	}
 	return n
@@ -204,40 +131,21 @@ func shortest(list []literal) int {
 
 // literals returns the runes as text. If case is ignored, that is the longest ASCII part without letters that have other forms:
 // K and S have some beyond ASCII.
-func literals(runes []rune, fold bool) []literal {
-	if !fold {
-		if slices.Contains(runes, utf8.RuneError) {
-			return nil // it also matches invalid UTF-8
-		}
-		return []literal{{text: []byte(string(runes))}}
+func literals(runes []rune, fold bool) [][]byte {
+	if slices.Contains(runes, utf8.RuneError) {
+		return nil // it also matches invalid UTF-8
 	}
-	var best, part []byte
-	for _, r := range append(slices.Clip(runes), firstNonASCII) { // which ends the last part
-		if r >= 'A' && r <= 'Z' {
-			r += 'a' - 'A'
+	best := string(runes)
+	if fold {
+		best = ""
+		for part := range strings.FieldsFuncSeq(string(runes), func(r rune) bool { return r >= utf8.RuneSelf || strings.ContainsRune("KkSs", r) }) {
+			if len(part) > len(best) {
+				best = part
+			}
 		}
-		if r < firstNonASCII && r != 'k' && r != 's' {
-			part = append(part, byte(r))
-			continue
-		}
-		if len(part) > len(best) {
-			best = slices.Clone(part)
-		}
-		part = part[:0]
 	}
-	if len(best) == 0 {
+	if best == "" {
 		return nil
 	}
-	l := literal{text: best, fold: true}
-	for i, c := range best {
-		if frequency(c) < frequency(best[l.rare]) {
-			l.rare = i
-		}
-	}
-	return []literal{l}
-}
-
-// frequency lists bytes by their frequency in source text, the rarest first.
-func frequency(c byte) int {
-	return bytes.IndexByte([]byte("~`@$^?#%!&\\+Q|ZJX'Kz<>VqYjWHU[]{}GBk*xFw;/MOPNvLDRCyIb:AgTSEhm0,12=-9876543\"pufd()clsoainrt_.e\t\n "), c)
+	return [][]byte{[]byte(best)}
 }
