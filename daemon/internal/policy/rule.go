@@ -88,10 +88,10 @@ func parseRule(text string) (*parsedRule, error) {
 			r.kind = "write"
 		}
 		r.globs = []string{body}
-		err = checkGlob(body)
+		err = CheckGlob(body)
 	case "fetch", "tool":
 		r.globs = []string{body}
-		if strings.ContainsAny(body, " \t/") || checkGlob(body) != nil {
+		if strings.ContainsAny(body, " \t/") || CheckGlob(body) != nil {
 			err = errors.New("it takes one name, in which * stands for any text")
 		}
 	case "effect":
@@ -117,14 +117,15 @@ func parseRule(text string) (*parsedRule, error) {
 // maxBraces and maxCommas bound the alternatives in a glob: the time to match a path grows with the power of the former.
 const maxBraces, maxCommas = 4, 16
 
-func checkGlob(glob string) error {
+// CheckGlob returns why a glob is not used: it is not valid, or takes too long to match.
+func CheckGlob(glob string) error {
 	if !doublestar.ValidatePattern(glob) {
-		return errors.New("its path is not a valid glob")
+		return errors.New("not a valid glob")
 	}
 	glob = strings.ReplaceAll(glob, `\\`, "") // a backslash by itself, which quotes no brace
 	braces := strings.Count(glob, "{") - strings.Count(glob, `\{`)
 	if braces > maxBraces || braces > 0 && strings.Count(glob, ",") > maxCommas {
-		return fmt.Errorf("its path has more alternatives than %d times {} with %d commas in all", maxBraces, maxCommas)
+		return fmt.Errorf("more alternatives than %d times {} with %d commas in all", maxBraces, maxCommas)
 	}
 	return nil
 }

@@ -474,6 +474,17 @@ func git(t *testing.T, dir string, arg ...string) {
 	}
 }
 
+// Matching one name against a pattern of many alternatives did not end, and nothing could stop it.
+func TestPatternsWithTooManyAlternativesAreRefused(t *testing.T) {
+	env := newEnv(t)
+	put(t, env.Cwd, strings.Repeat("a", 30), "x\n")
+	many := strings.Repeat("{a,?,*}", 20) + "b"
+	_, err := do(t, Glob(), env, m{"pattern": many})
+	wantErr(t, err, "pattern: more alternatives than 4 times {}")
+	_, err = do(t, Grep(), env, m{"pattern": "x", "include": many})
+	wantErr(t, err, "include: more alternatives than 4 times {}")
+}
+
 // A path with brackets, as frameworks for web pages have them, names itself too.
 func TestGlobOfAPathWithBrackets(t *testing.T) {
 	env := newEnv(t)
@@ -518,7 +529,7 @@ func TestGlobSeesWhatGitSees(t *testing.T) {
 		t.Errorf("got %q", r.Content)
 	}
 	_, err := do(t, Glob(), env, m{"pattern": "[a"})
-	wantErr(t, err, "not a valid pattern")
+	wantErr(t, err, "not a valid glob")
 }
 
 // Git lists a repository inside of another as one entry, whether it is a submodule, a clone beside the files, or empty.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"sublet/daemon/internal/policy"
 )
 
 const maxGlob = 500 // files shown
@@ -75,8 +77,8 @@ func (t globTool) parse(env Env, args json.RawMessage) (pattern, root string, er
 // nameAnywhere validates a pattern, and prefixes one without a slash so that it matches in every folder.
 func nameAnywhere(pattern string) (string, error) {
 	pattern = strings.TrimPrefix(pattern, "./")
-	if !doublestar.ValidatePattern(pattern) {
-		return "", fmt.Errorf("%q is not a valid pattern", pattern)
+	if err := policy.CheckGlob(pattern); err != nil {
+		return "", err
 	}
 	if !strings.Contains(pattern, "/") {
 		pattern = "**/" + pattern
