@@ -120,20 +120,18 @@ func (l *Log[S]) emitLocked(list ...wire.EventMessage) error {
 	// A turn's end must be stored also when its own context is over.
 	ctx, cancel := context.WithTimeout(context.Background(), storeBound)
 	defer cancel()
-	if !l.info.Stored {
-		if err := l.store.CreateSession(ctx, l.info); err != nil {
-			return err
-		}
-		l.info.Stored = true
-	}
 	now := time.Now().UnixMilli()
 	for i, m := range list {
 		l.address(m, l.info.LastSeq+1+int64(i), now)
 	}
-	if err := l.store.Append(ctx, list...); err != nil {
+	write := l.store.Append
+	if !l.info.Stored {
+		write = func(ctx context.Context, first ...wire.EventMessage) error { return l.store.CreateSession(ctx, l.info, first...) }
+	}
+	if err := write(ctx, list...); err != nil {
 		return err
 	}
-	l.info.LastSeq, l.info.UpdatedAtMS = l.info.LastSeq+int64(len(list)), now
+	l.info.Stored, l.info.LastSeq, l.info.UpdatedAtMS = true, l.info.LastSeq+int64(len(list)), now
 	for _, m := range list {
 		if t, ok := m.(*wire.TurnStarted); ok {
 			l.info.Turns, l.info.Agent, l.info.Title = l.info.Turns+1, t.Agent, cmp.Or(l.info.Title, store.Title(t.Prompt))

@@ -57,6 +57,24 @@ func command(t *testing.T, l *eventlog.Log[*reader]) {
 	}
 }
 
+// A session whose first event cannot be stored is not listed: it stayed in the list, empty, until it was deleted.
+func TestFirstEventThatIsNotStored(t *testing.T) {
+	other, st := newLog(t)
+	if err := other.Emit(&wire.TurnStarted{Event: wire.Event{TurnID: "t"}}); err != nil {
+		t.Fatal(err)
+	}
+	l := eventlog.New[*reader](st, slog.New(slog.DiscardHandler), wire.SessionInfo{ID: "new", Cwd: "/w"})
+	if err := l.Emit(&wire.TurnStarted{Event: wire.Event{TurnID: "t"}}); err == nil {
+		t.Error("the same turn began twice")
+	}
+	if list, _, err := st.Sessions(t.Context(), "", 10); err != nil || len(list) != 1 || l.Info().Stored {
+		t.Errorf("listed are %+v, %v, want the other session alone", list, err)
+	}
+	if command(t, l); !l.Info().Stored {
+		t.Error("the next event does not store the session")
+	}
+}
+
 // Numbers have no gap when an event cannot be stored.
 func TestNumbers(t *testing.T) {
 	l, st := newLog(t)

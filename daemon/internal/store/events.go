@@ -20,12 +20,20 @@ func (s *Store) Append(ctx context.Context, list ...wire.EventMessage) error {
 	}
 	first := list[0].Meta()
 	doing := fmt.Sprintf("append event %d of session %s", first.Seq, first.SessionID)
+	return s.append(ctx, doing, list, func(context.Context, *sql.Tx) error { return nil })
+}
+
+// append stores events after what before does, in one transaction. doing is for its error.
+func (s *Store) append(ctx context.Context, doing string, list []wire.EventMessage, before func(context.Context, *sql.Tx) error) error {
 	if err := s.checkFile(); err != nil {
 		return s.failed(doing, err)
 	}
 	// Finish the events even if ctx ends. A context without cancellation also saves a goroutine in the driver for each statement.
 	ctx = context.WithoutCancel(ctx)
 	return s.tx(ctx, doing, func(tx *sql.Tx) error {
+		if err := before(ctx, tx); err != nil {
+			return err
+		}
 		for _, m := range list {
 			if err := s.appendOne(ctx, tx, m); err != nil {
 				return err

@@ -12,12 +12,14 @@ import (
 	"sublet/wire"
 )
 
-// CreateSession adds a session. LastSeq, Turns, Agent, Running and Stored of info are ignored.
-func (s *Store) CreateSession(ctx context.Context, info wire.SessionInfo) error {
-	_, err := s.exec(ctx, "create session",
-		"INSERT INTO sessions (id, name, title, cwd, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)",
-		info.ID, info.Name, info.Title, []byte(info.Cwd), info.CreatedAtMS, info.UpdatedAtMS)
-	return err
+// CreateSession adds a session with its first events, all or nothing: see Append. LastSeq, Turns, Agent, Running and Stored of info are
+// ignored.
+func (s *Store) CreateSession(ctx context.Context, info wire.SessionInfo, first ...wire.EventMessage) error {
+	return s.append(ctx, "create session", first, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO sessions (id, name, title, cwd, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)",
+			info.ID, info.Name, info.Title, []byte(info.Cwd), info.CreatedAtMS, info.UpdatedAtMS)
+		return err
+	})
 }
 
 const sessionColumns = "id, name, title, cwd, created_at, updated_at, last_seq, turns, agent"
