@@ -148,7 +148,7 @@ func TestTrustThatNobodyAnswers(t *testing.T) {
 		c := &Client{hub: h, peer: &window{t: t}, confirm: true, cwd: "/"}
 		u := &turn{hub: h, s: watched(t, h), origin: c, id: "t1", confirm: true}
 		u.askTrust(t.Context(), dir)
-		if trusted, decided := h.folders.Of(dir); trusted || decided {
+		if trusted, decided, err := h.opts.Store.TrustsFolder(t.Context(), dir); trusted || decided || err != nil {
 			t.Errorf("trusted %v, decided %v", trusted, decided)
 		}
 	})

@@ -70,7 +70,6 @@ type Hub struct {
 	crew     *crew.Manager
 	projects judge.Projects
 	shells   *lend.Shells
-	folders  *store.Folders
 
 	ctx    context.Context // ends when turns are cancelled by Close
 	cancel context.CancelCauseFunc
@@ -106,9 +105,6 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	h.shells = lend.New(h.log, uint64(h.started.UnixMicro()))
 	var err error
-	if h.folders, err = o.Store.TrustedFolders(ctx); err != nil {
-		return nil, err
-	}
 	if err := h.endUnfinished(ctx, "", restarted); err != nil {
 		return nil, err
 	}

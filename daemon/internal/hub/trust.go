@@ -17,9 +17,12 @@ import (
 	"sublet/wire/visible"
 )
 
-// trusts reports whether the user trusts the folder that dir belongs to.
+// trusts reports whether the user trusts the folder that dir belongs to; false if that cannot be read.
 func (h *Hub) trusts(dir string) bool {
-	trusted, _ := h.folders.Of(reach.Real(dir))
+	trusted, _, err := h.opts.Store.TrustsFolder(h.ctx, reach.Real(dir))
+	if err != nil {
+		h.log.Warn("which folders are trusted cannot be read", "err", err)
+	}
 	return trusted
 }
 
@@ -36,12 +39,12 @@ func (c *Client) trust(ctx context.Context, r *wire.PolicyRequest, reply *wire.P
 			if info, err := os.Stat(path); err != nil || !info.IsDir() {
 				return invalid("cwd: %s is not a folder", visible.Exact(path))
 			}
-			if err := h.folders.Decide(ctx, path, true); err != nil {
+			if err := h.opts.Store.DecideFolder(ctx, path, true); err != nil {
 				return err
 			}
 			c.announce("folder trusted: %s", path)
 		case "untrust":
-			err := h.folders.Forget(ctx, path)
+			err := h.opts.Store.ForgetFolder(ctx, path)
 			if errors.Is(err, store.ErrNotFound) {
 				return invalid("nothing was decided about %s", visible.Exact(path))
 			}
@@ -59,8 +62,8 @@ func (c *Client) trust(ctx context.Context, r *wire.PolicyRequest, reply *wire.P
 // askTrust asks once, where the folder that a turn works in holds what would instruct agents and nobody has decided about
 // it. Where nobody can be asked it says in one line what is not read.
 func (t *turn) askTrust(ctx context.Context, cwd string) {
-	trusted, decided := t.hub.folders.Of(reach.Real(cwd))
-	if trusted || decided || !filepath.IsAbs(cwd) {
+	_, decided, err := t.hub.opts.Store.TrustsFolder(ctx, reach.Real(cwd))
+	if err != nil || decided || !filepath.IsAbs(cwd) {
 		return
 	}
 	root := reach.Real(project.Root(cwd))
@@ -81,7 +84,7 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 	if err != nil || d.By == "expiry" { // the turn is over, or nobody decided
 		return
 	}
-	if err := t.hub.folders.Decide(context.WithoutCancel(ctx), root, d.Allowed); err != nil {
+	if err := t.hub.opts.Store.DecideFolder(context.WithoutCancel(ctx), root, d.Allowed); err != nil {
 		t.hub.log.Error("trust could not be stored", "folder", root, "err", err)
 		return
 	}
