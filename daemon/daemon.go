@@ -174,7 +174,6 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, audit.Close()) }()
 	agents := hosted.New(hosted.Options{
 		Version: d.o.Version, Log: d.log, Store: st, Folder: d.o.Paths.Runtime, Server: []string{d.o.exe, "serve", "mcp"}, Where: d.o.Paths.Environ(),
 		Hold: func(a config.Agent, cwd string) (string, confine.Spec, error) {

@@ -126,7 +126,9 @@ func (l *Log[S]) emitLocked(list ...wire.EventMessage) error {
 	}
 	write := l.store.Append
 	if !l.info.Stored {
-		write = func(ctx context.Context, first ...wire.EventMessage) error { return l.store.CreateSession(ctx, l.info, first...) }
+		write = func(ctx context.Context, first ...wire.EventMessage) error {
+			return l.store.CreateSession(ctx, l.info, first...)
+		}
 	}
 	if err := write(ctx, list...); err != nil {
 		return err

@@ -47,7 +47,7 @@ func newHub(t testing.TB) *Hub {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(h.Close(context.Background()), audit.Close(), st.Close()); err != nil {
+		if err := errors.Join(h.Close(context.Background()), st.Close()); err != nil {
 			t.Error(err)
 		}
 	})

@@ -175,7 +175,6 @@ func (r *rig) close() {
 	r.hosted.Close()
 	r.cancel()
 	r.conns.Wait()
-	r.audit.Close()
 	if err := r.store.Close(); err != nil {
 		r.t.Errorf("close store: %v", err)
 	}

@@ -44,57 +44,48 @@ type AuditEntry struct {
 
 // Audit appends to a file of JSON lines, mode 0600. Each line contains the hash of the one before it, across all files, and
 // the file's name with .head added has the hash of the last line, so that VerifyAudit detects changed, removed and cut off
-// lines. Only the process that holds the daemon's lock writes it. It is safe for concurrent use.
+// lines. Only the process that holds the daemon's lock writes it. It is safe for concurrent use. Each entry opens the files anew, so
+// that none is written to a file that another process has removed or replaced.
 type Audit struct {
 	path string
 	max  int64
 
 	mu sync.Mutex
 	// below: guarded by mu
-	f, head watchedFile
-	last    auditHead
-	found   string // what another process did to the files, until it is recorded
+	last      auditHead
+	log, head fs.FileInfo // the files as they were left
 }
 
-// watchedFile is an open file that detects when another process replaced or changed it.
-type watchedFile struct {
-	*os.File
-	opened fs.FileInfo
-	size   int64 // expected size if nobody else wrote to it; of the log only
-}
-
-func openWatched(path string, flag int) (w watchedFile, err error) {
-	if w.File, err = os.OpenFile(path, flag|os.O_WRONLY|os.O_CREATE, 0o600); err != nil {
-		return w, err
-	}
-	if w.opened, err = w.Stat(); err == nil && !w.opened.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", path)
-	}
+// write writes text to the file of that name, which it makes if there is none, and sets left to what it is then.
+func write(name string, flag int, text []byte, left *fs.FileInfo) (n int, err error) {
+	f, err := os.OpenFile(name, flag|os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
-		w.Close()
-		return w, err
+		return 0, err
 	}
-	w.size = w.opened.Size()
-	return w, nil
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", name)
+	}
+	if err == nil {
+		n, err = f.Write(text)
+		if info, serr := f.Stat(); serr == nil {
+			*left = info
+		}
+	}
+	return n, errors.Join(err, f.Close())
 }
 
-func (w *watchedFile) append(p []byte) error {
-	n, err := w.Write(p)
-	w.size += int64(n)
-	return err
-}
-
-// touched returns what happened to the file at the path since it was opened, "" for nothing. sized: compare the size as well.
-func (w *watchedFile) touched(sized bool) string {
-	now, err := os.Stat(w.Name())
+// touched returns what happened to the file of that name since it was left, "" for nothing. sized: compare the size as well.
+func touched(name string, left fs.FileInfo, sized bool) string {
+	now, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "removed"
 	case err != nil:
 		return "made unreadable"
-	case !os.SameFile(w.opened, now):
+	case !os.SameFile(left, now):
 		return "replaced"
-	case sized && now.Size() != w.size:
+	case sized && now.Size() != left.Size():
 		return "changed"
 	}
 	return ""
@@ -125,79 +116,61 @@ func OpenAudit(path string) (*Audit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	last, err := a.openLocked()
+	last, err := a.resumeLocked()
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
 	a.last = auditHead{seq: max(last.Seq, known.seq), hash: last.hash} // so that no number is used twice after entries were removed
 	if why := known.fault(last); why != "" {
 		if err := a.recordLocked(AuditEntry{At: time.Now(), Event: "broken", Why: why}); err != nil {
-			a.Close()
 			return nil, err
 		}
 	}
 	return a, nil
 }
 
-// openLocked opens both files and returns the last line of the log.
-func (a *Audit) openLocked() (last auditLine, err error) {
+// resumeLocked makes the files ready for the next entry and returns the last line of the log. If a crash cut that off, it is ended, so
+// that the next one is separate; the chain covers both.
+func (a *Audit) resumeLocked() (last auditLine, err error) {
 	last, torn, err := lastLine(a.path)
 	if err != nil {
 		return last, err
 	}
-	f, err := openWatched(a.path, os.O_APPEND)
-	if err != nil {
-		return last, err
-	}
-	head, err := openWatched(a.path+".head", 0)
-	if err != nil {
-		f.Close()
-		return last, err
-	}
+	var end []byte
 	if torn {
-		// A crash cut the last line off: end it, so that the next one is separate; the chain covers both.
-		if err := f.append([]byte{'\n'}); err != nil {
-			f.Close()
-			head.Close()
-			return last, err
-		}
+		end = []byte{'\n'}
 	}
-	a.f, a.head = f, head
-	return last, nil
+	if _, err = write(a.path, os.O_APPEND, end, &a.log); err == nil {
+		_, err = write(a.path+".head", 0, nil, &a.head)
+	}
+	return last, err
 }
 
 // touchedLocked returns what another process did to the files, "" for nothing.
 func (a *Audit) touchedLocked() string {
-	name, what := a.path, a.f.touched(true)
+	name, what := a.path, touched(a.path, a.log, true)
 	if what == "" {
-		name, what = a.path+".head", a.head.touched(false)
-	}
-	if what == "" {
-		return ""
+		name = a.path + ".head"
+		if what = touched(name, a.head, false); what == "" {
+			return ""
+		}
 	}
 	return fmt.Sprintf("%s was %s after entry %d, while the daemon ran", name, what, a.last.seq)
 }
 
 // Record numbers e, chains it to the entry before and writes it as one line in one write. If another process changed the
-// files, it opens them anew, records that and then e, and returns a *TouchedError. After any other error e may be missing.
+// files, it records that and then e, and returns a *TouchedError. After any other error e may be missing.
 func (a *Audit) Record(e AuditEntry) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if why := a.touchedLocked(); why != "" {
-		f, head := a.f, a.head
-		if _, err := a.openLocked(); err != nil {
+	why := a.touchedLocked()
+	if why != "" {
+		if _, err := a.resumeLocked(); err != nil {
 			return fmt.Errorf("audit: %s: %w", why, err)
 		}
-		f.Close()
-		head.Close()
-		a.found = why
-	}
-	why := a.found
-	if why != "" {
 		if err := a.recordLocked(AuditEntry{At: time.Now(), Event: "broken", Why: why}); err != nil {
 			return err
 		}
-		a.found = ""
 	}
 	if err := a.recordLocked(e); err != nil || why == "" {
 		return err
@@ -211,51 +184,34 @@ func (a *Audit) recordLocked(e AuditEntry) error {
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	if a.f.size > 0 && a.f.size+int64(len(line)) >= a.max {
-		if err := a.rotateLocked(); err != nil {
+	if size := a.log.Size(); size > 0 && size+int64(len(line)) >= a.max {
+		if err := rotateAudit(a.path); err != nil {
 			return fmt.Errorf("audit: %w", err)
 		}
 	}
-	before := a.f.size
-	if err := a.f.append(append(line, '\n')); err != nil {
-		if n := a.f.size - before; n > 0 { // a part of the line was written: end it; the chain covers the part
-			a.last.hash = auditHash(line[:min(int(n), len(line))])
-			_ = a.f.append([]byte{'\n'})
+	if n, err := write(a.path, os.O_APPEND, append(line, '\n'), &a.log); err != nil {
+		if n > 0 { // a part of the line was written: end it; the chain covers the part
+			a.last.hash = auditHash(line[:min(n, len(line))])
+			_, _ = write(a.path, os.O_APPEND, []byte{'\n'}, &a.log)
 		}
 		return fmt.Errorf("audit: %w", err)
 	}
 	a.last = auditHead{e.Seq, auditHash(line)}
-	if _, err := a.head.WriteAt([]byte(a.last.String()), 0); err != nil {
+	if _, err := write(a.path+".head", 0, []byte(a.last.String()), &a.head); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
 	return nil
 }
 
-// rotateLocked renames the full file to .1, the older ones accordingly, and removes the oldest.
-func (a *Audit) rotateLocked() error {
-	for i := maxAuditFiles; i > 1; i-- {
-		err := os.Rename(auditFile(a.path, i-1), auditFile(a.path, i))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+// rotateAudit renames the full file to .1, the older ones accordingly, and removes the oldest.
+func rotateAudit(path string) error {
+	for i := maxAuditFiles; i > 0; i-- {
+		err := os.Rename(auditFile(path, i-1), auditFile(path, i))
+		if err != nil && (i == 1 || !errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
 	}
-	if err := os.Rename(a.path, auditFile(a.path, 1)); err != nil {
-		return err
-	}
-	next, err := openWatched(a.path, os.O_APPEND)
-	if err != nil {
-		return err
-	}
-	full := a.f
-	a.f = next
-	return full.Close()
-}
-
-// Close closes the files; Record fails afterwards.
-func (a *Audit) Close() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return errors.Join(a.f.Close(), a.head.Close())
+	return nil
 }
 
 // String returns the head in the format of its file, which has a fixed width so that it can be overwritten in place.
@@ -267,7 +223,6 @@ func (h auditHead) fault(last auditLine) string {
 	case h.seq == last.Seq && h.hash == last.hash:
 	case h.seq+1 == last.Seq && h.hash == last.Prev: // the head is written after its line: a crash came between
 	case last.torn: // cut off by a crash; VerifyAudit checks the line before it
-	case h.seq == 0 && last.Seq == 0 && last.raw != nil: // written by a version that did not number entries
 	case h.seq == 0:
 		return "the record of the log's last entry was gone"
 	case last.raw == nil:

@@ -19,7 +19,6 @@ func openAudit(t *testing.T, path string) *Audit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { a.Close() })
 	return a
 }
 
@@ -58,12 +57,6 @@ func TestAuditChain(t *testing.T) {
 	for i := range 3 {
 		a := openAudit(t, path)
 		record(t, a, fmt.Sprint(i, "a"), fmt.Sprint(i, "b\n\"quoted\" é"))
-		if err := a.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Record(AuditEntry{}); !errors.Is(err, os.ErrClosed) {
-			t.Errorf("record after close: got %v", err)
-		}
 	}
 	if rep := verify(t, path); len(rep.Faults)+len(rep.Notes) != 0 || rep.Entries != 6 || rep.First != 1 || rep.Last != 6 {
 		t.Errorf("got %+v, want 6 entries without a fault", rep)
@@ -101,40 +94,34 @@ func TestAuditTampering(t *testing.T) {
 		}
 	}
 	for name, tamper := range map[string]func(t *testing.T, path string){
-		"a line changed":            lines(change(2)),
-		"the first line changed":    lines(change(0)),
-		"the last line changed":     lines(change(4)),
-		"a line taken out":          lines(func(l []string) []string { return append(l[:2:2], l[3:]...) }),
-		"the first line taken out":  lines(func(l []string) []string { return l[1:] }),
-		"the last lines cut off":    lines(func(l []string) []string { return l[:3] }),
-		"all lines taken out":       lines(func([]string) []string { return nil }),
-		"two lines exchanged":       lines(func(l []string) []string { l[1], l[2] = l[2], l[1]; return l }),
-		"a line put in":             lines(func(l []string) []string { return append(l[:2:2], append([]string{l[1]}, l[2:]...)...) }),
-		"a line added":              lines(func(l []string) []string { return append(l, `{"seq":6,"prev":"","event":"decision"}`+"\n") }),
-		"a line made unreadable":    lines(func(l []string) []string { l[2] = "x\n"; return l }),
-		"the log removed":           func(t *testing.T, path string) { remove(t, path) },
-		"the log and its head gone": nil, // see below
+		"a line changed":           lines(change(2)),
+		"the first line changed":   lines(change(0)),
+		"the last line changed":    lines(change(4)),
+		"a line taken out":         lines(func(l []string) []string { return append(l[:2:2], l[3:]...) }),
+		"the first line taken out": lines(func(l []string) []string { return l[1:] }),
+		"the last lines cut off":   lines(func(l []string) []string { return l[:3] }),
+		"all lines taken out":      lines(func([]string) []string { return nil }),
+		"two lines exchanged":      lines(func(l []string) []string { l[1], l[2] = l[2], l[1]; return l }),
+		"a line put in":            lines(func(l []string) []string { return append(l[:2:2], append([]string{l[1]}, l[2:]...)...) }),
+		"a line added":             lines(func(l []string) []string { return append(l, `{"seq":6,"prev":"","event":"decision"}`+"\n") }),
+		"a line made unreadable":   lines(func(l []string) []string { l[2] = "x\n"; return l }),
+		"the log removed":          remove,
 		"the head changed": func(t *testing.T, path string) {
 			if err := os.WriteFile(path+".head", []byte(auditHead{5, strings.Repeat("a", 64)}.String()), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		},
 	} {
-		if tamper == nil {
-			continue // as on a new machine: nothing is left that could tell
-		}
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "audit.log")
 			a := openAudit(t, path)
 			record(t, a, "one", "two", "three", "four", "five")
-			a.Close()
 			tamper(t, path)
 			if rep := verify(t, path); len(rep.Faults) == 0 {
 				t.Errorf("at once: got %+v, want a fault", rep)
 			}
 			a = openAudit(t, path)
 			record(t, a, "six", "seven")
-			a.Close()
 			if rep := verify(t, path); len(rep.Faults) == 0 {
 				t.Errorf("later: got %+v, want a fault", rep)
 			}
@@ -182,7 +169,6 @@ func TestAuditTouchedWhileOpen(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.why)
 			}
 			record(t, a, "four")
-			a.Close()
 			var last []AuditEntry
 			if err := ReadAudit(path, func(e AuditEntry) error { last = append(last, e); return nil }); err != nil {
 				t.Fatal(err)
@@ -230,13 +216,11 @@ func TestAuditAfterACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	record(t, a, "three")
-	a.Close()
 	if err := os.WriteFile(path+".head", head, 0o600); err != nil { // killed between line and head
 		t.Fatal(err)
 	}
 	a = openAudit(t, path)
 	record(t, a, "four")
-	a.Close()
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +251,6 @@ func TestAuditRotation(t *testing.T) {
 	for i := range n {
 		record(t, a, fmt.Sprint("command ", i))
 		if i%50 == 49 {
-			a.Close()
 			a = openAudit(t, path)
 			a.max = 2000
 		}
@@ -290,23 +273,6 @@ func TestAuditRotation(t *testing.T) {
 	}
 	if rep := verify(t, path); len(rep.Faults) == 0 {
 		t.Error("a file is gone, and nothing shows it")
-	}
-	// A restart right after a file was put aside goes on with its last line.
-	a.Close()
-	if err := os.Rename(path, filepath.Join(t.TempDir(), "x")); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// A log of a time without numbers is kept and not checked; what follows is.
-func TestAuditWithoutNumbers(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	if err := os.WriteFile(path, []byte("{\"event\":\"decision\",\"command\":\"old\"}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	record(t, openAudit(t, path), "new", "newer")
-	if rep := verify(t, path); len(rep.Faults) != 0 || len(rep.Notes) != 1 || rep.Entries != 3 {
-		t.Errorf("got %+v", rep)
 	}
 }
 
@@ -342,10 +308,8 @@ func TestAuditOddFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	a := openAudit(t, path)
 	record(t, a, "first", strings.Repeat("x", 1<<20))
-	a.Close()
 	a = openAudit(t, path)
 	record(t, a, "after a long one")
-	a.Close()
 	if rep := verify(t, path); len(rep.Faults) != 0 || rep.Entries != 3 {
 		t.Errorf("got %d entries, %q", rep.Entries, rep.Faults)
 	}
@@ -400,7 +364,6 @@ func TestAuditSurvivesKill(t *testing.T) {
 		_ = cmd.Wait() // killed
 		a := openAudit(t, path)
 		record(t, a, "after the kill")
-		a.Close()
 		rep := verify(t, path)
 		if len(rep.Faults) != 0 || rep.Last <= last {
 			t.Fatalf("round %d: got %+v, want no fault", round, rep)

@@ -180,12 +180,6 @@ func verifyAudit(path string) (AuditReport, error) {
 		}
 		rep.Entries++
 		switch {
-		case l.Seq == 0 && last.seq == 0: // written before entries had numbers
-			if first {
-				rep.note("%s: begins with entries that have no numbers, which are not checked", where)
-			}
-			last.hash, first = l.hash, false
-			return nil
 		case first:
 			rep.First = l.Seq
 			if l.Seq < 1 || (l.Seq == 1) != (l.Prev == "") {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,7 +16,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"sublet/wire"
 )
@@ -309,11 +307,7 @@ func TestFilesArePrivate(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, filepath.Join(dir, "sublet.db"))
 	newSession(t, s, "s1", 1)
-	audit, err := OpenAudit(filepath.Join(dir, "audit.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer audit.Close()
+	openAudit(t, filepath.Join(dir, "audit.jsonl"))
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(files) < 3 {
 		t.Fatal(files, err)
@@ -323,31 +317,6 @@ func TestFilesArePrivate(t *testing.T) {
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %v, want 0600 (%v)", f, info.Mode(), err)
 		}
-	}
-}
-
-func TestAuditLines(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	audit, err := OpenAudit(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := AuditEntry{At: time.UnixMilli(5).UTC(), Event: "decision", Command: "rm -rf x\ny", Decision: "deny", By: "nobody"}
-	if err := errors.Join(audit.Record(want), audit.Record(want), audit.Close()); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
-	var got AuditEntry
-	want.Seq, want.Prev = 2, auditHash([]byte(lines[0]))
-	if len(lines) != 2 || json.Unmarshal([]byte(lines[1]), &got) != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q, want two lines of %+v", raw, want)
-	}
-	if err := audit.Record(want); err == nil {
-		t.Error("a closed audit log took an entry")
 	}
 }
 
