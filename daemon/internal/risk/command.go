@@ -275,16 +275,7 @@ func (a *analysis) known(c *call) {
 	a.poisoned(c)
 	a.shadowed(c)
 	if c.spec = programs.Lookup(c.name); c.spec == nil {
-		a.usesSecret(c)
-		c.verb = 1
-		a.note(High, Unknown, c.span, show(c.name)+" is not known here, so what it does is not either")
-		a.namesSecrets(c)
-		for i := range c.fields[1:] {
-			f := &c.fields[i+1]
-			if p := bashread.Path(f, c.st); p != "" && !c.st.Remote && a.placeOf(p).write == Critical {
-				a.touch(Write, f, c.st, touching{verb: "may write"})
-			}
-		}
+		a.unknown(c)
 		return
 	}
 	a.options(c)
@@ -305,6 +296,36 @@ func (a *analysis) known(c *call) {
 	}
 	if a.cmd >= 0 && a.v.Commands[a.cmd].Level > Low && rewrites(c, handler) {
 		a.ForgetTexts()
+	}
+}
+
+// maxTails bounds the words of an unknown program that are judged as the beginning of a command.
+const maxTails = 4
+
+// unknown judges a program that the table does not have: by what its words name, and by the command that it may be a wrapper of.
+func (a *analysis) unknown(c *call) {
+	c.verb = 1
+	a.usesSecret(c)
+	a.note(High, Unknown, c.span, show(c.name)+" is not known here, so what it does is not either")
+	a.namesSecrets(c)
+	for i := 1; i < len(c.fields); i++ {
+		f := &c.fields[i]
+		if p := bashread.Path(f, c.st); p != "" && !c.st.Remote && a.placeOf(p).write == Critical {
+			a.touch(Write, f, c.st, touching{verb: "may write"})
+		}
+	}
+	for i, tails := 1, 0; i < len(c.fields) && tails < maxTails; i++ {
+		f := &c.fields[i]
+		switch first, _, text := strings.Cut(f.S, " "); {
+		case programs.Lookup(path.Base(first)) == nil:
+		case text:
+			a.maybe(f.S, f.Span, c.st)
+		case !programs.Builtin(first):
+			tails++
+			a.guess++
+			a.Command(c.fields[i:], c.st.Clone(), c.span)
+			a.guess--
+		}
 	}
 }
 

@@ -97,6 +97,11 @@ func switchedOff(val *field) bool {
 func (a *analysis) roles(c *call) {
 	a.optionRoles(c)
 	ops, role := c.operands, c.spec.Args
+	if c.tail > 0 && !c.wraps() { // of an option: it gets words that are not known here
+		a.runs()
+		fs, sp := c.rest()
+		a.Command(append(slices.Clip(fs), field{S: unknownPart, Many: true, Span: sp}), c.st, sp)
+	}
 	switch role {
 	case programs.Copy, programs.Move:
 		a.copies(c, role == programs.Move)
@@ -106,6 +111,9 @@ func (a *analysis) roles(c *call) {
 		return
 	case programs.Join:
 		fs, sp := c.rest()
+		if len(fs) == 0 && c.st.Stdin.Any {
+			a.fromStdin(c)
+		}
 		f := bashread.Join(fs, sp)
 		f.S = strings.NewReplacer(" Enter", "\n", " C-m", "\n", " C-j", "\n").Replace(f.S) // keys that tmux sends
 		a.shellText(f, c.st)

@@ -95,7 +95,9 @@ func (c *call) option(args []field, i int) int {
 		if o == nil || o.Role == "" || i+1 >= len(args) {
 			return nil
 		}
-		i++
+		if i++; o.Role == programs.Run {
+			c.tail = i + 1
+		}
 		return &args[i]
 	}
 	name, val, joined := strings.Cut(s, "=")

@@ -150,8 +150,8 @@ func needsFiles(v Verdict, f FileAction) Reach {
 
 // fetches reports whether words run a package manager for what only a network has, beyond the hosts that are allowed.
 func fetches(argv, hosts []string) bool {
-	if len(argv) > 3 && argv[1] == "-m" && interprets(path.Base(argv[0])) {
-		argv = argv[2:]
+	if i := slices.Index(argv, "pip"); i > 0 && (argv[i-1] == "-m" || argv[i-1] == "uv") {
+		argv = argv[i:]
 	}
 	if len(argv) < 2 || slices.ContainsFunc(argv, func(w string) bool { return w == "--offline" || w == "--no-index" || w == "--help" || w == "-h" }) {
 		return false

@@ -38,6 +38,8 @@ func TestNeeds(t *testing.T) {
 		"pwd > /tmp/here":                 ReachRead,
 		"pwd $(id)":                       ReachRead,
 		"gh --version":                    ReachRead,
+		"uv pip list":                     ReachRead,
+		"uv pip install requests":         ReachFree,
 		"n=$(ls | wc -l); echo $n":        ReachRead,
 		"git branch -d old":               ReachProject,
 		"git init sub":                    ReachProject,

@@ -284,15 +284,6 @@ func (a *analysis) doComplete(c *call) {
 	}
 }
 
-// doJobs judges the command that jobs -x runs, in the shell itself.
-func (a *analysis) doJobs(c *call) {
-	a.base(c)
-	if fs, sp := c.rest(); c.has("-x") && len(fs) > 0 {
-		a.runs()
-		a.Command(fs, c.st, sp)
-	}
-}
-
 // doShell judges sh, bash and the like: -c text, a file, or what they read.
 func (a *analysis) doShell(c *call) {
 	a.runs()

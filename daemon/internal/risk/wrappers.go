@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"sublet/daemon/internal/risk/bashread"
-	"sublet/daemon/internal/risk/programs"
 )
 
 // handlers look closer at what a line of the table cannot express. A handler judges the whole command.
@@ -19,9 +18,9 @@ func init() { // not in the declaration: they call each other through it
 			"eval": (*analysis).doEval, "command": (*analysis).doCommand,
 			"alias": (*analysis).doAlias, "awk": (*analysis).doAwk, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod, "code": (*analysis).doCode,
 			"complete": (*analysis).doComplete, "dd": (*analysis).doDd, "editor": (*analysis).doEditor,
-			"env": (*analysis).doEnv, "export": (*analysis).doExport, "fd": (*analysis).doFd, "find": (*analysis).doFind, "git": (*analysis).doGit, "jobs": (*analysis).doJobs, "kill": (*analysis).doKill,
+			"env": (*analysis).doEnv, "export": (*analysis).doExport, "find": (*analysis).doFind, "git": (*analysis).doGit, "kill": (*analysis).doKill,
 			"ln": (*analysis).doLn, "printf": (*analysis).doPrintf, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
-			"sandbox": (*analysis).doSandbox, "sed": (*analysis).doSed, "set": (*analysis).doSet, "shell": (*analysis).doShell, "shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false }, "source": (*analysis).doSource,
+			"sed": (*analysis).doSed, "set": (*analysis).doSet, "shell": (*analysis).doShell, "shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false }, "source": (*analysis).doSource,
 			"sql": (*analysis).doSQL, "tar": (*analysis).doTar, "tee": (*analysis).doTee, "test": (*analysis).doTest,
 			"trap": (*analysis).doTrap, "unpack": (*analysis).doUnpack, "unset": (*analysis).doUnset, "web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
 		}
@@ -61,29 +60,7 @@ func (a *analysis) doRemote(c *call) {
 	}
 }
 
-// doSandbox judges wrappers whose options take several values: the command may begin at any word. The first that is a
-// program is taken for it.
-func (a *analysis) doSandbox(c *call) {
-	a.base(c)
-	for i := 1; i < len(c.fields) && i <= 64; i++ {
-		f := &c.fields[i]
-		switch {
-		case f.S == "-c" && i+1 < len(c.fields):
-			a.shellText(c.fields[i+1], c.st)
-			return
-		case f.S == "--", strings.HasPrefix(f.S, "-"), strings.IndexByte(f.S, '=') > 0:
-		case f.Opaque(), programs.Lookup(f.Base()) != nil, strings.Contains(f.S, " "), c.fields[i-1].S == "--":
-			c.tail = i
-			a.runTail(c, c.st)
-			return
-		case c.tail == 0:
-			c.tail = i
-		}
-	}
-	a.runTail(c, c.st)
-}
-
-// doXargs judges xargs and parallel: the command gets words that it reads.
+// doXargs judges xargs: the command gets words that it reads.
 func (a *analysis) doXargs(c *call) {
 	a.runs()
 	a.base(c)
@@ -103,20 +80,6 @@ func (a *analysis) doXargs(c *call) {
 	hole := ""
 	if o := c.opt("-I", "--replace", "-i"); o != nil {
 		hole = cmp.Or(c.val("-I", "--replace", "-i"), "{}")
-	}
-	if c.name == "parallel" || c.name == "sem" {
-		hole = "{}"
-		if i := slices.IndexFunc(cmd, func(f field) bool { return strings.HasPrefix(f.S, ":::") }); i >= 0 {
-			more, cmd = cmd[i+1:], cmd[:i]
-		} else if len(cmd) == 0 && in.Any {
-			a.fromStdin(c)
-			cmd = []field{{S: "{}", Span: c.span}}
-		}
-		joined := bashread.Join(cmd, sp)
-		cmd = []field{{S: "eval", Known: true, Span: sp}, joined}
-		if !strings.Contains(joined.S, "{") && len(more) > 0 {
-			cmd = append(cmd, field{S: "{}", Span: sp})
-		}
 	}
 	if len(cmd) == 0 {
 		return
@@ -141,15 +104,6 @@ func (a *analysis) doXargs(c *call) {
 	}
 	if root, ok := strings.CutSuffix(in.List, "/*"); ok {
 		a.deletesTree(found, &field{S: root, Glob: true, Span: sp}, c.st)
-	}
-}
-
-// doFd judges fd: what stands behind -x is run for each file.
-func (a *analysis) doFd(c *call) {
-	a.base(c)
-	if i := slices.IndexFunc(c.fields, func(f field) bool { return slices.Contains([]string{"-x", "-X", "--exec", "--exec-batch"}, f.S) }); i > 0 {
-		a.runs()
-		a.Command(append(slices.Clip(c.fields[i+1:]), field{S: unknownPart, Many: true, Span: c.span}), c.st.Clone(), c.span)
 	}
 }
 
