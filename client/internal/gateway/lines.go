@@ -248,9 +248,18 @@ func (o *Writer) CloseWithin(stop <-chan struct{}, bound time.Duration) error {
 	}
 }
 
-// Accept calls serve for each connection to ln, until ctx ends; it then closes ln and returns nil.
-func Accept(ctx context.Context, ln net.Listener, log *slog.Logger, serve func(net.Conn)) error {
-	defer context.AfterFunc(ctx, func() { ln.Close() })() // unblocks Accept
+// maxConns bounds the connections of one server, so that one client's mistake does not take all of the user's descriptors.
+const maxConns = 1024
+
+// Accept calls serve in a goroutine of its own for each connection to ln, and then closes the connection. It ends with ctx, or with
+// an error of ln, closes ln, ends the context of serve, and returns after the last serve has returned.
+func Accept(ctx context.Context, ln net.Listener, log *slog.Logger, serve func(context.Context, net.Conn)) error {
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(ctx, func() { ln.Close() }) // unblocks Accept
+	places := make(chan struct{}, maxConns)
 	for {
 		nc, err := socket.Accept(ln, log)
 		switch {
@@ -262,7 +271,17 @@ func Accept(ctx context.Context, ln net.Listener, log *slog.Logger, serve func(n
 		case err != nil:
 			return fmt.Errorf("accept: %w", err)
 		}
-		serve(nc)
+		select {
+		case places <- struct{}{}:
+			conns.Go(func() {
+				defer func() { <-places }()
+				defer nc.Close()
+				serve(ctx, nc)
+			})
+		default:
+			log.Warn("connection refused: too many", "limit", maxConns)
+			nc.Close()
+		}
 	}
 }
 

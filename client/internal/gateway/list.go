@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 )
 
@@ -13,11 +14,11 @@ import (
 // hundred MB.
 const MaxList = 1000
 
-// ErrListTooLong reports a list of more than MaxList elements.
-var ErrListTooLong = fmt.Errorf("a list of more than %d elements", MaxList)
-
-// Few is a list in a foreign message. Decoding fails with ErrListTooLong at the element after MaxList.
+// Few is a list in a foreign message. Decoding fails at the element after MaxList.
 type Few[T any] []T
+
+// tooLong is the Value of the error of a list that is too long.
+const tooLong = "long list"
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (l *Few[T]) UnmarshalJSON(raw []byte) error {
@@ -27,7 +28,7 @@ func (l *Few[T]) UnmarshalJSON(raw []byte) error {
 	list := Few[T]{}
 	err := EachElement(raw, func(v T) error {
 		if len(list) == MaxList {
-			return ErrListTooLong
+			return &json.UnmarshalTypeError{Value: tooLong, Type: reflect.TypeFor[[]T]()} // the decoder adds the field's name
 		}
 		list = append(list, v)
 		return nil
@@ -53,6 +54,9 @@ func EachElement[T any](raw []byte, f func(T) error) error {
 	for d.More() {
 		var v T
 		if err := d.Decode(&v); err != nil {
+			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field == "" {
+				wrong.Type = reflect.TypeFor[[]T]()
+			}
 			return err
 		}
 		if err := f(v); err != nil {
@@ -62,25 +66,32 @@ func EachElement[T any](raw []byte, f func(T) error) error {
 	return nil
 }
 
-// Fault returns a JSON decoder's error without Go's terms.
-func Fault(err error) string {
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return "the JSON ends in the middle"
-	}
+// Blame returns what is wrong with a message by a JSON decoder's error, without Go's terms, and the field; "" = the whole message.
+func Blame(err error) (field, why string) {
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
-	if !ok {
-		return strings.TrimPrefix(err.Error(), "json: ")
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		return "", "the JSON ends in the middle"
+	case !ok:
+		return "", strings.TrimPrefix(err.Error(), "json: ")
+	case wrong.Value == tooLong:
+		return wrong.Field, fmt.Sprintf("has a list of more than %d elements", MaxList)
 	}
-	at := ""
-	if wrong.Field != "" {
-		at = wrong.Field + ": "
+	want := map[reflect.Kind]string{
+		reflect.Struct: "an object", reflect.Map: "an object", reflect.Slice: "a list of objects", reflect.Bool: "true or false",
+		reflect.Int: "a whole number", reflect.Int64: "a whole number", reflect.Float64: "a number", reflect.String: "a string",
+	}[wrong.Type.Kind()]
+	if wrong.Type.Kind() == reflect.Slice && wrong.Type.Elem().Kind() == reflect.String {
+		want = "a list of strings"
 	}
-	kind := wrong.Type.Kind().String()
-	want, ok := map[string]string{
-		"struct": "an object", "map": "an object", "slice": "an array", "bool": "true or false", "int": "a whole number", "int64": "a whole number", "float64": "a number",
-	}[kind]
-	if !ok {
-		want = "a " + kind
+	return wrong.Field, "must be " + want
+}
+
+// Fault returns Blame's field and reason in one text.
+func Fault(err error) string {
+	field, why := Blame(err)
+	if field == "" {
+		return why
 	}
-	return fmt.Sprintf("%sgot %s, want %s", at, wrong.Value, want)
+	return field + ": " + why
 }

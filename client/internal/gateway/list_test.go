@@ -17,12 +17,16 @@ func TestFew(t *testing.T) {
 	for in, want := range map[string]string{
 		`{}`: "<nil> 0 true", `{"list":null}`: "<nil> 0 true", `{"list":[]}`: "<nil> 0 false", `{"list":[{"a":1}, {"a":2}]}`: "<nil> 2 false",
 		`{"list":[` + strings.Repeat("{},", MaxList-1) + `{}]}`:       "<nil> 1000 false",
-		`{"list":[` + strings.Repeat("{},", MaxList+1) + `{"a":[]}]}`: "a list of more than 1000 elements 0 true",
-		`{"raw":[` + strings.Repeat("1,", 1<<16) + `1]}`:              "a list of more than 1000 elements 0 true",
+		`{"list":[` + strings.Repeat("{},", MaxList+1) + `{"a":[]}]}`: "list: has a list of more than 1000 elements 0 true",
+		`{"raw":[` + strings.Repeat("1,", 1<<16) + `1]}`:              "raw: has a list of more than 1000 elements 0 true",
 	} {
 		var h holder
 		err := json.Unmarshal([]byte(in), &h)
-		if got := fmt.Sprintf("%v %d %v", err, len(h.List), h.List == nil); got != want {
+		why := "<nil>"
+		if err != nil {
+			why = Fault(err)
+		}
+		if got := fmt.Sprintf("%s %d %v", why, len(h.List), h.List == nil); got != want {
 			t.Errorf("%.40s: got %s, want %s", in, got, want)
 		}
 	}

@@ -45,7 +45,7 @@ type conn struct {
 	history  history
 }
 
-// serve serves one client until it disconnects or ctx ends. It owns nc.
+// serve serves one client until it disconnects or ctx ends.
 func (s *server) serve(ctx context.Context, nc net.Conn) {
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := &conn{s: s, log: s.log, out: gateway.NewWriter(nc), ctx: own, asked: map[wire.ExecutionID]*question{}}
@@ -69,7 +69,6 @@ func (s *server) serve(ctx context.Context, nc net.Conn) {
 		c.session.Close()
 	}
 	c.work.Wait()
-	nc.Close()
 }
 
 // linger lets running queries continue after the client's last line while the client reads: a script may close its writing side

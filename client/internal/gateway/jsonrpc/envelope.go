@@ -98,7 +98,7 @@ func values(line []byte) (list []json.RawMessage, batch bool, f *failure) {
 	}
 	var few gateway.Few[json.RawMessage]
 	if err := json.Unmarshal(whole, &few); err != nil {
-		return nil, false, failed(codeRequest, "a batch: %s", gateway.Fault(err)).with("limit", gateway.MaxList)
+		return nil, false, failed(codeRequest, "a batch of more than %d messages", gateway.MaxList).with("limit", gateway.MaxList)
 	}
 	list = few
 	if len(list) == 0 {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"time"
 
 	"sublet/client/internal/gateway"
@@ -76,16 +75,11 @@ func Serve(ctx context.Context, o Options) error {
 	if o.Ready != nil {
 		o.Ready()
 	}
-	var conns sync.WaitGroup
-	defer conns.Wait()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil) // runs before Wait: connections end with ctx
-	return gateway.Accept(ctx, ln, s.log, func(nc net.Conn) {
+	return gateway.Accept(ctx, ln, s.log, func(ctx context.Context, nc net.Conn) {
 		if err := socket.CheckPeer(nc); err != nil {
 			s.log.Warn("a client was refused", "err", err)
-			nc.Close()
 			return
 		}
-		conns.Go(func() { s.serve(ctx, nc) })
+		s.serve(ctx, nc)
 	})
 }

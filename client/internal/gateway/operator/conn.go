@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
@@ -14,12 +17,15 @@ import (
 const (
 	maxStreams = 16 // streams open at once on one connection
 	maxLinks   = 8  // sessions a connection stays attached to, so that their shells live on
+
+	closeBound = 5 * time.Second // for a client that leaves to read what is left for it
 )
 
 // conn is one client. Its reader begins requests in order; each continues in a goroutine of its own, which the conn owns.
 type conn struct {
 	s      *Server
-	t      transport
+	rw     io.ReadWriteCloser // closing it unblocks reader and writer
+	peer   string
 	out    *gateway.Writer
 	ctx    context.Context // the connection's
 	cancel context.CancelFunc
@@ -32,125 +38,114 @@ type conn struct {
 	rate       gateway.Rate
 	ids        []string // the last, to refuse repeats (E22)
 
+	streams atomic.Int32
+
 	mu sync.Mutex
 	// below: guarded by mu
-	links   []*link // least recently used first
-	streams int
+	links    []*link                        // least recently used first
+	confirms map[wire.ConfirmationID]string // the confirm request that answered a question, by its id
 }
 
-func newConn(ctx context.Context, s *Server, t transport, authorized bool) *conn {
-	c := &conn{s: s, t: t, authorized: authorized, turns: gateway.Turns{Handed: &s.handed}}
+// serve serves one client until it closes its sending half, or the server stops; then the turns of S3 are cancelled, those of S4
+// left to the daemon.
+func (s *Server) serve(ctx context.Context, rw io.ReadWriteCloser, peer string, authorized bool) {
+	c := &conn{
+		s: s, rw: rw, peer: peer, out: gateway.NewWriter(rw), authorized: authorized, turns: gateway.Turns{Handed: &s.handed},
+		confirms: map[wire.ConfirmationID]string{},
+	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
-	c.out = gateway.NewWriter(t)
-	return c
-}
-
-// serve reads until the peer closes, or the server stops; then the turns of S3 are cancelled, those of S4 left to the
-// daemon.
-func (c *conn) serve() error {
-	err := c.read()
+	err := gateway.NewLineReader(rw, s.o.MaxMessage).Each(c.line, c.long)
 	c.cancel()
 	c.abandon()
 	c.work.Wait()
-	c.t.close() // unblocks writers
-	_ = c.out.Close()
-	return err
+	_ = c.out.CloseWithin(c.ctx.Done(), closeBound) // an error: the client does not read
+	rw.Close()
+	s.log.Debug("connection ended", "peer", peer, "err", err)
 }
 
-func (c *conn) read() error {
-	for {
-		raw, err := c.t.next()
-		long := (*gateway.LineTooLongError)(nil)
-		switch {
-		case errors.As(err, &long):
-		case errors.Is(err, errPlain):
-			_ = c.out.Send(c.ctx, []byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
-			_ = c.out.Close()
-			return err
-		case err != nil:
-			return err
-		}
-		if ok, retry := c.rate.Take(c.s.o.RequestsPerSecond); !ok {
-			c.refuse(&request{s4: c.s4, id: idOf(raw)}, &problem{
-				s3: codeRate, s4: codeRateExceeds, recoverable: true,
-				message: fmt.Sprintf("rate limit: at most %d requests a second", c.s.o.RequestsPerSecond),
-				details: map[string]any{"limit": c.s.o.RequestsPerSecond, "retryAfterMs": retry.Milliseconds()},
-			})
-			continue
-		}
-		if long != nil {
-			p := invalid("%v", long).with("limit", long.Limit)
-			p.s4 = codeTooLarge
-			c.refuse(&request{s4: c.s4}, p)
-			continue
-		}
-		r, p := parse(raw, c.s4)
-		c.s4 = r.s4
-		if p == nil {
-			p = c.check(r)
-		}
-		if p == nil {
-			p = c.begin(r)
-		}
-		if p != nil {
-			c.refuse(r, p)
-		}
-		if c.ctx.Err() != nil {
-			return context.Cause(c.ctx)
-		}
+// errPlain reports that the peer began to speak HTTP in the middle of a connection.
+var errPlain = errors.New("an HTTP request in place of a message")
+
+// line handles one line. After an error nothing more is read.
+func (c *conn) line(raw []byte) error {
+	if raw[0] != '{' && (len(raw) > sniffSize || httpLine().Match(raw)) {
+		c.send([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
+		return errPlain
 	}
+	r, p := parse(raw, c.s4)
+	c.s4 = r.s4
+	if over := c.overRate(); over != nil {
+		p = over
+	}
+	if p == nil {
+		p = c.check(r)
+	}
+	if p == nil {
+		p = r.kind.serve(c, r)
+	}
+	if p != nil {
+		c.refuse(r, p)
+	}
+	return context.Cause(c.ctx)
+}
+
+// long handles a line over the limit, of which nothing is known.
+func (c *conn) long(e *gateway.LineTooLongError) error {
+	p := c.overRate()
+	if p == nil {
+		p = invalid("%v", e).with("limit", e.Limit)
+		p.s4 = codeTooLarge
+	}
+	c.refuse(&request{s4: c.s4}, p)
+	return context.Cause(c.ctx)
+}
+
+// overRate counts a message, and refuses one over the rate.
+func (c *conn) overRate() *problem {
+	limit := c.s.o.RequestsPerSecond
+	ok, retry := c.rate.Take(limit)
+	if ok {
+		return nil
+	}
+	return busy(limit, "rate limit: at most %d requests a second").with("retryAfterMs", retry.Milliseconds())
+}
+
+// busy refuses what is over a limit.
+func busy(limit int, format string) *problem {
+	p := &problem{s3: codeRate, s4: codeRateExceeds, recoverable: true, message: fmt.Sprintf(format, limit)}
+	return p.with("limit", limit)
 }
 
 // check refuses a request without the token, or whose id was used.
 func (c *conn) check(r *request) *problem {
-	if !c.authorized && !c.s.guard.IsToken(r.token) {
+	if !c.authorized && !c.s.guard.IsToken(r.Metadata.Token) {
 		return invalid("metadata.token is missing, or not this server's").with("field", "metadata.token").with("reason", "unauthorized")
 	}
-	if r.id == "" {
+	if r.ID == "" {
 		return nil
 	}
-	if slices.Contains(c.ids, r.id) {
-		return invalid("id %q was used before on this connection", r.id).with("field", "id")
+	if slices.Contains(c.ids, r.ID) {
+		return wrong("id", fmt.Sprintf("%q was used before on this connection", r.ID))
 	}
-	c.ids = gateway.Remember(c.ids, r.id)
+	c.ids = gateway.Remember(c.ids, r.ID)
 	return nil
 }
 
 // refuse answers a failed request in its dialect.
 func (c *conn) refuse(r *request, p *problem) {
-	c.s.log.Debug("request refused", "peer", c.t.peer(), "kind", r.kind, "code", p.s3, "why", p.message)
+	c.s.log.Debug("request refused", "peer", c.peer, "type", clip(r.Type), "code", p.s3, "why", p.message)
 	if r.s4 {
-		c.send(line(s4Refusal(r.id, r.session, r.agent, p)))
+		c.send(line(s4Refusal(r.ID, r.Session, r.Agent, p)))
 		return
 	}
-	c.send(line(s3Refusal(r.id, "", p, 0)))
+	c.send(line(s3Refusal(r.ID, "", p, 0)))
 }
 
 // send queues a line. It blocks while the client does not read, and thereby stops the producers of lines.
 func (c *conn) send(l []byte) {
 	if err := c.out.Send(c.ctx, l); err != nil {
 		c.cancel()
-		c.t.close() // unblocks the reader
-	}
-}
-
-// begin starts a request. A problem that it returns is the answer to a refused one.
-func (c *conn) begin(r *request) *problem {
-	switch r.kind {
-	case kindDispatch, kindQuery, kindContext:
-		return c.dispatch(r)
-	case kindStream:
-		return c.stream(r)
-	case kindGet:
-		return c.getSession(r)
-	case kindList:
-		return c.listSessions(r)
-	case kindDelete:
-		return c.deleteSession(r)
-	case kindCancel:
-		return c.cancelRequest(r)
-	default:
-		return c.confirm(r)
+		c.rw.Close()
 	}
 }
 

@@ -36,16 +36,16 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("a problem without words: %+v", p)
 			}
 			if r.s4 {
-				l = line(s4Refusal(r.id, r.session, r.agent, p))
+				l = line(s4Refusal(r.ID, r.Session, r.Agent, p))
 			} else {
-				l = line(s3Refusal(r.id, "", p, 1))
+				l = line(s3Refusal(r.ID, "", p, 1))
 			}
 			if !json.Valid(l) || bytes.Count(l, []byte("\n")) != 1 {
 				t.Fatalf("the answer is no line of JSON: %q", l)
 			}
 			return
 		}
-		if len(r.id) > maxID || len(r.session) > maxID || len(r.prompt) > maxPrompt || !utf8.ValidString(r.prompt) || len(r.files) > gateway.MaxList+1 || !r.s4 && r.id == "" {
+		if len(r.ID) > maxID || len(r.Session) > maxID || len(r.prompt) > maxPrompt || !utf8.ValidString(r.prompt) || len(r.files) > gateway.MaxList+1 || !r.s4 && r.ID == "" {
 			t.Fatalf("out of bounds: %+v", r)
 		}
 	})

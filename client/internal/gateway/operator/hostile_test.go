@@ -35,7 +35,7 @@ func TestBadLines(t *testing.T) {
 		{`{}`, "", "type is missing"},
 		{`{"type":null}`, "", "type is missing"},
 		{`{"type":3}`, "", "type must be a string"},
-		{`{"type":"jump","id":"a1"}`, "a1", "none of dispatch"},
+		{`{"type":"jump","id":"a1"}`, "a1", "is none of cancel"},
 		{`{"type":["dispatch"],"id":"a2"}`, "a2", "type must be"},
 		{"{\"type\":\"dispatch\xff\"}", "", "not UTF-8"},
 		{"\x00", "", "not a JSON object"},
@@ -104,7 +104,7 @@ func TestLongLines(t *testing.T) {
 	c := w.dial()
 	head := `{"type":"jump","id":"at the limit","content":"`
 	c.write(head + strings.Repeat("x", maxMessage-len(head)-2) + "\"}\n")
-	if m := c.next(); m.str("id") != "at the limit" || !strings.Contains(m.str("message"), "none of dispatch") {
+	if m := c.next(); m.str("id") != "at the limit" || !strings.Contains(m.str("message"), "is none of cancel") {
 		t.Errorf("at the limit: %.300v", m)
 	}
 	c.write(head + strings.Repeat("x", maxMessage-len(head)-1) + "\"}\n")
@@ -451,4 +451,35 @@ func TestTwoLinksToASession(t *testing.T) {
 			t.Errorf("request %d: got %d events, want %d", i, got, want)
 		}
 	}
+}
+
+// C3: a client that closes its sending half gets all its answers first. They were dropped where it read slowly.
+func TestAnswersBeforeTheEnd(t *testing.T) {
+	const requests = 600 // their answers fit into the writer, and not into the sockets' buffers
+	w := quiet(t, func(o *Options) { o.RequestsPerSecond = 10 * requests })
+	c := w.dial()
+	conn := c.conn.(*net.TCPConn)
+	if err := conn.SetReadBuffer(16 << 10); err != nil {
+		t.Fatal(err)
+	}
+	c.write(strings.Repeat(`{"type":"jump"}`+"\n", requests))
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range requests {
+		if _, err := c.read(); err != nil {
+			t.Fatalf("after %d of %d answers: %v", n, requests, err)
+		}
+	}
+}
+
+// A server that stops does not wait for a peer that has sent the beginning of what may be an HTTP request.
+func TestServerStopsWhileItSniffs(t *testing.T) {
+	w := quiet(t)
+	c := w.dial()
+	c.write("GE")
+	other := w.dial() // accepted after the first
+	other.write(`{"type":"jump"}` + "\n")
+	other.next()
+	w.stop()
 }

@@ -14,11 +14,11 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.headers(w, r)
 		if !s.guard.Named(r.Host) {
-			refuse(w, http.StatusForbidden, fmt.Sprintf("the host %q is not this server's name", head(r.Host)))
+			refuse(w, http.StatusForbidden, fmt.Sprintf("the host %q is not this server's name", clip(r.Host)))
 			return
 		}
 		if origin := r.Header.Values("Origin"); !s.guard.MayConnect(origin) {
-			s.log.Warn("a foreign page was refused", "origin", head(strings.Join(origin, ", ")))
+			s.log.Warn("a foreign page was refused", "origin", clip(strings.Join(origin, ", ")))
 			refuse(w, http.StatusForbidden, "pages of this origin may not connect; --allow-origin lets one")
 			return
 		}
@@ -76,5 +76,5 @@ func (s *Server) upgrade(ctx context.Context, w http.ResponseWriter, r *http.Req
 		s.log.Debug("no WebSocket", "peer", r.RemoteAddr, "err", err) // Accept has answered the request
 		return
 	}
-	s.serve(ctx, newWS(ctx, c, r.RemoteAddr, s.o.MaxMessage), authorized)
+	s.serve(ctx, newWS(ctx, c), r.RemoteAddr, authorized)
 }

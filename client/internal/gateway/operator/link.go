@@ -1,7 +1,7 @@
 package operator
 
 import (
-	"sync"
+	"slices"
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
@@ -13,10 +13,6 @@ type link struct {
 	sess    *gateway.Session
 	id      wire.SessionID
 	confirm bool
-
-	mu sync.Mutex
-	// below: guarded by mu
-	confirms map[wire.ConfirmationID]string // who answered a question, by the request's id
 }
 
 // attach finds or makes the link to a session: a new one where id is "", and where create says so also under the id given.
@@ -25,26 +21,26 @@ func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*lin
 	if l := c.linked(id, confirm); l != nil {
 		return l, nil
 	}
-	o := gateway.Options{
-		Name: "sublet serve operator", Session: id, AfterSeq: -1, Confirm: confirm, Place: gateway.Place{Cwd: cwd},
-	}
 	connect := c.s.o.Daemon.Connect
 	if create {
 		connect = c.s.o.Daemon.ConnectOrCreate
 	}
-	sess, err := connect(c.ctx, o)
+	sess, err := connect(c.ctx, gateway.Options{
+		Name: "sublet serve operator", Session: id, AfterSeq: -1, Confirm: confirm, Place: gateway.Place{Cwd: cwd},
+	})
 	if err != nil {
 		return nil, away(err)
 	}
-	l := &link{
-		sess: sess, id: sess.ID(), confirm: confirm,
-		confirms: map[wire.ConfirmationID]string{},
-	}
+	l := &link{sess, sess.ID(), confirm}
 	c.mu.Lock()
 	c.links = append(c.links, l)
+	over := len(c.links) - maxLinks
 	c.mu.Unlock()
-	c.work.Go(func() { c.turns.Deliver(c.ctx, sess, func(e wire.EventMessage) { c.confirmFailed(l, e) }) }) // ends when the session is closed; serve waits for it
-	c.trim()
+	c.work.Go(func() { c.turns.Deliver(c.ctx, sess, c.confirmFailed) }) // ends when the session is closed; serve waits for it
+	c.release(func(other *link) bool {
+		over--
+		return over >= 0 && other != l
+	})
 	return l, nil
 }
 
@@ -52,53 +48,31 @@ func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*lin
 func (c *conn) linked(id wire.SessionID, confirm bool) *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, l := range c.links {
-		if id == "" || l.id != id || l.confirm != confirm || l.sess.ID() != id {
-			continue
-		}
-		c.links = append(append(c.links[:i:i], c.links[i+1:]...), l)
-		return l
+	i := slices.IndexFunc(c.links, func(l *link) bool { return id != "" && l.id == id && l.confirm == confirm && l.sess.ID() == id })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	l := c.links[i]
+	c.links = append(slices.Delete(c.links, i, i+1), l)
+	return l
 }
 
-// trim closes the least recently used links without running turns.
-func (c *conn) trim() {
+// release closes links that pick chooses of those without running turns; the least recently used one comes first.
+func (c *conn) release(pick func(*link) bool) {
 	c.mu.Lock()
-	var drop []*link
-	for i := 0; i < len(c.links)-1 && len(c.links) > maxLinks; {
-		if l := c.links[i]; c.idle(l) {
-			drop = append(drop, l)
-			c.links = append(c.links[:i:i], c.links[i+1:]...)
-			continue
+	var gone []*link
+	c.links = slices.DeleteFunc(c.links, func(l *link) bool {
+		if len(c.turns.Running(l.sess)) > 0 || !pick(l) {
+			return false
 		}
-		i++
-	}
-	c.mu.Unlock()
-	for _, l := range drop {
-		l.sess.Close()
-	}
-}
-
-// drop closes the links to a deleted session. One whose turn's end is still to be delivered stays until trim or abandon.
-func (c *conn) drop(id wire.SessionID) {
-	c.mu.Lock()
-	var gone, kept []*link
-	for _, l := range c.links {
-		if l.id == id && c.idle(l) {
-			gone = append(gone, l)
-		} else {
-			kept = append(kept, l)
-		}
-	}
-	c.links = kept
+		gone = append(gone, l)
+		return true
+	})
 	c.mu.Unlock()
 	for _, l := range gone {
 		l.sess.Close()
 	}
 }
-
-func (c *conn) idle(l *link) bool { return len(c.turns.Running(l.sess)) == 0 }
 
 // abandon closes all links; it first cancels the turns that end with the connection.
 func (c *conn) abandon() {
@@ -116,9 +90,8 @@ func (c *conn) abandon() {
 func (c *conn) any() (*gateway.Session, *problem) {
 	c.mu.Lock()
 	if n := len(c.links); n > 0 {
-		l := c.links[n-1]
-		c.mu.Unlock()
-		return l.sess, nil
+		defer c.mu.Unlock()
+		return c.links[n-1].sess, nil
 	}
 	c.mu.Unlock()
 	l, p := c.attach("", false, false, c.s.o.Project)

@@ -111,7 +111,7 @@ func toolProblem(t *toolRun) (code, message string) {
 	if notAllowed(t) {
 		return codeNoTool, fmt.Sprintf("Tool '%s' not available in this context", t.name)
 	}
-	return codeToolFailed, fmt.Sprintf("Tool '%s' failed: %s", t.name, cmp.Or(head(t.output), t.status))
+	return codeToolFailed, fmt.Sprintf("Tool '%s' failed: %s", t.name, cmp.Or(clip(t.output), t.status))
 }
 
 func notAllowed(t *toolRun) bool {
@@ -119,5 +119,5 @@ func notAllowed(t *toolRun) bool {
 		strings.HasPrefix(t.output, "there is no tool ")
 }
 
-// head is the start of a text, for one line of a message.
-func head(s string) string { return visible.Clip(visible.FirstLine(s), 300) }
+// clip is the start of a text, for one line of a message.
+func clip(s string) string { return visible.Clip(visible.FirstLine(s), 300) }

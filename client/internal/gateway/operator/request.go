@@ -5,428 +5,334 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	neturl "net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"sublet/client/internal/gateway"
 )
 
-// A request is one line of a client, validated, in one form for both dialects.
+// message is the fields of a request of either dialect; the others are ignored (C13, D10, R1).
+type message struct {
+	Type     string `json:"type"`
+	ID       string `json:"id"` // only S4's may lack one
+	Version  string `json:"version"`
+	Session  string `json:"sessionID"`
+	Agent    string `json:"agentID"`
+	Metadata struct {
+		Token       string `json:"token"`
+		Project     string `json:"project"`
+		Model       string `json:"model"`
+		TimeoutMS   int64  `json:"timeoutMs"`
+		Batch       bool   `json:"batchToolResults"`
+		Compression string `json:"compression"` // gzip or none
+		Extended    bool   `json:"extended"`
+		Approvals   bool   `json:"approvals"` // a person can answer questions
+	} `json:"metadata"`
+
+	// S3
+	Content      *string             `json:"content"`
+	Files        gateway.Few[string] `json:"files"`
+	Cursor       string              `json:"cursor"`
+	Request      string              `json:"requestID"` // cancel: this or Turn
+	Turn         string              `json:"turnID"`
+	Confirmation string              `json:"confirmationID"`
+	Decision     string              `json:"decision"`
+	Comment      string              `json:"comment"`
+	Grant        *s3Grant            `json:"grant"`
+
+	// S4
+	Messages gateway.Few[struct {
+		Role    string          `json:"role"`
+		Content json.RawMessage `json:"content"` // a text, or blocks
+	}] `json:"messages"`
+	Tools    gateway.Few[string] `json:"tools"`      // the only ones allowed; nil = all (D8)
+	LastTurn string              `json:"lastTurnID"` // resume after this turn (C7)
+	Context  *struct {
+		Project struct {
+			Name string `json:"name"`
+			Path string `json:"path"`
+		} `json:"project"`
+		Tools       gateway.Few[string] `json:"tools"`
+		UserMessage string              `json:"userMessage"`
+	} `json:"context"`
+}
+
+// A request is a message that was checked, in one form for both dialects.
 type request struct {
-	kind    string
-	s4      bool
-	id      string // "" where there is none; only S4's may lack one
-	token   string
-	session string
-	agent   string // as the client named it
+	message
+	kind kind
+	s4   bool
 
 	prompt  string
-	files   []string        // as the client named them; attach checks them later (P6)
-	images  []gateway.Image // that came as data: URLs
-	tools   []string        // the only ones allowed; nil = all (D8)
-	project string          // "" = where the server was started
-	timeout int64           // milliseconds; 0 = none
-	model   string
-
-	options   s3Options
-	approvals bool // a person can answer questions
-
-	lastTurn string // stream: resume after this turn (C7)
-	cursor   string // listSessions
-	target   string // cancel: a request's id
-	turn     string // cancel: a turn's id
-	answer   answer // confirm
+	files   []string // as the client named them; attach checks them (P6)
+	images  []gateway.Image
+	project string // "" = where the server was started
 }
 
-type answer struct {
-	confirmation, decision, comment string
-	grant                           *s3Grant
+// A kind is what distinguishes requests of one type.
+type kind struct {
+	s4    bool
+	needs []string                // fields that must not be empty
+	read  func(*request) *problem // takes what is the kind's own; nil = nothing
+	serve func(*conn, *request) *problem
 }
 
-// The kinds of request.
 const (
 	kindDispatch = "dispatch"
-	kindQuery    = "query"
-	kindStream   = "stream"
-	kindContext  = "send_context_request"
-	kindGet      = "getSession"
-	kindList     = "listSessions"
-	kindDelete   = "deleteSession"
-	kindCancel   = "cancel"
-	kindConfirm  = "confirm"
+
+	maxID      = 128                 // bytes of an id or a name
+	maxPrompt  = 10 << 20            // the daemon's own bound
+	maxTimeout = 24 * 60 * 60 * 1000 // a day, in milliseconds
 )
 
-const (
-	maxID       = 128      // bytes of an id or a name
-	maxPrompt   = 10 << 20 // the daemon's own bound
-	maxTokenLen = 4096
-	maxPath     = 4096                // PATH_MAX of Linux
-	maxCursor   = 1024                // the daemon's have a time and a session's id
-	maxComment  = 64 << 10            // with an answer to a question
-	maxTimeout  = 24 * 60 * 60 * 1000 // a day, in milliseconds
+var (
+	kinds = map[string]kind{
+		kindDispatch:           {false, []string{"agentID"}, (*request).readContent, (*conn).dispatch},
+		"getSession":           {false, []string{"sessionID"}, nil, (*conn).getSession},
+		"listSessions":         {false, nil, nil, (*conn).listSessions},
+		"deleteSession":        {false, []string{"sessionID"}, nil, (*conn).deleteSession},
+		"cancel":               {false, nil, (*request).readCancel, (*conn).cancelRequest},
+		"confirm":              {false, []string{"sessionID", "confirmationID", "decision"}, (*request).readDecision, (*conn).confirm},
+		"query":                {true, nil, (*request).readMessages, (*conn).dispatch},
+		"send_context_request": {true, nil, (*request).readContext, (*conn).dispatch},
+		"stream":               {true, []string{"sessionID"}, nil, (*conn).stream},
+	}
+	// s4Dispatch is that of a dispatch that has messages and no content.
+	s4Dispatch = kind{true, nil, (*request).readMessages, (*conn).dispatch}
 )
 
 // sessionName is what a session may be called; the daemon has the same rule.
 var sessionName = gateway.Pattern(`^[A-Za-z0-9._:@][A-Za-z0-9._:@-]{0,127}$`)
 
-// object fields by name.
-type fields map[string]json.RawMessage
-
 // parse parses one line. Beside a problem it returns at least id and dialect, as far as they could be read, so that the answer
-// can be assigned; if the line does not show its dialect, s4 is the one used last. Unknown fields are ignored (C13, R1).
+// can be assigned; if the line does not show its dialect, s4 is the one used last.
 func parse(raw []byte, s4 bool) (*request, *problem) {
 	r := &request{s4: s4}
 	if !utf8.Valid(raw) {
 		return r, invalid("the message is not UTF-8")
 	}
-	var f fields
-	if err := json.Unmarshal(raw, &f); err != nil || f == nil {
-		if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
-			return r, invalid("the message is not JSON: %s", gateway.Fault(err))
-		}
+	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
 		return r, invalid("the message is not a JSON object")
 	}
-	p := &parser{}
-	r.kind = p.text(f, "type", maxID)
-	switch r.kind { // the dialect first, because the answer must be in it
-	case kindQuery, kindStream, kindContext:
-		r.s4 = true
-	case kindDispatch:
-		r.s4 = !f.has("content") && f.has("messages")
-	case kindGet, kindList, kindDelete, kindCancel, kindConfirm:
-		r.s4 = false
+	var head struct { // apart, because a list that is too long ends the decoding of a message
+		Type, ID          string
+		Content, Messages *json.RawMessage
 	}
-	own := &parser{} // an invalid id is reported below
-	if id := own.text(f, "id", maxID); own.err == nil {
-		r.id = id
+	err := json.Unmarshal(raw, &head)
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return r, invalid("the message is not JSON: %s", gateway.Fault(err))
 	}
-	if p.err != nil {
-		return r, p.err
+	known := false
+	if r.kind, known = kinds[head.Type]; head.Type == kindDispatch && head.Content == nil && head.Messages != nil {
+		r.kind = s4Dispatch
 	}
-	switch r.kind {
-	case "":
-		return r, invalid("type is missing").with("field", "type")
-	case kindDispatch, kindQuery, kindStream, kindContext, kindGet, kindList, kindDelete, kindCancel, kindConfirm:
-	default:
-		return r, invalid("type %q is none of dispatch, query, stream, send_context_request, getSession, listSessions, deleteSession, cancel, confirm", r.kind).with("field", "type")
+	if known {
+		r.s4 = r.kind.s4
 	}
-	p.text(f, "id", maxID)
-	if v := p.text(f, "version", maxID); p.err == nil && f.has("version") && !supported(v) {
-		return r, invalid("version %q is not supported: this is version 1.0", v).with("field", "version").with("supported", "1.x")
+	err = json.Unmarshal(raw, &r.message)
+	if r.ID = head.ID; len(r.ID) > maxID {
+		r.ID = ""
 	}
-	r.session = p.text(f, "sessionID", maxID)
-	if p.err == nil && r.session != "" && !sessionName().MatchString(r.session) {
-		p.fail("sessionID", "may have A-Z a-z 0-9 . _ : @ and - only, and not begin with -")
-	}
-	r.agent = p.text(f, "agentID", maxID)
-	p.metadata(r, f)
-	if r.s4 {
-		p.parseS4(r, f)
-	} else {
-		p.parseS3(r, f)
-	}
-	return r, p.err
-}
-
-// supported reports whether a request's version is one of ours: 1 or 1.x (B2).
-func supported(v string) bool { return v == "1" || strings.HasPrefix(v, "1.") }
-
-// parser reads fields and keeps the first error.
-type parser struct{ err *problem }
-
-func (p *parser) fail(field, format string, args ...any) {
-	if p.err == nil {
-		p.err = invalid("%s %s", field, fmt.Sprintf(format, args...)).with("field", field)
-	}
-}
-
-// has reports whether a field is present; null counts as absent.
-func (f fields) has(name string) bool {
-	raw, ok := f[name]
-	return ok && string(raw) != "null"
-}
-
-// into decodes a field if it is present; want is its type in words.
-func (p *parser) into(f fields, path, name string, to any, want string) bool {
-	if p.err != nil || !f.has(name) {
-		return false
-	}
-	err := json.Unmarshal(f[name], to)
 	switch {
-	case errors.Is(err, gateway.ErrListTooLong):
-		p.fail(path+name, "has %v", err)
 	case err != nil:
-		p.fail(path+name, "must be %s", want)
+		return r, wrong(gateway.Blame(err))
+	case head.Type == "":
+		return r, wrong("type", "is missing")
+	case !known:
+		return r, wrong("type", fmt.Sprintf("%q is none of %s", clip(head.Type), strings.Join(slices.Sorted(maps.Keys(kinds)), ", ")))
 	}
-	return err == nil
+	if p := r.check(len(head.ID)); p != nil {
+		return r, p
+	}
+	r.project = r.Metadata.Project
+	if r.kind.read != nil {
+		return r, r.kind.read(r)
+	}
+	return r, nil
 }
 
-func (p *parser) text(f fields, name string, most int) string {
-	var s string
-	if p.into(f, "", name, &s, "a string") && len(s) > most {
-		p.fail(name, "has %d bytes, at most %d are allowed", len(s), most)
-	}
-	return s
-}
+// wrong returns the problem of a field that is malformed.
+func wrong(field, why string) *problem { return invalid("%s %s", field, why).with("field", field) }
 
-func (p *parser) need(f fields, name string) string {
-	s := p.text(f, name, maxID)
-	if p.err == nil && s == "" {
-		p.fail(name, "is missing")
-	}
-	return s
-}
-
-func (p *parser) list(f fields, name string) []string {
-	var l gateway.Few[string]
-	p.into(f, "", name, &l, "a list of strings")
-	return l
-}
-
-// metadata decodes the metadata that this server uses; the rest is the client's own (D10).
-func (p *parser) metadata(r *request, f fields) {
-	var m fields
-	if !p.into(f, "", "metadata", &m, "an object") {
-		return
-	}
-	flag := func(name string) (b bool) {
-		p.into(m, "metadata.", name, &b, "true or false")
-		return b
-	}
-	text := func(name string, most int) (s string) {
-		if p.into(m, "metadata.", name, &s, "a string") && len(s) > most {
-			p.fail("metadata."+name, "has %d bytes, at most %d are allowed", len(s), most)
-		}
-		return s
-	}
-	r.token = text("token", maxTokenLen)
-	r.project = text("project", maxPath)
-	r.model = text("model", maxID)
-	r.options.batch, r.options.extended, r.approvals = flag("batchToolResults"), flag("extended"), flag("approvals")
-	switch c := text("compression", maxID); c {
-	case "", "none":
-	case "gzip":
-		r.options.gzip = true
-	default:
-		p.fail("metadata.compression", "%q is neither gzip nor none", c)
-	}
-	if p.into(m, "metadata.", "timeoutMs", &r.timeout, "a whole number of milliseconds") && (r.timeout < 0 || r.timeout > maxTimeout) {
-		p.fail("metadata.timeoutMs", "must be from 0 to %d", maxTimeout)
-	}
-}
-
-func (p *parser) parseS3(r *request, f fields) {
-	if p.err == nil && r.id == "" {
-		p.fail("id", "is missing")
-	}
-	switch r.kind {
-	case kindDispatch:
-		if p.err == nil && !f.has("content") {
-			p.fail("content", "is missing (S4's dispatch has messages)")
-		}
-		r.agent = p.need(f, "agentID")
-		r.prompt = p.text(f, "content", maxPrompt)
-		if p.err == nil && strings.TrimSpace(r.prompt) == "" {
-			p.fail("content", "is empty")
-		}
-		r.files = p.list(f, "files")
-	case kindGet, kindDelete:
-		p.need(f, "sessionID")
-	case kindList:
-		r.cursor = p.text(f, "cursor", maxCursor)
-	case kindCancel:
-		r.target, r.turn = p.text(f, "requestID", maxID), p.text(f, "turnID", maxID)
-		if p.err == nil && (r.target == "") == (r.turn == "") {
-			p.fail("requestID", "or turnID must be given, and not both")
-		}
-	case kindConfirm:
-		p.need(f, "sessionID")
-		r.answer.confirmation = p.need(f, "confirmationID")
-		r.answer.decision = p.need(f, "decision")
-		r.answer.comment = p.text(f, "comment", maxComment)
-		p.into(f, "", "grant", &r.answer.grant, "one of the grants offered")
-		switch r.answer.decision {
-		case "allow", "deny", "allow_always", "deny_always", "":
-		default:
-			p.fail("decision", "%q is none of allow, deny, allow_always, deny_always", r.answer.decision)
+// check checks the fields that several kinds have. idSize is the id's in bytes, also if that is too long to be repeated.
+func (r *request) check(idSize int) *problem {
+	for _, f := range []struct {
+		name, value string
+		size        int
+	}{
+		{"id", r.ID, idSize},
+		{"sessionID", r.Session, 0},
+		{"agentID", r.Agent, len(r.Agent)},
+		{"confirmationID", r.Confirmation, len(r.Confirmation)},
+		{"decision", r.Decision, len(r.Decision)},
+		{"requestID", r.Request, len(r.Request)},
+		{"turnID", r.Turn, len(r.Turn)},
+		{"lastTurnID", r.LastTurn, len(r.LastTurn)},
+		{"metadata.model", r.Metadata.Model, len(r.Metadata.Model)},
+	} {
+		switch {
+		case f.size > maxID:
+			return wrong(f.name, fmt.Sprintf("has %d bytes, at most %d are allowed", f.size, maxID))
+		case f.value == "" && (slices.Contains(r.kind.needs, f.name) || f.name == "id" && !r.s4):
+			return wrong(f.name, "is missing")
 		}
 	}
-}
-
-func (p *parser) parseS4(r *request, f fields) {
-	switch r.kind {
-	case kindStream:
-		p.need(f, "sessionID")
-		r.lastTurn = p.text(f, "lastTurnID", maxID)
-		return
-	case kindContext:
-		p.contextOf(r, f)
-		return
-	}
-	r.tools = p.allowed(f)
-	var messages gateway.Few[s4Incoming]
-	if !p.into(f, "", "messages", &messages, "a list of {role, content}") {
-		p.fail("messages", "is missing")
-		return
-	}
-	p.conversation(r, messages)
-}
-
-// allowed decodes a list of tools; an empty list allows none.
-func (p *parser) allowed(f fields) []string {
-	l := p.list(f, "tools")
-	if l == nil && f.has("tools") {
-		return []string{}
-	}
-	return l
-}
-
-func (p *parser) contextOf(r *request, f fields) {
-	var c fields
-	if !p.into(f, "", "context", &c, "an object") {
-		p.fail("context", "is missing")
-		return
-	}
-	var project fields
-	if p.into(c, "context.", "project", &project, "an object {name, path}") {
-		p.into(project, "context.project.", "path", &r.project, "a string")
-		p.into(project, "context.project.", "name", new(string), "a string")
-	}
-	p.into(c, "context.", "userMessage", &r.prompt, "a string")
-	r.tools = p.allowed(c)
+	m := &r.Metadata
 	switch {
-	case p.err != nil:
-	case strings.TrimSpace(r.prompt) == "":
-		p.fail("context.userMessage", "is missing")
-	case len(r.prompt) > maxPrompt:
-		p.tooLarge("context.userMessage", len(r.prompt))
+	case r.Version != "" && r.Version != "1" && !strings.HasPrefix(r.Version, "1."): // B2
+		return wrong("version", fmt.Sprintf("%q is not supported: this is version 1.0", clip(r.Version))).with("supported", "1.x")
+	case r.Session != "" && !sessionName().MatchString(r.Session):
+		return wrong("sessionID", "may have at most 128 of A-Z a-z 0-9 . _ : @ and -, and not begin with -")
+	case m.Compression != "" && m.Compression != "none" && m.Compression != "gzip":
+		return wrong("metadata.compression", fmt.Sprintf("%q is neither gzip nor none", clip(m.Compression)))
+	case m.TimeoutMS < 0 || m.TimeoutMS > maxTimeout:
+		return wrong("metadata.timeoutMs", fmt.Sprintf("must be from 0 to %d", maxTimeout))
 	}
+	return nil
 }
 
-// tooLarge is S4's own code for a context over the limit (L21).
-func (p *parser) tooLarge(field string, size int) {
-	if p.err == nil {
-		p.err = invalid("%s has %d bytes, at most %d are allowed: name a file instead", field, size, maxPrompt).with("field", field)
-		p.err.s4 = codeTooLarge
+func (r *request) readContent() *problem {
+	if r.Content == nil {
+		return wrong("content", "is missing (S4's dispatch has messages)")
 	}
+	r.files = r.Files
+	return r.ask("content", *r.Content)
 }
 
-type s4Incoming struct {
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"`
+func (r *request) readCancel() *problem {
+	if (r.Request == "") == (r.Turn == "") {
+		return wrong("requestID", "or turnID must be given, and not both")
+	}
+	return nil
 }
 
-// conversation makes a prompt of messages. The last one is the question; the earlier ones precede it as text, because the
+func (r *request) readDecision() *problem {
+	if !slices.Contains([]string{"allow", "deny", "allow_always", "deny_always"}, r.Decision) {
+		return wrong("decision", fmt.Sprintf("%q is none of allow, deny, allow_always, deny_always", r.Decision))
+	}
+	return nil
+}
+
+func (r *request) readContext() *problem {
+	if r.Context == nil {
+		return wrong("context", "is missing")
+	}
+	if path := r.Context.Project.Path; path != "" {
+		r.project = path
+	}
+	r.Tools = r.Context.Tools
+	return r.ask("context.userMessage", r.Context.UserMessage)
+}
+
+// ask sets the prompt, which came in a field.
+func (r *request) ask(field, prompt string) *problem {
+	if strings.TrimSpace(prompt) == "" {
+		return wrong(field, "is empty")
+	}
+	if len(prompt) > maxPrompt {
+		p := wrong(field, fmt.Sprintf("has %d bytes, at most %d are allowed: name a file instead", len(prompt), maxPrompt))
+		p.s4 = codeTooLarge // L21
+		return p
+	}
+	r.prompt = prompt
+	return nil
+}
+
+// readMessages makes a prompt of messages. The last one is the question; the earlier ones precede it as text, because the
 // daemon's sessions contain only what its agents answered.
-func (p *parser) conversation(r *request, messages []s4Incoming) {
-	if p.err == nil && len(messages) == 0 {
-		p.fail("messages", "is empty")
+func (r *request) readMessages() *problem {
+	if len(r.Messages) == 0 {
+		return wrong("messages", "is missing or empty")
 	}
 	var before strings.Builder
-	for i, m := range messages {
-		at := fmt.Sprintf("messages[%d]", i)
-		last := i == len(messages)-1
+	question := ""
+	for i, m := range r.Messages {
+		at, last := fmt.Sprintf("messages[%d]", i), i == len(r.Messages)-1
 		switch {
 		case m.Role != "user" && m.Role != "assistant": // F22
-			p.fail(at+".role", "%q is neither user nor assistant", head(m.Role))
+			return wrong(at+".role", fmt.Sprintf("%q is neither user nor assistant", clip(m.Role)))
 		case last && m.Role != "user":
-			p.fail(at+".role", "of the last message must be user")
+			return wrong(at+".role", "of the last message must be user")
 		}
-		text := p.content(r, at+".content", m.Content)
+		text, p := r.text(at+".content", m.Content)
 		switch {
-		case p.err != nil:
-			return
-		case last:
-			r.prompt = text
-		default:
+		case p != nil:
+			return p
+		case !last:
 			fmt.Fprintf(&before, "%s: %s\n\n", m.Role, text)
+		case strings.TrimSpace(text) == "":
+			return wrong(at+".content", "has no text")
+		default:
+			question = text
 		}
-	}
-	if strings.TrimSpace(r.prompt) == "" {
-		p.fail(fmt.Sprintf("messages[%d].content", len(messages)-1), "has no text")
 	}
 	if before.Len() > 0 {
-		r.prompt = "Earlier in this conversation:\n\n" + before.String() + "Now:\n\n" + r.prompt
+		question = "Earlier in this conversation:\n\n" + before.String() + "Now:\n\n" + question
 	}
-	if len(r.prompt) > maxPrompt {
-		p.tooLarge("messages", len(r.prompt))
-	}
+	return r.ask("messages", question)
 }
 
-// content decodes a message's blocks (F15): text, and files and images, which are read later. The model sees an image in a
-// data: URL, or in the project (file:); one at another address is only named, since fetching it would be an unapproved request.
-func (p *parser) content(r *request, at string, raw json.RawMessage) string {
+// text returns the text of a message's blocks (F15), and takes files and images from them, which are read later.
+func (r *request) text(at string, raw json.RawMessage) (string, *problem) {
 	var plain string
-	if json.Unmarshal(raw, &plain) == nil && len(raw) > 0 && raw[0] == '"' {
-		return plain
+	if json.Unmarshal(raw, &plain) == nil && string(raw) != "null" {
+		return plain, nil
 	}
 	var blocks gateway.Few[s4RequestBlock]
-	switch err := json.Unmarshal(raw, &blocks); {
-	case errors.Is(err, gateway.ErrListTooLong):
-		p.fail(at, "has %v", err)
-		return ""
-	case err != nil || blocks == nil:
-		p.fail(at, "must be a list of blocks {type, …}")
-		return ""
+	if err := json.Unmarshal(raw, &blocks); err != nil {
+		field, why := gateway.Blame(err)
+		return "", wrong(strings.TrimSuffix(at+"."+field, "."), why)
+	}
+	if blocks == nil {
+		return "", wrong(at, "must be a list of blocks {type, …}")
 	}
 	var parts []string
 	for i, b := range blocks {
 		field := fmt.Sprintf("%s[%d]", at, i)
-		switch b.Type {
-		case "text":
-			if b.Text == nil {
-				p.fail(field+".text", "is missing")
-				return ""
-			}
+		switch {
+		case b.Type == "text" && b.Text == nil:
+			return "", wrong(field+".text", "is missing")
+		case b.Type == "text":
 			parts = append(parts, *b.Text)
-		case "file":
-			if b.Path == "" {
-				p.fail(field+".path", "is missing")
-			}
-			if b.Size != nil && *b.Size < 0 {
-				p.fail(field+".size", "is negative")
-			}
+		case b.Type == "file" && b.Path == "":
+			return "", wrong(field+".path", "is missing")
+		case b.Type == "file":
 			r.files = append(r.files, b.Path)
-		case "image":
-			if b.URL == "" {
-				p.fail(field+".url", "is missing")
+		case b.Type == "image" && b.URL == "":
+			return "", wrong(field+".url", "is missing")
+		case b.Type == "image":
+			name, err := r.image(b)
+			if err != nil {
+				return "", wrong(field+".url", err.Error())
 			}
-			url := b.URL
-			if data, ok := strings.CutPrefix(url, "data:"); ok {
-				head, body, _ := strings.Cut(data, ",")
-				if kind, ok := strings.CutSuffix(head, ";base64"); ok && strings.HasPrefix(kind, "image/") {
-					content, err := gateway.Decode(body)
-					if err != nil {
-						p.fail(field+".url", "%v", err)
-						return ""
-					}
-					r.images = append(r.images, gateway.Image{Content: content, MIME: kind})
-					parts = append(parts, fmt.Sprintf("[image %d]", len(r.images)))
-					continue
-				}
-			}
-			if path, ok := strings.CutPrefix(url, "file://"); ok {
-				path, err := neturl.PathUnescape(path)
-				if err != nil {
-					p.fail(field+".url", "is no file's address")
-					return ""
-				}
-				r.files = append(r.files, path)
-				parts = append(parts, "[image "+head(path)+"]")
-				continue
-			}
-			if len(url) > 200 { // such as data: with the image in it
-				url = strings.ToValidUTF8(url[:60], "") + "…"
-			}
-			parts = append(parts, fmt.Sprintf("[image %s %s]", b.MIMEType, url))
+			parts = append(parts, name)
 		default:
-			p.fail(field+".type", "%q is none of text, image, file", head(b.Type))
-			return ""
+			return "", wrong(field+".type", fmt.Sprintf("%q is none of text, image, file", clip(b.Type)))
 		}
 		if len(r.files) > gateway.MaxList {
-			p.fail(at, "has more than %d files", gateway.MaxList)
+			return "", wrong(at, fmt.Sprintf("has more than %d files", gateway.MaxList))
 		}
 	}
-	return strings.Join(parts, "\n\n")
+	return strings.Join(parts, "\n\n"), nil
+}
+
+// image takes an image and returns how the text mentions it. The model sees one in a data: URL, or in the project (file:); one at
+// another address is only named, since fetching it would be an unapproved request.
+func (r *request) image(b s4RequestBlock) (string, error) {
+	head, body, _ := strings.Cut(strings.TrimPrefix(b.URL, "data:"), ",")
+	mime, encoded := strings.CutSuffix(head, ";base64")
+	if strings.HasPrefix(b.URL, "data:") && encoded && strings.HasPrefix(mime, "image/") {
+		content, err := gateway.Decode(body)
+		r.images = append(r.images, gateway.Image{Content: content, MIME: mime})
+		return fmt.Sprintf("[image %d]", len(r.images)), err
+	}
+	if path, ok := strings.CutPrefix(b.URL, "file://"); ok {
+		path, err := neturl.PathUnescape(path)
+		r.files = append(r.files, path)
+		return "[image " + clip(path) + "]", err
+	}
+	return "[image " + clip(b.MIMEType+" "+b.URL) + "]", nil
 }

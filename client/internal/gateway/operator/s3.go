@@ -234,7 +234,7 @@ func (s *s3Turn) flush(out [][]byte, at int64) [][]byte {
 			run := s.turn.tool(r["toolID"].(wire.ExecutionID))
 			out = append(out, s.error(&problem{
 				s3: codeTool, message: r["error"].(string), recoverable: true,
-				details: map[string]any{"tool": run.name, "toolID": run.id, "error": head(run.output), "status": run.status},
+				details: map[string]any{"tool": run.name, "toolID": run.id, "error": clip(run.output), "status": run.status},
 			}, at))
 		}
 	}

@@ -3,8 +3,6 @@ package operator
 import (
 	"bufio"
 	"context"
-	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -16,8 +14,6 @@ import (
 )
 
 const (
-	// maxConns bounds connections of all kinds, so that one client's mistake does not take all of the user's descriptors.
-	maxConns = 1024
 	// helloBound is how long a peer may take for the rest of an HTTP request's head.
 	helloBound = 10 * time.Second
 	// stopBound is how long connections may take to end when the server stops.
@@ -43,15 +39,10 @@ type Options struct {
 
 // Server serves S3 and S4. It has no state beyond its connections.
 type Server struct {
-	o     Options
-	log   *slog.Logger
-	guard *gateway.Guard // set by Serve
-
+	o      Options
+	log    *slog.Logger
+	guard  *gateway.Guard // set by Serve
 	handed gateway.Handed
-
-	mu sync.Mutex
-	// guarded by mu
-	open map[net.Conn]struct{}
 }
 
 // New returns a Server.
@@ -68,7 +59,7 @@ func New(o Options) *Server {
 	if o.MaxMessage <= 0 {
 		o.MaxMessage = maxMessage
 	}
-	return &Server{o: o, log: o.Log, open: map[net.Conn]struct{}{}}
+	return &Server{o: o, log: o.Log}
 }
 
 // Serve accepts connections until ctx is done. It owns ln and every goroutine it starts, and returns after the last of
@@ -76,103 +67,48 @@ func New(o Options) *Server {
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	s.guard = gateway.NewGuard(ln.Addr(), s.o.Token, s.o.Hosts, s.o.Origins)
 	ctx, cancel := context.WithCancel(ctx)
-	var conns sync.WaitGroup
-	web := &handover{addr: ln.Addr(), conns: make(chan net.Conn), done: make(chan struct{})}
+	web := &handover{Listener: ln, ctx: ctx, conns: make(chan net.Conn)}
 	hs := &http.Server{
 		Handler: s.handler(ctx), ReadHeaderTimeout: helloBound, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = hs.Serve(web) }) // ends with Close below
-	defer func() {
-		cancel()
-		web.Close()
-		hs.Close()
-		s.closeAll()
-		conns.Wait()
-		serving.Wait()
-		if err := s.handed.Close(); err != nil {
-			s.log.Warn("files of clients could not be removed", "err", err)
-		}
-	}()
-	return gateway.Accept(ctx, ln, s.log, func(nc net.Conn) {
-		if !s.admit(nc) {
-			s.log.Warn("connection refused: too many", "limit", maxConns)
-			nc.Close()
-			return
-		}
-		conns.Go(func() {
-			if s.serveConn(ctx, nc, &conns, web) {
-				return // the HTTP server owns it now
-			}
-			nc.Close()
-			s.forget(nc)
-		})
-	})
-}
-
-func (s *Server) admit(nc net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.open) >= maxConns {
-		return false
+	serving.Go(func() { _ = hs.Serve(web) }) // ends with ctx
+	context.AfterFunc(ctx, func() { hs.Close() })
+	err := gateway.Accept(ctx, ln, s.log, func(ctx context.Context, nc net.Conn) { s.serveConn(ctx, nc, web) })
+	cancel()
+	serving.Wait()
+	if err := s.handed.Close(); err != nil {
+		s.log.Warn("files of clients could not be removed", "err", err)
 	}
-	s.open[nc] = struct{}{}
-	return true
+	return err
 }
 
-func (s *Server) forget(nc net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, nc)
-}
-
-// closeAll closes all connections, after a moment in which queued lines may be sent.
-func (s *Server) closeAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for nc := range s.open {
-		_ = nc.SetReadDeadline(time.Now())
-		_ = nc.SetWriteDeadline(time.Now().Add(stopBound))
-	}
-}
-
-// serveConn detects what a peer speaks. It returns true if the connection was passed to the HTTP server, which closes it and
-// calls conns.Done then.
-func (s *Server) serveConn(ctx context.Context, nc net.Conn, conns *sync.WaitGroup, web *handover) bool {
+// serveConn detects what a peer speaks, and serves it until it leaves or ctx ends.
+func (s *Server) serveConn(ctx context.Context, nc net.Conn, web *handover) {
 	if s.o.Token == "" && !loopback(nc.RemoteAddr()) { // without a token only this machine is served
 		s.log.Warn("connection refused: not from this machine, and there is no token", "peer", nc.RemoteAddr())
-		return false
+		return
 	}
-	r := bufio.NewReaderSize(nc, sniffSize)
-	switch sniff(nc, r) {
-	case speaksHTTP:
-		conns.Add(1)
-		web.give(&sniffed{Conn: nc, r: r, closed: func() {
-			s.forget(nc)
-			conns.Done()
-		}})
-		return true
-	case speaksTLS:
+	defer context.AfterFunc(ctx, func() { // nothing more is read; queued lines may still be sent
+		_ = nc.SetReadDeadline(time.Unix(1, 0))
+		_ = nc.SetWriteDeadline(time.Now().Add(stopBound))
+	})()
+	c := &sniffed{Conn: nc, r: bufio.NewReaderSize(nc, sniffSize), closed: func() {}}
+	speaks := sniff(nc, c.r)
+	_ = nc.SetReadDeadline(time.Time{})
+	switch {
+	case ctx.Err() != nil: // the deadline that was reset may have been the server's end
+	case speaks == speaksHTTP:
+		web.serve(c)
+	case speaks == speaksTLS:
 		s.log.Debug("TLS is not spoken here", "peer", nc.RemoteAddr())
-		return false
-	case speaksNothing:
-		return false
+	case speaks == speaksJSON:
+		s.serve(ctx, c, nc.RemoteAddr().String(), s.o.Token == "")
 	}
-	s.serve(ctx, &raw{nc: nc, lines: gateway.NewLineReader(r, s.o.MaxMessage)}, s.o.Token == "")
-	return false
 }
 
 func loopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback() // what is not TCP does not leave the machine
-}
-
-// serve serves one transport until it ends.
-func (s *Server) serve(ctx context.Context, t transport, authorized bool) {
-	c := newConn(ctx, s, t, authorized)
-	err := c.serve()
-	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
-		s.log.Debug("connection ended", "peer", t.peer(), "err", err)
-	}
 }

@@ -36,7 +36,7 @@ func readSession(ctx context.Context, sess *gateway.Session, id wire.SessionID) 
 
 // reply answers a request.
 func (c *conn) reply(r *request, kind string, b body) {
-	c.send(line(s3Event{kind, r.id, "", stamp(0), b}))
+	c.send(line(s3Event{kind, r.ID, "", stamp(0), b}))
 }
 
 func (c *conn) getSession(r *request) *problem {
@@ -44,7 +44,7 @@ func (c *conn) getSession(r *request) *problem {
 	if p != nil {
 		return p
 	}
-	h, info, err := readSession(c.ctx, sess, wire.SessionID(r.session))
+	h, info, err := readSession(c.ctx, sess, wire.SessionID(r.Session))
 	if err != nil {
 		return away(err)
 	}
@@ -67,14 +67,14 @@ func (c *conn) listSessions(r *request) *problem {
 	if p != nil {
 		return p
 	}
-	list, cursor := []body{}, r.cursor
+	list, cursor := []body{}, r.Cursor
 	for {
 		page, err := wire.Call(c.ctx, sess, &wire.SessionRequest{Op: "list", Cursor: cursor, Limit: pageSize})
 		if err != nil {
 			return away(err)
 		}
 		for _, i := range page.Sessions {
-			if r.agent == "" || i.Agent == native(r.agent) {
+			if r.Agent == "" || i.Agent == native(r.Agent) {
 				list = append(list, s3SessionOf(i))
 			}
 		}
@@ -94,7 +94,7 @@ func (c *conn) deleteSession(r *request) *problem {
 	if p != nil {
 		return p
 	}
-	id := wire.SessionID(r.session)
+	id := wire.SessionID(r.Session)
 	if _, err := sess.Request(c.ctx, &wire.SessionRequest{Op: "delete", SessionID: &id}); err != nil {
 		p := away(err)
 		if p.s3 == codeRate { // a turn runs in it: wire.CodeTooManyQueries, which is no rate here
@@ -102,7 +102,7 @@ func (c *conn) deleteSession(r *request) *problem {
 		}
 		return p
 	}
-	c.drop(id)
-	c.reply(r, "session-deleted", body{"sessionID": r.session})
+	c.release(func(l *link) bool { return l.id == id }) // one whose turn's end is still to be delivered stays until abandon
+	c.reply(r, "session-deleted", body{"sessionID": r.Session})
 	return nil
 }

@@ -3,6 +3,7 @@ package operator
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"net"
 	"sync"
 	"time"
@@ -48,8 +49,7 @@ func sniff(nc net.Conn, r *bufio.Reader) int {
 		}
 		break
 	}
-	_ = nc.SetReadDeadline(time.Now().Add(helloBound))
-	defer nc.SetReadDeadline(time.Time{})
+	_ = nc.SetReadDeadline(time.Now().Add(helloBound)) // the caller resets it
 	for n := 1; ; n = r.Buffered() + 1 {
 		if n > sniffSize { // what follows must not be parsed as messages
 			_, _ = nc.Write([]byte(tooLong)) // the peer may have left
@@ -70,7 +70,6 @@ func sniff(nc net.Conn, r *bufio.Reader) int {
 type sniffed struct {
 	net.Conn
 	r      *bufio.Reader
-	once   sync.Once
 	closed func()
 }
 
@@ -78,39 +77,36 @@ func (c *sniffed) Read(p []byte) (int, error) { return c.r.Read(p) }
 
 func (c *sniffed) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(c.closed)
+	c.closed()
 	return err
 }
 
 // handover is a net.Listener whose connections come from serveConn.
 type handover struct {
-	addr  net.Addr
+	net.Listener
+	ctx   context.Context // the server's
 	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
 }
 
-// give passes a connection to Accept, or closes it if the server has stopped.
-func (h *handover) give(nc net.Conn) {
+// serve passes a connection to Accept, and waits until the HTTP server, or the WebSocket that it became, has closed it.
+func (h *handover) serve(c *sniffed) {
+	closed := make(chan struct{})
+	c.closed = sync.OnceFunc(func() { close(closed) })
 	select {
-	case h.conns <- nc:
-	case <-h.done:
-		nc.Close()
+	case h.conns <- c:
+		<-closed
+	case <-h.ctx.Done():
 	}
 }
+
+// Close does nothing: Accept ends with ctx.
+func (h *handover) Close() error { return nil }
 
 func (h *handover) Accept() (net.Conn, error) {
 	select {
 	case nc := <-h.conns:
 		return nc, nil
-	case <-h.done:
+	case <-h.ctx.Done():
 		return nil, net.ErrClosed
 	}
 }
-
-func (h *handover) Close() error {
-	h.once.Do(func() { close(h.done) })
-	return nil
-}
-
-func (h *handover) Addr() net.Addr { return h.addr }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"sublet/client/internal/gateway"
@@ -14,25 +13,13 @@ import (
 // stream follows a session and sends results that grow, until the followed turn ends (E8, F11, F12, C6, C7): the running turn;
 // if none runs, the last one after lastTurnID, which is sent at once; if there is none, the next.
 func (c *conn) stream(r *request) *problem {
-	c.mu.Lock()
-	full := c.streams >= maxStreams
-	if !full {
-		c.streams++
-	}
-	c.mu.Unlock()
-	if full {
-		return &problem{
-			s3: codeRate, s4: codeRateExceeds, recoverable: true,
-			message: fmt.Sprintf("at most %d streams on one connection", maxStreams), details: map[string]any{"limit": maxStreams},
-		}
-	}
-	release := func() {
-		c.mu.Lock()
-		c.streams--
-		c.mu.Unlock()
+	release := func() { c.streams.Add(-1) }
+	if c.streams.Add(1) > maxStreams {
+		release()
+		return busy(maxStreams, "at most %d streams on one connection")
 	}
 	sess, err := c.s.o.Daemon.Connect(c.ctx, gateway.Options{
-		Name: "sublet serve operator", Session: wire.SessionID(r.session), Place: gateway.Place{Cwd: c.s.o.Project},
+		Name: "sublet serve operator", Session: wire.SessionID(r.Session), Place: gateway.Place{Cwd: c.s.o.Project},
 	})
 	if err != nil {
 		release()
@@ -58,7 +45,7 @@ type follower struct {
 }
 
 func (c *conn) follow(r *request, sess *gateway.Session) *problem {
-	start := snapshot(r.id, r.session, cmp.Or(r.agent, sess.Ready().Session.Agent), nil)
+	start := snapshot(r.ID, r.Session, cmp.Or(r.Agent, sess.Ready().Session.Agent), nil)
 	start.StopReason = stopStart
 	c.send(line(start))
 	f := &follower{c: c, r: r, put: c.send}
@@ -165,9 +152,9 @@ func (f *follower) catchUp(sess *gateway.Session) (info wire.SessionInfo, err er
 
 // target is the turn to follow; nil = the next one.
 func (f *follower) target(info wire.SessionInfo) (*turn, *problem) {
-	turns, known := f.h.after(wire.TurnID(f.r.lastTurn))
+	turns, known := f.h.after(wire.TurnID(f.r.LastTurn))
 	if !known {
-		return nil, invalid("lastTurnID %q is no turn of this session", f.r.lastTurn).with("field", "lastTurnID")
+		return nil, invalid("lastTurnID %q is no turn of this session", f.r.LastTurn).with("field", "lastTurnID")
 	}
 	all := f.h.turns
 	switch last := len(all) - 1; {
@@ -188,11 +175,11 @@ func (f *follower) flush(t *turn) {
 
 func (f *follower) send(t *turn) {
 	f.news = false
-	turns, _ := f.h.after(wire.TurnID(f.r.lastTurn))
+	turns, _ := f.h.after(wire.TurnID(f.r.LastTurn))
 	if len(turns) == 0 { // the client named the turn that still runs
 		turns = []*turn{t}
 	}
-	f.put(line(snapshot(f.r.id, f.r.session, f.r.agent, turns)))
+	f.put(line(snapshot(f.r.ID, f.r.Session, f.r.Agent, turns)))
 }
 
 // turning reports whether an event begins something other than more of the same text.

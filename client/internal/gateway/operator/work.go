@@ -2,7 +2,6 @@ package operator
 
 import (
 	"cmp"
-	"fmt"
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
@@ -19,9 +18,10 @@ func (c *conn) dispatch(r *request) *problem {
 	if p != nil {
 		return p
 	}
-	t := &gateway.Turn{ID: r.id, Handle: func(wire.EventMessage) {}, Outlives: r.s4}
+	t := &gateway.Turn{ID: r.ID, Handle: func(wire.EventMessage) {}, Outlives: r.s4}
 	if !r.s4 {
-		s3 := &s3Turn{id: r.id, agent: r.agent, options: r.options}
+		m := &r.Metadata
+		s3 := &s3Turn{id: r.ID, agent: r.Agent, options: s3Options{batch: m.Batch, gzip: m.Compression == "gzip", extended: m.Extended}}
 		t.Handle = func(e wire.EventMessage) {
 			for _, l := range s3.translate(e) {
 				c.send(l)
@@ -29,28 +29,25 @@ func (c *conn) dispatch(r *request) *problem {
 		}
 	}
 	if err := c.turns.Begin(t, c.s.o.RunningQueries); err != nil {
-		return &problem{
-			s3: codeRate, s4: codeRateExceeds, recoverable: true, details: map[string]any{"limit": c.s.o.RunningQueries},
-			message: fmt.Sprintf("at most %d concurrent queries on one connection", c.s.o.RunningQueries),
-		}
+		return busy(c.s.o.RunningQueries, "at most %d concurrent queries on one connection")
 	}
 	l, p := c.prepare(r, t, &files, project)
 	if p != nil {
 		t.Abandon()
 		return p
 	}
-	r.session = string(l.id)
+	r.Session = string(l.id)
 	err := t.Ask(c.ctx, l.sess, &wire.AgentRequest{
-		SessionID: &l.id, Agent: native(r.agent), Prompt: r.prompt, Attachments: files,
+		SessionID: &l.id, Agent: native(r.Agent), Prompt: r.prompt, Attachments: files,
 		Context: wire.RequestContext{Cwd: wire.OSString(project)},
-		Options: wire.RequestOptions{Model: r.model, Tools: r.tools, Mode: c.s.o.Mode, TimeoutMS: r.timeout},
+		Options: wire.RequestOptions{Model: r.Metadata.Model, Tools: r.Tools, Mode: c.s.o.Mode, TimeoutMS: r.Metadata.TimeoutMS},
 	})
 	switch {
 	case err != nil:
 		return away(err)
 	case !r.s4:
 		return nil
-	case r.kind == kindDispatch:
+	case r.Type == kindDispatch:
 		return c.accepted(r, l, t)
 	}
 	c.work.Go(func() { c.whole(r, l, t) }) // ends with its turn or the connection; serve waits for it
@@ -63,7 +60,7 @@ func (c *conn) prepare(r *request, t *gateway.Turn, files *[]wire.Attachment, pr
 	if *files, err = t.Attach(*files, r.images); err != nil {
 		return nil, away(err)
 	}
-	return c.attach(wire.SessionID(r.session), !r.s4, r.approvals && c.s.o.Page != nil, project)
+	return c.attach(wire.SessionID(r.Session), !r.s4, r.Metadata.Approvals && c.s.o.Page != nil, project)
 }
 
 // refusal returns why a turn never began; nil if it did.
@@ -90,7 +87,7 @@ func (c *conn) accepted(r *request, l *link, t *gateway.Turn) *problem {
 			return nil
 		}
 	}
-	c.send(line(snapshot(r.id, r.session, agentName(r), nil)))
+	c.send(line(snapshot(r.ID, r.Session, agentName(r), nil)))
 	return nil
 }
 
@@ -117,38 +114,38 @@ func (c *conn) whole(r *request, l *link, t *gateway.Turn) {
 			break
 		}
 	}
-	c.send(line(snapshot(r.id, r.session, agentName(r), turns)))
+	c.send(line(snapshot(r.ID, r.Session, agentName(r), turns)))
 }
 
 // agentName is the agent as the client named it.
 func agentName(r *request) string {
-	return cmp.Or(r.agent, native(""))
+	return cmp.Or(r.Agent, native(""))
 }
 
 // cancelRequest ends a turn of this connection, whose own end follows (E15).
 func (c *conn) cancelRequest(r *request) *problem {
-	if c.turns.Cancel(nil, r.target, wire.TurnID(r.turn), "cancelled by the client") {
+	if c.turns.Cancel(nil, r.Request, wire.TurnID(r.Turn), "cancelled by the client") {
 		c.reply(r, "ok", body{})
 		return nil
 	}
-	return invalid("no such request runs on this connection").with("requestID", r.target).with("turnID", r.turn)
+	return invalid("no such request runs on this connection").with("requestID", r.Request).with("turnID", r.Turn)
 }
 
 // confirm answers a question of a turn of this connection. confirmation-resolved reports how it ended.
 func (c *conn) confirm(r *request) *problem {
-	l := c.linked(wire.SessionID(r.session), true) // a session has a link for each value of approvals
+	l := c.linked(wire.SessionID(r.Session), true) // a session has a link for each value of approvals
 	if l == nil {
-		return invalid("no turn of this connection asks questions in session %q: its dispatch had no metadata.approvals, or the server no --ui", r.session)
+		return invalid("no turn of this connection asks questions in session %q: its dispatch had no metadata.approvals, or the server no --ui", r.Session)
 	}
 	a := &wire.ConfirmationResponse{
-		ConfirmationID: wire.ConfirmationID(r.answer.confirmation), Decision: r.answer.decision, Comment: r.answer.comment,
+		ConfirmationID: wire.ConfirmationID(r.Confirmation), Decision: r.Decision, Comment: r.Comment,
 	}
-	if g := r.answer.grant; g != nil {
+	if g := r.Grant; g != nil {
 		a.Grant = &wire.Grant{Scope: g.Scope, Rule: g.Rule, Covers: g.Covers}
 	}
-	l.mu.Lock()
-	l.confirms[a.ConfirmationID] = r.id // for confirmFailed: the daemon's refusal names the question only
-	l.mu.Unlock()
+	c.mu.Lock()
+	c.confirms[a.ConfirmationID] = r.ID // for confirmFailed: the daemon's refusal names the question only
+	c.mu.Unlock()
 	if err := l.sess.Confirm(c.ctx, a); err != nil {
 		return away(err)
 	}
@@ -157,21 +154,15 @@ func (c *conn) confirm(r *request) *problem {
 }
 
 // confirmFailed reports an answer that the daemon refused.
-func (c *conn) confirmFailed(l *link, e wire.EventMessage) {
+func (c *conn) confirmFailed(e wire.EventMessage) {
 	refused, ok := e.(*wire.Error)
 	if !ok {
 		return
 	}
-	l.mu.Lock()
-	id, known := l.confirms[wire.ConfirmationID(refused.Details["confirmation_id"])]
-	l.mu.Unlock()
+	c.mu.Lock()
+	id, known := c.confirms[wire.ConfirmationID(refused.Details["confirmation_id"])]
+	c.mu.Unlock()
 	if known {
 		c.send(line(s3Refusal(id, "", problemOf(refused), refused.AtMS)))
 	}
-}
-
-// idOf returns the id of a line that is not parsed further.
-func idOf(raw []byte) string {
-	r, _ := parse(raw, false)
-	return r.id
 }
