@@ -157,14 +157,13 @@ func (in *intent) write(j *job) string {
 		nothing = r.ok() && len(rows) == 0
 	}
 	switch {
+	case len(j.results) == 0 && in.lacks != "":
+		return in.lacks
 	case in.none != "" && nothing:
 		return in.expand(j, in.none, nil, nil)
-	case strings.HasPrefix(in.answer, "@") && (in.fail == "" || r.ok()):
+	case strings.HasPrefix(in.answer, "@"):
 		return answers[in.answer[1:]](j)
-	case !r.ok() && in.fail != "":
-		if f := answers[strings.TrimPrefix(in.fail, "@")]; f != nil {
-			return f(j)
-		}
+	case !r.ok() && in.fail != "" && r.stopped == "":
 		return in.expand(j, in.fail, nil, nil)
 	case !r.ok():
 		return trouble(r)
@@ -187,7 +186,7 @@ func (in *intent) expand(j *job, text string, groups, names []string) string {
 		m := placeholder().FindStringSubmatch(match)
 		return in.part(j, m[1], m[3])
 	})
-	return strings.ReplaceAll(text, "\x00", "")
+	return strings.TrimSpace(strings.ReplaceAll(text, "\x00", ""))
 }
 
 // part is what a placeholder of an answer stands for; option is what stands behind its name.
@@ -209,6 +208,8 @@ func (in *intent) part(j *job, name, option string) string {
 		return code(firstLine(r.text))
 	case "command":
 		return code(visible.Clip(r.command, 200))
+	case "exit":
+		return strconv.Itoa(r.exit)
 	case "count":
 		return count(len(rows), option)
 	case "table":

@@ -3,6 +3,9 @@ package offline
 import (
 	"slices"
 	"strings"
+
+	"sublet/daemon/internal/project"
+	"sublet/wire/visible"
 )
 
 // connect is how a real model is connected. Names of keys are those of daemon/config.
@@ -11,9 +14,7 @@ const connect = "To connect a real model: `export ANTHROPIC_API_KEY=…` (or `OP
 
 // answers are the functions that intents.txt names with @.
 var answers = map[string]func(j *job) string{
-	"help": help, "unknown": unknown, "why": why, "history": history, "delegate": reports, "status": status, "review": review,
-	"test": tested, "built": built, "listing": listing, "project": about, "explain": explainFile,
-	"shown": shown, "unread": unread, "found": foundText,
+	"help": help, "unknown": unknown, "why": why, "history": history, "delegate": reports, "review": review, "project": about,
 }
 
 // help lists the examples of the table by their group.
@@ -74,3 +75,39 @@ func telling(s string) []string {
 }
 
 var longWord = rx(`\b[a-z]{4}`)
+
+// reports are what came back from other agents. Headings become bold: a report is a part of the answer.
+func reports(j *job) string {
+	r := j.last()
+	text := strings.TrimSpace(heading().ReplaceAllString(r.text, "**$1**"))
+	switch {
+	case text == "":
+		return "No report came back."
+	case r.isError:
+		return "The work failed:\n\n" + text
+	}
+	return "What came back:\n\n" + text
+}
+
+var heading = rx(`(?m)^#+ (.+)$`)
+
+// about answers what a project does: the beginning of its README, if it has one, and what it is built with.
+func about(j *job) string {
+	var parts []string
+	if r := j.last(); r.text != "" && r.ok() {
+		text := strings.TrimSpace(lineNumber().ReplaceAllString(r.text, ""))
+		if paragraphs := strings.SplitN(text, "\n\n", 3); !strings.Contains(paragraphs[0], "```") { // else a block of code would stay open
+			parts = append(parts, "Its README begins:\n\n> "+strings.ReplaceAll(visible.Text(strings.Join(paragraphs[:min(len(paragraphs), 2)], "\n\n")), "\n", "\n> "))
+		}
+	}
+	if commands := project.Commands(project.Root(j.facts.Cwd)); len(commands) > 0 {
+		parts = append(parts, "It is built and tested with:\n\n- "+visible.Text(strings.Join(commands, "\n- ")))
+	}
+	if parts == nil {
+		return "It has no README and no file that says how it is built. “what is in here” lists what there is."
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// lineNumber matches what the read tool adds to a text: a number before each line, and the last line, about the file.
+var lineNumber = rx(`(?m)^ *\d+\t|^\[.*\]\z`)

@@ -42,10 +42,8 @@ func (r result) refused() bool {
 	return r.denied || r.stopped == "cancelled" || r.stopped == "interrupted"
 }
 
-func (r result) lines() []string { return splitLines(r.text) }
-
-func splitLines(s string) (list []string) {
-	for line := range strings.Lines(s) {
+func (r result) lines() (list []string) {
+	for line := range strings.Lines(r.text) {
 		if line = strings.TrimRight(line, "\r\n"); strings.TrimSpace(line) != "" {
 			list = append(list, line)
 		}

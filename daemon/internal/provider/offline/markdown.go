@@ -52,8 +52,12 @@ func code(s string) string {
 	return fence + s + fence
 }
 
-// block returns a block of code, at most maxLines lines and 6,000 bytes of text: its end, or its beginning where head is set.
+// block returns a block of code, at most maxLines lines and 6,000 bytes of text: its end, or its beginning where head is set. Of a
+// text without words it is empty.
 func block(language, text string, maxLines int, head bool) string {
+	if strings.TrimSpace(text) == "" {
+		return ""
+	}
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
 	for i := range lines {
 		lines[i] = visible.Clip(visible.Text(lines[i]), 300)

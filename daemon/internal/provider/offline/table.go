@@ -31,7 +31,7 @@ var table = sync.OnceValue(func() (list []*intent) {
 			current = &group
 		case key == "intent":
 			name, hidden := strings.CutPrefix(rest, "-")
-			current = &intent{group: group.group, name: name, hidden: hidden, no: group.no, shared: group.when}
+			current = &intent{group: group.group, name: name, hidden: hidden, no: group.no, lacks: group.lacks, shared: group.when}
 			list = append(list, current)
 		default:
 			current.set(key, strings.ReplaceAll(rest, `\n`, "\n"), words)
@@ -51,6 +51,7 @@ type intent struct {
 	when   []condition
 	shared []condition // those of its group, tried after its own
 	none   string
+	lacks  string // answer where no call could be made
 	fail   string
 	answer string
 	no     string // what a refusal left undone
@@ -90,6 +91,8 @@ func (in *intent) set(key, rest string, words map[string]string) {
 		in.when = append(in.when, condition{regexp.MustCompile(pattern), says})
 	case "none":
 		in.none = rest
+	case "without":
+		in.lacks = rest
 	case "fail":
 		in.fail = rest
 	case "answer":
@@ -124,10 +127,9 @@ const oneName = "\"[^\"]+\"|'[^']+'|`[^`]+`|[^\\s\"'`]\\S*"
 var captures = map[string][2]string{
 	"file": {"file", oneName}, "to": {"to", oneName}, "name": {"name", `[A-Za-z][\w./+-]*`},
 	"path": {"file", "\"[^\"]+\"|'[^']+'|`[^`]+`|" + `[\w./~+*-]*\.\w{1,8}|[\w./~+-]*/[\w./~+-]*[\w+-]|makefile|dockerfile|readme|license|changelog`},
-	"kind": {"file", `go|golang|python|javascript|typescript|rust|c|java|ruby|php|shell|markdown|html|css|json|yaml|toml|text|log|test`},
 	"n":    {"n", `\d{1,7}`}, "text": {"text", `\S.*?`}, "quoted": {"text", "\"[^\"]+\"|'[^']+'|`[^`]+`"},
 	"old": {"old", "\"[^\"]*\"|'[^']*'|`[^`]*`|\\S+"}, "new": {"new", "\"[^\"]*\"|'[^']*'|`[^`]*`|\\S+"},
-	"lang": {"lang", `[a-z+#]+`}, "role": {"role", `engineer|reviewer|explorer`}, "command": {"text", "`[^`]+`"},
+	"role": {"role", `engineer|reviewer|explorer`}, "command": {"text", "`[^`]+`"},
 	"shell": {"text", `(?:\./|(?:go|npm|cargo|make|git|python3?|node|ls|cat|echo|grep|find|docker|kubectl|pytest|bash|sh|curl|date|df|du|ps|true|false|printf|uname|whoami|sleep)\b).*`},
 }
 

@@ -24,10 +24,6 @@ var values = map[string]func(j *job) (any, bool){
 	},
 	"asked":   func(j *job) (any, bool) { return j.args["text"], true },
 	"message": commitMessage,
-	"head": func(j *job) (any, bool) { // where something was changed that git knows
-		_, changes := parseStatus(j.last().text)
-		return "HEAD", slices.ContainsFunc(changes, func(c change) bool { return c.letters != "??" })
-	},
 	"range": func(j *job) (any, bool) {
 		if r, ok := strings.CutPrefix(strings.Trim(j.args["text"], "`"), "git diff "); ok {
 			return quote(r), true
@@ -42,10 +38,6 @@ var values = map[string]func(j *job) (any, bool){
 		}
 		return text, !strings.HasPrefix(j.args["file"], "~")
 	},
-	"found": func(j *job) (any, bool) { // the text to replace, if the file has it
-		lines, more := numbered(j.last().text)
-		return j.args["old"], more || strings.Contains(strings.Join(lines, "\n"), j.args["old"])
-	},
 	"spelled": func(j *job) (any, bool) { return spelled(j.facts.Cwd, j.args["file"]), true },
 	"readme": func(j *job) (any, bool) {
 		name := spelled(j.facts.Cwd, "readme")
@@ -54,14 +46,19 @@ var values = map[string]func(j *job) (any, bool){
 	"pattern": func(j *job) (any, bool) { return regexp.QuoteMeta(strings.TrimSuffix(j.args["text"], "()")), true },
 	"anycase": func(j *job) (any, bool) { return j.args["text"] == strings.ToLower(j.args["text"]), true },
 	"glob":    func(j *job) (any, bool) { return namePattern(j.args["file"]), true },
-	"sources": func(j *job) (any, bool) { return sourceNames(j), true },
-	"tasks":   tasks,
-	"test":    func(j *job) (any, bool) { return tool(j, 0) },
-	"build":   func(j *job) (any, bool) { return tool(j, 1) },
-	"lint":    func(j *job) (any, bool) { return tool(j, 2) },
-	"format":  func(j *job) (any, bool) { return tool(j, 3) },
-	"start":   func(j *job) (any, bool) { return tool(j, 4) },
-	"deps":    func(j *job) (any, bool) { return tool(j, 5) },
+	"sources": func(j *job) (any, bool) { // find's expression; none for a file or folder that was named
+		if j.args["file"] != "" {
+			return "", true
+		}
+		return `\( -name '` + strings.ReplaceAll(sources, " ", "' -o -name '") + `' \)`, true
+	},
+	"tasks":  tasks,
+	"test":   func(j *job) (any, bool) { return tool(j, 0) },
+	"build":  func(j *job) (any, bool) { return tool(j, 1) },
+	"lint":   func(j *job) (any, bool) { return tool(j, 2) },
+	"format": func(j *job) (any, bool) { return tool(j, 3) },
+	"start":  func(j *job) (any, bool) { return tool(j, 4) },
+	"deps":   func(j *job) (any, bool) { return tool(j, 5) },
 }
 
 //go:embed tools.txt
@@ -111,56 +108,40 @@ func tool(j *job, column int) (string, bool) {
 	return "", false
 }
 
-// commitMessage returns the user's, or one about what changed: "Update a.go and b.go", "Add x.md, update y.md", "Change 7 files in wire".
+// sources are the names of files that are programs.
+const sources = "*.bash *.c *.cc *.cpp *.cs *.go *.h *.hpp *.java *.js *.jsx *.kt *.mjs *.php *.py *.rb *.rs *.sh *.swift *.ts *.tsx"
+
+// commitMessage returns the user's, or one about what changed, by git status --short: "Update a.go and b.go", "Change 7 files".
 func commitMessage(j *job) (any, bool) {
-	_, changes := parseStatus(j.last().text)
-	if len(changes) == 0 || slices.ContainsFunc(changes, change.conflict) {
+	var names []string
+	for _, line := range j.last().lines() {
+		switch {
+		case inConflict().MatchString(line):
+			return nil, false
+		case len(line) > 3 && line[:2] != "##":
+			names = append(names, path.Base(strings.Trim(line[3:], `"/`)))
+		}
+	}
+	switch text := j.args["text"]; {
+	case len(names) == 0:
 		return nil, false
-	}
-	if text := j.args["text"]; text != "" {
+	case text != "":
 		return quote(text), true
+	case len(names) > 4:
+		return quote(fmt.Sprintf("Change %d files", len(names))), true
 	}
-	by := map[string][]string{}
-	var dirs []string
-	for _, c := range changes {
-		verb := map[string]string{"new": "Add", "added": "Add", "deleted": "Remove", "renamed": "Rename"}[c.kind()]
-		if verb == "" {
-			verb = "Update"
-		}
-		name := c.name
-		if _, to, ok := strings.Cut(name, " -> "); ok {
-			name = to
-		}
-		name = strings.TrimRight(strings.Trim(name, `"`), "/")
-		by[verb] = append(by[verb], path.Base(name))
-		dirs = append(dirs, path.Dir(name))
-	}
-	if len(dirs) > 4 {
-		m := fmt.Sprintf("Change %d files", len(dirs))
-		if len(slices.Compact(slices.Sorted(slices.Values(dirs)))) == 1 && dirs[0] != "." {
-			m += " in " + dirs[0]
-		}
-		return quote(m), true
-	}
-	var parts []string
-	for _, verb := range []string{"Add", "Update", "Remove", "Rename"} {
-		if names := by[verb]; len(names) > 0 {
-			if len(parts) > 0 {
-				verb = strings.ToLower(verb)
-			}
-			parts = append(parts, verb+" "+join(names, len(names)))
-		}
-	}
-	return quote(strings.Join(parts, ", ")), true
+	return quote("Update " + join(names, 4)), true
 }
 
-// removal is the command that deletes what ls has shown, if that is one file or folder whose loss somebody can mean.
+var inConflict = rx(`^(?:U.|.U|AA|DD) `)
+
+// removal is the command that deletes what ls -ld has shown, if its name is one that somebody can mean.
 func removal(j *job) (any, bool) {
-	list, name := parseLs(j.last().text), strings.TrimRight(j.args["file"], "/")
+	name := strings.TrimRight(j.args["file"], "/")
 	switch {
-	case len(list) != 1, slices.Contains([]string{"", ".", "..", "~", "*", "all", "everything", "it", "this", "that", "them"}, path.Clean(name)):
+	case slices.Contains([]string{"", ".", "..", "~", "*", "all", "everything", "it", "this", "that", "them"}, path.Clean(name)):
 		return nil, false
-	case list[0].dir():
+	case strings.HasPrefix(j.last().text, "d"):
 		return "rm -r -- " + fileWord(name), true
 	}
 	return "rm -- " + fileWord(name), true
@@ -183,33 +164,8 @@ func spelled(dir, name string) string {
 	return name
 }
 
-// languages are the names of files by the words that people use for them; "code" is all that are programs.
-var languages = map[string]string{
-	"go": "*.go", "golang": "*.go", "python": "*.py", "javascript": "*.js *.jsx *.mjs *.cjs", "js": "*.js *.jsx *.mjs", "typescript": "*.ts *.tsx", "rust": "*.rs",
-	"c": "*.c *.h", "c++": "*.cpp *.cc *.hpp *.h", "java": "*.java", "kotlin": "*.kt", "ruby": "*.rb", "php": "*.php", "shell": "*.sh *.bash", "bash": "*.sh *.bash",
-	"markdown": "*.md", "html": "*.html", "css": "*.css", "json": "*.json", "yaml": "*.yaml *.yml", "toml": "*.toml", "text": "*.txt", "log": "*.log", "test": "*_test.* test_* *.test.*",
-	"code": "*.bash *.c *.cc *.cpp *.cs *.go *.h *.hpp *.java *.js *.jsx *.kt *.mjs *.php *.py *.rb *.rs *.sh *.swift *.ts *.tsx",
-}
-
-// sourceNames returns find's expression for the files of a language; without one, of all languages.
-func sourceNames(j *job) string {
-	names, ok := languages[strings.ToLower(j.args["lang"])]
-	if !ok {
-		if j.args["file"] != "" {
-			return "" // that file, or all in that folder, of whatever kind
-		}
-		names = languages["code"]
-	}
-	return `\( -name '` + strings.ReplaceAll(names, " ", "' -o -name '") + `' \)`
-}
-
-// namePattern is a glob for the name somebody asks for: as it is where it is a pattern or has an ending, by language, else
-// as a part.
+// namePattern is a glob for the name somebody asks for: as it is where it is a pattern or has an ending, else as a part.
 func namePattern(name string) string {
-	if names, ok := languages[strings.ToLower(name)]; ok {
-		first, _, _ := strings.Cut(names, " ")
-		return first
-	}
 	if strings.ContainsAny(name, "*?[{") || strings.Contains(path.Base(name), ".") {
 		return strings.TrimPrefix(name, "./")
 	}
