@@ -47,8 +47,7 @@ type Options struct {
 
 // Conn is a connection to the daemon. Its methods for scripts:
 //
-//	Turn(ctx, *wire.AgentRequest, each func(wire.Message)) (*wire.AgentComplete, error)      one question to its end; ctx cancels it
-//	Tool(ctx, *wire.ToolRequest, each func(wire.Message)) (*wire.AgentComplete, error)       one tool to its end
+//	Turn(ctx, wire.OfRequest, each func(wire.Message)) (*wire.AgentComplete, error)          one question or tool to its end; ctx cancels it
 //	LeaseRun(ctx, *wire.LeaseRunRequest, each func(wire.LeaseMessage)) (*wire.CommandCompleted, error)
 //	Request(ctx, wire.OfRequest) (wire.Message, error)                                       one request, one reply: see wire.Call
 //	Post, Cancel, Confirm, UserCommand, Resume, Send                                         answers arrive at Options.Handle

@@ -116,8 +116,8 @@ type ModelInfo struct {
 	ContextWindow int    `msgpack:"context_window"`
 }
 
-// Heartbeat is sent by both ends every 15 s while a turn or a lease runs, and answered with the same nonce. A peer that
-// sends nothing for 60 s is then taken for dead. Since protocol 1.
+// Heartbeat is sent by the daemon every 15 s while a turn or a lease runs, and by a client that expects something and has heard
+// nothing for 45 s. It is answered with the same nonce. A peer that sends nothing for 60 s is then taken for dead. Since protocol 1.
 type Heartbeat struct {
 	Nonce uint64 `msgpack:"nonce"`
 	AtMS  int64  `msgpack:"at_ms"`

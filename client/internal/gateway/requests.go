@@ -163,5 +163,5 @@ func (s *Session) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.
 	if err != nil {
 		return nil, err
 	}
-	return conn.Tool(ctx, r, each)
+	return conn.Turn(ctx, r, each)
 }

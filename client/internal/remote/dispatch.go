@@ -16,10 +16,10 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 		}
 		return
 	case wire.OfRequest:
-		if r, ok := m.(*wire.SessionReply); ok && c.moved(r) {
-			l.leave()
+		if r, ok := m.(*wire.SessionReply); ok {
+			c.moved(r)
 		}
-		if l.answer(*m.RequestRef(), m) {
+		if l.feed(*m.RequestRef(), m) {
 			return
 		}
 	case *wire.Error:
@@ -27,18 +27,15 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 			l.stopped = true // the connection ends next
 			return
 		}
-		l.note(m, false)
-		if m.TurnID == "" && (l.answer(m.RequestID, m) || l.feed(m.RequestID, m)) {
+		if m.TurnID == "" && l.feed(m.RequestID, m) {
 			return
 		}
 	case wire.LeaseMessage:
 		if id := m.Ref().RequestID; id != "" {
 			// The other direction: this client borrows another client's shell.
-			l.note(m, false)
-			if l.feed(id, m) {
-				return
+			if !l.feed(id, m) {
+				c.log.Debug("lease message for nobody", "kind", m.Kind(), "request", id)
 			}
-			c.log.Debug("lease message for nobody", "kind", m.Kind(), "request", id)
 			return
 		}
 	}
@@ -46,7 +43,6 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 		if !c.fresh(e) || c.endedUnstored(e) {
 			return
 		}
-		l.note(m, false)
 		l.feed(e.Meta().RequestID, m)
 	}
 	if c.o.Handle != nil {
@@ -54,15 +50,13 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 	}
 }
 
-// moved records the session that a reply attached this connection to, before the events that follow. It reports whether
-// that is another one.
-func (c *Conn) moved(r *wire.SessionReply) bool {
+// moved records the session that a reply attached this connection to, before the events that follow.
+func (c *Conn) moved(r *wire.SessionReply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case r.Session.ID == "":
 	case r.Op == "resume" || r.Op == "new":
-		other := c.session.ID != r.Session.ID
 		c.session, c.want = r.Session, r.Session.ID
 		c.settleLocked(r.Session)
 		if c.ready != nil {
@@ -70,11 +64,9 @@ func (c *Conn) moved(r *wire.SessionReply) bool {
 			ready.Session = r.Session
 			c.ready = &ready
 		}
-		return other
 	case r.Session.ID == c.session.ID:
 		c.session = r.Session // renamed, cleared
 	}
-	return false
 }
 
 // fresh reports whether an event is new to this client, and records its number. After a reconnect the store sends what was
@@ -128,33 +120,4 @@ func (c *Conn) endedUnstored(e wire.EventMessage) bool {
 		c.unstored = append(c.unstored, meta.TurnID)
 	}
 	return false
-}
-
-// answer delivers m to the call that waits for it.
-func (l *link) answer(id wire.RequestID, m wire.Message) bool {
-	if id == "" {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	reply, ok := l.calls[id]
-	if ok {
-		delete(l.calls, id)
-		reply <- m // capacity 1, one answer
-	}
-	return ok
-}
-
-// feed delivers m to the stream of its request.
-func (l *link) feed(id wire.RequestID, m wire.Message) bool {
-	if id == "" {
-		return false
-	}
-	l.mu.Lock()
-	s, ok := l.streams[id]
-	l.mu.Unlock()
-	if ok {
-		s.push(m)
-	}
-	return ok
 }

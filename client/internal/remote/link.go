@@ -1,9 +1,9 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"sublet/wire"
@@ -11,48 +11,84 @@ import (
 
 // link is one connection, from Ready to its end.
 type link struct {
-	wc       *wire.Conn
-	born     time.Time
-	last     atomic.Int64  // when the last message came, in nanoseconds since born
-	activity chan struct{} // capacity 1: something runs, and pulse must start
-	over     chan struct{} // closed by end
-	stopped  bool          // the daemon sent a farewell; used by the reader only
+	wc      *wire.Conn
+	stopped bool // the daemon sent a farewell; used by the reader only
 
 	mu sync.Mutex
 	// guarded by mu
-	calls   map[wire.RequestID]chan wire.Message // waiting for one reply each; capacity 1
-	streams map[wire.RequestID]*stream
-	turns   map[wire.TurnID]struct{}    // running, as far as this client knows
-	asks    map[wire.RequestID]struct{} // sent, and neither begun nor refused yet
-	leases  map[wire.LeaseID]struct{}   // lent by this client
-	beating bool                        // pulse is sending heartbeats
-	why     error
-	ended   bool
+	streams map[wire.RequestID]*stream // of the requests that are followed; nil once the link has ended
+	watch   watch
+	silence *time.Timer // calls silent; stopped while nothing is expected
+	why     error       // why this side ended the link; nil = it did not
 }
 
+// watch is what a link expects of the daemon. While a turn or a lease runs, the daemon sends a heartbeat every 15 s. So once it
+// has been silent for longer, it is asked for an answer: if it gives one, nothing runs, and nothing is expected until the next
+// message either way.
+type watch int
+
+const (
+	resting   watch = iota // nothing: a Unix socket reports a dead peer by itself
+	listening              // any message, within probeAfter
+	probing                // the answer to a heartbeat, within the rest of wire.DeadAfter
+)
+
+const probeAfter = wire.DeadAfter - wire.HeartbeatEvery
+
 func newLink(wc *wire.Conn) *link {
-	return &link{
-		wc: wc, born: time.Now(), activity: make(chan struct{}, 1), over: make(chan struct{}),
-		calls: map[wire.RequestID]chan wire.Message{}, streams: map[wire.RequestID]*stream{},
-		turns: map[wire.TurnID]struct{}{}, asks: map[wire.RequestID]struct{}{}, leases: map[wire.LeaseID]struct{}{},
+	l := &link{wc: wc, streams: map[wire.RequestID]*stream{}}
+	l.silence = time.AfterFunc(probeAfter, l.silent)
+	l.silence.Stop()
+	return l
+}
+
+// heard records that a message came.
+func (l *link) heard(m wire.Message) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch beat, _ := m.(*wire.Heartbeat); {
+	case beat == nil || !beat.Reply:
+		l.listenLocked()
+	case l.watch == probing:
+		l.watch = resting
+		l.silence.Stop()
 	}
 }
 
-func (l *link) heard() { l.last.Store(int64(time.Since(l.born))) }
+func (l *link) listenLocked() {
+	l.watch = listening
+	l.silence.Reset(probeAfter)
+}
 
-// end fails every call that waits, and closes the wire.Conn if that is still open.
+// silent sends a heartbeat to a daemon that has been silent for probeAfter, and ends the link if that was not answered either.
+func (l *link) silent() {
+	l.mu.Lock()
+	dead := l.watch == probing
+	switch l.watch {
+	case listening:
+		l.watch = probing
+		_ = l.wc.Send(&wire.Heartbeat{AtMS: time.Now().UnixMilli()}) // the reader notices a lost link
+		l.silence.Reset(wire.DeadAfter - probeAfter)
+	case probing:
+		l.why = fmt.Errorf("the daemon was silent for %v", wire.DeadAfter)
+	}
+	l.mu.Unlock()
+	if dead {
+		l.wc.Close() // unblocks the reader, which ends the link
+	}
+}
+
+// end fails every request that waits, and closes the wire.Conn if that is still open.
 func (l *link) end() {
 	l.wc.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ended {
-		return
-	}
-	l.ended = true
-	close(l.over)
+	l.watch = resting
+	l.silence.Stop()
 	for _, s := range l.streams {
 		s.close()
 	}
+	l.streams = nil
 }
 
 func (l *link) cause() error {
@@ -61,114 +97,61 @@ func (l *link) cause() error {
 	return l.why
 }
 
-// pulse sends heartbeats while a turn or a lease runs, and ends the link if nothing comes for DeadAfter. When nothing has run
-// for one interval it waits without a timer, since a Unix socket reports a dead peer by itself. It returns when the link ends.
-func (l *link) pulse() {
-	var timer *time.Timer
-	var tick <-chan time.Time
-	nonce := uint64(0)
-	for {
-		select {
-		case <-l.over:
-			if timer != nil {
-				timer.Stop()
-			}
-			return
-		case <-l.activity:
-			if tick == nil {
-				l.heard() // silence while idle does not count
-				timer = time.NewTimer(wire.HeartbeatEvery)
-				tick = timer.C
-			}
-		case <-tick:
-			if l.rests() {
-				tick = nil
-				continue
-			}
-			silent := time.Since(l.born) - time.Duration(l.last.Load())
-			if silent >= wire.DeadAfter {
-				l.mu.Lock()
-				l.why = fmt.Errorf("the daemon was silent for %v", silent.Round(time.Second))
-				l.mu.Unlock()
-				// The close unblocks the reader, which ends the link; nothing is flushed to a dead peer.
-				l.wc.Close()
-				tick = nil
-				continue
-			}
-			nonce++
-			_ = l.wc.Send(&wire.Heartbeat{Nonce: nonce, AtMS: time.Now().UnixMilli()}) // the reader notices a lost link
-			timer.Reset(wire.HeartbeatEvery)
-		}
-	}
-}
-
-// rests reports whether nothing runs; pulse then waits until note signals.
-func (l *link) rests() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.beating = l.busyLocked()
-	return !l.beating
-}
-
-// leave forgets the turns of the session that the connection has left: their ends are not received.
-func (l *link) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	clear(l.turns)
-}
-
-func (l *link) busyLocked() bool { return len(l.turns)+len(l.asks)+len(l.leases) > 0 }
-
-// note records what runs, by a message that this client sends (outgoing) or receives; pulse sends heartbeats meanwhile.
-func (l *link) note(m wire.Message, outgoing bool) {
-	l.mu.Lock()
-	switch m := m.(type) {
-	case *wire.AgentRequest:
-		l.asks[m.RequestID] = struct{}{}
-	case *wire.ToolRequest:
-		l.asks[m.RequestID] = struct{}{}
-	case *wire.LeaseRunRequest:
-		l.asks[m.RequestID] = struct{}{}
-	case *wire.CompactRequest:
-		l.asks[m.RequestID] = struct{}{}
-	case *wire.UndoRequest:
-		l.asks[m.RequestID] = struct{}{}
-	case *wire.TurnStarted:
-		l.turns[m.TurnID] = struct{}{}
-		delete(l.asks, m.RequestID)
-	case *wire.TurnSteered:
-		delete(l.asks, m.RequestID)
-	case *wire.AgentComplete:
-		delete(l.turns, m.TurnID)
-		delete(l.asks, m.RequestID)
-	case *wire.CompactionComplete:
-		delete(l.asks, m.RequestID)
-	case *wire.Error:
-		if m.TurnID == "" {
-			delete(l.asks, m.RequestID)
-		}
-	case *wire.ShellLeaseAcquired:
-		if outgoing {
-			l.leases[m.LeaseID] = struct{}{}
-		}
-	case *wire.ShellLeaseReleased:
-		if outgoing {
-			delete(l.leases, m.LeaseID)
-		} else {
-			delete(l.asks, m.RequestID)
-		}
-	case *wire.ShellLeaseDenied:
-		if !outgoing {
-			delete(l.asks, m.RequestID)
-		}
+// send queues a message for the daemon.
+func (l *link) send(m wire.Message) error {
+	err := l.wc.Send(m)
+	switch {
+	case err == nil:
+	case errors.Is(err, wire.ErrClosed) || l.wc.Err() != nil: // the link broke, and its reader has not noticed yet
+		return fmt.Errorf("send %s: %w: %w", m.Kind(), ErrDisconnected, err)
 	default:
-		l.mu.Unlock()
-		return
+		return fmt.Errorf("send %s: %w", m.Kind(), err)
 	}
-	wake := !l.beating && l.busyLocked()
-	l.beating = l.beating || wake
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.watch == resting && l.streams != nil {
+		l.listenLocked()
+	}
+	return nil
+}
+
+// follow sends a request and returns the stream of what follows it, until forget.
+func (l *link) follow(r wire.OfRequest) (*stream, error) {
+	id, s := mint(r), newStream()
+	l.mu.Lock()
+	_, taken := l.streams[id]
+	over := l.streams == nil
+	if !taken && !over {
+		l.streams[id] = s // before sending: the answer may arrive before send returns
+	}
 	l.mu.Unlock()
-	if wake {
-		l.activity <- struct{}{} // does not block: pulse has taken the signal before
+	switch {
+	case over:
+		return nil, ErrDisconnected
+	case taken:
+		return nil, &wire.Error{Code: wire.CodeDuplicateID, Message: "request id used twice"}
 	}
+	if err := l.send(r); err != nil {
+		l.forget(r)
+		return nil, err
+	}
+	return s, nil
+}
+
+// forget ends the stream of a request.
+func (l *link) forget(r wire.OfRequest) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.streams, *r.RequestRef())
+}
+
+// feed delivers m to the stream of its request and reports whether there is one.
+func (l *link) feed(id wire.RequestID, m wire.Message) bool {
+	l.mu.Lock()
+	s := l.streams[id]
+	l.mu.Unlock()
+	if s != nil {
+		s.push(m)
+	}
+	return s != nil
 }

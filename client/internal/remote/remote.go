@@ -66,7 +66,6 @@ type Conn struct {
 	cancel context.CancelCauseFunc
 	ctx    context.Context // the Conn's lifetime
 	kick   chan struct{}   // capacity 1: a request wants the daemon now, which ends the back-off
-	wake   chan struct{}   // capacity 1: a request has cleared asleep
 	work   sync.WaitGroup
 	done   chan struct{} // closed when there will be no further link
 	faults []string      // faults of the daemon's messages that were shown; used by the reader only
@@ -86,7 +85,7 @@ type Conn struct {
 
 func newConn(ctx context.Context, o Options) *Conn {
 	c := &Conn{
-		o: o, log: o.Log, kick: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		o: o, log: o.Log, kick: make(chan struct{}, 1), done: make(chan struct{}),
 		want: o.Session, seen: map[wire.SessionID]int64{},
 	}
 	if c.log == nil {
@@ -192,31 +191,32 @@ func (c *Conn) releaseStartWaiters() {
 // started with each key. While a stopped daemon must stay stopped (quiet), it ends as soon as a request clears that. It returns false
 // if the Conn was closed.
 func (c *Conn) pause(d time.Duration, quiet bool) bool {
-	early, least := c.kick, firstRetry
-	if quiet {
-		early, least = c.wake, 0
-	}
 	select {
-	case <-early: // may be a signal from before the loss, or from a failed attempt
+	case <-c.kick: // may be a signal from before the loss, or from a failed attempt
 	default:
-	}
-	if quiet && !c.sleeping() {
-		return c.ctx.Err() == nil
 	}
 	most := time.NewTimer(d)
 	defer most.Stop()
-	select {
-	case <-time.After(least):
-	case <-c.ctx.Done():
-		return false
+	if !quiet {
+		select {
+		case <-time.After(firstRetry):
+		case <-c.ctx.Done():
+			return false
+		}
 	}
-	select {
-	case <-most.C:
-	case <-early:
-	case <-c.ctx.Done():
-		return false
+	for !quiet || c.sleeping() {
+		select {
+		case <-most.C:
+			return true
+		case <-c.kick:
+			if !quiet {
+				return true
+			}
+		case <-c.ctx.Done():
+			return false
+		}
 	}
-	return true
+	return c.ctx.Err() == nil
 }
 
 // open makes one handshake. A session that the daemon does not have (nothing was stored in it, or it was deleted) is replaced
@@ -253,11 +253,9 @@ func (c *Conn) attach(wc *wire.Conn, ready *wire.Ready) *link {
 	return l
 }
 
-// serve reads one link until it breaks and returns the reason. It waits for the link's other goroutine.
+// serve reads one link until it breaks and returns the reason.
 func (c *Conn) serve(l *link, ready *wire.Ready) error {
 	stop := context.AfterFunc(c.ctx, func() { l.wc.Close() })
-	var pulse sync.WaitGroup
-	pulse.Go(func() { l.pulse() })
 	c.log.Info("connected", "daemon", ready.Daemon.PID, "version", ready.Daemon.Version, "protocol", ready.Protocol)
 	if c.o.Up != nil {
 		c.o.Up(ready)
@@ -272,7 +270,6 @@ func (c *Conn) serve(l *link, ready *wire.Ready) error {
 	c.link, c.err, c.asleep = nil, err, l.stopped
 	c.mu.Unlock()
 	l.end()
-	pulse.Wait()
 	if c.ctx.Err() == nil {
 		c.log.Info("connection lost", "err", err)
 		if c.o.Down != nil {
@@ -298,7 +295,7 @@ func (c *Conn) receive(l *link) error {
 			}
 			return fmt.Errorf("%w: %w", ErrDisconnected, err)
 		}
-		l.heard()
+		l.heard(m)
 		c.dispatch(l, m)
 	}
 }

@@ -444,87 +444,101 @@ func TestHeartbeats(t *testing.T) {
 			}
 		})
 	})
-	t.Run("a silent daemon is dead after 60 s of a turn", func(t *testing.T) {
+	t.Run("a daemon that is silent for 60 s after a message is dead", func(t *testing.T) {
+		for _, begin := range []func(c *Conn, wc *wire.Conn){
+			func(_ *Conn, wc *wire.Conn) { mustSend(t, wc, &wire.TurnStarted{Event: event(1)}) },
+			func(c *Conn, _ *wire.Conn) { _ = c.Post(t.Context(), &wire.AgentRequest{}) },
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				d, s := newDaemon(), &screen{}
+				c, wc := dial(t, d, s)
+				time.Sleep(time.Hour)
+				began := time.Now()
+				begin(c, wc)
+				if beats := count[*wire.Heartbeat](wc, nil); beats != 1 || time.Since(began) != wire.DeadAfter {
+					t.Errorf("got %d heartbeats and the end after %v, want 1 and %v", beats, time.Since(began), wire.DeadAfter)
+				}
+				<-c.Done()
+				c.Close()
+				wc.Close()
+			})
+		}
+	})
+	t.Run("typing does not keep a dead daemon alive", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d, s := newDaemon(), &screen{}
 			c, wc := dial(t, d, s)
-			time.Sleep(time.Hour)
-			began := time.Now()
-			mustSend(t, wc, &wire.TurnStarted{Event: event(1)})
-			var beats int
-			for {
-				m, err := wc.Receive()
-				if err != nil {
-					break
-				}
-				if _, ok := m.(*wire.Heartbeat); ok {
-					beats++
-				}
-			}
-			if beats != 3 || time.Since(began) != wire.DeadAfter {
-				t.Errorf("got %d heartbeats and the end after %v, want 3 and %v", beats, time.Since(began), wire.DeadAfter)
+			go count[*wire.Heartbeat](wc, nil)
+			for range 7 {
+				_ = c.UserCommand(t.Context(), &wire.CommandResult{})
+				time.Sleep(10 * time.Second)
 			}
 			<-c.Done()
 			c.Close()
 			wc.Close()
 		})
 	})
-	t.Run("they stop with the turn", func(t *testing.T) {
+	t.Run("a daemon with nothing to say is asked once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d, s := newDaemon(), &screen{}
 			c, wc := dial(t, d, s)
+			beats := make(chan int, 1)
+			go func() {
+				beats <- count[*wire.Heartbeat](wc, func(h *wire.Heartbeat) { mustSend(t, wc, &wire.Heartbeat{Nonce: h.Nonce, Reply: true}) })
+			}()
 			mustSend(t, wc, &wire.TurnStarted{Event: event(1)}, &wire.AgentComplete{Event: event(2)})
 			time.Sleep(time.Hour)
 			if !c.Connected() {
 				t.Error("the link ended after the turn")
 			}
 			c.Close()
+			if got := <-beats; got != 1 {
+				t.Errorf("got %d heartbeats, want 1", got)
+			}
 			wc.Close()
 		})
 	})
-	t.Run("they stop when the connection leaves the turn's session", func(t *testing.T) {
+	t.Run("while the daemon sends them, none is sent", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d, s := newDaemon(), &screen{}
 			c, wc := dial(t, d, s)
-			mustSend(t, wc, &wire.TurnStarted{Event: event(1)})
-			moved := make(chan error)
+			asked := make(chan int, 1)
 			go func() {
-				_, err := c.Request(t.Context(), &wire.SessionRequest{Op: "new"})
-				moved <- err
+				n := 0
+				count(wc, func(h *wire.Heartbeat) {
+					if !h.Reply {
+						n++
+					}
+				})
+				asked <- n
 			}()
-			r := mustReceive[*wire.SessionRequest](t, wc)
-			mustSend(t, wc, &wire.SessionReply{RequestID: r.RequestID, Op: r.Op, Session: wire.SessionInfo{ID: "s2"}})
-			if err := <-moved; err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Hour)
-			if !c.Connected() {
-				t.Error("the link ended although nothing runs")
+			for range 100 {
+				mustSend(t, wc, &wire.Heartbeat{Nonce: 1})
+				time.Sleep(wire.HeartbeatEvery)
 			}
 			c.Close()
+			if n := <-asked; n != 0 {
+				t.Errorf("got %d heartbeats, want none", n)
+			}
 			wc.Close()
 		})
 	})
-	t.Run("they go on with the next turn, whenever it comes", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			d, s := newDaemon(), &screen{}
-			c, wc := dial(t, d, s)
-			seq := int64(0)
-			for _, rest := range []time.Duration{0, time.Second, wire.HeartbeatEvery - 1, wire.HeartbeatEvery, wire.HeartbeatEvery + 1, time.Hour} {
-				time.Sleep(rest)
-				began := time.Now()
-				mustSend(t, wc, &wire.TurnStarted{Event: event(seq + 1)})
-				mustReceive[*wire.Heartbeat](t, wc)
-				if took := time.Since(began); took > wire.HeartbeatEvery {
-					t.Errorf("after a rest of %v: the first heartbeat after %v", rest, took)
-				}
-				mustSend(t, wc, &wire.AgentComplete{Event: event(seq + 2)})
-				seq += 2
+}
+
+// count receives until the connection ends, calls each (nil = none) for every message of type M, and returns how many there were.
+func count[M wire.Message](wc *wire.Conn, each func(M)) (n int) {
+	for {
+		m, err := wc.Receive()
+		if err != nil {
+			return n
+		}
+		if m, ok := m.(M); ok {
+			n++
+			if each != nil {
+				each(m)
 			}
-			c.Close()
-			wc.Close()
-		})
-	})
+		}
+	}
 }
 
 func TestCloseEndsEverythingAtOnce(t *testing.T) {

@@ -18,13 +18,18 @@ func (c *Conn) current() (*link, error) {
 	l := c.link
 	c.mu.Unlock()
 	if l == nil {
-		select {
-		case c.kick <- struct{}{}:
-		default:
-		}
+		c.hasten()
 		return nil, ErrDisconnected
 	}
 	return l, nil
+}
+
+// hasten makes the next attempt to connect earlier.
+func (c *Conn) hasten() {
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
 }
 
 // reach is current for requests that need a daemon: it starts one that was stopped, and waits up to startBound.
@@ -32,10 +37,7 @@ func (c *Conn) reach(ctx context.Context) (*link, error) {
 	c.mu.Lock()
 	if c.asleep {
 		c.asleep, c.starting = false, make(chan struct{})
-		select {
-		case c.wake <- struct{}{}:
-		default:
-		}
+		c.hasten()
 	}
 	starting := c.starting
 	c.mu.Unlock()
@@ -72,18 +74,6 @@ func (c *Conn) Send(m wire.Message) error {
 	return l.send(m)
 }
 
-func (l *link) send(m wire.Message) error {
-	l.note(m, true) // before sending: the answer may arrive before Send returns
-	err := l.wc.Send(m)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, wire.ErrClosed) || l.wc.Err() != nil: // the link broke, and its reader has not noticed yet
-		return fmt.Errorf("send %s: %w: %w", m.Kind(), ErrDisconnected, err)
-	}
-	return fmt.Errorf("send %s: %w", m.Kind(), err)
-}
-
 // Post sends a request that is answered by events, which arrive at Handle. An empty request_id is filled in. Like every request it
 // starts a daemon that was stopped.
 func (c *Conn) Post(ctx context.Context, r wire.OfRequest) error {
@@ -114,39 +104,23 @@ func (c *Conn) Request(ctx context.Context, r wire.OfRequest) (wire.Message, err
 	if err != nil {
 		return nil, err
 	}
-	id := mint(r)
-	reply := make(chan wire.Message, 1)
-	l.mu.Lock()
-	if _, taken := l.calls[id]; taken {
-		l.mu.Unlock()
-		return nil, &wire.Error{Code: wire.CodeDuplicateID, Message: "request id used twice"}
-	}
-	l.calls[id] = reply // before sending: the answer may arrive before Send returns
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		delete(l.calls, id)
-		l.mu.Unlock()
-	}()
-	if err := l.send(r); err != nil {
+	s, err := l.follow(r)
+	if err != nil {
 		return nil, err
 	}
-	var answer wire.Message
-	select {
-	case answer = <-reply:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-l.over:
-		select {
-		case answer = <-reply: // it came just before the end
-		default:
-			return nil, ErrDisconnected
+	defer l.forget(r)
+	for {
+		m, err := s.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		switch m := m.(type) {
+		case *wire.Error:
+			return nil, m
+		case wire.OfRequest:
+			return m, nil
 		}
 	}
-	if refused, ok := answer.(*wire.Error); ok {
-		return nil, refused
-	}
-	return answer, nil
 }
 
 // Cancel ends a turn, by turn_id or by request_id of this connection. The turn's AgentComplete answers.
@@ -159,11 +133,7 @@ func (c *Conn) Confirm(_ context.Context, r *wire.ConfirmationResponse) error { 
 func (c *Conn) UserCommand(_ context.Context, r *wire.CommandResult) error { return c.Send(r) }
 
 // EnvChanged sends a new EnvSnapshot.
-func (c *Conn) EnvChanged(context.Context) error {
-	s := c.o.Snapshot()
-	s.ProtocolMin, s.ProtocolMax = wire.MinVersion, wire.Version
-	return c.Send(s)
-}
+func (c *Conn) EnvChanged(context.Context) error { return c.Send(c.o.Snapshot()) }
 
 // notify sends a message that has no reply. Unlike Send it makes the next attempt to connect earlier; it never starts a stopped daemon.
 func (c *Conn) notify(m wire.Message) error {

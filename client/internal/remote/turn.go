@@ -8,19 +8,11 @@ import (
 	"sublet/wire"
 )
 
-// Turn asks and waits for the end: it calls each for every event of the turn, in order, the AgentComplete last, on the
-// caller's goroutine. When ctx ends the turn is cancelled, and its AgentComplete (status cancelled) is returned if it comes
-// within 7 s; else context.Cause(ctx). A request refused before it began returns its *wire.Error.
-func (c *Conn) Turn(ctx context.Context, r *wire.AgentRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
-	return c.turn(ctx, r, each)
-}
-
-// Tool runs one tool under the same policy as an agent's, and waits like Turn.
-func (c *Conn) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
-	return c.turn(ctx, r, each)
-}
-
-func (c *Conn) turn(ctx context.Context, r wire.OfRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
+// Turn makes a request that a turn answers, an AgentRequest or a ToolRequest, and waits for the turn's end. It calls each for
+// every event of the turn, in order, the AgentComplete last, on the caller's goroutine. When ctx ends the turn is cancelled, and
+// its AgentComplete (status cancelled) is returned if it comes within 7 s; else context.Cause(ctx). A request refused before it
+// began returns its *wire.Error.
+func (c *Conn) Turn(ctx context.Context, r wire.OfRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
 	var end *wire.AgentComplete
 	err := c.follow(ctx, r, func(m wire.Message) (bool, error) {
 		if refused, ok := m.(*wire.Error); ok && refused.TurnID == "" {
@@ -121,31 +113,16 @@ func (c *Conn) follow(ctx context.Context, r wire.OfRequest, step func(wire.Mess
 	if err != nil {
 		return err
 	}
-	id := mint(r)
-	s := newStream()
-	l.mu.Lock()
-	if _, taken := l.streams[id]; taken || l.ended {
-		l.mu.Unlock()
-		if taken {
-			return &wire.Error{Code: wire.CodeDuplicateID, Message: "request id used twice"}
-		}
-		return ErrDisconnected
-	}
-	l.streams[id] = s
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		delete(l.streams, id)
-		l.mu.Unlock()
-	}()
-	if err := l.send(r); err != nil {
+	s, err := l.follow(r)
+	if err != nil {
 		return err
 	}
+	defer l.forget(r)
 	wait, over := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer over(nil)
 	defer context.AfterFunc(ctx, func() { // at once, also while step waits for a reader of its own
 		cause := context.Cause(ctx)
-		if l.send(&wire.CancelRequest{RequestID: &id, Reason: "cancelled by the caller"}) != nil {
+		if l.send(&wire.CancelRequest{RequestID: r.RequestRef(), Reason: "cancelled by the caller"}) != nil {
 			over(cause)
 			return
 		}

@@ -148,7 +148,7 @@ func (a *app) runTool(call toolCall) error {
 	var end *wire.AgentComplete
 	err = a.connected(autoStart, func(ctx context.Context, c *client.Conn) (err error) {
 		r := &wire.ToolRequest{Tool: call.name, Arguments: string(arguments), Cwd: wire.OSString(dir)}
-		end, err = c.Tool(ctx, r, func(m wire.Message) {
+		end, err = c.Turn(ctx, r, func(m wire.Message) {
 			switch m := m.(type) {
 			case *wire.ConfirmationRequest:
 				if asker != nil {

@@ -177,8 +177,11 @@ func TestH4_DaemonAway(t *testing.T) {
 							if err != nil {
 								return
 							}
-							if r, ok := m.(*wire.ConfirmationResponse); ok {
-								got <- r.Decision
+							switch m := m.(type) {
+							case *wire.ConfirmationResponse:
+								got <- m.Decision
+							case *wire.Heartbeat:
+								_ = peer.Send(&wire.Heartbeat{Nonce: m.Nonce, Reply: true})
 							}
 						}
 					}()
