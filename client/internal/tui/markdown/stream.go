@@ -2,6 +2,11 @@ package markdown
 
 import (
 	"strings"
+	"sync"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
 
 	"sublet/client/internal/tui/cells"
 )
@@ -14,108 +19,69 @@ const (
 	liveBytes = 2 * longBlock
 )
 
+// blockParser finds where the blocks of a text begin, and parses nothing inside them.
+var blockParser = sync.OnceValue(func() parser.Parser {
+	return parser.NewParser(parser.WithBlockParsers(parser.DefaultBlockParsers()...))
+})
+
 // Stream cuts a growing Markdown text into blocks that are complete: a paragraph, a heading, a whole list, table or
-// code block. Each byte is looked at once.
+// code block.
 type Stream struct {
 	rest string // not complete yet
-	seen int    // of rest, in whole lines
-	// What the lines seen so far say of the block that rest begins with.
-	fence string // the open fence, such as ```; "" = none
-	info  string // its first line
-	list  bool
-	blank bool // the last line seen was blank
 }
 
 // Add appends text and returns the blocks that it completed.
-func (m *Stream) Add(text string) (blocks []string) {
-	m.rest += text
-	for {
-		i := strings.IndexByte(m.rest[m.seen:], '\n')
-		if i < 0 {
-			return blocks
+func (m *Stream) Add(added string) (blocks []string) {
+	m.rest += added
+	if !strings.Contains(added, "\n") {
+		return nil
+	}
+	end := strings.LastIndexByte(m.rest, '\n') + 1
+	// What is complete is what a line of text behind it would not belong to.
+	doc := blockParser().Parse(text.NewReader([]byte(m.rest[:end] + "x")))
+	from := 0
+	var open ast.Node
+	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
+		start := m.lineStart(n.Pos())
+		if open != nil && start == end && grows(open) {
+			break
 		}
-		start, end := m.seen, m.seen+i+1
-		line := strings.TrimRight(m.rest[start:end], " \t\r\n")
-		at, cut := m.line(line, start, end)
-		m.seen = end
-		if !cut {
-			continue
+		if open != nil {
+			blocks = append(blocks, m.rest[from:start])
+			from = start
 		}
-		if b := m.rest[:at]; strings.TrimSpace(b) != "" {
-			blocks = append(blocks, b)
+		open = n
+	}
+	reopen := ""
+	if end-from > longBlock {
+		at := end
+		switch n := open.(type) {
+		case *ast.List:
+			at = m.lineStart(n.LastChild().Pos())
+		case *ast.FencedCodeBlock: // it goes on behind the cut
+			fence, _, _ := strings.Cut(m.rest[m.lineStart(n.Pos()):], "\n")
+			reopen = fence + "\n"
+		default:
+			at = from
 		}
-		reopen := ""
-		if m.fence != "" && at == end {
-			// A long code block goes on behind the cut.
-			blocks[len(blocks)-1] += m.fence + "\n"
-			reopen = m.info + "\n"
-		}
-		m.rest = reopen + m.rest[at:]
-		m.seen = len(reopen)
-		fence, info := m.fence, m.info
-		m.list, m.blank, m.fence, m.info = false, false, "", ""
-		if reopen != "" {
-			m.fence, m.info = fence, info
+		if at > from {
+			blocks, from = append(blocks, m.rest[from:at]), at
 		}
 	}
+	m.rest = reopen + m.rest[from:]
+	return blocks
 }
 
-// line classifies one line, rest[start:end], and reports whether the block ends, before it or behind it.
-func (m *Stream) line(line string, start, end int) (at int, cut bool) {
-	trimmed := strings.TrimLeft(line, " \t")
-	inner := len(line) - len(trimmed)
-	if m.fence != "" {
-		return end, m.inFence(trimmed, end)
-	}
-	if trimmed == "" {
-		m.blank = true
-		return end, !m.list && start > 0
-	}
-	wasBlank := m.blank
-	m.blank = false
-	if start > 0 && m.begins(trimmed, inner, start, wasBlank) {
-		return start, true // the line is looked at again as the start of a block
-	}
-	if f := fenceOf(trimmed); f != "" {
-		m.fence, m.info = f, line
-		return 0, false
-	}
-	if start == 0 && inner < 4 {
-		m.list = listItem(trimmed)
-		return end, strings.HasPrefix(trimmed, "#")
-	}
-	return 0, false
-}
+// lineStart returns where the line begins that has the byte at pos.
+func (m *Stream) lineStart(pos int) int { return strings.LastIndexByte(m.rest[:pos], '\n') + 1 }
 
-// inFence handles a line of a code block and reports whether the text is cut behind it: the fence closes, or the block has become
-// long. A code block of a list does not cut the list.
-func (m *Stream) inFence(trimmed string, end int) bool {
-	if strings.HasPrefix(trimmed, m.fence) && strings.Trim(trimmed, m.fence[:1]) == "" {
-		m.fence = ""
-		return !m.list
+// grows reports whether more of a block may follow the text behind it.
+func grows(block ast.Node) bool {
+	switch block.(type) {
+	case *ast.List, *ast.CodeBlock:
+		return true
 	}
-	return end > longBlock && !m.list
-}
-
-// begins reports whether a line behind others begins a block of its own: behind a list whatever is no item and no part of one,
-// behind a paragraph a code block or a heading. A long list is cut at its next item.
-func (m *Stream) begins(trimmed string, inner, start int, wasBlank bool) bool {
-	fence := fenceOf(trimmed) != ""
-	if !m.list {
-		return inner < 4 && (fence || heading(trimmed))
-	}
-	if inner > 0 {
-		return false
-	}
-	if listItem(trimmed) {
-		return start > longBlock
-	}
-	return wasBlank || fence || strings.HasPrefix(trimmed, "#")
-}
-
-// heading reports whether a line is a heading of the first three levels.
-func heading(trimmed string) bool {
-	return strings.HasPrefix(trimmed, "# ") || strings.HasPrefix(trimmed, "## ") || strings.HasPrefix(trimmed, "### ")
+	return false
 }
 
 // Rest is what is not complete yet.
@@ -124,37 +90,11 @@ func (m *Stream) Rest() string { return m.rest }
 // Finish returns what is left, complete or not, and starts anew.
 func (m *Stream) Finish() string {
 	rest := m.rest
-	if m.fence != "" {
-		rest = strings.TrimRight(rest, "\n") + "\n" + m.fence + "\n"
-	}
 	*m = Stream{}
 	if strings.TrimSpace(rest) == "" {
 		return ""
 	}
 	return rest
-}
-
-// fenceOf is the fence that a line opens or closes, without its info string.
-func fenceOf(trimmed string) string {
-	for _, c := range []string{"`", "~"} {
-		n := len(trimmed) - len(strings.TrimLeft(trimmed, c))
-		if n >= 3 && (c == "~" || !strings.Contains(trimmed[n:], "`")) {
-			return trimmed[:n]
-		}
-	}
-	return ""
-}
-
-// listItem reports whether a line begins an item of a list.
-func listItem(trimmed string) bool {
-	if len(trimmed) > 1 && strings.IndexByte("-*+", trimmed[0]) >= 0 && trimmed[1] == ' ' {
-		return true
-	}
-	n := 0
-	for n < len(trimmed) && n < 9 && trimmed[n] >= '0' && trimmed[n] <= '9' {
-		n++
-	}
-	return n > 0 && len(trimmed) > n+1 && (trimmed[n] == '.' || trimmed[n] == ')') && trimmed[n+1] == ' '
 }
 
 // Live returns the last lines, at most height of them, of a block that is not complete yet. It is cheap enough for every frame.
