@@ -14,7 +14,7 @@ import (
 // compose draws the live part. From the top: what agents say and do, who has the shell, and the line being written or the
 // question that must be answered first.
 func (m *model) compose() {
-	if !m.own.has || m.held() || m.w < 1 || m.h < 1 {
+	if !m.own.has || m.held() {
 		return
 	}
 	m.paint.Set(m.picture())
@@ -184,12 +184,8 @@ func (m *model) liveText(height int) []string {
 			out = append(out, "")
 		}
 		text := e.text
-		if e.card != nil && !e.ready {
-			text = e.card.Finished(&m.th, m.w)
-		}
-		if e.live != "" && !e.ready {
-			out = append(out, m.md.Live(e.live, m.w-1, height)...)
-			continue
+		if e.waits != nil {
+			text = e.waits.Finished(&m.th, m.w)
 		}
 		for l := range strings.SplitSeq(text, "\n") {
 			out = append(out, cells.Fit(l, m.w))

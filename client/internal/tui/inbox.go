@@ -15,11 +15,8 @@ const frameEvery = 16 * time.Millisecond
 // live part; the command's result stays complete.
 const maxMerged = 512 << 10
 
-// batch is what arrived since the last one, in order.
-type batch []any
-
-// inbox gathers what comes from the daemon and the shell and hands it to the event loop at most once in frameEvery, or when
-// somebody waits for it, so that a burst of output or of small chunks is drawn once. Adjacent pieces of one
+// inbox gathers what comes from the keyboard, the daemon and the shell for the event loop, which handles it at most once in
+// frameEvery, or when somebody waits for it, so that a burst of output or of small chunks is drawn once. Adjacent pieces of one
 // output become one. push never waits.
 type inbox struct {
 	wake chan struct{}
@@ -27,7 +24,7 @@ type inbox struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	queue  []any
-	urgent bool // somebody waits until it is delivered
+	urgent bool // somebody waits until it is handled
 }
 
 func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
@@ -36,7 +33,7 @@ func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
 func (b *inbox) push(msg any) {
 	b.mu.Lock()
 	switch msg.(type) {
-	case drawnEvent, then:
+	case *keyEvent, drawnEvent, then, sizeChanged, shellExited, stopAsked:
 		b.urgent = true
 	}
 	if n := len(b.queue); n == 0 || !merge(&b.queue[n-1], msg) {
@@ -49,8 +46,8 @@ func (b *inbox) push(msg any) {
 	}
 }
 
-// run delivers batches until ctx ends. deliver may wait for the event loop.
-func (b *inbox) run(ctx context.Context, deliver func(batch)) {
+// run has handle handle what is queued, in order, until it returns true or ctx ends.
+func (b *inbox) run(ctx context.Context, handle func(msgs ...any) (quit bool)) {
 	var last time.Time
 	for {
 		select {
@@ -70,14 +67,14 @@ func (b *inbox) run(ctx context.Context, deliver func(batch)) {
 		q := b.queue
 		b.queue, b.urgent = nil, false
 		b.mu.Unlock()
-		if len(q) > 0 {
-			deliver(q)
+		if len(q) > 0 && handle(q...) {
+			return
 		}
 		last = time.Now()
 	}
 }
 
-// hurried reports whether somebody waits until the queue is delivered.
+// hurried reports whether somebody waits until the queue is handled.
 func (b *inbox) hurried() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

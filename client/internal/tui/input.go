@@ -21,6 +21,7 @@ type writing struct {
 	picker  *picker
 	again   again
 	lastKey time.Time
+	handled []chan struct{} // of keys, to be closed when the screen is settled
 }
 
 // onInput handles a key or a paste while this program has the screen.

@@ -152,7 +152,7 @@ func (m *model) finish(c *execution) {
 	}
 	c.printed = true
 	if e := c.place; e != nil {
-		e.text, e.ready = c.Finished(&m.th, m.w), true
+		e.text, e.waits = c.Finished(&m.th, m.w), nil
 		c.place = nil
 	} else {
 		m.emit(kindCard, c.Finished(&m.th, m.w))
@@ -171,7 +171,7 @@ func (m *model) reserve(c *execution) {
 		return
 	}
 	m.hide(c)
-	c.place = &entry{kind: kindCard, card: c}
+	c.place = &entry{kind: kindCard, waits: c}
 	m.out = append(m.out, c.place)
 	m.after(reportWait, func() {
 		if c.place != nil {

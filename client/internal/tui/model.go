@@ -50,7 +50,8 @@ type model struct {
 
 // Messages of the program's own.
 type (
-	// keyEvent is a key or a paste; done is closed when it was dealt with. pass: the shell is to have it.
+	// keyEvent is a key or a paste; done is closed when it was dealt with, and who has the screen then has the keyboard. pass:
+	// the shell is to have it.
 	keyEvent struct {
 		msg  any
 		pass bool
@@ -62,44 +63,41 @@ type (
 		drawn chan struct{}
 	}
 	jobOutput   struct{ data []byte } // what the shell printed while the screen is not its own
-	sizeChanged struct{ w, h int }
-	redraw      struct{}
+	sizeChanged shell.Size
+	redraw      struct{} // something else may have been drawn over the live part
 	shellExited struct{ status int }
 	stopAsked   struct{ code int } // a signal, or the caller's context
 	// then is what the event loop does with the outcome of a task, or when a time has come; nil = nothing.
 	then func()
 )
 
-// update deals with a message and reports whether the program is to end. It never waits.
-func (m *model) update(msg any) (quit bool) {
-	key, isKey := msg.(*keyEvent)
-	if isKey {
-		defer close(key.done)
-	}
-	if m.exit != nil {
-		return true
-	}
-	if isKey {
-		m.onInput(key)
-	} else if b, ok := msg.(batch); ok {
-		for _, one := range b {
-			m.handle(one)
+// update deals with messages, in order, and reports whether the program is to end. It never waits.
+func (m *model) update(msgs ...any) (quit bool) {
+	for _, msg := range msgs {
+		if m.exit == nil {
+			m.handle(msg)
 		}
-	} else {
-		m.handle(msg)
 	}
 	m.settle()
+	for _, done := range m.handled {
+		close(done)
+	}
+	m.handled = nil
 	return m.exit != nil
 }
 
 // handle deals with one message.
 func (m *model) handle(msg any) {
 	switch msg := msg.(type) {
+	case *keyEvent:
+		m.onInput(msg)
+		m.handled = append(m.handled, msg.done)
 	case sizeChanged:
-		m.resized(msg.w, msg.h)
+		m.resized(msg.Cols, msg.Rows)
 	case then:
 		msg()
 	case redraw:
+		m.paint.Redraw()
 	case drawnEvent:
 		m.handle(msg.event)
 		m.drawn = append(m.drawn, msg.drawn)
@@ -156,7 +154,7 @@ func (m *model) held() bool { return m.hand != nil && m.hand.on }
 func (m *model) quit(code int) { m.exit = &code }
 
 func (m *model) resized(w, h int) {
-	if w < 1 || h < 1 || (w == m.w && h == m.h) {
+	if w == m.w && h == m.h {
 		return
 	}
 	m.w, m.h = w, h

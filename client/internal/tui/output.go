@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"context"
 	"strings"
 
 	"sublet/client/internal/tui/card"
@@ -22,32 +21,25 @@ const (
 	kindEnd // the last line of a turn
 )
 
-// entry is something for the scrollback. While it is not ready, live stands for it below, and what comes later waits.
+// entry is something for the scrollback.
 type entry struct {
 	kind  entryKind
 	text  string
-	ready bool
-	live  string
-	card  *execution
+	waits *execution // the text is not there before its card is finished, and what comes later waits; nil = it is there
 }
 
 // emit prints text once everything before it is printed.
 func (m *model) emit(kind entryKind, text string) {
 	if text != "" {
-		m.out = append(m.out, &entry{kind: kind, text: text, ready: true})
+		m.out = append(m.out, &entry{kind: kind, text: text})
 	}
 }
 
-// emitMarkdown prints a block of an agent's words; it is rendered beside the event loop.
+// emitMarkdown prints a block of an agent's words.
 func (m *model) emitMarkdown(agent, block string) {
-	e := &entry{kind: kindText, live: block}
-	m.out = append(m.out, e)
 	prefix := m.speakerMark(agent)
-	width := m.w - 1 - cells.Width(prefix)
-	m.task(func(context.Context) then {
-		text := prefix + strings.ReplaceAll(m.md.Render(block, width), "\n", "\n"+prefix)
-		return func() { e.text, e.ready = text, true }
-	})
+	lines := strings.Split(m.md.Render(block, m.w-1-cells.Width(prefix)), "\n")
+	m.emit(kindText, strings.Join(cells.Indent(lines, prefix), "\n"))
 }
 
 // speakerMark is what stands before each line of an agent's words; "" for the one that the user asked.
@@ -63,10 +55,9 @@ func (m *model) flushOut() {
 	if !m.own.has {
 		return
 	}
-	n := 0
-	for n < len(m.out) && m.out[n].ready {
-		e := m.out[n]
-		n++
+	for len(m.out) > 0 && m.out[0].waits == nil {
+		e := m.out[0]
+		m.out = m.out[1:]
 		if e.text == "" {
 			continue
 		}
@@ -75,9 +66,6 @@ func (m *model) flushOut() {
 		}
 		m.paint.Print(e.text)
 		m.lastKind = e.kind
-	}
-	if n > 0 {
-		m.out = append(m.out[:0:0], m.out[n:]...)
 	}
 }
 

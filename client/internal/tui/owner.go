@@ -259,7 +259,7 @@ func (m *model) cannotLend(why, hint string) {
 func (m *model) printBeside() {
 	var lines []string
 	for _, e := range m.out {
-		if e.ready && e.text != "" {
+		if e.text != "" {
 			lines = append(lines, e.text)
 		}
 	}

@@ -69,30 +69,27 @@ func (o *Options) connectLine() string {
 type Program struct {
 	opt   Options
 	inbox *inbox
-	loop  chan any // to the event loop
 	paint *paint.Painter
 	keys  *keys.Keyboard
 	model *model
-	stop  context.CancelFunc
 	ready chan struct{} // closed when the terminal is taken
 	over  chan struct{} // closed at the end of Run
 
-	ctx context.Context // the context of what start runs
+	ctx   context.Context // until the program is to end
+	stop  context.CancelCauseFunc
+	tasks sync.WaitGroup
 
 	sizeMu sync.Mutex
 	size   shell.Size // what the shell was given last; guarded by sizeMu
-
-	mu sync.Mutex
-	// Guarded by mu.
-	crash  *crash // the first panic
-	closed bool   // start runs nothing more
-	tasks  sync.WaitGroup
 }
 
+// crash is a panic that ended the program.
 type crash struct {
 	value any
 	stack []byte
 }
+
+func (c *crash) Error() string { return fmt.Sprintf("internal error: %v", c.value) }
 
 // New prepares a program; nothing happens before Run.
 func New(o Options) *Program {
@@ -105,7 +102,7 @@ func New(o Options) *Program {
 	if o.stderr == nil {
 		o.stderr = os.Stderr
 	}
-	return &Program{opt: o, inbox: newInbox(), loop: make(chan any), ready: make(chan struct{}), over: make(chan struct{})}
+	return &Program{opt: o, inbox: newInbox(), ready: make(chan struct{}), over: make(chan struct{})}
 }
 
 // Send queues a message for the screen: a wire.Message, an event of the lender, or LinkChanged. It never waits.
@@ -159,13 +156,9 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	signals := make(chan os.Signal, 8) // before the size is read, so that no change is missed
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGCONT)
 	defer signal.Stop(signals)
-	size, ok := p.resizeShell()
-	if !ok {
-		size = shell.Size{Cols: 80, Rows: 24}
-	}
-	ctx, p.stop = context.WithCancel(ctx)
-	defer p.stop()
-	p.ctx = ctx
+	size := p.resizeShell()
+	p.ctx, p.stop = context.WithCancelCause(ctx)
+	defer p.stop(nil)
 	th := style.New(o.Env)
 	p.paint = paint.New(o.Stdout, size.Cols, size.Rows, &th)
 	p.paint.NoReflow = uv.Environ(o.Env).Getenv("XTERM_VERSION") != ""
@@ -184,20 +177,20 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 		p.paint.ShellOutput([]byte(th.Dim.Render(visible.Line(line)) + "\r\n"))
 	}
 	close(p.ready)
-	code := p.work(ctx, signals)
+	code := p.work(signals)
 	if err := term.Restore(o.Stdin.Fd(), before); err != nil && code == 0 {
 		p.opt.Log.Warn("restore the terminal", "err", err) // it is gone
 	}
-	if c := p.crashed(); c != nil {
-		fmt.Fprintf(o.stderr, "sublet: internal error: %v\n%s", c.value, c.stack)
-		return 1, fmt.Errorf("internal error: %v", c.value)
+	if c, ok := errors.AsType[*crash](context.Cause(p.ctx)); ok {
+		fmt.Fprintf(o.stderr, "sublet: %v\n%s", c, c.stack)
+		return 1, c
 	}
 	return code, nil
 }
 
 // work runs everything and returns when all of it has ended and nothing more is written to the terminal.
-func (p *Program) work(ctx context.Context, signals <-chan os.Signal) (code int) {
-	paintCtx, stopPaint := context.WithCancel(context.WithoutCancel(ctx))
+func (p *Program) work(signals <-chan os.Signal) (code int) {
+	paintCtx, stopPaint := context.WithCancel(context.WithoutCancel(p.ctx))
 	var painting, reading sync.WaitGroup
 	painting.Go(func() { defer p.guard(); p.paint.Run(paintCtx) })
 	defer func() {
@@ -209,26 +202,20 @@ func (p *Program) work(ctx context.Context, signals <-chan os.Signal) (code int)
 		}
 	}()
 
-	p.start(func(ctx context.Context) { p.watch(ctx, signals) })
-	p.start(func(ctx context.Context) {
-		p.inbox.run(ctx, func(b batch) { p.send(b) })
-	})
+	p.start(func() { p.watch(signals) })
 	reading.Go(func() {
 		defer p.guard()
 		if err := p.keys.Run(); err != nil {
 			p.opt.Log.Info("the terminal is gone", "err", err)
-			p.send(stopAsked{128 + int(syscall.SIGHUP)})
+			p.inbox.push(stopAsked{128 + int(syscall.SIGHUP)})
 		}
 	})
 
 	code = 128 + int(syscall.SIGTERM) // ctx ended
-	if p.handle(ctx); p.model.exit != nil {
+	if p.handle(); p.model.exit != nil {
 		code = *p.model.exit
 	}
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
-	p.stop()
+	p.stop(nil)
 	if !waited(&p.tasks, stopBound) {
 		p.opt.Log.Warn("some work did not end in time")
 	}
@@ -239,39 +226,19 @@ func (p *Program) work(ctx context.Context, signals <-chan os.Signal) (code int)
 	return code
 }
 
-// handle is the event loop. It returns when the program is to end, ctx ends, or a message makes it panic.
-func (p *Program) handle(ctx context.Context) {
+// handle is the event loop. It returns when the program is to end, or a message makes it panic.
+func (p *Program) handle() {
 	defer p.guard()
-	for {
-		select {
-		case msg := <-p.loop:
-			if p.model.update(msg) {
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+	p.inbox.run(p.ctx, p.model.update)
 }
 
-// send gives a message to the event loop, and waits until that takes it or the program ends.
-func (p *Program) send(msg any) {
-	select {
-	case p.loop <- msg:
-	case <-p.ctx.Done():
-	}
-}
-
-// start runs f outside the event loop, until the program ends. A panic ends the program in order.
-func (p *Program) start(f func(ctx context.Context)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.closed {
-		p.tasks.Go(func() {
-			defer p.guard()
-			f(p.ctx)
-		})
-	}
+// start runs f outside the event loop, until the program ends. A panic ends the program in order. Only the event loop and
+// what begins it call start.
+func (p *Program) start(f func()) {
+	p.tasks.Go(func() {
+		defer p.guard()
+		f()
+	})
 }
 
 // waited waits for wg, for at most bound, and reports whether wg ended in time.
@@ -295,8 +262,8 @@ func (p *Program) newModel(th style.Theme, size shell.Size) *model {
 		Options: *o, th: th, md: &markdown.Renderer{Profile: th.Profile}, paint: p.paint, keys: p.keys, w: size.Cols, h: size.Rows, lastKind: kindShell,
 		after: func(d time.Duration, f then) { time.AfterFunc(d, func() { p.inbox.push(f) }) },
 		task: func(f func(ctx context.Context) then) {
-			p.start(func(ctx context.Context) {
-				if next := f(ctx); next != nil {
+			p.start(func() {
+				if next := f(p.ctx); next != nil {
 					p.inbox.push(next)
 				}
 			})
@@ -305,10 +272,10 @@ func (p *Program) newModel(th style.Theme, size shell.Size) *model {
 	}
 }
 
-// deliver sends one message to the event loop and returns when the loop has handled it.
+// deliver gives one message to the event loop and returns when the loop has handled it.
 func (p *Program) deliver(msg any) (pass, ok bool) {
 	e := &keyEvent{msg: msg, done: make(chan struct{})}
-	p.send(e)
+	p.inbox.push(e)
 	select {
 	case <-e.done:
 		return e.pass, true
@@ -355,91 +322,59 @@ func (p *Program) enter(chunk []byte) bool {
 	return true
 }
 
-// watch sends messages for signals and for the shell's end.
-func (p *Program) watch(ctx context.Context, signals <-chan os.Signal) {
+// watch pushes messages for signals and for the shell's end.
+func (p *Program) watch(signals <-chan os.Signal) {
 	exited := p.opt.Shell.Exited()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-p.ctx.Done():
 			return
 		case <-exited:
 			exited = nil
-			p.send(shellExited{p.opt.Shell.ExitStatus()})
+			p.inbox.push(shellExited{p.opt.Shell.ExitStatus()})
 		case s := <-signals:
 			switch s {
-			case syscall.SIGWINCH:
-				p.sendSize()
 			case syscall.SIGCONT: // after a stop, during which another program may have used the terminal
-				p.retake()
+				_, _ = term.MakeRaw(p.opt.Stdin.Fd()) // an error: the terminal is gone, which ends Keyboard.Run
+				p.inbox.push(redraw{})
+				fallthrough
+			case syscall.SIGWINCH:
+				p.inbox.push(sizeChanged(p.resizeShell()))
 			default:
-				p.send(stopAsked{128 + int(s.(syscall.Signal))})
+				p.inbox.push(stopAsked{128 + int(s.(syscall.Signal))})
 			}
 		}
 	}
 }
 
-// retake switches the terminal to raw mode again and has the screen drawn anew.
-func (p *Program) retake() {
-	_, _ = term.MakeRaw(p.opt.Stdin.Fd()) // an error: the terminal is gone, which ends Keyboard.Run
-	p.sendSize()
-	p.inbox.push(redraw{})
-}
-
-// sendSize sends the terminal's size to the shell and to the event loop.
-func (p *Program) sendSize() {
-	if size, ok := p.resizeShell(); ok {
-		p.send(sizeChanged{size.Cols, size.Rows})
-	}
-}
-
-// resizeShell returns the terminal's size, which it passes to the shell if it has changed. ok is false if the terminal reports
-// none. Keys call it too: what is typed right after a change may be read before SIGWINCH comes.
-func (p *Program) resizeShell() (size shell.Size, ok bool) {
+// resizeShell returns the terminal's size, which it passes to the shell if it has changed. Keys call it too: what is typed right
+// after a change may be read before SIGWINCH comes.
+func (p *Program) resizeShell() shell.Size {
 	p.sizeMu.Lock()
 	defer p.sizeMu.Unlock()
-	size, ok = terminalSize(p.opt.Stdout)
-	if ok && size != p.size {
+	size := SizeOf(p.opt.Stdout)
+	if size != p.size {
 		p.size = size
 		_ = p.opt.Shell.Resize(size) // an error: the shell has exited
 	}
-	return size, ok
+	return size
 }
 
 // guard ends the program in order when its goroutine panics.
 func (p *Program) guard() {
 	if v := recover(); v != nil {
-		p.failed(v)
+		c := &crash{v, debug.Stack()}
+		if p.stop(c); context.Cause(p.ctx) != c {
+			p.opt.Log.Error("another panic, or one while the program ended", "err", c, "stack", string(c.stack))
+		}
 	}
-}
-
-// failed records the first panic and ends the program.
-func (p *Program) failed(v any) {
-	p.mu.Lock()
-	if p.crash == nil {
-		p.crash = &crash{v, debug.Stack()}
-	}
-	p.mu.Unlock()
-	p.stop()
-}
-
-func (p *Program) crashed() *crash {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.crash
 }
 
 // SizeOf returns the size of a terminal in cells and pixels, 80 by 24 if it reports none.
 func SizeOf(f *os.File) shell.Size {
-	if size, ok := terminalSize(f); ok {
-		return size
-	}
-	return shell.Size{Cols: 80, Rows: 24}
-}
-
-func terminalSize(f *os.File) (shell.Size, bool) {
 	w, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil || w.Col == 0 || w.Row == 0 {
-		return shell.Size{}, false
+		return shell.Size{Cols: 80, Rows: 24}
 	}
-	return shell.Size{Cols: int(w.Col), Rows: int(w.Row), PixelWidth: int(w.Xpixel), PixelHeight: int(w.Ypixel)}, true
+	return shell.Size{Cols: int(w.Col), Rows: int(w.Row), PixelWidth: int(w.Xpixel), PixelHeight: int(w.Ypixel)}
 }

@@ -25,8 +25,7 @@ const (
 	minWidth = 10
 )
 
-// Renderer renders whole blocks. Each block is rendered once, when it is complete, and never on the event loop. It is
-// safe for concurrent use.
+// Renderer renders whole blocks.
 type Renderer struct {
 	Profile colorprofile.Profile
 }

@@ -200,11 +200,17 @@ func (p *Painter) Release() {
 }
 
 // Clear empties the screen; the scrollback stays.
-func (p *Painter) Clear() {
+func (p *Painter) Clear() { p.anew("\x1b[H\x1b[2J") }
+
+// Redraw draws the live part again, from the row of the cursor on, which another program has moved.
+func (p *Painter) Redraw() { p.anew("\r\x1b[J") }
+
+// anew draws the live part again behind erase, which leaves the cursor in the first column.
+func (p *Painter) anew(erase string) {
 	p.later(func() {
 		if p.has == ourScreen {
 			p.shown, p.row, p.col, p.fresh = nil, 0, 0, true
-			p.write(append(p.buf[:0], "\x1b[H\x1b[2J"...))
+			p.write(append(p.buf[:0], erase...))
 		}
 	})
 }

@@ -318,6 +318,20 @@ func TestPainterResizeLower(t *testing.T) {
 	}
 }
 
+// After a stop (SIGTSTP, SIGCONT) what another program has printed stands below the live part. It was not drawn again, since no
+// line of it had changed.
+func TestPainterRedraws(t *testing.T) {
+	p, s := canvas(20, 6)
+	f := Frame{Lines: []string{"status", "> ask"}, Row: 1, Col: 5}
+	p.drawNow(f)
+	_, _ = s.Write([]byte("\r\n$ fg\r\nsublet\r\n"))
+	p.Redraw()
+	p.drawNow(f)
+	if got, want := s.Text(), "status\n> ask\n$ fg\nsublet\nstatus\n> ask"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // The shell's bytes pass untouched while it has the screen, and none of them otherwise. The modes of its editor are off
 // meanwhile, and on again afterwards.
 func TestPainterPassesTheShell(t *testing.T) {
