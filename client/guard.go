@@ -67,7 +67,9 @@ func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 	cmd := exec.Command("/bin/sh", "-s")
 	cmd.Args[0] = "sublet-guard"
 	cmd.Dir, cmd.Stdin = "/", script
-	cmd.Env = append(env, "GUARD_TTY="+name, "GUARD_MODES="+strings.TrimSpace(string(saved)), "GUARD_RESET="+paint.ResetSequences(), "GUARD_FOLDER="+folder)
+	// What is behind the cursor is the rest of what the client drew.
+	reset := paint.ResetSequences() + "\x1b[J"
+	cmd.Env = append(env, "GUARD_TTY="+name, "GUARD_MODES="+strings.TrimSpace(string(saved)), "GUARD_RESET="+reset, "GUARD_FOLDER="+folder)
 	cmd.ExtraFiles = []*os.File{r, own} // 3 and 4; with own open, its name cannot become another terminal's
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {

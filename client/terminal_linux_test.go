@@ -17,6 +17,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"sublet/client/internal/tui/screentest"
 	"sublet/lease/procstat"
 	"sublet/lease/shell/dialect/dialecttest"
 )
@@ -194,7 +195,14 @@ func TestKilledClient(t *testing.T) {
 		{"leads its session", false, "sleep 1000\r"},
 		{"below a shell", true, "sleep 1000\r"},
 		{"idle", true, ""},
+		{"in AI mode", true, "\t"},
 		{"with a program that ignores hang-ups of its own accord", true, "trap '' HUP; sleep 1000\r"},
+	}
+	const below = "list the conversations" // below the question line; it stayed below the prompt of the shell outside, and beside it
+	drawn := func(x *terminal) string {
+		s := screentest.New(100, 30)
+		_, _ = s.Write([]byte(x.screen()))
+		return s.Text()
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -205,7 +213,16 @@ func TestKilledClient(t *testing.T) {
 			eventually(t, "the daemon runs", func() bool { return w.daemon() != 0 })
 			daemon, pid := w.daemon(), x.client()
 			var all []int
-			if tt.keys != "" {
+			switch tt.keys {
+			case "":
+				all = family(pid, daemon)
+			case "\t":
+				all = family(pid, daemon)
+				x.keys(tt.keys)
+				x.sees("ask an agent")
+				x.keys("/")
+				x.sees(below)
+			default:
 				x.keys(tt.keys)
 				eventually(t, "sleep runs", func() bool {
 					all = family(pid, daemon)
@@ -215,8 +232,6 @@ func TestKilledClient(t *testing.T) {
 						return err == nil && st.Name == "sleep"
 					})
 				})
-			} else {
-				all = family(pid, daemon)
 			}
 			if now, err := termios.GetTermios(int(x.tty.Fd())); err != nil || *now == x.before {
 				t.Fatalf("the terminal is not raw while the client runs: %v", err)
@@ -241,6 +256,7 @@ func TestKilledClient(t *testing.T) {
 			if tt.below {
 				x.sees("left with 137")
 			}
+			eventually(t, "what was drawn below the cursor is gone", func() bool { return !strings.Contains(drawn(x), below) })
 			if !alive(daemon) {
 				t.Error("the daemon went with the client")
 			}
