@@ -14,7 +14,6 @@ const (
 	askBound  = 100 * time.Millisecond // for the widget's answer to a key of the user's: an idle machine takes 1 to 9 ms
 	holdBound = 2 * time.Second        // for its answer to a borrower: a machine with much else to do is slow
 	readBound = 500 * time.Millisecond // for the editor to read what was typed
-	aheadMost = 1 << 20                // bytes of keys that are kept while the editor is held
 	keyGap    = 100 * time.Millisecond // between two keys of a paste, or of a user who types ahead
 	doneBound = 5 * time.Second        // for the script to carry out a directive
 )
@@ -27,13 +26,19 @@ var (
 
 // Keys passes on what the user typed to the editor or to the user's own program, and waits while the terminal takes no more input.
 // While the editor is held, or a borrowed command runs, the keys are kept until the editor is released, and Keys returns at once;
-// it returns an error, and drops p, where more than 1 MiB would be kept. If a borrower holds the editor without running a command,
-// the event KeysWaiting is sent.
+// it returns an error, and drops p or the paste that p is part of, where more than 1 MiB would be kept. If a borrower holds the
+// editor without running a command, the event KeysWaiting is sent.
 func (s *Shell) Keys(p []byte) error {
 	s.inputLock.Lock()
 	defer s.inputLock.Unlock()
 	s.mu.Lock()
 	e := &s.editor
+	if s.ahead.tooLong.paste != nil {
+		if p = s.ahead.tooLong.pasted(p); len(p) == 0 {
+			s.mu.Unlock()
+			return errTooMuch
+		}
+	}
 	switch {
 	case s.life.over():
 		s.mu.Unlock()
@@ -44,11 +49,10 @@ func (s *Shell) Keys(p []byte) error {
 		s.mu.Unlock()
 		_, err := t.Write(p)
 		return err
-	case len(s.ahead)+len(p) > aheadMost:
+	case !s.ahead.add(p):
 		s.mu.Unlock()
 		return errTooMuch
 	}
-	s.ahead = append(s.ahead, p...)
 	waiting := e.lease && s.run == nil
 	s.changeLocked()
 	s.mu.Unlock()
@@ -80,8 +84,8 @@ func (s *Shell) Answer(p []byte) error {
 // flush types the keys that were kept for the editor. The caller has inputLock, and not mu: a long paste waits for the shell.
 func (s *Shell) flush() {
 	s.mu.Lock()
-	p, t := s.ahead, s.proc.term
-	s.ahead = nil
+	p, t := s.ahead.keys, s.proc.term
+	s.ahead.keys = nil
 	if len(p) > 0 {
 		s.typedLocked(p)
 	}

@@ -6,6 +6,37 @@ import (
 	"unicode/utf8"
 )
 
+// typeAhead is what the user types while the editor is held.
+type typeAhead struct {
+	keys    []byte
+	tooLong typing // its paste, if there is one, is dropped
+}
+
+// aheadMost bounds typeAhead.keys, in bytes.
+const aheadMost = 1 << 20
+
+// add keeps p. Where that is too much it returns false, and drops p and all of a paste that p is part of: the editor would run what
+// follows a paste that was cut, or wait for its end.
+func (a *typeAhead) add(p []byte) bool {
+	all := append(a.keys, p...)
+	if len(all) <= aheadMost {
+		a.keys = all
+		return true
+	}
+	open := func(b []byte) (begin int, is bool) {
+		begin = bytes.LastIndex(b, pasteBegin)
+		return begin, begin > bytes.LastIndex(b, pasteEnd)
+	}
+	if begin, is := open(all); is {
+		a.tooLong.paste = []byte{}
+		a.tooLong.pasted(all[begin:])
+	}
+	if begin, is := open(a.keys); is {
+		a.keys = a.keys[:begin]
+	}
+	return false
+}
+
 // typing is what is known of the user's line from the keys since the prompt. The hold key, which Shell.take types to have the
 // editor block, works in the editor's normal state only. Plain keys leave it in that; any other (a search, a menu, ^V, Enter)
 // may not.
@@ -32,14 +63,8 @@ func (t *typing) take(p []byte, now time.Time) {
 	for len(p) > 0 {
 		t.keys = true
 		if t.paste != nil {
-			p = append(t.paste, p...)
 			t.filled = true
-			i := bytes.Index(p, pasteEnd)
-			if i < 0 {
-				t.paste = bytes.Clone(p[max(0, len(p)-len(pasteEnd)+1):])
-				return
-			}
-			t.paste, p = nil, p[i+len(pasteEnd):]
+			p = t.pasted(p)
 			continue
 		}
 		n := t.plain(p)
@@ -49,6 +74,18 @@ func (t *typing) take(p []byte, now time.Time) {
 		}
 		p = p[n:]
 	}
+}
+
+// pasted continues the paste with p, and returns what follows its end.
+func (t *typing) pasted(p []byte) []byte {
+	p = append(t.paste, p...)
+	i := bytes.Index(p, pasteEnd)
+	if i < 0 {
+		t.paste = bytes.Clone(p[max(0, len(p)-len(pasteEnd)+1):])
+		return nil
+	}
+	t.paste = nil
+	return p[i+len(pasteEnd):]
 }
 
 // plain returns the length of the plain key at the start of p, 0 if there is none. The beginning of a paste counts as one.

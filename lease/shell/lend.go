@@ -258,7 +258,7 @@ func (s *Shell) showPrompt() {
 	if line != "" {
 		e.typed = typing{keys: true, filled: true, last: e.typed.last}
 	}
-	s.ahead = append([]byte(typed), s.ahead...)
+	s.ahead.keys = append([]byte(typed), s.ahead.keys...)
 }
 
 // restored ends showPrompt: it passes on the keys that were kept, once the editor reads them. Before that the terminal would
@@ -289,7 +289,7 @@ func (s *Shell) Insert(ctx context.Context, line string, run bool) error {
 	return s.giveScreen(ctx, func(e *editor) {
 		e.line, e.cursor = line, strconv.Itoa(len([]rune(line)))
 		if run {
-			s.ahead = append([]byte{'\r'}, s.ahead...)
+			s.ahead.keys = append([]byte{'\r'}, s.ahead.keys...)
 		}
 	})
 }

@@ -45,7 +45,7 @@ type Shell struct {
 	command *userRun // the user's command that runs; nil = none
 	run     *run     // the borrowed command that runs
 	out     output
-	ahead   []byte // keys that are kept while the editor is held
+	ahead   typeAhead
 	dir     string // see Dir
 	state   State
 	stale   bool  // a command ran since state was read
