@@ -161,6 +161,29 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
+// What a shell under set -x prints of the integration script is not shown.
+func TestTraceHasNoHooks(t *testing.T) {
+	for name, on := range map[string]string{"bash": "set -x", "zsh": "set -x; PS4='+ '", "fish": "set fish_trace 1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := dialecttest.Find(t, name)
+			s, scr := start2(t, func(o *Options) { o.Path = path })
+			for n, line := range []string{on, "echo mine"} {
+				scr.prompts(t, n+1)
+				keys(t, s, line+"\r")
+			}
+			scr.prompts(t, 3)
+			keys(t, s, "echo half")
+			do(t, s, "echo lent")
+			keys(t, s, " line\r")
+			scr.prompts(t, 4)
+			if strings.Contains(scr.String(), "sublet") || !strings.Contains(scr.String(), "echo mine") {
+				t.Errorf("screen\n%s", scr.String())
+			}
+		})
+	}
+}
+
 // last returns the last event of a kind.
 func last[E any](scr *screen) (e E) {
 	for _, e = range events[E](scr) {

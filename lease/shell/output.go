@@ -64,11 +64,11 @@ func (s *Shell) deliver(p *process, b []byte) {
 		return
 	}
 	to, r := s.out.route, s.run
+	if (to == toScreen || to == toLater) && (!s.editor.prompt || s.editor.typed.other || s.editor.asking) {
+		b = s.withoutHook(b)
+	}
 	if to != toCommand && s.editor.prompt {
 		s.out.painted.add(b)
-	}
-	if to == toScreen && (!s.editor.prompt || s.editor.typed.other) {
-		b = s.withoutHook(b)
 	}
 	if s.command != nil {
 		s.command.tail.Add(b)
@@ -108,6 +108,9 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 	kind := string(m.Kind)
 	s.readRecordsLocked(kind)
 	e := &s.editor
+	if kind == markPrompt || kind == markHeld {
+		s.out.hook = nil
+	}
 	switch kind {
 	case markPrompt:
 		s.promptLocked()
@@ -147,7 +150,7 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 }
 
 // withoutHook holds back lines that name a hook of the integration script, as a DEBUG trap and set -x print them: they are
-// dropped if the hook's mark follows (promptLocked), and delivered if anything else does. It returns what can be delivered now.
+// dropped if the hook's mark follows, and delivered if anything else does. It returns what can be delivered now.
 func (s *Shell) withoutHook(b []byte) []byte {
 	if len(s.out.hook) > 0 {
 		b = append(s.out.hook, b...)
@@ -155,7 +158,7 @@ func (s *Shell) withoutHook(b []byte) []byte {
 	}
 	at := len(b)
 	for at > 0 {
-		begin := bytes.LastIndexByte(b[:at-1], '\n') + 1
+		begin := bytes.LastIndexAny(bytes.TrimRight(b[:at], "\r\n"), "\r\n") + 1
 		if !bytes.Contains(b[begin:at], hookName) {
 			break
 		}

@@ -103,7 +103,6 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 func (s *Shell) promptLocked() {
 	t, e := s.records.reported, &s.editor
 	s.records.reported.text = ""
-	s.out.hook = nil // what a DEBUG trap or set -x printed of the prompt hook
 	s.records.prompts++
 	e.prompt, e.typed = true, typing{last: e.typed.last}
 	e.unhooked = false

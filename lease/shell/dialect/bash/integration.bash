@@ -34,7 +34,7 @@ __sublet_begin() {
 	__sublet_running=1
 	__sublet_keep_history
 	builtin printf '\e]7701;S;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
-	[[ ! $__sublet_dir ]] || builtin cd -- "$__sublet_dir"
+	[[ ! $__sublet_dir ]] || builtin cd -- "$__sublet_dir" 2>&1
 }
 __sublet_end() {
 	builtin local __sublet_found=$? -
@@ -98,7 +98,7 @@ __sublet_widget() {
 			builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
 			[[ ! ${HISTCONTROL+set} ]] || __sublet_histcontrol=$HISTCONTROL
 			HISTCONTROL=ignorespace
-			READLINE_LINE=' __sublet_begin && . "$__sublet_folder/text"; __sublet_end'
+			READLINE_LINE=' { __sublet_begin; } 2>/dev/null && . "$__sublet_folder/text"; { __sublet_end; } 2>/dev/null'
 			READLINE_POINT=${#READLINE_LINE}
 			builtin return
 			;;
@@ -156,7 +156,7 @@ __sublet_start() {
 	__sublet_status=0 __sublet_line=0
 	__sublet_arm
 	for __sublet_map in emacs-standard vi-insert vi-command; do
-		builtin bind -m "$__sublet_map" -x '"\eO~": __sublet_widget'
+		builtin bind -m "$__sublet_map" -x '"\eO~": __sublet_widget 2>/dev/null'
 		builtin bind -m "$__sublet_map" '"\eO}": accept-line'
 	done 2>/dev/null
 	if [[ $__sublet_private ]]; then

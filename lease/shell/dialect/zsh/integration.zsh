@@ -2,7 +2,8 @@
 # and adds behind them what lets sublet lend this shell: marks in the terminal's output (OSC 7701) before each prompt and each
 # command, and a key that calls __sublet_widget. The protocol is described in the package comment of lease/shell/dialect.
 #
-# Functions begin with `emulate -L zsh`, so that the user's options do not hold in them; the text of a borrowed command is
+# Functions begin with `emulate -L zsh`, so that the user's options do not hold in them. Those that zsh calls by itself also switch
+# set -x off, which goes on in what they call; 2>/dev/null hides from it that they do. The text of a borrowed command is
 # sourced at the top level, where they do. Names of local variables begin as all others do, because the state is listed from
 # inside of them.
 
@@ -18,8 +19,10 @@ __sublet_send() {
 
 # Zsh calls this before each prompt, first in precmd_functions. Zsh itself keeps the status for the hooks that follow.
 __sublet_prompt() {
-	builtin local __sublet_found=$?
-	builtin emulate -L zsh
+	{
+		builtin local __sublet_found=$?
+		builtin emulate -L zsh +x
+	} 2>/dev/null
 	__sublet_resume # where the line never came to __sublet_begin
 	if [[ -n $__sublet_running ]]; then
 		__sublet_running=
@@ -33,7 +36,7 @@ __sublet_prompt() {
 
 # Zsh calls this when a line of the user's begins, not for the borrowed line: __sublet_widget sees to that.
 __sublet_command() {
-	builtin emulate -L zsh
+	{ builtin emulate -L zsh +x; } 2>/dev/null
 	__sublet_send B "${${1:-$3}[1,3000]}"
 	__sublet_mark B
 }
@@ -46,7 +49,7 @@ __sublet_begin() {
 	__sublet_resume
 	__sublet_running=1
 	__sublet_mark S
-	[[ -z $__sublet_dir ]] || builtin cd -- "$__sublet_dir"
+	[[ -z $__sublet_dir ]] || builtin cd -- "$__sublet_dir" 2>&1
 }
 __sublet_end() {
 	builtin local __sublet_found=$?
@@ -139,7 +142,8 @@ __sublet_follow() {
 			__sublet_zshaddhistory=("${zshaddhistory_functions[@]}") zshaddhistory_functions=()
 			__sublet_aside=1
 			builtin fc -p
-			BUFFER=' { __sublet_begin && builtin . "$__sublet_folder/text"; } always { __sublet_end; }; __sublet_status'
+			BUFFER=' { { __sublet_begin; } 2>/dev/null && builtin . "$__sublet_folder/text"; }'
+			BUFFER+=' always { { __sublet_end; } 2>/dev/null; }; { __sublet_status; } 2>/dev/null'
 			builtin zle .accept-line
 			;;
 	esac
