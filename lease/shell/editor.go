@@ -144,7 +144,7 @@ func (s *Shell) awaitFree(ctx context.Context, done func() bool) error {
 	for {
 		s.mu.Lock()
 		why, wait := s.busyLocked(s.o.Patience)
-		free := why == "" || s.editor.unhooked || done()
+		free := why == "" || s.editor.unhooked || s.editor.unreported && !s.editor.typed.other || done()
 		over, changed := s.life.over(), s.changed
 		s.mu.Unlock()
 		switch {
@@ -175,7 +175,7 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 	s.inputLock.Lock()
 	s.mu.Lock()
 	e := &s.editor
-	if s.life.over() || !e.prompt || e.typed.other { // the user was quicker
+	if s.life.over() || !e.prompt && !e.unreported || e.typed.other { // the user was quicker
 		s.mu.Unlock()
 		s.inputLock.Unlock()
 		return ack{}, errInUse
@@ -231,7 +231,7 @@ func (s *Shell) awaitEditor(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()
 	err := s.await(bounded, func() bool {
-		return s.editor.prompt && len(s.out.painted.b) > 0 && !s.proc.term.Echoes() && s.proc.term.InputEmpty()
+		return (s.editor.unreported || s.editor.prompt && len(s.out.painted.b) > 0) && !s.proc.term.Echoes() && s.proc.term.InputEmpty()
 	})
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -267,19 +267,23 @@ func (s *Shell) hold(ctx context.Context, done func() bool) error {
 			return err
 		}
 		s.mu.Lock()
-		over, unhooked := done(), s.editor.unhooked
+		over, unhooked, unreported := done(), s.editor.unhooked, s.editor.unreported
 		why, _ := s.busyLocked(s.o.Patience)
 		s.mu.Unlock()
 		if over {
 			return nil
 		}
 		if unhooked {
-			s.inputLock.Lock()
-			_, err := s.proc.term.Write([]byte(s.d.HoldKey())) // the widget puts the hook back and goes on
-			s.inputLock.Unlock()
 			s.holdLock.Unlock()
-			s.log.Info("the prompt hook was replaced", "err", err)
 			return &BrokenError{Why: "it does not report its prompt: the hook was replaced", Fix: "press Enter at its prompt, or else open sublet again"}
+		}
+		if unreported {
+			err := s.checkHook(ctx)
+			s.holdLock.Unlock()
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		if why != "" { // somebody else had holdLock in between
 			s.holdLock.Unlock()
@@ -294,6 +298,22 @@ func (s *Shell) hold(ctx context.Context, done func() bool) error {
 			return err
 		}
 	}
+}
+
+// checkHook asks the editor, which reads a line without a prompt that was reported, whether the prompt hook was replaced; the
+// widget then puts it back. Otherwise, or if the editor does not answer, a program of the user's reads the line. The caller has
+// holdLock.
+func (s *Shell) checkHook(ctx context.Context) error {
+	a, err := s.take(ctx, holdBound)
+	if err == nil {
+		s.giveBack()
+	} else if !errors.Is(err, errInUse) && !errors.Is(err, errNotAnswered) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.editor.unreported, s.editor.unhooked = false, strings.Contains(a.flags, "h")
+	return nil
 }
 
 // holdNow asks the free editor once. One that does not answer, or whose widget reports that nothing may be run now (ack.context is

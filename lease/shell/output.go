@@ -74,7 +74,7 @@ func (s *Shell) deliver(p *process, b []byte) {
 		s.command.tail.Add(b)
 	}
 	if s.records.prompts > 0 && !s.editor.prompt && (r == nil || r.ended) && bytes.Contains(b, pasteModeOn) && p.term.Foreground() == p.pid {
-		s.editor.unhooked = true
+		s.editor.unreported, s.editor.typed = true, typing{last: s.editor.typed.last}
 		s.changeLocked()
 	}
 	if to == toLater {

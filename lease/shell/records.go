@@ -105,7 +105,7 @@ func (s *Shell) promptLocked() {
 	s.records.reported.text = ""
 	s.records.prompts++
 	e.prompt, e.typed = true, typing{last: e.typed.last}
-	e.unhooked = false
+	e.unreported, e.unhooked = false, false
 	s.out.painted = painted{}
 	s.dir = t.dir
 	if r := s.run; r != nil && !r.ended && r.restarted == "" { // ^C ended the line before its end mark

@@ -87,7 +87,8 @@ type editor struct {
 	ran      bool // a borrowed command ran since the user had the screen, so the new prompt is in output.kept
 	restores bool // showPrompt gives it back to the user; until the half-typed line is there, keys are kept
 
-	unhooked bool // it seems to read a line, and no prompt was reported: its prompt hook was replaced
+	unreported bool // it reads a line, and no prompt was reported: a function of the user's does, or the prompt hook was replaced
+	unhooked   bool // the widget has found that the prompt hook was replaced
 }
 
 // userRun is a command of the user's.

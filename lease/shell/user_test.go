@@ -379,3 +379,34 @@ func TestReplacedHooks(t *testing.T) {
 		})
 	}
 }
+
+// A function of the user's that reads a line with the line editor is a program of theirs, for which a borrower waits. It was taken
+// for a prompt whose hook was replaced.
+func TestUserReadsALine(t *testing.T) {
+	for name, read := range map[string]string{"bash": "ask() { read -e answer; }; ask", "zsh": "ask() { vared -c answer; }; ask"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := dialecttest.Find(t, name)
+			s, scr := start2(t, func(o *Options) { o.Path = path })
+			scr.prompts(t, 1)
+			keys(t, s, read+"\r")
+			scr.until(t, "the second line", func() bool { return strings.Count(scr.String(), string(pasteModeOn)) == 2 })
+			keys(t, s, "ye")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := s.Run(ctx, Command{Text: "echo lent"}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+			if why := s.Busy(); why != "the user's command is running" {
+				t.Errorf("it is busy because %q", why)
+			}
+			keys(t, s, "s\r")
+			if res := do(t, s, "echo $answer"); string(res.Output) != "yes\n" {
+				t.Errorf("got %q", res.Output)
+			}
+			if strings.Contains(scr.String(), "sublet") {
+				t.Errorf("screen %q", scr.String())
+			}
+		})
+	}
+}

@@ -15,7 +15,8 @@
 //	P PID STATUS DIR                       a prompt is about to be shown
 //	B PID TEXT                             a command of the user's begins; bash sends its history entry before the next P
 //	A PID CONTEXT FLAGS CURSOR LINE        the widget blocks; CONTEXT is "ready", or why nothing may be run; FLAGS holds e
-//	                                       under errexit; LINE is "0" for an empty line, else the line is in the file "line"
+//	                                       under errexit, and h if the prompt hook was replaced; LINE is "0" for an empty line,
+//	                                       else the line is in the file "line"
 //	T PID                                  the state is in the file "state"
 //	E PID NONCE STATUS DIR                 the borrowed command ended
 //

@@ -72,6 +72,7 @@ __sublet_widget() {
 	builtin local __sublet_flags=- __sublet_context=ready __sublet_directive __sublet_rest __sublet_ifs=
 	builtin local __sublet_options="$SHELLOPTS:$BASHOPTS" -
 	[[ $- != *e* ]] || __sublet_flags=e
+	[[ ${PROMPT_COMMAND-} == *__sublet_prompt* ]] || __sublet_flags+=h
 	builtin set +eufxvk
 	__sublet_ifs=${IFS@a}
 	__sublet_ifs="${IFS+declare -${__sublet_ifs:--} IFS=${IFS@Q}}"

@@ -92,9 +92,12 @@ __sublet_widget() {
 	builtin local __sublet_line="$BUFFER" __sublet_cursor=$CURSOR __sublet_after="$POSTDISPLAY"
 	builtin local -a __sublet_highlight
 	builtin local -A __sublet_options
-	[[ -n ${precmd_functions[(r)__sublet_prompt]} ]] || __sublet_arm
 	[[ $CONTEXT == start ]] || __sublet_context=continuation
 	[[ ! -o errexit ]] || __sublet_flags=e
+	if [[ -z ${precmd_functions[(r)__sublet_prompt]} ]]; then
+		__sublet_flags+=h
+		__sublet_arm
+	fi
 	while __sublet_follow; do
 		__sublet_options=("${(@kv)options[@]}")
 		__sublet_state
