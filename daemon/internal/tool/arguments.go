@@ -15,17 +15,6 @@ import (
 	"sublet/wire/visible"
 )
 
-// decode returns a call's arguments, as Arguments returns them, as a T, which has a field for each name in the schema.
-func decode[T any](spec Spec, args json.RawMessage) (a T, err error) {
-	if args, err = Arguments(spec, args); err != nil {
-		return a, err
-	}
-	if err := json.Unmarshal(args, &a); err != nil {
-		return a, fmt.Errorf("arguments: %w", err)
-	}
-	return a, nil
-}
-
 // Arguments validates a call's arguments against the schema of its tool and repairs unambiguous mistakes: a code fence, a
 // trailing comma, another common name of an argument, "2" for 2, a string for a list of one, null for an optional value. Any
 // other mistake is an error that describes what the tool takes, with an example; nothing is guessed. Unknown names are

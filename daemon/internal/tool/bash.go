@@ -18,28 +18,10 @@ import (
 // maxCommand bounds a command's text in bytes; a longer one should be a file.
 const maxCommand = 1 << 20
 
-type bashTool struct {
-	timeout, max time.Duration
-}
-
 // Bash returns the tool that runs a command in a shell. timeout applies to calls that set none; longer ones than limit are
 // refused.
-func Bash(timeout, limit time.Duration) Tool { return bashTool{timeout: timeout, max: limit} }
-
-type bashArgs struct {
-	Command     string `json:"command"`
-	TimeoutMS   int64  `json:"timeout_ms"`
-	Private     bool   `json:"private"`
-	Description string `json:"description"`
-	Reach       string `json:"reach"`
-	Why         string `json:"why"`
-	Background  bool   `json:"background"`
-	Wake        bool   `json:"wake"`
-	WakeOn      string `json:"wake_on"`
-}
-
-func (b bashTool) Spec() Spec {
-	return Spec{
+func Bash(timeout, limit time.Duration) Tool {
+	return newTool(Spec{
 		Name: "bash",
 		Description: "Run a command in a shell: bash, or the user's own where that is another. The shell persists between calls: cd, export, aliases and functions stay. " +
 			"In the user's own shell they watch it run; set private to use a shell of your own instead, which starts in the same directory. " +
@@ -58,32 +40,46 @@ func (b bashTool) Spec() Spec {
 			`"wake":{"type":"boolean","description":"begin a new turn for you when the job ends"},`+
 			`"wake_on":{"type":"string","description":"or when a line of its output matches this regular expression"},`+
 			`"why":{"type":"string","description":"why it needs that reach, in a few words; shown to the user"}},`+
-			`"required":["command"],"additionalProperties":false}`, b.max.Milliseconds(), b.timeout.Milliseconds())),
-	}
+			`"required":["command"],"additionalProperties":false}`, limit.Milliseconds(), timeout.Milliseconds())),
+	}, bashArgs{timeout: timeout})
 }
 
-func (b bashTool) parse(args json.RawMessage) (bashArgs, error) {
-	a, err := decode[bashArgs](b.Spec(), args)
+type bashArgs struct {
+	Command     string `json:"command"`
+	TimeoutMS   int64  `json:"timeout_ms"`
+	Private     bool   `json:"private"`
+	Description string `json:"description"`
+	Reach       string `json:"reach"`
+	Why         string `json:"why"`
+	Background  bool   `json:"background"`
+	Wake        bool   `json:"wake"`
+	WakeOn      string `json:"wake_on"`
+
+	timeout time.Duration // of the command; after check that of the call
+}
+
+func (a *bashArgs) check(Env) error {
 	switch {
-	case err != nil:
-		return a, err
 	case strings.TrimSpace(a.Command) == "":
-		return a, errors.New("command: is empty")
+		return errors.New("command: is empty")
 	case len(a.Command) > maxCommand:
-		return a, fmt.Errorf("command: %d bytes is more than the limit of %d; write a file and run that", len(a.Command), maxCommand)
+		return fmt.Errorf("command: %d bytes is more than the limit of %d; write a file and run that", len(a.Command), maxCommand)
 	case strings.ContainsRune(a.Command, 0):
-		return a, errors.New("command: contains a NUL byte")
+		return errors.New("command: contains a NUL byte")
 	case a.wake() != "" && !a.Background:
-		return a, errors.New("wake and wake_on: only with background")
+		return errors.New("wake and wake_on: only with background")
 	}
 	if _, err := regexp.Compile(a.wake()); err != nil {
-		return a, fmt.Errorf("wake_on: %w", err)
+		return fmt.Errorf("wake_on: %w", err)
 	}
-	return a, nil
+	if a.TimeoutMS > 0 {
+		a.timeout = time.Duration(a.TimeoutMS) * time.Millisecond
+	}
+	return nil
 }
 
 // wake returns when the agent wants to be woken, as job.Spec.Wake.
-func (a bashArgs) wake() string {
+func (a *bashArgs) wake() string {
 	if a.Wake && a.WakeOn == "" {
 		return job.WakeEnd
 	}
@@ -91,7 +87,7 @@ func (a bashArgs) wake() string {
 }
 
 // shell returns the shell for a call; own reports whether it is the agent's usual one, whose directory later calls use.
-func (a bashArgs) shell(env Env) (sh Shell, own bool, err error) {
+func (a *bashArgs) shell(env Env) (sh Shell, own bool, err error) {
 	if a.Private && env.Private != nil {
 		return env.Private, env.Private == env.Shell, nil
 	}
@@ -101,11 +97,7 @@ func (a bashArgs) shell(env Env) (sh Shell, own bool, err error) {
 	return env.Shell, true, nil
 }
 
-func (b bashTool) Plan(ctx context.Context, env Env, args json.RawMessage) (Action, error) {
-	a, err := b.parse(args)
-	if err != nil {
-		return Action{}, err
-	}
+func (a *bashArgs) plan(ctx context.Context, env Env) (Action, error) {
 	sh, _, err := a.shell(env)
 	if err != nil {
 		return Action{}, shellError(err, env)
@@ -120,11 +112,7 @@ func (b bashTool) Plan(ctx context.Context, env Env, args json.RawMessage) (Acti
 	}, nil
 }
 
-func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approved Action, live func([]byte)) (Result, error) {
-	a, err := b.parse(args)
-	if err != nil {
-		return Result{}, err
-	}
+func (a *bashArgs) run(ctx context.Context, env Env, approved Action, live func([]byte)) (Result, error) {
 	if a.Command != approved.Command {
 		return Result{}, ErrChanged // the text is not the one that was judged
 	}
@@ -132,21 +120,17 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	if err != nil {
 		return Result{}, shellError(err, env)
 	}
-	timeout := b.timeout
-	if a.TimeoutMS > 0 {
-		timeout = time.Duration(a.TimeoutMS) * time.Millisecond
-	}
 	r, err := sh.Run(ctx, Command{
 		ExecutionID: env.ExecutionID,
 		Text:        approved.Command,
 		Cwd:         approved.Cwd, // rather than the current directory, which the user may have changed
 		Approved:    ShellPlace{Cwd: approved.Cwd, StateDigest: approved.StateDigest, Private: approved.Private},
-		Timeout:     timeout,
+		Timeout:     a.timeout,
 		Reach:       approved.Reach,
 		Background:  a.Background,
 		Continue:    env.Jobs != nil,
 		Wake:        a.wake(),
-		Purpose:     purpose(a),
+		Purpose:     a.purpose(),
 	}, live)
 	if err != nil {
 		return Result{}, shellError(err, env)
@@ -163,7 +147,7 @@ func (b bashTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	if own {
 		was = env.Cwd
 	}
-	res := commandResult(r, approved, was, timeout, a.Background && !approved.Private)
+	res := commandResult(r, approved, was, a.timeout, a.Background && !approved.Private)
 	if own {
 		res.Cwd = r.Cwd
 	}
@@ -190,7 +174,7 @@ func continued(env Env, r CommandResult) (Result, error) {
 }
 
 // purpose returns one short line for the user.
-func purpose(a bashArgs) string {
+func (a *bashArgs) purpose() string {
 	p := cmp.Or(a.Description, a.Command)
 	if a.Background {
 		p = "in the background: " + p

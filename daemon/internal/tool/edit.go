@@ -12,17 +12,6 @@ import (
 	"sublet/wire/visible"
 )
 
-type editTool struct{}
-
-// Edit returns the tool that replaces texts in a file: all of them, or none.
-func Edit() Tool { return editTool{} }
-
-type editArgs struct {
-	Path  string `json:"path"`
-	Edits []edit `json:"edits"`
-	edit         // arguments of a single edit
-}
-
 // edit replaces one text. Old is searched in the file as it was before the call.
 type edit struct {
 	Old        *string `json:"old"`
@@ -30,11 +19,12 @@ type edit struct {
 	ReplaceAll bool    `json:"replace_all"`
 }
 
-func (editTool) Spec() Spec {
+// Edit returns the tool that replaces texts in a file: all of them, or none.
+func Edit() Tool {
 	const one = `"old":{"type":"string","description":"the text to replace, as it stands in the file"},` +
 		`"new":{"type":"string","description":"what to put in its place; empty to delete"},` +
 		`"replace_all":{"type":"boolean"}`
-	return Spec{
+	return newTool(Spec{
 		Name: "edit",
 		Description: "Replace texts in a file: all edits are made, or none. Each old must stand in the file exactly once (else give more of its surroundings, or set replace_all), " +
 			"without the line numbers that read shows; edits must not overlap. For a single edit, old and new may stand beside path. The file must have been read before.",
@@ -43,33 +33,38 @@ func (editTool) Spec() Spec {
 			`"path":{"type":"string"},` +
 			`"edits":{"type":"array","maxItems":200,"items":{"type":"object","properties":{` + one + `},"required":["old","new"],"additionalProperties":false}},` +
 			`"old":{"type":"string"},"new":{"type":"string"},"replace_all":{"type":"boolean"}},"required":["path"],"additionalProperties":false}`),
-	}
+	}, editArgs{})
 }
 
-func (t editTool) parse(env Env, args json.RawMessage) (edits []edit, path string, err error) {
-	a, err := decode[editArgs](t.Spec(), args)
+type editArgs struct {
+	Path  string `json:"path"`
+	Edits []edit `json:"edits"`
+	edit         // arguments of a single edit
+
+	path string // without links
+}
+
+func (a *editArgs) check(env Env) (err error) {
 	switch single := a.Old != nil || a.New != nil; {
-	case err != nil:
-		return nil, "", err
 	case single && len(a.Edits) > 0:
-		return nil, "", errors.New("edits: give either edits or old and new, not both")
+		return errors.New("edits: give either edits or old and new, not both")
 	case single:
 		a.Edits = []edit{a.edit}
 	case len(a.Edits) == 0:
-		return nil, "", errors.New("edits: is missing")
+		return errors.New("edits: is missing")
 	}
 	size := 0
 	for i, e := range a.Edits {
 		if err := e.check(); err != nil {
-			return nil, "", placed(a.Edits, i, err)
+			return placed(a.Edits, i, err)
 		}
 		size += len(*e.New)
 	}
 	if size > maxWrite {
-		return nil, "", fmt.Errorf("new: %d bytes is more than the limit of %d", size, maxWrite)
+		return fmt.Errorf("new: %d bytes is more than the limit of %d", size, maxWrite)
 	}
-	path, err = Resolve(env.Cwd, a.Path)
-	return a.Edits, path, err
+	a.path, err = Resolve(env.Cwd, a.Path)
+	return err
 }
 
 func (e edit) check() error {
@@ -94,11 +89,8 @@ func placed(edits []edit, i int, err error) error {
 	return fmt.Errorf("edits[%d]: %w; none of the edits was made", i, err)
 }
 
-func (t editTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
-	edits, path, err := t.parse(env, args)
-	if err != nil {
-		return Action{}, err
-	}
+func (a *editArgs) plan(_ context.Context, env Env) (Action, error) {
+	path := a.path
 	digest, before, err := fileState(path)
 	switch {
 	case err != nil:
@@ -113,21 +105,18 @@ func (t editTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action
 	case known != digest:
 		return Action{}, fmt.Errorf("%s: changed since you read it; read it again", path)
 	}
-	made, err := apply(before, edits)
+	made, err := apply(before, a.Edits)
 	if err != nil {
 		return Action{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return Action{Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(env.Cwd, path, before, made.after, true)}, nil
 }
 
-func (t editTool) Run(ctx context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
-	edits, path, err := t.parse(env, args)
-	if err != nil {
-		return Result{}, err
-	}
+func (a *editArgs) run(ctx context.Context, env Env, approved Action, _ func([]byte)) (Result, error) {
 	var made applied
-	p, report, err := change(ctx, env, path, approved, func(before []byte) ([]byte, error) {
-		made, err = apply(before, edits)
+	p, report, err := change(ctx, env, a.path, approved, func(before []byte) ([]byte, error) {
+		var err error
+		made, err = apply(before, a.Edits)
 		return made.after, err
 	})
 	if err != nil {
@@ -142,8 +131,8 @@ func (t editTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 		notes += "[" + n + "]\n"
 	}
 	return Result{
-		Content:       fmt.Sprintf("edited %s (replaced %s, %s)\n%s%s", path, times, changeSummary(p), notes, visible.Cut(p.Content, 4000)) + report,
-		FilesModified: []string{path},
+		Content:       fmt.Sprintf("edited %s (replaced %s, %s)\n%s%s", a.path, times, changeSummary(p), notes, visible.Cut(p.Content, 4000)) + report,
+		FilesModified: []string{a.path},
 	}, nil
 }
 

@@ -28,12 +28,17 @@ const (
 // errOtherHost reports a redirect to a host that was not approved.
 var errOtherHost = errors.New("redirected to another host")
 
-type fetchTool struct{ client *http.Client }
-
 // Fetch returns the tool that gets a page by HTTP. The policy judges the URL's host; a redirect to another one is not
 // followed.
 func Fetch() Tool {
-	return fetchTool{client: &http.Client{
+	return newTool(Spec{
+		Name:        "fetch",
+		Description: "Get a web page or text file by HTTP(S) GET. HTML comes as text. Nothing is sent but the URL.",
+		Example:     `{"url":"https://go.dev/doc/"}`,
+		Schema: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string","description":"http or https"}},` +
+			`"required":["url"],"additionalProperties":false}`),
+		ReadOnly: true,
+	}, fetchArgs{client: &http.Client{
 		Timeout: fetchPatience,
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			if len(via) > maxRedirects {
@@ -44,56 +49,37 @@ func Fetch() Tool {
 			}
 			return nil
 		},
-	}}
+	}})
 }
 
 type fetchArgs struct {
 	URL string `json:"url"`
+
+	client *http.Client
+	url    *url.URL
 }
 
-func (fetchTool) Spec() Spec {
-	return Spec{
-		Name:        "fetch",
-		Description: "Get a web page or text file by HTTP(S) GET. HTML comes as text. Nothing is sent but the URL.",
-		Example:     `{"url":"https://go.dev/doc/"}`,
-		Schema: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string","description":"http or https"}},` +
-			`"required":["url"],"additionalProperties":false}`),
-		ReadOnly: true,
-	}
-}
-
-func (t fetchTool) parse(args json.RawMessage) (*url.URL, error) {
-	a, err := decode[fetchArgs](t.Spec(), args)
-	if err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(a.URL)
+func (a *fetchArgs) check(Env) (err error) {
+	a.url, err = url.Parse(a.URL)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("url: %w", err)
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("url: got scheme %q, want http or https", u.Scheme)
-	case u.Host == "":
-		return nil, errors.New("url: has no host")
-	case u.User != nil:
-		return nil, errors.New("url: must hold no user name or password")
+		return fmt.Errorf("url: %w", err)
+	case a.url.Scheme != "http" && a.url.Scheme != "https":
+		return fmt.Errorf("url: got scheme %q, want http or https", a.url.Scheme)
+	case a.url.Host == "":
+		return errors.New("url: has no host")
+	case a.url.User != nil:
+		return errors.New("url: must hold no user name or password")
 	}
-	return u, nil
+	return nil
 }
 
-func (t fetchTool) Plan(_ context.Context, _ Env, args json.RawMessage) (Action, error) {
-	u, err := t.parse(args)
-	if err != nil {
-		return Action{}, err
-	}
-	return Action{Network: u.Host, Preview: Preview{Type: "text", Content: "GET " + u.String()}}, nil
+func (a *fetchArgs) plan(context.Context, Env) (Action, error) {
+	return Action{Network: a.url.Host, Preview: Preview{Type: "text", Content: "GET " + a.url.String()}}, nil
 }
 
-func (t fetchTool) Run(ctx context.Context, _ Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
-	u, err := t.parse(args)
-	if err != nil {
-		return Result{}, err
-	}
+func (a *fetchArgs) run(ctx context.Context, _ Env, approved Action, _ func([]byte)) (Result, error) {
+	u := a.url
 	if u.Host != approved.Network {
 		return Result{}, ErrChanged
 	}
@@ -103,7 +89,7 @@ func (t fetchTool) Run(ctx context.Context, _ Env, args json.RawMessage, approve
 	}
 	req.Header.Set("User-Agent", "sublet")
 	req.Header.Set("Accept", "text/*, application/json;q=0.9, application/xml;q=0.8, */*;q=0.1")
-	resp, err := t.client.Do(req)
+	resp, err := a.client.Do(req)
 	if err != nil {
 		if resp != nil && errors.Is(err, errOtherHost) { // on a refused redirect both are set, and the body is closed
 			return Result{}, fmt.Errorf("%w: %s; fetch that if you need it", errOtherHost, resp.Header.Get("Location"))

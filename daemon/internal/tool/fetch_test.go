@@ -49,7 +49,7 @@ func TestFetch(t *testing.T) {
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
 	f := Fetch()
-	defer f.(fetchTool).client.CloseIdleConnections()
+	defer http.DefaultClient.CloseIdleConnections()
 	env := newEnv(t)
 
 	a, err := f.Plan(t.Context(), env, args(t, m{"url": srv.URL + "/page"}))

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,18 +20,9 @@ import (
 
 const maxGlob = 500 // files shown
 
-type globTool struct{}
-
 // Glob returns the tool that finds files by name.
-func Glob() Tool { return globTool{} }
-
-type globArgs struct {
-	Pattern string `json:"pattern"`
-	Path    string `json:"path"`
-}
-
-func (globTool) Spec() Spec {
-	return Spec{
+func Glob() Tool {
+	return newTool(Spec{
 		Name: "glob",
 		Description: "Find files by name, the newest first. ** crosses folders: \"**/*.go\", \"src/**/test_*.py\"; a pattern without / matches names anywhere. " +
 			"Files that git ignores and hidden files outside git are left out.",
@@ -39,39 +31,40 @@ func (globTool) Spec() Spec {
 			`"pattern":{"type":"string"},` +
 			`"path":{"type":"string","description":"folder to look in; default: the working directory"}},"required":["pattern"],"additionalProperties":false}`),
 		ReadOnly: true,
-	}
+	}, globArgs{})
 }
 
-func (t globTool) parse(env Env, args json.RawMessage) (pattern, root string, err error) {
-	a, err := decode[globArgs](t.Spec(), args)
-	switch {
-	case err != nil:
-		return "", "", err
-	case a.Pattern == "":
-		return "", "", errors.New("pattern: is empty")
+type globArgs struct {
+	Pattern string `json:"pattern"`
+	Path    string `json:"path"`
+	searchRoot
+}
+
+func (a *globArgs) check(env Env) error {
+	if a.Pattern == "" {
+		return errors.New("pattern: is empty")
 	}
-	root, err = searchRoot(env, a.Path)
-	if err != nil {
-		return "", "", err
+	if err := a.find(env, a.Path); err != nil {
+		return err
 	}
-	pattern = a.Pattern
-	if filepath.IsAbs(pattern) { // models write absolute patterns, which are made relative to path
-		base, rest := doublestar.SplitPattern(pattern)
+	if filepath.IsAbs(a.Pattern) { // models write absolute patterns, which are made relative to path
+		base, rest := doublestar.SplitPattern(a.Pattern)
 		if a.Path == "" {
-			if root, err = Resolve(env.Cwd, base); err != nil {
-				return "", "", err
+			if err := a.find(env, base); err != nil {
+				return err
 			}
-			pattern = rest
-		} else if rel, err := filepath.Rel(root, pattern); err == nil && filepath.IsLocal(rel) {
-			pattern = rel
+			a.Pattern = rest
+		} else if rel, err := filepath.Rel(a.root, a.Pattern); err == nil && filepath.IsLocal(rel) {
+			a.Pattern = rel
 		} else {
-			return "", "", fmt.Errorf("pattern: %s is not below %s", pattern, root)
+			return fmt.Errorf("pattern: %s is not below %s", a.Pattern, a.root)
 		}
 	}
-	if pattern, err = nameAnywhere(pattern); err != nil {
-		return "", "", fmt.Errorf("pattern: %w", err)
+	var err error
+	if a.Pattern, err = nameAnywhere(a.Pattern); err != nil {
+		return fmt.Errorf("pattern: %w", err)
 	}
-	return pattern, root, nil
+	return nil
 }
 
 // nameAnywhere validates a pattern, and prefixes one without a slash so that it matches in every folder.
@@ -86,37 +79,31 @@ func nameAnywhere(pattern string) (string, error) {
 	return pattern, nil
 }
 
-func searchRoot(env Env, p string) (string, error) {
-	if p == "" {
-		p = "."
+// searchRoot is the file or folder that a call searches, without links.
+type searchRoot struct{ root string }
+
+// find sets the root to path, "" for the working directory.
+func (r *searchRoot) find(env Env, path string) (err error) {
+	if r.root, err = Resolve(env.Cwd, cmp.Or(path, ".")); err == nil {
+		_, err = os.Lstat(r.root)
 	}
-	root, err := Resolve(env.Cwd, p)
-	if err != nil {
-		return "", err
-	}
-	if _, err := os.Lstat(root); err != nil {
-		return "", err
-	}
-	return root, nil
+	return err
 }
 
-func (t globTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
-	_, root, err := t.parse(env, args)
-	if err != nil {
-		return Action{}, err
-	}
-	return Action{Cwd: env.Cwd, Reads: []string{root}}, nil
+func (r *searchRoot) plan(_ context.Context, env Env) (Action, error) {
+	return Action{Cwd: env.Cwd, Reads: []string{r.root}}, nil
 }
 
-func (t globTool) Run(ctx context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
-	pattern, root, err := t.parse(env, args)
-	if err != nil {
-		return Result{}, err
+// files returns the files to search if approved is about the same root.
+func (r *searchRoot) files(ctx context.Context, approved Action) (fileList, error) {
+	if !slices.Equal(approved.Reads, []string{r.root}) {
+		return fileList{}, ErrChanged
 	}
-	if len(approved.Reads) != 1 || approved.Reads[0] != root {
-		return Result{}, ErrChanged
-	}
-	set, err := fileSet(ctx, root)
+	return fileSet(ctx, r.root)
+}
+
+func (a *globArgs) run(ctx context.Context, env Env, approved Action, _ func([]byte)) (Result, error) {
+	set, err := a.files(ctx, approved)
 	if err != nil {
 		return Result{}, err
 	}
@@ -126,10 +113,10 @@ func (t globTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	}
 	var hits []hit
 	for _, f := range set.files {
-		if ok, err := doublestar.Match(pattern, f); f != pattern && (err != nil || !ok) {
+		if ok, err := doublestar.Match(a.Pattern, f); f != a.Pattern && (err != nil || !ok) {
 			continue
 		}
-		info, err := os.Lstat(filepath.Join(root, f))
+		info, err := os.Lstat(filepath.Join(a.root, f))
 		if err != nil || !info.Mode().IsRegular() {
 			continue // just deleted, or a link
 		}
@@ -139,7 +126,7 @@ func (t globTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	var b strings.Builder
 	shown := 0
 	for _, h := range hits[:min(len(hits), maxGlob)] {
-		line := display(root, h.name, env.Cwd) + "\n"
+		line := display(a.root, h.name, env.Cwd) + "\n"
 		if b.Len()+len(line) > MaxResult-200 {
 			break
 		}
@@ -147,7 +134,7 @@ func (t globTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 		shown++
 	}
 	if len(hits) == 0 {
-		fmt.Fprintf(&b, "no file matches %s in %s\n", pattern, root)
+		fmt.Fprintf(&b, "no file matches %s in %s\n", a.Pattern, a.root)
 	}
 	if left := len(hits) - shown; left > 0 {
 		fmt.Fprintf(&b, "[%d more; narrow the pattern]\n", left)

@@ -29,22 +29,9 @@ const (
 	binaryHead   = 8000 // bytes of a file in which a NUL means that it is not text, as in git
 )
 
-type grepTool struct{}
-
 // Grep returns the tool that finds text in files.
-func Grep() Tool { return grepTool{} }
-
-type grepArgs struct {
-	Pattern    string `json:"pattern"`
-	Path       string `json:"path"`
-	Include    string `json:"include"`
-	Mode       string `json:"mode"`
-	Context    int    `json:"context"`
-	IgnoreCase bool   `json:"ignore_case"`
-}
-
-func (grepTool) Spec() Spec {
-	return Spec{
+func Grep() Tool {
+	return newTool(Spec{
 		Name: "grep",
 		Description: "Search files for a regular expression (RE2), line by line. mode: content (path:line:text, the default), files (paths only) or count. " +
 			"Looks at the same files as glob; a file that path names is searched however large it is.",
@@ -57,76 +44,61 @@ func (grepTool) Spec() Spec {
 			`"context":{"type":"integer","minimum":0,"maximum":20,"description":"lines to show around each hit"},` +
 			`"ignore_case":{"type":"boolean"}},"required":["pattern"],"additionalProperties":false}`),
 		ReadOnly: true,
-	}
+	}, grepArgs{})
 }
 
-type grepPlan struct {
-	grepArgs
-	lines   lineMatcher
-	root    string
-	include string
+type grepArgs struct {
+	Pattern    string `json:"pattern"`
+	Path       string `json:"path"`
+	Include    string `json:"include"`
+	Mode       string `json:"mode"`
+	Context    int    `json:"context"`
+	IgnoreCase bool   `json:"ignore_case"`
+	searchRoot
+	lines lineMatcher
 }
 
-func (t grepTool) parse(env Env, args json.RawMessage) (p grepPlan, err error) {
-	p.grepArgs, err = decode[grepArgs](t.Spec(), args)
+func (a *grepArgs) check(env Env) (err error) {
 	switch {
-	case err != nil:
-		return p, err
-	case p.Pattern == "":
-		return p, errors.New("pattern: is empty")
-	case len(p.Pattern) > maxPattern:
-		return p, fmt.Errorf("pattern: %d bytes is more than the limit of %d", len(p.Pattern), maxPattern)
+	case a.Pattern == "":
+		return errors.New("pattern: is empty")
+	case len(a.Pattern) > maxPattern:
+		return fmt.Errorf("pattern: %d bytes is more than the limit of %d", len(a.Pattern), maxPattern)
 	}
-	text := p.Pattern
-	if p.IgnoreCase {
+	text := a.Pattern
+	if a.IgnoreCase {
 		text = "(?i)" + text
 	}
-	if p.lines, err = newLineMatcher(text); err != nil {
-		return p, fmt.Errorf("pattern: %w", err)
+	if a.lines, err = newLineMatcher(text); err != nil {
+		return fmt.Errorf("pattern: %w", err)
 	}
-	if p.Include != "" {
-		if p.include, err = nameAnywhere(p.Include); err != nil {
-			return p, fmt.Errorf("include: %w", err)
+	if a.Include != "" {
+		if a.Include, err = nameAnywhere(a.Include); err != nil {
+			return fmt.Errorf("include: %w", err)
 		}
 	}
-	p.root, err = searchRoot(env, p.Path)
-	return p, err
+	return a.find(env, a.Path)
 }
 
-func (t grepTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
-	p, err := t.parse(env, args)
-	if err != nil {
-		return Action{}, err
-	}
-	return Action{Cwd: env.Cwd, Reads: []string{p.root}}, nil
-}
-
-func (t grepTool) Run(ctx context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
-	p, err := t.parse(env, args)
-	if err != nil {
-		return Result{}, err
-	}
-	if len(approved.Reads) != 1 || approved.Reads[0] != p.root {
-		return Result{}, ErrChanged
-	}
-	set, err := fileSet(ctx, p.root)
+func (a *grepArgs) run(ctx context.Context, env Env, approved Action, _ func([]byte)) (Result, error) {
+	set, err := a.files(ctx, approved)
 	if err != nil {
 		return Result{}, err
 	}
 	slices.Sort(set.files)
-	g := &grepOutput{cwd: env.Cwd, plan: p, unread: set.unread}
-	named := env.Secrets.Holds(p.root) // then the user was asked about it
+	g := &grepOutput{cwd: env.Cwd, args: a, unread: set.unread}
+	named := env.Secrets.Holds(a.root) // then the user was asked about it
 	for _, f := range set.files {
 		name := f
 		if f == "" {
-			name = path.Base(p.root)
+			name = path.Base(a.root)
 		}
-		if p.include != "" {
-			if ok, err := doublestar.Match(p.include, name); err != nil || !ok {
+		if a.Include != "" {
+			if ok, err := doublestar.Match(a.Include, name); err != nil || !ok {
 				continue
 			}
 		}
-		if !named && env.Secrets.Holds(filepath.Join(p.root, f)) {
+		if !named && env.Secrets.Holds(filepath.Join(a.root, f)) {
 			g.secrets++
 			continue
 		}
@@ -143,7 +115,7 @@ func (t grepTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 // grepOutput collects hits up to MaxResult.
 type grepOutput struct {
 	cwd  string
-	plan grepPlan
+	args *grepArgs
 
 	b       strings.Builder
 	buf     []byte // reused from file to file
@@ -157,7 +129,7 @@ type grepOutput struct {
 
 // file searches one file, block by block. It returns the error of ctx only.
 func (g *grepOutput) file(ctx context.Context, rel string) error {
-	in, err := os.OpenFile(filepath.Join(g.plan.root, rel), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	in, err := os.OpenFile(filepath.Join(g.args.root, rel), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) {
 		return nil // deleted meanwhile, or a link, which is not searched
 	}
@@ -169,7 +141,7 @@ func (g *grepOutput) file(ctx context.Context, rel string) error {
 	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	s := &scan{grepOutput: g, name: display(g.plan.root, rel, g.cwd)}
+	s := &scan{grepOutput: g, name: display(g.args.root, rel, g.cwd)}
 	if g.buf == nil {
 		g.buf = make([]byte, grepBlock)
 	}
@@ -209,7 +181,7 @@ func (g *grepOutput) file(ctx context.Context, rel string) error {
 		}
 		end = copy(g.buf, g.buf[cut:end])
 	}
-	if s.found > 0 && g.plan.Mode == "count" {
+	if s.found > 0 && g.args.Mode == "count" {
 		g.row("%s:%d", s.name, s.found)
 	}
 	return nil
@@ -228,8 +200,8 @@ type scan struct {
 
 // block searches a text, which is whole lines. It reports whether the search of the file can end.
 func (s *scan) block(text []byte) (done bool) {
-	around := s.plan.Context
-	if s.line >= s.after && !s.plan.lines.may(text) { // only its last lines can be shown, before a later hit
+	around := s.args.Context
+	if s.line >= s.after && !s.args.lines.may(text) { // only its last lines can be shown, before a later hit
 		from := len(text)
 		for range around {
 			from = bytes.LastIndexByte(text[:max(from-1, 0)], '\n') + 1
@@ -240,18 +212,18 @@ func (s *scan) block(text []byte) (done bool) {
 	for line := range bytes.Lines(text) {
 		s.line++
 		line = bytes.TrimSuffix(line, []byte("\n"))
-		hit := s.plan.lines.match(line)
+		hit := s.args.lines.match(line)
 		if hit {
 			s.found++
 			s.hits++
 		}
 		switch {
-		case s.plan.Mode == "files":
+		case s.args.Mode == "files":
 			if hit {
 				s.row("%s", s.name)
 				return true
 			}
-		case s.plan.Mode == "count":
+		case s.args.Mode == "count":
 		case hit:
 			s.hit(line)
 		case s.line <= s.after:
@@ -272,14 +244,14 @@ func (s *scan) block(text []byte) (done bool) {
 // hit writes a line as path:line:text, its context lines as path-line-text, and "--" between separate places.
 func (s *scan) hit(line []byte) {
 	first := s.line - len(s.before)
-	if s.plan.Context > 0 && s.b.Len() > 0 && first != s.shown+1 {
+	if s.args.Context > 0 && s.b.Len() > 0 && first != s.shown+1 {
 		s.row("--")
 	}
 	for i, line := range s.before {
 		s.show(first+i, "-", line)
 	}
 	s.show(s.line, ":", line)
-	s.before, s.after = s.before[:0], s.line+s.plan.Context
+	s.before, s.after = s.before[:0], s.line+s.args.Context
 }
 
 func (s *scan) show(n int, sep string, line []byte) {
@@ -304,7 +276,7 @@ func (g *grepOutput) row(format string, args ...any) {
 
 func (g *grepOutput) result(more bool) Result {
 	if g.hits == 0 {
-		fmt.Fprintf(&g.b, "no match in %s\n", g.plan.root)
+		fmt.Fprintf(&g.b, "no match in %s\n", g.args.root)
 	}
 	if g.full {
 		g.b.WriteString("[there is more; narrow the search, or use mode files]\n")

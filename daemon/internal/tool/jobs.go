@@ -17,20 +17,9 @@ import (
 // jobsWait is how long a call waits if it sets no time.
 const jobsWait = 30 * time.Second
 
-type jobsTool struct{ max time.Duration }
-
 // Jobs returns the tool that lists background jobs, waits for them and ends them. Longer waits than limit are refused.
-func Jobs(limit time.Duration) Tool { return jobsTool{limit} }
-
-type jobsArgs struct {
-	ID        string  `json:"id"`
-	Until     *string `json:"until"`
-	TimeoutMS int64   `json:"timeout_ms"`
-	Kill      bool    `json:"kill"`
-}
-
-func (j jobsTool) Spec() Spec {
-	return Spec{
+func Jobs(limit time.Duration) Tool {
+	return newTool(Spec{
 		Name: "jobs",
 		Description: "Your background jobs (bash with background). {} lists them. {id} returns what one printed since you last looked. " +
 			"{id, until} waits for a line that matches, or its end. {id, kill} ends it and all it started.",
@@ -39,44 +28,44 @@ func (j jobsTool) Spec() Spec {
 			`"id":{"type":"string"},`+
 			`"until":{"type":"string","description":"regular expression for a line of output; \"\" waits for the end"},`+
 			`"timeout_ms":{"type":"integer","minimum":0,"maximum":%d,"description":"of until; default %d"},`+
-			`"kill":{"type":"boolean"}},"additionalProperties":false}`, j.max.Milliseconds(), jobsWait.Milliseconds())),
+			`"kill":{"type":"boolean"}},"additionalProperties":false}`, limit.Milliseconds(), jobsWait.Milliseconds())),
 		ReadOnly: true, // it can end only jobs of the agent itself or its sub-agents
-	}
+	}, jobsArgs{})
 }
 
-func (j jobsTool) parse(args json.RawMessage) (a jobsArgs, until *regexp.Regexp, err error) {
-	a, err = decode[jobsArgs](j.Spec(), args)
+type jobsArgs struct {
+	ID        string  `json:"id"`
+	Until     *string `json:"until"`
+	TimeoutMS int64   `json:"timeout_ms"`
+	Kill      bool    `json:"kill"`
+
+	until *regexp.Regexp // nil: the end of the job
+}
+
+func (a *jobsArgs) check(env Env) (err error) {
 	switch {
-	case err != nil:
-		return a, nil, err
+	case env.Jobs == nil:
+		return errors.New("there are no background jobs here")
 	case a.ID == "" && (a.Until != nil || a.Kill):
-		return a, nil, errors.New("id: is missing")
+		return errors.New("id: is missing")
 	case a.Until != nil && a.Kill:
-		return a, nil, errors.New("until and kill: give one of them")
+		return errors.New("until and kill: give one of them")
 	case a.Until != nil && *a.Until != "":
-		if until, err = regexp.Compile(*a.Until); err != nil {
-			return a, nil, fmt.Errorf("until: %w", err)
+		if a.until, err = regexp.Compile(*a.Until); err != nil {
+			return fmt.Errorf("until: %w", err)
 		}
 	}
-	return a, until, nil
+	return nil
 }
 
-func (j jobsTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
-	if env.Jobs == nil {
-		return Action{}, errors.New("there are no background jobs here")
+func (a *jobsArgs) plan(_ context.Context, env Env) (Action, error) {
+	if a.Kill {
+		return Action{}, env.NoKill
 	}
-	a, _, err := j.parse(args)
-	if err == nil && a.Kill {
-		err = env.NoKill
-	}
-	return Action{}, err
+	return Action{}, nil
 }
 
-func (j jobsTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Action, _ func([]byte)) (Result, error) {
-	a, until, err := j.parse(args)
-	if err != nil {
-		return Result{}, err
-	}
+func (a *jobsArgs) run(ctx context.Context, env Env, _ Action, _ func([]byte)) (Result, error) {
 	if a.ID == "" {
 		return bounded(listJobs(env.Jobs.List(env.Session))), nil
 	}
@@ -99,13 +88,13 @@ func (j jobsTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Acti
 			wait = time.Duration(a.TimeoutMS) * time.Millisecond
 		}
 		bounded, cancel := context.WithTimeout(ctx, wait)
-		line, err := env.Jobs.Await(bounded, env.Session, a.ID, until)
+		line, err := env.Jobs.Await(bounded, env.Session, a.ID, a.until)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return Result{Content: "[cancelled; the job goes on]", Status: wire.StatusCancelled, IsError: true}, nil
 		case errors.Is(err, context.DeadlineExceeded):
-			if note = fmt.Sprintf("[after %v it goes on]\n", wait); until != nil {
+			if note = fmt.Sprintf("[after %v it goes on]\n", wait); a.until != nil {
 				note = fmt.Sprintf("[after %v it goes on, and no line matched]\n", wait)
 			}
 		case err != nil:

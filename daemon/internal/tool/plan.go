@@ -25,32 +25,29 @@ type Proposal struct {
 	Mode     string   // that holds now
 }
 
-type planTool struct{}
-
 // Plan returns the tool that ends plan mode: Env.Propose asks the user about the steps, and accepted ones become Env.Todo.
-func Plan() Tool { return planTool{} }
-
-type planArgs struct {
-	Items []string `json:"items"`
-}
-
-func (planTool) Spec() Spec {
-	return Spec{
+func Plan() Tool {
+	return newTool(Spec{
 		Name: "plan",
 		Description: "End plan mode: show the user your plan, all steps in order, which they accept, edit or send back. " +
 			"Call it once you have looked at what you need to know. After they accept, carry the plan out, and keep it up to date with todo.",
 		Example: `{"items":["add the flag to main.go","test it in main_test.go","run go test ./..."]}`,
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"items":{"type":"array","minItems":1,"maxItems":%d,"items":{"type":"string"},`+
 			`"description":"the steps, in order: what is done, and where"}},"required":["items"],"additionalProperties":false}`, maxTodo)),
-	}
+	}, planArgs{})
 }
 
-func (t planTool) parse(args json.RawMessage) ([]string, error) {
-	a, err := decode[planArgs](t.Spec(), args)
-	if err != nil {
-		return nil, err
+type planArgs struct {
+	effectless
+	Items []string `json:"items"`
+}
+
+func (a *planArgs) check(env Env) error {
+	if env.Propose == nil || env.Todo == nil {
+		return errors.New("there is no plan to end: this is not plan mode")
 	}
-	return checkSteps(a.Items)
+	_, err := checkSteps(a.Items)
+	return err
 }
 
 func checkSteps(steps []string) ([]string, error) {
@@ -65,20 +62,12 @@ func checkSteps(steps []string) ([]string, error) {
 	return steps, nil
 }
 
-func (t planTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
-	if env.Propose == nil || env.Todo == nil {
-		return Action{}, errors.New("there is no plan to end: this is not plan mode")
-	}
-	_, err := t.parse(args)
-	return Action{}, err
-}
-
-func (t planTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Action, _ func([]byte)) (Result, error) {
-	steps, err := t.parse(args)
+func (a *planArgs) run(ctx context.Context, env Env, _ Action, _ func([]byte)) (Result, error) {
+	raw, err := json.Marshal(a)
 	if err != nil {
 		return Result{}, err
 	}
-	p, err := env.Propose(ctx, Proposed{env.ExecutionID, args, steps})
+	p, err := env.Propose(ctx, Proposed{env.ExecutionID, raw, a.Items})
 	switch {
 	case err != nil:
 		return Result{}, err
@@ -93,7 +82,7 @@ func (t planTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Acti
 	}
 	env.Todo.Set(items)
 	head := "The user accepted the plan."
-	if strings.Join(p.Steps, "\n") != strings.Join(steps, "\n") {
+	if strings.Join(p.Steps, "\n") != strings.Join(a.Items, "\n") {
 		head = "The user changed the plan and accepted it as it is here."
 	}
 	if p.Mode == "plan" {

@@ -30,27 +30,17 @@ const (
 	maxSummary   = 300  // approximate bytes of the line that ends a read
 )
 
-type readTool struct{}
-
-// Read returns the tool that shows a text file with line numbers, or an image.
-func Read() Tool { return readTool{} }
-
-type readArgs struct {
-	Path   string      `json:"path"`
-	Ranges []lineRange `json:"ranges"`
-	lineRange
-}
-
 // lineRange is a range of lines. Offset is the first, from 1.
 type lineRange struct {
 	Offset int `json:"offset"`
 	Limit  int `json:"limit"`
 }
 
-func (readTool) Spec() Spec {
+// Read returns the tool that shows a text file with line numbers, or an image.
+func Read() Tool {
 	const one = `"offset":{"type":"integer","minimum":0,"description":"first line, from 1"},` +
 		`"limit":{"type":"integer","minimum":0,"description":"how many lines; default 2000"}`
-	return Spec{
+	return newTool(Spec{
 		Name: "read",
 		Description: "Show a text file with line numbers (number, tab, line), or an image (PNG, JPEG, GIF, WebP). " +
 			"The last line says how many lines and bytes the file has. Long texts come in pieces: use offset and limit, or ranges for several pieces at once.",
@@ -60,51 +50,50 @@ func (readTool) Spec() Spec {
 			`"ranges":{"type":"array","items":{"type":"object","properties":{` + one + `},"required":["offset"],"additionalProperties":false}}},` +
 			`"required":["path"],"additionalProperties":false}`),
 		ReadOnly: true,
-	}
+	}, readArgs{})
 }
 
-// parse returns the requested ranges sorted by line, with adjacent ones merged.
-func (t readTool) parse(env Env, args json.RawMessage) (ranges []lineRange, path string, err error) {
-	a, err := decode[readArgs](t.Spec(), args)
-	switch {
-	case err != nil:
-		return nil, "", err
-	case len(a.Ranges) == 0:
+type readArgs struct {
+	Path   string      `json:"path"`
+	Ranges []lineRange `json:"ranges"`
+	lineRange
+
+	path string // without links
+}
+
+// check sorts the requested ranges by line and merges adjacent ones.
+func (a *readArgs) check(env Env) (err error) {
+	if len(a.Ranges) == 0 {
 		a.Ranges = []lineRange{a.lineRange}
-	case a.lineRange != lineRange{}:
-		return nil, "", errors.New("ranges: give either ranges or offset and limit, not both")
+	} else if a.lineRange != (lineRange{}) {
+		return errors.New("ranges: give either ranges or offset and limit, not both")
 	}
 	for i, r := range a.Ranges {
 		a.Ranges[i] = lineRange{min(max(r.Offset, 1), math.MaxInt32), min(cmp.Or(r.Limit, defaultLines), math.MaxInt32)}
 	}
 	slices.SortFunc(a.Ranges, func(a, b lineRange) int { return cmp.Compare(a.Offset, b.Offset) })
-	for _, r := range a.Ranges {
-		if n := len(ranges); n > 0 && r.Offset <= ranges[n-1].end() {
-			ranges[n-1].Limit = max(ranges[n-1].end(), r.end()) - ranges[n-1].Offset
-			continue
+	merged := a.Ranges[:1]
+	for _, r := range a.Ranges[1:] {
+		if last := &merged[len(merged)-1]; r.Offset <= last.end() {
+			last.Limit = max(last.end(), r.end()) - last.Offset
+		} else {
+			merged = append(merged, r)
 		}
-		ranges = append(ranges, r)
 	}
-	path, err = Resolve(env.Cwd, a.Path)
-	return ranges, path, err
+	a.Ranges = merged
+	a.path, err = Resolve(env.Cwd, a.Path)
+	return err
 }
 
 func (r lineRange) end() int { return r.Offset + r.Limit }
 
-func (t readTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
-	_, path, err := t.parse(env, args)
-	if err != nil {
-		return Action{}, err
-	}
-	return Action{Cwd: env.Cwd, Reads: []string{path}}, nil
+func (a *readArgs) plan(_ context.Context, env Env) (Action, error) {
+	return Action{Cwd: env.Cwd, Reads: []string{a.path}}, nil
 }
 
-func (t readTool) Run(ctx context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
-	ranges, path, err := t.parse(env, args)
-	if err != nil {
-		return Result{}, err
-	}
-	if len(approved.Reads) != 1 || approved.Reads[0] != path {
+func (a *readArgs) run(ctx context.Context, env Env, approved Action, _ func([]byte)) (Result, error) {
+	path := a.path
+	if !slices.Equal(approved.Reads, []string{path}) {
 		return Result{}, ErrChanged // a link was changed meanwhile
 	}
 	f, info, err := OpenRegular(path)
@@ -132,7 +121,7 @@ func (t readTool) Run(ctx context.Context, env Env, args json.RawMessage, approv
 	if whole {
 		in = io.TeeReader(f, sum)
 	}
-	p := page{ranges: ranges}
+	p := page{ranges: a.Ranges}
 	if err := p.read(ctx, in, whole); err != nil {
 		return Result{}, err
 	}

@@ -14,13 +14,31 @@ import (
 
 const maxPrompt = 256 << 10 // bytes of one task's prompt
 
-type taskTool struct{ roles []string }
-
 // Task returns the tool that delegates work to other agents through Env.Delegate. roles are lines "name: what it is good for"
 // for the model.
-func Task(roles ...string) Tool { return taskTool{roles: roles} }
+func Task(roles ...string) Tool {
+	return newTool(Spec{
+		Name: "task",
+		Description: "Hand work to other agents and wait for their reports. Several tasks run side by side, each in a shell of its own " +
+			"and without this conversation: put everything they need in the prompt. In the background they work on while you do; their end is " +
+			"told to you. {agent, prompt} asks one further, {agent, stop} ends it, {agent} shows it. " +
+			"Roles: " + strings.Join(roles, "; ") + ".",
+		Example: `{"tasks":[{"role":"reviewer","prompt":"Review the changes in main.go and report what is wrong."}]}`,
+		Schema: json.RawMessage(`{"type":"object","properties":{"tasks":{"type":"array","maxItems":16,"items":{"type":"object","properties":{` +
+			`"role":{"type":"string"},` +
+			`"title":{"type":"string","description":"a few words for the user's screen"},` +
+			`"prompt":{"type":"string","description":"the whole task: goal, where, what is known, what to report"}},` +
+			`"required":["role","prompt"],"additionalProperties":false}},` +
+			`"background":{"type":"boolean"},` +
+			`"agent":{"type":"string","description":"engineer-1"},` +
+			`"prompt":{"type":"string"},` +
+			`"stop":{"type":"boolean"}},"additionalProperties":false}`),
+		ReadOnly: true, // the calls of each agent are judged one by one
+	}, taskArgs{})
+}
 
 type taskArgs struct {
+	effectless
 	Tasks      []taskSpec `json:"tasks"`
 	Agent      string     `json:"agent"`
 	Prompt     string     `json:"prompt"`
@@ -34,70 +52,36 @@ type taskSpec struct {
 	Prompt string `json:"prompt"`
 }
 
-func (t taskTool) Spec() Spec {
-	return Spec{
-		Name: "task",
-		Description: "Hand work to other agents and wait for their reports. Several tasks run side by side, each in a shell of its own " +
-			"and without this conversation: put everything they need in the prompt. In the background they work on while you do; their end is " +
-			"told to you. {agent, prompt} asks one further, {agent, stop} ends it, {agent} shows it. " +
-			"Roles: " + strings.Join(t.roles, "; ") + ".",
-		Example: `{"tasks":[{"role":"reviewer","prompt":"Review the changes in main.go and report what is wrong."}]}`,
-		Schema: json.RawMessage(`{"type":"object","properties":{"tasks":{"type":"array","maxItems":16,"items":{"type":"object","properties":{` +
-			`"role":{"type":"string"},` +
-			`"title":{"type":"string","description":"a few words for the user's screen"},` +
-			`"prompt":{"type":"string","description":"the whole task: goal, where, what is known, what to report"}},` +
-			`"required":["role","prompt"],"additionalProperties":false}},` +
-			`"background":{"type":"boolean"},` +
-			`"agent":{"type":"string","description":"engineer-1"},` +
-			`"prompt":{"type":"string"},` +
-			`"stop":{"type":"boolean"}},"additionalProperties":false}`),
-		ReadOnly: true, // the calls of each agent are judged one by one
-	}
-}
-
-func (t taskTool) parse(args json.RawMessage) (a taskArgs, err error) {
-	a, err = decode[taskArgs](t.Spec(), args)
+func (a *taskArgs) check(env Env) error {
 	switch {
-	case err != nil:
-		return a, err
+	case env.Delegate == nil:
+		return errors.New("this agent cannot start others")
 	case a.Agent == "" && (a.Prompt != "" || a.Stop):
-		return a, errors.New("agent: is missing")
+		return errors.New("agent: is missing")
 	case a.Agent != "" && len(a.Tasks) > 0:
-		return a, errors.New("tasks and agent: give one of them")
+		return errors.New("tasks and agent: give one of them")
 	case a.Stop && (a.Prompt != "" || a.Background):
-		return a, errors.New("stop: needs nothing but agent")
+		return errors.New("stop: needs nothing but agent")
 	case len(a.Prompt) > maxPrompt:
-		return a, fmt.Errorf("prompt: %d bytes is more than the limit of %d", len(a.Prompt), maxPrompt)
+		return fmt.Errorf("prompt: %d bytes is more than the limit of %d", len(a.Prompt), maxPrompt)
 	case a.Agent != "":
-		return a, nil
+		return nil
 	case len(a.Tasks) == 0:
-		return a, errors.New("tasks: is missing")
+		return errors.New("tasks: is missing")
 	}
 	for i, s := range a.Tasks {
 		switch {
 		case strings.TrimSpace(s.Prompt) == "":
-			return a, fmt.Errorf("tasks[%d].prompt: is empty", i)
+			return fmt.Errorf("tasks[%d].prompt: is empty", i)
 		case len(s.Prompt) > maxPrompt:
-			return a, fmt.Errorf("tasks[%d].prompt: %d bytes is more than the limit of %d", i, len(s.Prompt), maxPrompt)
+			return fmt.Errorf("tasks[%d].prompt: %d bytes is more than the limit of %d", i, len(s.Prompt), maxPrompt)
 		}
 	}
-	return a, nil
+	return nil
 }
 
-func (t taskTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
-	if env.Delegate == nil {
-		return Action{}, errors.New("this agent cannot start others")
-	}
-	_, err := t.parse(args)
-	return Action{}, err
-}
-
-// Run waits for all tasks, each in a goroutine of its own. It fails only if every task did.
-func (t taskTool) Run(ctx context.Context, env Env, args json.RawMessage, _ Action, _ func([]byte)) (Result, error) {
-	a, err := t.parse(args)
-	if err != nil {
-		return Result{}, err
-	}
+// run waits for all tasks, each in a goroutine of its own. It fails only if every task did.
+func (a *taskArgs) run(ctx context.Context, env Env, _ Action, _ func([]byte)) (Result, error) {
 	switch {
 	case a.Stop:
 		if err := env.Delegate.Stop(a.Agent); err != nil {

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,48 +69,35 @@ func ParseTodo(result string) (items []TodoItem) {
 	return items
 }
 
-type todoTool struct{}
-
 // Todo returns the tool that keeps the agent's plan in Env.Todo. Without todos it returns the plan.
-func Todo() Tool { return todoTool{} }
-
-type todoArgs struct {
-	Todos []TodoItem `json:"todos"`
-}
-
-func (todoTool) Spec() Spec {
-	return Spec{
+func Todo() Tool {
+	return newTool(Spec{
 		Name: "todo",
 		Description: "Keep a short plan for work of several steps: send the whole list each time, with one step in_progress. " +
 			"Call it without todos to read the plan.",
 		Example: `{"todos":[{"text":"run the tests","status":"in_progress"}]}`,
 		Schema:  json.RawMessage(`{"type":"object","properties":{"todos":{"type":"array","maxItems":100,"description":"the whole plan, in order","items":{"type":"object","properties":{"text":{"type":"string"},"status":{"type":"string","enum":["pending","in_progress","done"]}},"required":["text","status"],"additionalProperties":false}}},"additionalProperties":false}`),
-	}
+	}, todoArgs{})
 }
 
-func (t todoTool) parse(args json.RawMessage) (todoArgs, error) {
-	a, err := decode[todoArgs](t.Spec(), args)
+type todoArgs struct {
+	effectless
+	Todos []TodoItem `json:"todos"`
+}
+
+func (a *todoArgs) check(env Env) error {
+	if env.Todo == nil {
+		return errors.New("this agent keeps no plan")
+	}
 	for i, it := range a.Todos {
 		if strings.TrimSpace(it.Text) == "" {
-			return a, fmt.Errorf("todos[%d].text: is empty", i)
+			return fmt.Errorf("todos[%d].text: is empty", i)
 		}
 	}
-	return a, err
+	return nil
 }
 
-func (t todoTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
-	if env.Todo == nil {
-		return Action{}, fmt.Errorf("this agent keeps no plan")
-	}
-	_, err := t.parse(args)
-	return Action{}, err
-}
-
-func (t todoTool) Run(_ context.Context, env Env, args json.RawMessage, _ Action, _ func([]byte)) (Result, error) {
-	a, err := t.parse(args)
-	if err != nil {
-		return Result{}, err
-	}
+func (a *todoArgs) run(_ context.Context, env Env, _ Action, _ func([]byte)) (Result, error) {
 	if a.Todos != nil {
 		env.Todo.Set(a.Todos)
 	}

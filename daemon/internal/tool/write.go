@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"unicode/utf8"
 )
@@ -15,44 +16,35 @@ import (
 // maxWrite bounds what write and edit put into a file, in bytes.
 const maxWrite = 8 << 20
 
-type writeTool struct{}
-
 // Write returns the tool that creates a file or replaces its content.
-func Write() Tool { return writeTool{} }
-
-type writeArgs struct {
-	Path    string `json:"path"`
-	Content string `json:"content"`
-}
-
-func (writeTool) Spec() Spec {
-	return Spec{
+func Write() Tool {
+	return newTool(Spec{
 		Name:        "write",
 		Description: "Create a file, or replace all of one, with the given content; missing folders are made. To change part of a file use edit.",
 		Example:     `{"path":"notes.txt","content":"one line\n"}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"path":{"type":"string","description":"absolute, or relative to the working directory"},` +
 			`"content":{"type":"string","description":"the whole new content"}},"required":["path","content"],"additionalProperties":false}`),
-	}
+	}, writeArgs{})
 }
 
-func (t writeTool) parse(env Env, args json.RawMessage) (path string, content []byte, err error) {
-	a, err := decode[writeArgs](t.Spec(), args)
-	switch {
-	case err != nil:
-		return "", nil, err
-	case len(a.Content) > maxWrite:
-		return "", nil, fmt.Errorf("content: %d bytes is more than the limit of %d", len(a.Content), maxWrite)
-	}
-	path, err = Resolve(env.Cwd, a.Path)
-	return path, []byte(a.Content), err
+type writeArgs struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+
+	path string // without links
 }
 
-func (t writeTool) Plan(_ context.Context, env Env, args json.RawMessage) (Action, error) {
-	path, content, err := t.parse(env, args)
-	if err != nil {
-		return Action{}, err
+func (a *writeArgs) check(env Env) (err error) {
+	if len(a.Content) > maxWrite {
+		return fmt.Errorf("content: %d bytes is more than the limit of %d", len(a.Content), maxWrite)
 	}
+	a.path, err = Resolve(env.Cwd, a.Path)
+	return err
+}
+
+func (a *writeArgs) plan(_ context.Context, env Env) (Action, error) {
+	path, content := a.path, []byte(a.Content)
 	digest, before, err := fileState(path)
 	if err != nil {
 		return Action{}, err
@@ -69,13 +61,10 @@ func (t writeTool) Plan(_ context.Context, env Env, args json.RawMessage) (Actio
 	}, nil
 }
 
-func (t writeTool) Run(ctx context.Context, env Env, args json.RawMessage, approved Action, _ func([]byte)) (Result, error) {
-	path, content, err := t.parse(env, args)
-	if err != nil {
-		return Result{}, err
-	}
-	p, report, err := change(ctx, env, path, approved, func(before []byte) ([]byte, error) {
-		content = withLineEnds(content, before)
+func (a *writeArgs) run(ctx context.Context, env Env, approved Action, _ func([]byte)) (Result, error) {
+	var content []byte
+	p, report, err := change(ctx, env, a.path, approved, func(before []byte) ([]byte, error) {
+		content = withLineEnds([]byte(a.Content), before)
 		return content, nil
 	})
 	if err != nil {
@@ -86,8 +75,8 @@ func (t writeTool) Run(ctx context.Context, env Env, args json.RawMessage, appro
 		verb = "created"
 	}
 	return Result{
-		Content:       fmt.Sprintf("%s %s (%d bytes, %s)", verb, path, len(content), changeSummary(p)) + report,
-		FilesModified: []string{path},
+		Content:       fmt.Sprintf("%s %s (%d bytes, %s)", verb, a.path, len(content), changeSummary(p)) + report,
+		FilesModified: []string{a.path},
 	}, nil
 }
 
@@ -105,7 +94,7 @@ func withLineEnds(content, before []byte) []byte {
 // change replaces the approved file's content by next(old) and records the change for undo; report is a checker's. If the
 // file is not the one that was judged it returns ErrChanged.
 func change(ctx context.Context, env Env, path string, approved Action, next func(before []byte) ([]byte, error)) (p Preview, report string, err error) {
-	if len(approved.Writes) != 1 || approved.Writes[0] != path {
+	if !slices.Equal(approved.Writes, []string{path}) {
 		return Preview{}, "", ErrChanged
 	}
 	c, after, err := replace(path, approved.FileDigest, next)
