@@ -76,6 +76,7 @@ git commit -qm one; rm -rf gone/.git .git/modules/gone; git config --file ../h/.
 		"rm -f lib/.git; evil lib",
 		"mv lib l2; evil lib",
 		"evil gone",
+		"evil new; git add new; chmod 1555 new/.git",
 		"rm -rf gone; evil gone",
 		`git -C own config core.fsmonitor "$run; false"`,
 		"mv own/.git own/g; evil own",

@@ -322,7 +322,7 @@ func setAside(s confine.Spec, known []repository) (lines string) {
 	for _, r := range writable(s) {
 		git := filepath.Join(r.tree, ".git")
 		st, err := os.Lstat(git)
-		if r.tree == "" || err != nil || isPlaceholder(st) || slices.ContainsFunc(known, func(k repository) bool { return k.tree == r.tree || k.dir == r.dir && sameHooks(s.Project, r, k) }) {
+		if r.tree == "" || err != nil || isPlaceholder(st) && !exists(filepath.Join(git, "HEAD")) || slices.ContainsFunc(known, func(k repository) bool { return k.tree == r.tree || k.dir == r.dir && sameHooks(s.Project, r, k) }) {
 			continue
 		}
 		to := fmt.Sprintf("%s.untrusted-%x", git, rand.Uint64())
