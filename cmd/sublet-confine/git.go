@@ -55,6 +55,32 @@ func repositories(project string) (list []repository) {
 	return list
 }
 
+// recordName is a file in the git folder of a project that held commands can write in: while any of them runs, it has the repositories
+// that were there when the first of these began.
+const recordName = "sublet.repositories"
+
+// record returns the content of a new file recordName: two fields for each repository, ended by NUL.
+func record(project string) (text string) {
+	for _, r := range repositories(project) {
+		text += r.dir + "\x00" + r.tree + "\x00"
+	}
+	return text
+}
+
+// recorded returns the repositories in the file recordName of a project. Without one, as in a git folder that nobody here can write
+// in, these are the ones that are there now.
+func recorded(project string) (list []repository) {
+	now := repositories(project)
+	fields := strings.Split(string(readRegular(filepath.Join(now[0].dir, recordName))), "\x00")
+	if now[0].dir == "" || len(fields) < 2 {
+		return now
+	}
+	for pair := range slices.Chunk(fields[:len(fields)-1], 2) {
+		list = append(list, repository{dir: pair[0], tree: pair[len(pair)-1]})
+	}
+	return list
+}
+
 // gitDir returns the git folder of a work tree, with links resolved; "" if there is none in the project.
 func gitDir(project, tree string) string {
 	git := filepath.Join(tree, ".git")

@@ -105,6 +105,26 @@ git commit -qm one; rm -rf gone/.git .git/modules/gone; git config --file ../h/.
 	}
 }
 
+// TestTwoCommandsAtOnce has two held commands bring a repository into an index: while the first runs that made it, the second begins,
+// for which it was there before.
+func TestTwoCommandsAtOnce(t *testing.T) {
+	for what, steps := range map[string][2]string{
+		"makes it again":    {"git add new; echo; read", "evil new"},
+		"adds it by itself": {"git add new; echo; read; git update-index --force-remove new", "git update-index --add --cacheinfo 160000,$(git -C new rev-parse HEAD),new"},
+	} {
+		u := newGitUser(t, users(t)[0], `mkfifo ../h/out ../h/first ../h/second`)
+		out, err := u.does(`exec 7<>../h/out 8<>../h/first 9<>../h/second
+hold() { ` + u.prefix + `bash -c "$evil; $1"; }
+evil='evil() { git init -q $1; git -C $1 commit -q --allow-empty -m x; git -C $1 config core.fsmonitor "touch $PWD/../h/RAN; false"; }'
+hold 'evil new; ` + steps[0] + `' <&8 >&7 & read <&7
+hold 'echo; read; ` + steps[1] + `' <&9 >&7 & read <&7
+echo >&8; wait %1 || :; echo >&9; wait %2 || :; rm -f ../h/RAN; git status; git ls-files -s`)
+		if err != nil || exists(filepath.Join(u.dir, "h/RAN")) || !strings.Contains(out, "new") {
+			t.Errorf("the second %s, and the user's git runs it: %v\n%s", what, err, out)
+		}
+	}
+}
+
 // TestPromptsGitRunsNothing makes repositories in the folder that the user's shell is in, and above it, where a prompt runs git.
 func TestPromptsGitRunsNothing(t *testing.T) {
 	const bare = `; mkdir -p objects refs; echo ref: refs/heads/x >HEAD; printf '[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = "%s; false"\n' "touch $h/RAN" >config`

@@ -79,7 +79,10 @@ func protectedNames(s confine.Spec) (list []string) {
 	for _, name := range confine.Protected {
 		list = append(list, filepath.Join(project, name))
 	}
-	repositories := repositories(project)
+	repositories := recorded(project)
+	if git := repositories[0].dir; git != "" {
+		list = append(list, filepath.Join(git, recordName))
+	}
 	for _, r := range repositories {
 		if st, err := os.Lstat(filepath.Join(r.tree, ".git")); r.tree != "" && (err != nil || !st.IsDir() || isPlaceholder(st)) {
 			list = append(list, filepath.Join(r.tree, ".git")) // a file or link that names the git folder, or absent
@@ -138,7 +141,7 @@ var bareNames = []string{"refs", "objects"}
 const ownCommondir = ".\n"
 
 func isPlaceholder(st os.FileInfo) bool {
-	kind := st.IsDir() || st.Mode().Type() == os.ModeSocket || st.Mode().IsRegular() && st.Size() == int64(len(ownCommondir))
+	kind := st.IsDir() || st.Mode().Type() == os.ModeSocket || st.Mode().IsRegular() && (st.Size() == int64(len(ownCommondir)) || st.Name() == recordName)
 	mode := st.Mode() & (os.ModePerm | os.ModeSticky | os.ModeSetuid)
 	return kind && (mode == placeholderMode || mode == socketMode)
 }

@@ -27,7 +27,7 @@ func protect(s confine.Spec) error {
 			return err
 		}
 	}
-	for _, r := range repositories(project) { // a mount point cannot be renamed, so no other repository can replace it
+	for _, r := range recorded(project) { // a mount point cannot be renamed, so no other repository can replace it
 		if r.dir == "" {
 			continue
 		}
@@ -136,7 +136,7 @@ func (p *protector) mount(path string, attributes uint64) error {
 // placeholders are files at protected names of a project that do not exist, so that a command cannot create them. Those in the
 // project's own folder are Unix sockets: there are about forty, and a socket is removed faster than a folder. .git, most names in
 // subfolders, and all names where the file system has no sockets, get folders. Git ignores sockets and empty folders; commondir is
-// a file that git reads (ownCommondir). Commands that run at the same time share them. Each command takes a shared lock on the
+// a file that git reads (ownCommondir), and recordName one that it does not. Commands that run at the same time share them. Each command takes a shared lock on the
 // project, and the last one removes them with the mounts over them.
 type placeholders struct {
 	lock *os.File // the project's folder; nil = nothing to remove
@@ -211,8 +211,11 @@ func makePlaceholder(s confine.Spec, project int, path string) error {
 		}
 		defer unix.Close(dir)
 	}
-	if name == "commondir" {
-		return makeCommondir(dir)
+	switch name {
+	case "commondir":
+		return makeFile(dir, name, ownCommondir)
+	case recordName:
+		return makeFile(dir, name, record(s.Project))
 	}
 	made := errors.ErrUnsupported // not made yet
 	if dir == project && name != ".git" || slices.Contains(bareNames, name) {
@@ -234,13 +237,13 @@ func makePlaceholder(s confine.Spec, project int, path string) error {
 	return unix.Fchmodat(dir, name, unix.S_ISVTX|0o555, 0) // mkdir of some file systems ignores the sticky bit
 }
 
-// makeCommondir makes the placeholder for commondir in a git folder, at once with its content.
-func makeCommondir(dir int) error {
+// makeFile makes a placeholder in a git folder that is a file, at once with its content.
+func makeFile(dir int, name, content string) error {
 	var st unix.Stat_t
-	if unix.Fstatat(dir, "commondir", &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 		return nil
 	}
-	temp := fmt.Sprintf("commondir.%x", rand.Uint64()) // no name that a command could have made
+	temp := fmt.Sprintf("%s.%x", name, rand.Uint64()) // no name that a command could have made
 	fd, err := unix.Openat(dir, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, unix.S_ISVTX|0o555)
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EROFS):
@@ -249,11 +252,11 @@ func makeCommondir(dir int) error {
 		return err
 	}
 	defer func() { _ = unix.Unlinkat(dir, temp, 0) }()
-	_, err = unix.Write(fd, []byte(ownCommondir))
+	_, err = unix.Write(fd, []byte(content))
 	if err = errors.Join(err, unix.Close(fd)); err != nil {
 		return err
 	}
-	if err = unix.Linkat(dir, temp, dir, "commondir", 0); existsOrForbidden(err) {
+	if err = unix.Linkat(dir, temp, dir, name, 0); existsOrForbidden(err) {
 		return nil // another launcher made it
 	}
 	return err
@@ -307,19 +310,14 @@ func (p *placeholders) release() {
 	}
 }
 
-// writable returns the repositories in the project of s, if it is what the command may write in.
-func writable(s confine.Spec) []repository {
+// setAside renames the git folder of each repository that an index names and that this command or another of those that run may
+// have made, and returns a line about each. Else git, when it looks for changes in the project, would run what its settings name.
+func setAside(s confine.Spec) (lines string) {
 	if s.Reach != confine.Project {
-		return nil
+		return ""
 	}
-	return repositories(s.Project)
-}
-
-// setAside renames the git folder of each repository that an index names and that was not protected from the command, as those of
-// known were, and returns a line about each. Else git, when it looks for changes in the project, would run what the settings of a
-// repository name that the command made.
-func setAside(s confine.Spec, known []repository) (lines string) {
-	for _, r := range writable(s) {
+	known := recorded(s.Project)
+	for _, r := range repositories(s.Project) {
 		git := filepath.Join(r.tree, ".git")
 		st, err := os.Lstat(git)
 		if r.tree == "" || err != nil || isPlaceholder(st) && !exists(filepath.Join(git, "HEAD")) || slices.ContainsFunc(known, func(k repository) bool { return k.tree == r.tree || k.dir == r.dir && sameHooks(s.Project, r, k) }) {
