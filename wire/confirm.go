@@ -102,7 +102,8 @@ type PolicyRequest struct {
 	Cwd       OSString   `msgpack:"cwd"`     // with test: where; "" = the shell's directory. With trust and untrust: the folder
 	Live      bool       `msgpack:"live"`    // with test: judge for the shell last typed in; an error where there is none
 	Secrets   string     `msgpack:"secrets"` // with set_secrets: mask, show
-	// Suspects are, with accept, the names that the user was shown; empty = all that are suspect by now.
+	// Suspects are, with accept, the names that the user was shown: those of the last PolicyReply, of which what means something else
+	// since is not accepted. Empty = all that are suspect by now.
 	Suspects []string `msgpack:"suspects"`
 }
 

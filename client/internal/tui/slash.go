@@ -287,7 +287,8 @@ func (m *model) slashAccept(string) {
 			return
 		}
 		request(m, "/accept", &wire.PolicyRequest{Op: "accept", Suspects: p.Suspects}, func(after *wire.PolicyReply) {
-			m.note("accepted: " + visible.Line(strings.Join(p.Suspects, " ")))
+			accepted := slices.DeleteFunc(p.Suspects, func(name string) bool { return slices.Contains(after.Suspects, name) })
+			m.note("accepted: " + cmp.Or(visible.Line(strings.Join(accepted, " ")), "nothing"))
 			if len(after.Suspects) > 0 {
 				m.warn("changed meanwhile, and not accepted: " + visible.Line(strings.Join(after.Suspects, " ")))
 			}

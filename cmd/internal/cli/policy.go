@@ -208,10 +208,18 @@ func (p *policies) accept([]string) error {
 		p.printf("nothing to accept\n")
 		return nil
 	}
-	if _, err = p.ask(&wire.PolicyRequest{Op: "accept", Suspects: reply.Suspects}); err == nil {
-		p.printf("accepted: %s\n", plain(strings.Join(reply.Suspects, " ")))
+	after, err := p.ask(&wire.PolicyRequest{Op: "accept", Suspects: reply.Suspects})
+	if err != nil {
+		return err
 	}
-	return err
+	for _, name := range reply.Suspects {
+		if slices.Contains(after.Suspects, name) {
+			p.printf("changed meanwhile, and not accepted: %s\n", plain(name))
+		} else {
+			p.printf("accepted: %s\n", plain(name))
+		}
+	}
+	return nil
 }
 
 func (p *policies) secrets(args []string) error {

@@ -15,6 +15,7 @@ import (
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/policy"
 	"sublet/lease/caller"
+	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -46,6 +47,8 @@ type Client struct {
 	// startedBy is the agent of another program that started the client's process, the zero value where none did. It is looked
 	// for once: what started a process does not change.
 	startedBy func() caller.Agent
+
+	shown map[lend.Trusting]shell.State // in which the last PolicyReply named suspects; only the connection's reader uses it
 
 	ctx      context.Context // ends with the connection
 	cancel   context.CancelCauseFunc

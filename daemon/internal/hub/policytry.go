@@ -10,6 +10,7 @@ import (
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/tool"
+	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -28,7 +29,7 @@ func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, rep
 		s = origin.attached()
 	}
 	if ln := origin.lender; ln != nil && cwd == "" {
-		cwd, _ = ln.Where(ctx)
+		cwd = ln.Where(ctx).Cwd
 	}
 	if cwd == "" {
 		_, at := origin.environ()
@@ -49,33 +50,39 @@ func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, rep
 	return nil
 }
 
-// shellOf is the shell that a client speaks of: its own, else the one last typed in; nil where none is lent.
-func (c *Client) shellOf() *lend.Lender {
-	if c.lender != nil {
-		return c.lender
+// trusting are the shells whose suspects a client is shown: its own or the one last typed in, and the session's private one.
+func (c *Client) trusting(s *session) (list []lend.Trusting) {
+	ln := c.lender
+	if ln == nil {
+		ln = c.hub.shells.Find(0)
 	}
-	return c.hub.shells.Find(0)
-}
-
-// accept takes what agents' commands changed, in the shell and in the session's private one, for the user's own: these names, or
-// all where there are none.
-func (c *Client) accept(ctx context.Context, s *session, names []string) {
-	if ln := c.shellOf(); ln != nil {
-		c.hub.log.Info("changes of the shell accepted", "names", ln.Accept(names), "by", c.who())
+	if ln != nil {
+		list = append(list, ln)
 	}
 	if p := s.ownShell(); p != nil {
-		p.Accept(ctx, names)
+		list = append(list, p)
 	}
+	return list
 }
 
-// suspects are what accept would take.
+// accept takes what agents' commands changed in the client's shells for the user's own: what has one of the names and still is what the
+// client was shown, or everything where there are no names.
+func (c *Client) accept(ctx context.Context, s *session, names []string) {
+	for _, sh := range c.trusting(s) {
+		if shown, ok := c.shown[sh]; ok || len(names) == 0 {
+			sh.Accept(ctx, names, shown)
+		}
+	}
+	c.hub.log.Info("changes of the shell accepted", "names", names, "by", c.who())
+}
+
+// suspects are what accept would take, from now on as they are now.
 func (c *Client) suspects(ctx context.Context, s *session) []string {
 	names := []string{}
-	if ln := c.shellOf(); ln != nil {
-		names = append(names, ln.Suspects()...)
-	}
-	if p := s.ownShell(); p != nil {
-		names = append(names, p.Suspects(ctx)...)
+	c.shown = map[lend.Trusting]shell.State{}
+	for _, sh := range c.trusting(s) {
+		list, in := sh.Suspects(ctx)
+		names, c.shown[sh] = append(names, list...), in
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -80,8 +80,8 @@ func TestAReplacedConnection(t *testing.T) {
 			t.Errorf("got %v, want ErrNotShellOwner", err)
 		}
 	}
-	if _, digest := w.ln.Where(t.Context()); digest != "new" || old.ln != w.ln {
-		t.Errorf("its state is taken: %q", digest)
+	if at := w.ln.Where(t.Context()); at.StateDigest != "new" || old.ln != w.ln {
+		t.Errorf("its state is taken: %+v", at)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestWhatIsKnown(t *testing.T) {
 			env, _ := ln.Environ()
 			return env[name]
 		}
-		if cwd, _ := ln.Where(t.Context()); cwd != "/elsewhere" || environ("NEW") != "1" {
+		if cwd := ln.Where(t.Context()).Cwd; cwd != "/elsewhere" || environ("NEW") != "1" {
 			t.Errorf("in %q with %v: not what came last", cwd, environ("NEW"))
 		}
 		ln.EnvChanged(&window{}, &wire.EnvSnapshot{Env: map[string]wire.OSString{"NEW": "2"}})
@@ -201,7 +201,7 @@ func TestANewLink(t *testing.T) {
 		if want := []string{"Ready", "AcquireShellLease"}; !slices.Equal(kinds, want) {
 			t.Errorf("sent %q, want %q", kinds, want)
 		}
-		if cwd, _ := ln.Where(t.Context()); cwd != "/w" {
+		if cwd := ln.Where(t.Context()).Cwd; cwd != "/w" {
 			t.Errorf("in %q, want where it says it is", cwd)
 		}
 		w.state("new")
@@ -235,8 +235,8 @@ func TestVettedAreRemembered(t *testing.T) {
 	for id, want := range map[int]int{vettedKept: 0, vettedKept - 1: 2} {
 		ln.trust.trusted.all(ln.view.state)
 		w.stateBy(fmt.Sprint("of ", id), wire.ExecutionID(fmt.Sprint("x", id)))
-		if len(ln.trust.suspects) != want {
-			t.Errorf("of x%d: suspect is %q", id, ln.trust.suspects)
+		if names, _ := ln.Suspects(t.Context()); len(names) != want {
+			t.Errorf("of x%d: suspect is %q", id, names)
 		}
 	}
 }

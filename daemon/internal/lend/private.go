@@ -12,6 +12,7 @@ import (
 
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/reach"
+	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 	"sublet/lease/shell"
 	"sublet/lease/shell/procs"
@@ -26,7 +27,6 @@ type Private struct {
 	o      PrivateOptions
 	shells *Shells
 	turn   chan struct{} // holds one: whoever took it may run
-	state  privateState
 
 	changes shell.Changes // guarded by turn
 
@@ -36,6 +36,8 @@ type Private struct {
 	continuable *continuable   // the command that runs, if it can become a job
 	former      []*shell.Shell // in which a job has ended, and what an earlier command left in the background runs on
 	closed      bool
+	trusted     trusted     // what was there when the shell was first looked at, and what a person approved since
+	before      shell.State // as the command that runs found it
 }
 
 func (p *Private) shell() *shell.Shell {
@@ -90,6 +92,15 @@ func (p *Private) StartedIn(env map[string]wire.OSString, cwd wire.OSString) boo
 	return cwd == p.o.Cwd && maps.Equal(env, p.o.Env)
 }
 
+// State returns what the shell looks like; a shell that does not answer has none.
+func (p *Private) State(ctx context.Context) shell.State {
+	st, err := p.shell().State(ctx)
+	if err != nil {
+		return shell.State{}
+	}
+	return st
+}
+
 // Where returns where a command would run.
 func (p *Private) Where(ctx context.Context) tool.ShellPlace {
 	// Not the state of a moment ago: what the last command left behind is written down a little after its end.
@@ -118,7 +129,10 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 	p.shells.mark(p.shell().PID())
 	before, err := p.shell().State(ctx)
 	if err == nil {
-		p.state.begin(before)
+		p.mu.Lock()
+		p.trusted.begin(before)
+		p.before = before
+		p.mu.Unlock()
 	} // else the command that is about to run reports what is wrong with the shell
 	if c.Approved.Cwd != p.shell().Dir() || c.Approved.StateDigest != p.shell().Digest() || c.Holds != nil && !c.Holds() {
 		return tool.CommandResult{}, tool.ErrChanged
@@ -185,8 +199,10 @@ func (p *Private) note(ctx context.Context, id string, before shell.State, vette
 	if err != nil || before.Digest == "" {
 		return // the shell is gone, or does not answer: nothing is trusted
 	}
-	if vetted {
-		p.state.accept(now)
+	if vetted { // what an earlier command changed stays suspect
+		p.mu.Lock()
+		p.trusted.change(before, now)
+		p.mu.Unlock()
 	}
 	if shell.Difference(before, now) != "" {
 		p.changes.Add(id, before, now)
@@ -206,6 +222,50 @@ func (p *Private) Restore(ctx context.Context, all bool) (changed, left string, 
 	defer cancel()
 	_, changed, left, err = p.changes.PutBack(ctx, p.shell(), all)
 	return changed, left, err
+}
+
+// Facts fills in what judging a command needs of the shell in the state with this digest; false where it is in another, or does not
+// answer in time.
+func (p *Private) Facts(ctx context.Context, digest string, c *risk.Context) bool {
+	if p.shell().Digest() != digest {
+		return false
+	}
+	suspects, now := p.Suspects(ctx)
+	if now.Digest != digest {
+		return false
+	}
+	c.Env, c.Aliases, c.Functions, c.Poisoned = now.Vars, now.Aliases, now.Functions, suspects
+	c.Hashed, c.Disabled, c.Dialect = now.Hashed, now.Disabled, p.shell().Name()
+	return true
+}
+
+// Suspects implements Trusting. While a command runs, the state is the one that it found: if it changes that, whatever is judged by it is
+// judged again.
+func (p *Private) Suspects(ctx context.Context) (names []string, in shell.State) {
+	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	defer cancel()
+	now, err := p.shell().State(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		now = p.before
+	}
+	if now.Digest != "" {
+		p.trusted.begin(now)
+	}
+	return p.trusted.suspects(now), now
+}
+
+// Accept implements Trusting. A shell that does not answer accepts nothing.
+func (p *Private) Accept(ctx context.Context, names []string, shown shell.State) {
+	now, err := p.shell().State(ctx)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trusted.begin(now)
+	p.trusted.accept(names, shown, now)
 }
 
 // Gone reports whether the shell has ended.

@@ -97,33 +97,51 @@ func (s *Shell) Environ() map[string]string {
 	return Texts(env)
 }
 
+// A Trusting shell is one whose state is trusted as far as a person stands behind it: a *Lender or a *Private.
+type Trusting interface {
+	// Suspects returns the names whose meaning was changed by a command that no person approved, and the state in which they were.
+	Suspects(ctx context.Context) (names []string, in shell.State)
+	// Accept takes what agents' commands changed for the user's own: what has one of the names and still is what it was in shown, or
+	// everything where there are no names.
+	Accept(ctx context.Context, names []string, shown shell.State)
+}
+
+// target is the shell to run in: a *Lender or a *Private.
+type target interface {
+	Trusting
+	// Where returns where a command would run now.
+	Where(ctx context.Context) tool.ShellPlace
+	// State returns what the shell looks like, as far as that is known.
+	State(ctx context.Context) shell.State
+}
+
+func (s *Shell) target(ctx context.Context) (target, error) {
+	ln, err := s.By.Lent()
+	if err != nil {
+		return nil, err
+	}
+	if ln != nil {
+		return ln, nil
+	}
+	p, err := s.By.Private(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
 // Where implements tool.Shell.
 func (s *Shell) Where(ctx context.Context) (tool.ShellPlace, error) {
-	place, err := s.where(ctx)
+	in, err := s.target(ctx)
 	if err != nil {
 		return tool.ShellPlace{}, err
 	}
+	place := in.Where(ctx)
 	if s.Cwd != "" {
 		s.planned, place.Cwd = place.Cwd, s.Cwd
 	}
 	place.Agent = place.Agent || s.Agent && place.Private
 	return place, nil
-}
-
-func (s *Shell) where(ctx context.Context) (tool.ShellPlace, error) {
-	ln, err := s.By.Lent()
-	if err != nil {
-		return tool.ShellPlace{}, err
-	}
-	if ln == nil {
-		p, err := s.By.Private(ctx)
-		if err != nil {
-			return tool.ShellPlace{}, err
-		}
-		return p.Where(ctx), nil
-	}
-	cwd, digest := ln.Where(ctx)
-	return tool.ShellPlace{Cwd: cwd, StateDigest: digest}, nil
 }
 
 // Run implements tool.Shell.
@@ -144,50 +162,38 @@ func (s *Shell) Run(ctx context.Context, c tool.Command, live func([]byte)) (too
 	return r, err
 }
 
-// state is what the shell looks like now, as far as that is known.
 func (s *Shell) state(ctx context.Context) shell.State {
-	ln, err := s.By.Lent()
+	in, err := s.target(ctx)
 	if err != nil {
 		return shell.State{}
 	}
-	if ln == nil {
-		p, err := s.By.Private(ctx)
-		if err != nil {
-			return shell.State{}
-		}
-		return p.State(ctx)
-	}
-	ln.Where(ctx)
-	return ln.State()
+	return in.State(ctx)
 }
 
-func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
-	ln, err := s.By.Lent()
+func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (r tool.CommandResult, err error) {
+	in, err := s.target(ctx)
 	if err != nil {
-		return tool.CommandResult{}, err
-	}
-	if (ln == nil) != c.Approved.Private {
-		return tool.CommandResult{}, tool.ErrChanged // a window came or went meanwhile
+		return r, err
 	}
 	id := wire.ExecutionID(c.ExecutionID)
-	allowed := s.By.Approved(id)
-	if ln == nil {
-		p, err := s.By.Private(ctx)
-		if err != nil {
-			return tool.CommandResult{}, err
-		}
-		cmd, err := s.By.Prepare(c, allowed, "a private "+p.shell().Name())
-		if err != nil {
-			return tool.CommandResult{}, err
-		}
-		return p.Run(ctx, cmd, live)
+	ln, lent := in.(*Lender)
+	name := ""
+	switch {
+	case lent == c.Approved.Private:
+		return r, tool.ErrChanged // a window came or went meanwhile
+	case !lent:
+		name = "a private " + in.(*Private).shell().Name()
+	case c.Background && !ln.startsJobs():
+		return r, errNoJobs
+	default:
+		name = "the user's " + ln.Name()
 	}
-	if c.Background && !ln.startsJobs() {
-		return tool.CommandResult{}, errNoJobs
-	}
-	cmd, err := s.By.Prepare(c, allowed, "the user's "+ln.Name())
+	cmd, err := s.By.Prepare(c, s.By.Approved(id), name)
 	if err != nil {
-		return tool.CommandResult{}, err
+		return r, err
+	}
+	if !lent {
+		return in.(*Private).Run(ctx, cmd, live)
 	}
 	on := s.By.Terms(ln, id)
 	if show := on.Watch.Output; s.Watch != nil {

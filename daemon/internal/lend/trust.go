@@ -11,8 +11,7 @@ import (
 // trust is how far what the names of a lent shell mean is the user's doing. What borrowed commands that no person approved changed
 // may decide what later ones do.
 type trust struct {
-	trusted  trusted
-	suspects []string // names whose meaning is another than the trusted one
+	trusted trusted
 	// blame holds while the state that the client reports is the work of such a command, as far as the order of the messages
 	// shows; vetted are the last that a person wanted.
 	blame  bool
@@ -39,7 +38,16 @@ func (t *trust) blames(executions []wire.ExecutionID, back bool) bool {
 
 // trusted is what the names of a shell meant when a person last stood behind it: at its start, and after each change of the
 // user's own or of a command that a person wanted. What differs from it may decide what later commands do.
-type trusted struct{ state shell.State }
+type trusted struct{ state shell.State } // its maps are nil until all or begin was called
+
+// begin trusts a state as it is, if nothing was trusted yet, and reports whether that is so.
+func (t *trusted) begin(now shell.State) bool {
+	if t.state.Vars != nil {
+		return false
+	}
+	t.all(now)
+	return true
+}
 
 // all trusts a state as it is.
 func (t *trusted) all(now shell.State) {
@@ -49,18 +57,19 @@ func (t *trusted) all(now shell.State) {
 	}
 }
 
-// change trusts what differs between two states. What differed before stays suspect. all must have been called before.
+// change trusts what differs between two states. What differed before stays suspect. begin must have been called before.
 func (t *trusted) change(before, now shell.State) {
 	t.changeNamed(before, now, func(string) bool { return true })
 }
 
-// accept trusts what has one of the names in a state, or all of it where there are none.
-func (t *trusted) accept(names []string, now shell.State) {
+// accept trusts what has one of the names and still is what was shown, or all of the state where there are no names.
+func (t *trusted) accept(names []string, shown, now shell.State) {
 	if len(names) == 0 {
 		t.all(now)
 		return
 	}
-	t.changeNamed(t.state, now, func(name string) bool { return slices.Contains(names, name) })
+	changed := differences(shown, now)
+	t.changeNamed(t.state, now, func(name string) bool { return slices.Contains(names, name) && !slices.Contains(changed, name) })
 }
 
 func (t *trusted) changeNamed(before, now shell.State, is func(name string) bool) {
@@ -92,11 +101,19 @@ func (t *trusted) changeNamed(before, now shell.State, is func(name string) bool
 	}
 }
 
-// suspects lists the names that mean something else now, sorted.
+// suspects lists the names that mean something else now, sorted; none before begin.
 func (t *trusted) suspects(now shell.State) []string {
+	if t.state.Vars == nil {
+		return nil
+	}
+	return differences(t.state, now)
+}
+
+// differences lists the names that mean something else in one state than in the other, sorted.
+func differences(before, now shell.State) []string {
 	names := slices.Concat(
-		changed(t.state.Vars, now.Vars), changed(t.state.Aliases, now.Aliases), changed(t.state.Functions, now.Functions),
-		changed(t.state.Hashed, now.Hashed), differ(t.state.Disabled, now.Disabled),
+		changed(before.Vars, now.Vars), changed(before.Aliases, now.Aliases), changed(before.Functions, now.Functions),
+		changed(before.Hashed, now.Hashed), differ(before.Disabled, now.Disabled),
 	)
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -203,7 +203,7 @@ func TestBlame(t *testing.T) {
 			w := openWindow(t, s)
 			w.state("old")
 			c.do(t, s, w)
-			if got := w.ln.trust.suspects; !slices.Equal(got, c.want) {
+			if got, _ := w.ln.Suspects(t.Context()); !slices.Equal(got, c.want) {
 				t.Errorf("suspect is %q, want %q", got, c.want)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/tool"
 	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -25,7 +26,6 @@ type view struct {
 	digest string            // "" = not known yet
 	known  string            // the digest that state is of; "" = nothing was reported on this link
 	state  shell.State       // as last reported, on whatever link; env may be newer
-	stated bool              // it was reported
 	bodies map[string]string // of functions, by hash: a state names those of the one before, and brings the others
 
 	reported chan struct{} // closed when the client reports its state; then a new one
@@ -55,8 +55,7 @@ func (v *view) change(st *wire.ShellState) (before, now shell.State) {
 	for _, name := range st.Loaded { // of an older client
 		now.Hashed[name] = "a builtin that was loaded"
 	}
-	before = v.state
-	v.state, v.stated = now, true
+	before, v.state = v.state, now
 	return before, now
 }
 
@@ -109,18 +108,16 @@ func (ln *Lender) StateChanged(w Window, st *wire.ShellState) error {
 	if ln.conn.window != w {
 		return ErrNotShellOwner
 	}
-	first := !ln.view.stated
 	firstOnLink := ln.view.known == ""
 	before, now := ln.view.change(st)
+	trusted := &ln.trust.trusted
 	switch current := ln.m.Current(); {
-	case first: // nothing was borrowed yet: all of it is the user's
-		ln.trust.trusted.all(now)
+	case trusted.begin(now): // nothing was borrowed yet: all of it is the user's
 	case ln.trust.blames(st.Executions, firstOnLink): // an unapproved command did it
-	case st.Executions == nil && current != nil && current.Owner.(*borrow).wish.undo && len(ln.trust.suspects) > 0: // an undo of a client that names no commands may have put back what was suspect
+	case st.Executions == nil && current != nil && current.Owner.(*borrow).wish.undo && len(trusted.suspects(before)) > 0: // an undo of a client that names no commands may have put back what was suspect
 	default: // the user did it
-		ln.trust.trusted.change(before, now)
+		trusted.change(before, now)
 	}
-	ln.trust.suspects = ln.trust.trusted.suspects(now)
 	if firstOnLink && ln.m.Current() == nil { // released had no state of this link yet, so it left blame set
 		ln.trust.blame = false
 	}
@@ -131,30 +128,30 @@ func (ln *Lender) StateChanged(w Window, st *wire.ShellState) error {
 
 // Where returns where a command would run now. It waits a moment for a client that has just come, or was just given its
 // shell back, to say what its shell looks like, so that nothing is judged, let alone asked, for a state that is over.
-func (ln *Lender) Where(ctx context.Context) (cwd, digest string) {
+func (ln *Lender) Where(ctx context.Context) tool.ShellPlace {
 	bound := time.NewTimer(settleBound)
 	defer bound.Stop()
 	for {
 		ln.mu.Lock()
-		cwd, digest = ln.view.cwd, ln.view.digest
+		place := tool.ShellPlace{Cwd: ln.view.cwd, StateDigest: ln.view.digest}
 		var wait chan struct{}
 		switch {
 		case ln.conn.window == nil:
 		case ln.answered != nil:
 			wait = ln.answered
-		case ln.view.known == "" || ln.view.known != digest:
+		case ln.view.known == "" || ln.view.known != ln.view.digest:
 			wait = ln.view.reported
 		}
 		ln.mu.Unlock()
 		if wait == nil {
-			return cwd, digest
+			return place
 		}
 		select {
 		case <-wait:
 		case <-bound.C:
-			return cwd, digest
+			return place
 		case <-ctx.Done():
-			return cwd, digest
+			return place
 		}
 	}
 }
@@ -166,8 +163,9 @@ func (ln *Lender) Environ() (env map[string]wire.OSString, cwd wire.OSString) {
 	return ln.view.env, wire.OSString(ln.view.cwd)
 }
 
-// State returns what the live shell looks like, as last reported.
-func (ln *Lender) State() shell.State {
+// State waits as Where does and returns what the live shell looks like, as last reported.
+func (ln *Lender) State(ctx context.Context) shell.State {
+	ln.Where(ctx)
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	return ln.view.state
@@ -195,7 +193,7 @@ func (ln *Lender) Facts(c *risk.Context) (known bool) {
 	v := &ln.view
 	c.Env = Texts(v.env)
 	c.Aliases, c.Functions, c.Hashed = v.state.Aliases, v.state.Functions, v.state.Hashed
-	c.Disabled, c.Poisoned, c.Dialect = v.state.Disabled, slices.Clone(ln.trust.suspects), v.info.Name
+	c.Disabled, c.Poisoned, c.Dialect = v.state.Disabled, ln.trust.trusted.suspects(v.state), v.info.Name
 	return v.known != "" && v.known == v.digest
 }
 
@@ -214,21 +212,16 @@ func (ln *Lender) Look() *wire.ShellLook {
 	return l
 }
 
-// Suspects returns the names whose meaning was changed by a command that no person approved.
-func (ln *Lender) Suspects() []string {
+// Suspects implements Trusting.
+func (ln *Lender) Suspects(context.Context) (names []string, in shell.State) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	return slices.Clone(ln.trust.suspects)
+	return ln.trust.trusted.suspects(ln.view.state), ln.view.state
 }
 
-// Accept takes what agents' commands changed in the shell for the user's own: what has one of the names, or all where there are none.
-// It returns the names that were accepted.
-func (ln *Lender) Accept(names []string) []string {
+// Accept implements Trusting.
+func (ln *Lender) Accept(_ context.Context, names []string, shown shell.State) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	t := &ln.trust
-	before := t.suspects
-	t.trusted.accept(names, ln.view.state)
-	t.suspects = t.trusted.suspects(ln.view.state)
-	return differ(before, t.suspects)
+	ln.trust.trusted.accept(names, shown, ln.view.state)
 }
