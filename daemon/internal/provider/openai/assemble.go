@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,14 +40,20 @@ type call struct {
 
 // add processes one event.
 func (a *assembly) add(f provider.Fault, data []byte) error {
-	c, err := decode(f, data)
-	if err != nil {
-		return err
+	var c wireChunk
+	if err := json.Unmarshal(data, &c); err != nil {
+		return f.Broken(fmt.Errorf("event: %w", err))
+	}
+	if c.Error != nil {
+		return c.Error.inStream(f)
 	}
 	if c.Usage != nil {
 		a.usage = c.Usage.usage()
 	}
 	for _, choice := range c.Choices[:min(1, len(c.Choices))] {
+		if choice.Error != nil {
+			return choice.Error.inStream(f)
+		}
 		d := choice.Delta
 		if d == nil {
 			d = choice.Message

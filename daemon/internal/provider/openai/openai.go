@@ -122,7 +122,7 @@ func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(prov
 	}
 	err = readChunks(feed(httpResp.Body), func(data []byte) error { return add(m.fault, data) })
 	if err != nil {
-		if _, ok := err.(*provider.Error); ok {
+		if _, ok := err.(*provider.Error); ok && watched.Err() == nil { // else it is of an event that was cut off
 			return provider.Response{}, err
 		}
 		return provider.Response{}, m.fault.Transport(watched, err)

@@ -218,13 +218,12 @@ func (a *assembly) event(f provider.Fault, data []byte) error {
 			a.usage = provider.Usage{Input: u.Input - cached, Output: u.Output, CacheRead: cached}
 		}
 	case "response.failed":
-		failed := e.Response.Error
-		if failed == nil {
+		if e.Response.Error == nil {
 			return f.Broken(nil)
 		}
-		return f.Status(0, failed.orStream(), failed.Message, nil)
+		return e.Response.Error.inStream(f)
 	case "error":
-		return f.Status(0, (&wireError{Code: e.Code}).orStream(), e.Message, nil)
+		return (&wireError{e.Code, e.Message}).inStream(f)
 	}
 	return nil
 }

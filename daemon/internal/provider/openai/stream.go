@@ -3,9 +3,9 @@ package openai
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 
 	"sublet/daemon/internal/provider"
@@ -23,71 +23,39 @@ var errTooLarge = errors.New("the server sent an event of more than 16 MiB")
 // and blank lines. It also reads a single object, of a server that ignores `stream`. Whether the answer was complete without
 // [DONE] is decided by the finish reason, in assembly.
 func readChunks(body io.Reader, add func([]byte) error) error {
-	r := bufio.NewReaderSize(body, 32<<10)
-	if first, err := firstByte(r); err != nil {
-		return err
-	} else if first == '{' {
-		whole, err := io.ReadAll(io.LimitReader(r, maxEvent+1))
-		if err != nil {
-			return err
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, maxEvent)
+	var whole []byte // the single object so far
+	for began := false; lines.Scan(); {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
 		}
-		if len(whole) > maxEvent {
-			return errTooLarge
-		}
-		return add(whole)
-	}
-	for {
-		line, err := readLine(r)
-		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			data = bytes.TrimSpace(data)
-			if bytes.Equal(data, []byte("[DONE]")) {
-				return nil
+		if len(whole) > 0 || !began && line[0] == '{' {
+			if whole = append(whole, line...); len(whole) > maxEvent {
+				return errTooLarge
 			}
-			if len(data) > 0 {
-				if err := add(data); err != nil {
-					return err
-				}
-			}
+			continue
 		}
-		if errors.Is(err, io.EOF) {
+		began = true
+		data, ok := bytes.CutPrefix(line, []byte("data:"))
+		data = bytes.TrimSpace(data)
+		if string(data) == "[DONE]" {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func firstByte(r *bufio.Reader) (byte, error) {
-	for {
-		b, err := r.ReadByte()
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				return 0, io.ErrUnexpectedEOF // it ended before the first event
+		if ok && len(data) > 0 {
+			if err := add(data); err != nil {
+				return err
 			}
-			return 0, err
-		}
-		switch b {
-		case ' ', '\t', '\r', '\n':
-		default:
-			return b, r.UnreadByte()
 		}
 	}
-}
-
-// readLine returns a line without its end. The caller owns the slice.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		piece, err := r.ReadSlice('\n')
-		if len(line)+len(piece) > maxEvent {
-			return nil, errTooLarge
-		}
-		line = append(line, piece...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return bytes.TrimRight(line, "\r\n"), err
-		}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return errTooLarge
+	case err != nil || len(whole) == 0:
+		return err
 	}
+	return add(whole)
 }
 
 type wireChunk struct {
@@ -140,6 +108,11 @@ func (u *wireUsage) usage() provider.Usage {
 
 // wireError is an object, or just a text.
 type wireError struct{ Code, Message string }
+
+// inStream returns the error of a stream that had begun.
+func (e *wireError) inStream(f provider.Fault) error {
+	return f.Status(0, cmp.Or(e.Code, "stream_error"), e.Message, nil)
+}
 
 func (e *wireError) UnmarshalJSON(b []byte) error {
 	var text string
@@ -204,26 +177,4 @@ func errorBody(r io.Reader) (code, message string) {
 		return shape.Type, plain(shape.Detail)
 	}
 	return "", string(b)
-}
-
-// decode parses one event. A stream that contains anything but JSON is an error.
-func decode(f provider.Fault, data []byte) (wireChunk, error) {
-	var c wireChunk
-	if err := json.Unmarshal(data, &c); err != nil {
-		return c, f.Broken(fmt.Errorf("event: %w", err))
-	}
-	if c.Error == nil && len(c.Choices) > 0 {
-		c.Error = c.Choices[0].Error
-	}
-	if c.Error != nil {
-		return c, f.Status(0, c.Error.orStream(), c.Error.Message, nil)
-	}
-	return c, nil
-}
-
-func (e *wireError) orStream() string {
-	if e.Code == "" {
-		return "stream_error"
-	}
-	return e.Code
 }
