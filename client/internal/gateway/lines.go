@@ -3,6 +3,7 @@ package gateway
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,41 +80,21 @@ func (l *LineReader) line() ([]byte, error) {
 		l.buf = nil // do not keep the memory of one long message
 	}
 	l.buf = l.buf[:0]
-	for {
+	for long := false; ; {
 		piece, err := l.r.ReadSlice('\n')
-		long := len(l.buf)+len(piece) > l.max+len("\r\n")
-		if long || errors.Is(err, bufio.ErrBufferFull) || len(l.buf) > 0 || err != nil {
-			if long {
-				return nil, l.discard(err)
-			}
+		if long = long || len(l.buf)+len(piece) > l.max+len("\r\n"); !long {
 			l.buf = append(l.buf, piece...)
-			if errors.Is(err, bufio.ErrBufferFull) {
-				continue
-			}
-			return l.checked(l.buf, err)
 		}
-		return l.checked(piece, nil)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		case long || len(bytes.TrimRight(l.buf, "\r\n")) > l.max:
+			return nil, &LineTooLongError{Limit: l.max}
+		}
+		return l.buf, err
 	}
-}
-
-// checked refuses a line whose length without its end is over the limit.
-func (l *LineReader) checked(line []byte, err error) ([]byte, error) {
-	if len(bytes.TrimRight(line, "\r\n")) > l.max {
-		return nil, &LineTooLongError{Limit: l.max}
-	}
-	return line, err
-}
-
-// discard reads the rest of a line; err is that of the last read.
-func (l *LineReader) discard(err error) error {
-	l.buf = nil
-	for errors.Is(err, bufio.ErrBufferFull) {
-		_, err = l.r.ReadSlice('\n')
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	return &LineTooLongError{Limit: l.max}
 }
 
 // ErrWriterClosed reports that Close was called.
@@ -158,11 +139,7 @@ func (o *Writer) run() {
 		if len(batch) > 0 {
 			if _, err := o.w.Write(batch); err != nil {
 				o.mu.Lock()
-				if o.err == nil {
-					o.err = err
-				}
-				close(o.room)
-				o.room = make(chan struct{})
+				o.err = cmp.Or(o.err, err)
 				o.mu.Unlock()
 				return
 			}
@@ -201,6 +178,7 @@ func (o *Writer) Send(ctx context.Context, message []byte) error {
 		}
 		select {
 		case <-room:
+		case <-o.done:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

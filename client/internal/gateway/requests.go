@@ -165,3 +165,25 @@ func (s *Session) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.
 	}
 	return conn.Turn(ctx, r, each)
 }
+
+// Create moves to a new session under an id of the caller's choosing. Errors are those of Request; duplicate_id where there is
+// such a session, not_found_session where there was one and it was deleted.
+func (s *Session) Create(ctx context.Context, id wire.SessionID) error {
+	return s.on(ctx, func(c *remote.Conn, _ int) error {
+		_, err := c.Request(ctx, &wire.SessionRequest{Op: "new", SessionID: &id})
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.id, s.seq = id, 0
+		return nil
+	})
+}
+
+// pending reports whether a request of this session has neither ended nor been refused, by the messages received so far.
+func (s *Session) pending(id wire.RequestID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.asks, func(a *ask) bool { return a.req.RequestID == id })
+}

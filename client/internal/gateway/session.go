@@ -94,6 +94,28 @@ func (d *Daemon) Connect(ctx context.Context, o Options) (*Session, error) {
 	}
 }
 
+// ConnectOrCreate is Connect that makes the session under its id if there is none.
+func (d *Daemon) ConnectOrCreate(ctx context.Context, o Options) (*Session, error) {
+	s, err := d.Connect(ctx, o)
+	id := o.Session
+	if id == "" || !errors.Is(err, wire.ErrNotFoundSession) {
+		return s, err
+	}
+	o.Session = ""
+	if s, err = d.Connect(ctx, o); err != nil {
+		return nil, err
+	}
+	if err = s.Create(ctx, id); err == nil {
+		return s, nil
+	}
+	s.Close()
+	if errors.Is(err, wire.ErrDuplicateID) { // another client created it meanwhile
+		o.Session = id
+		return d.Connect(ctx, o)
+	}
+	return nil, err
+}
+
 // openLocked starts to connect, to resume after the newest event in the inbox.
 func (s *Session) openLocked() {
 	s.number++

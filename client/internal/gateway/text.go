@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"encoding/json"
 	"strings"
 
+	"sublet/wire"
 	"sublet/wire/visible"
 )
 
@@ -29,4 +31,43 @@ func Fence(line string) (mark, info string) {
 		return "", ""
 	}
 	return s[:n], info
+}
+
+// Arguments returns a call's arguments, which a model wrote, as an object; anything else as its field text.
+func Arguments(arguments string) map[string]any {
+	var fields map[string]any
+	d := json.NewDecoder(strings.NewReader(arguments))
+	d.UseNumber() // a number stays as it was written
+	if !json.Valid([]byte(arguments)) || d.Decode(&fields) != nil || fields == nil {
+		return map[string]any{"text": arguments}
+	}
+	return fields
+}
+
+// Subject returns what a call is about, in one line; "" if no argument says that.
+func Subject(arguments map[string]any) string {
+	for _, name := range []string{"command", "path", "pattern", "url", "description", "prompt"} {
+		if v, ok := arguments[name].(string); ok && v != "" {
+			return OneLine(v)
+		}
+	}
+	return ""
+}
+
+// Reasons returns the texts of a verdict's reasons; never nil.
+func Reasons(v *wire.Verdict) []string {
+	list := make([]string, 0, len(v.Reasons))
+	for _, r := range v.Reasons {
+		list = append(list, r.Text)
+	}
+	return list
+}
+
+// Strings converts paths to texts; the list is never nil.
+func Strings(paths []wire.OSString) []string {
+	list := make([]string, 0, len(paths))
+	for _, p := range paths {
+		list = append(list, string(p))
+	}
+	return list
 }

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -65,17 +64,29 @@ func (s *session) servers(list []sdk.McpServer) []wire.MCPServer {
 	out, unused := []wire.MCPServer{}, []string{}
 	known := slices.Contains(s.gs.Ready().Capabilities, wire.CapMCPServers)
 	for _, m := range list {
+		server := wire.MCPServer{Args: []wire.OSString{}, Env: map[string]wire.OSString{}, Headers: map[string]string{}}
 		switch {
-		case m.Stdio != nil && known:
-			out = append(out, stdioServer(m.Stdio))
-		case m.Http != nil && known:
-			out = append(out, httpServer(m.Http))
 		case m.Stdio != nil:
-			unused = append(unused, gateway.OneLine(m.Stdio.Name)+": the daemon is older than this program")
+			server.Name, server.Command = m.Stdio.Name, wire.OSString(m.Stdio.Command)
+			for _, arg := range m.Stdio.Args {
+				server.Args = append(server.Args, wire.OSString(arg))
+			}
+			for _, v := range m.Stdio.Env {
+				server.Env[v.Name] = wire.OSString(v.Value)
+			}
 		case m.Http != nil:
-			unused = append(unused, gateway.OneLine(m.Http.Name)+": the daemon is older than this program")
+			server.Name, server.URL = m.Http.Name, m.Http.Url
+			for _, h := range m.Http.Headers {
+				server.Headers[h.Name] = h.Value
+			}
 		case m.Sse != nil:
 			unused = append(unused, gateway.OneLine(m.Sse.Name)+": server-sent events alone are not spoken here")
+			continue
+		}
+		if known {
+			out = append(out, server)
+		} else {
+			unused = append(unused, gateway.OneLine(server.Name)+": the daemon is older than this program")
 		}
 	}
 	if len(unused) > 0 {
@@ -86,27 +97,6 @@ func (s *session) servers(list []sdk.McpServer) []wire.MCPServer {
 		s.mu.Unlock()
 	}
 	return out
-}
-
-func stdioServer(m *sdk.McpServerStdio) wire.MCPServer {
-	s := wire.MCPServer{
-		Name: m.Name, Command: wire.OSString(m.Command), Args: []wire.OSString{}, Env: map[string]wire.OSString{}, Headers: map[string]string{},
-	}
-	for _, arg := range m.Args {
-		s.Args = append(s.Args, wire.OSString(arg))
-	}
-	for _, v := range m.Env {
-		s.Env[v.Name] = wire.OSString(v.Value)
-	}
-	return s
-}
-
-func httpServer(m *sdk.McpServerHttpInline) wire.MCPServer {
-	s := wire.MCPServer{Name: m.Name, URL: m.Url, Args: []wire.OSString{}, Env: map[string]wire.OSString{}, Headers: map[string]string{}}
-	for _, h := range m.Headers {
-		s.Headers[h.Name] = h.Value
-	}
-	return s
 }
 
 // Prompt runs one turn: it sends updates, and returns the stop reason.
@@ -305,13 +295,4 @@ func (s *session) show(m wire.Message) {
 	case *wire.CommandResult:
 		s.ended(m)
 	}
-}
-
-// object returns a call's arguments as an object; anything else as text.
-func object(arguments string) map[string]any {
-	var fields map[string]any
-	if json.Unmarshal([]byte(arguments), &fields) != nil || fields == nil {
-		return map[string]any{"text": arguments}
-	}
-	return fields
 }

@@ -50,7 +50,7 @@ func kindOf(tool string) sdk.ToolKind {
 // began reports a tool's call; a call of todo is reported as the protocol's plan.
 func (s *session) began(m *wire.AgentStreamChunk) {
 	c := &m.Chunk
-	args := object(c.Arguments)
+	args := gateway.Arguments(c.Arguments)
 	if c.Tool == "todo" {
 		if entries := plan(args); entries != nil {
 			s.update(sdk.UpdatePlan(entries...))
@@ -76,12 +76,7 @@ func title(tool string, args map[string]any) string {
 	if command, ok := args["command"].(string); ok && tool == "bash" {
 		return "`" + gateway.OneLine(command) + "`"
 	}
-	for _, name := range []string{"path", "pattern", "url", "description", "prompt"} {
-		if v, ok := args[name].(string); ok && v != "" {
-			return tool + " " + gateway.OneLine(v)
-		}
-	}
-	return tool
+	return strings.TrimSpace(tool + " " + gateway.Subject(args))
 }
 
 // absolute resolves a path of a call against the session's folder.
@@ -258,17 +253,13 @@ func (s *session) resolved(id wire.ConfirmationID) {
 
 // permission returns a question with its options: this once, and each standing permission that the daemon offers.
 func permission(id sdk.SessionId, m *wire.ConfirmationRequest) sdk.RequestPermissionRequest {
-	args := object(m.Arguments)
+	args := gateway.Arguments(m.Arguments)
 	command := string(m.Command)
 	if command != "" {
 		args["command"] = command // it is exact, and the arguments are masked
 	}
 	name, kind, pending := title(m.Tool, args), kindOf(m.Tool), sdk.ToolCallStatusPending
-	why := make([]string, 0, len(m.Verdict.Reasons))
-	for _, r := range m.Verdict.Reasons {
-		why = append(why, r.Text)
-	}
-	risk := fmt.Sprintf("Risk: %s. %s", m.Verdict.Level, strings.Join(why, "; "))
+	risk := fmt.Sprintf("Risk: %s. %s", m.Verdict.Level, strings.Join(gateway.Reasons(&m.Verdict), "; "))
 	content := []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(risk))}
 	if exact := visible.Exact(command); exact != gateway.OneLine(command) { // the title does not show all of it
 		content = append([]sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(visible.Fenced("", exact)))}, content...)

@@ -46,10 +46,6 @@ func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 	if m.Preview.Type == "none" {
 		preview = map[string]any{"type": "text", "content": string(m.Command)}
 	}
-	reasons := make([]string, 0, len(m.Verdict.Reasons))
-	for _, r := range m.Verdict.Reasons {
-		reasons = append(reasons, r.Text)
-	}
 	var arguments any = json.RawMessage(m.Arguments)
 	if !json.Valid([]byte(m.Arguments)) {
 		arguments = map[string]any{}
@@ -63,7 +59,7 @@ func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 		"execution_id": id, "query_id": q.ID,
 		"tool":      map[string]any{"name": m.Tool, "description": description, "category": cmp.Or(categories[m.Tool], "other")},
 		"arguments": arguments, "preview": preview,
-		"risk_assessment": map[string]any{"level": m.Verdict.Level, "reasons": reasons, "reversible": m.Verdict.Reversible},
+		"risk_assessment": map[string]any{"level": m.Verdict.Level, "reasons": gateway.Reasons(&m.Verdict), "reversible": m.Verdict.Reversible},
 		"timeout":         int(bound.Round(time.Second) / time.Second),
 	})
 }

@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -8,17 +9,13 @@ import (
 	"sublet/wire"
 )
 
-// codes maps the daemon's codes to the document's.
+// codes maps the daemon's codes to the document's; codeAgent for others.
 var codes = map[string]int{
 	wire.CodeInvalidMessage:   codeParams,
 	wire.CodeUnknownKind:      codeInternal,
 	wire.CodeVersion:          codeInternal,
 	wire.CodeTooLarge:         codeParams,
-	wire.CodeRateLimited:      codeAgent,
-	wire.CodeTooManyQueries:   codeAgent,
 	wire.CodeDuplicateID:      codeInternal,
-	wire.CodeNotFoundSession:  codeAgent,
-	wire.CodeNotFoundAgent:    codeAgent,
 	wire.CodeToolNotAvailable: codeTool,
 	wire.CodeToolFailed:       codeTool,
 	wire.CodeProvider:         codeModel,
@@ -39,11 +36,7 @@ func failureOf(err error) *failure {
 		return f
 	}
 	if e, ok := errors.AsType[*wire.Error](err); ok {
-		code, ok := codes[e.Code]
-		if !ok {
-			code = codeAgent
-		}
-		return hinted(failed(code, "%s", e.Error()).with("code", e.Code).with("recoverable", e.Recoverable), err)
+		return hinted(failed(cmp.Or(codes[e.Code], codeAgent), "%s", e.Error()).with("code", e.Code).with("recoverable", e.Recoverable), err)
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

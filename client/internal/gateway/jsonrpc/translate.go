@@ -1,8 +1,7 @@
 package jsonrpc
 
 import (
-	"encoding/json"
-	"fmt"
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -237,11 +236,7 @@ func (c *conn) toolEnd(q *query, m *wire.CommandResult) {
 		return // a command that a person ran in a session that is shared
 	}
 	delete(q.shown, m.ExecutionID)
-	files := make([]string, 0, len(m.FilesModified))
-	for _, f := range m.FilesModified {
-		files = append(files, string(f))
-	}
-	result := map[string]any{"output": string(m.Output), "files_modified": files, "duration_ms": m.DurationMS}
+	result := map[string]any{"output": string(m.Output), "files_modified": gateway.Strings(m.FilesModified), "duration_ms": m.DurationMS}
 	if m.ExitCode != nil {
 		result["exit_code"] = *m.ExitCode
 	}
@@ -258,16 +253,7 @@ func isBlock(m *wire.CommandResult) bool { return m.Tool == "bash" && len(m.Outp
 
 // summary returns a call's arguments in one line.
 func summary(arguments string) string {
-	var fields map[string]any
-	if json.Unmarshal([]byte(arguments), &fields) != nil {
-		return gateway.OneLine(arguments)
-	}
-	for _, name := range []string{"command", "path", "pattern", "url", "description"} {
-		if v, ok := fields[name]; ok {
-			return gateway.OneLine(fmt.Sprint(v))
-		}
-	}
-	return gateway.OneLine(arguments)
+	return cmp.Or(gateway.Subject(gateway.Arguments(arguments)), gateway.OneLine(arguments))
 }
 
 // lastLine returns the last non-blank line of output; lines of a progress bar end with \r.

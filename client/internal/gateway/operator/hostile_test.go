@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"sublet/client/internal/gateway"
 	"sublet/client/internal/gateway/gatewaytest"
@@ -420,22 +419,6 @@ func TestFit(t *testing.T) {
 		if s := m.obj("session"); m["truncated"] != true && s["truncated"] != true {
 			t.Errorf("%s does not say that it was cut", name)
 		}
-	}
-}
-
-// Nothing of ours sleeps for long in a test: what is measured here is only that a peer that says nothing costs nothing.
-func TestSilentPeers(t *testing.T) {
-	w := quiet(t)
-	for range 50 {
-		w.dial()
-	}
-	c := w.dial()
-	c.write(`{"type":"jump","id":"1"}` + "\n")
-	if err := c.conn.SetReadDeadline(time.Now().Add(gatewaytest.Patience)); err != nil {
-		t.Fatal(err)
-	}
-	if m := c.next(); m.str("id") != "1" {
-		t.Errorf("got %v", m)
 	}
 }
 

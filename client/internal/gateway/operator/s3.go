@@ -297,16 +297,13 @@ type s3Grant struct {
 
 // question returns a question, only for clients that can answer it: the page.
 func (s *s3Turn) question(m *wire.ConfirmationRequest) []byte {
-	reasons, grants := []string{}, []s3Grant{}
-	for _, r := range m.Verdict.Reasons {
-		reasons = append(reasons, r.Text)
-	}
+	grants := []s3Grant{}
 	for _, g := range m.Grants {
-		grants = append(grants, s3Grant{g.Scope, g.Rule, g.Covers})
+		grants = append(grants, s3Grant(g))
 	}
 	b := body{
 		"confirmationID": m.ConfirmationID, "toolID": m.ExecutionID, "agentID": m.Agent, "tool": m.Tool, "input": object(m.Arguments),
-		"cwd": string(m.Cwd), "level": m.Verdict.Level, "reasons": reasons, "reversible": m.Verdict.Reversible,
+		"cwd": string(m.Cwd), "level": m.Verdict.Level, "reasons": gateway.Reasons(&m.Verdict), "reversible": m.Verdict.Reversible,
 		"preview": body{"type": m.Preview.Type, "content": m.Preview.Content}, "grants": grants,
 	}
 	return s.event("confirmation-request", m.AtMS, b.with("command", string(m.Command)).with("undoHint", m.Verdict.UndoHint))

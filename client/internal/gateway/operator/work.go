@@ -31,13 +31,18 @@ func (c *conn) dispatch(r *request) *problem {
 	if err := c.turns.Begin(t, c.s.o.RunningQueries); err != nil {
 		return busy(c.s.o.RunningQueries, "at most %d concurrent queries on one connection")
 	}
-	l, p := c.prepare(r, t, &files, project)
+	l, p := c.attach(wire.SessionID(r.Session), !r.s4, r.Metadata.Approvals && c.s.o.Page != nil, project)
 	if p != nil {
 		t.Abandon()
 		return p
 	}
+	var err error
+	if files, err = t.Attach(files, r.images); err != nil {
+		t.Abandon()
+		return away(err)
+	}
 	r.Session = string(l.id)
-	err := t.Ask(c.ctx, l.sess, &wire.AgentRequest{
+	err = t.Ask(c.ctx, l.sess, &wire.AgentRequest{
 		SessionID: &l.id, Agent: native(r.Agent), Prompt: r.prompt, Attachments: files,
 		Context: wire.RequestContext{Cwd: wire.OSString(project)},
 		Options: wire.RequestOptions{Model: r.Metadata.Model, Tools: r.Tools, Mode: c.s.o.Mode, TimeoutMS: r.Metadata.TimeoutMS},
@@ -52,15 +57,6 @@ func (c *conn) dispatch(r *request) *problem {
 	}
 	c.work.Go(func() { c.whole(r, l, t) }) // ends with its turn or the connection; serve waits for it
 	return nil
-}
-
-// prepare writes a request's images to files, and attaches to its session.
-func (c *conn) prepare(r *request, t *gateway.Turn, files *[]wire.Attachment, project string) (*link, *problem) {
-	var err error
-	if *files, err = t.Attach(*files, r.images); err != nil {
-		return nil, away(err)
-	}
-	return c.attach(wire.SessionID(r.Session), !r.s4, r.Metadata.Approvals && c.s.o.Page != nil, project)
 }
 
 // refusal returns why a turn never began; nil if it did.
@@ -139,9 +135,7 @@ func (c *conn) confirm(r *request) *problem {
 	}
 	a := &wire.ConfirmationResponse{
 		ConfirmationID: wire.ConfirmationID(r.Confirmation), Decision: r.Decision, Comment: r.Comment,
-	}
-	if g := r.Grant; g != nil {
-		a.Grant = &wire.Grant{Scope: g.Scope, Rule: g.Rule, Covers: g.Covers}
+		Grant: (*wire.Grant)(r.Grant),
 	}
 	c.mu.Lock()
 	c.confirms[a.ConfirmationID] = r.ID // for confirmFailed: the daemon's refusal names the question only

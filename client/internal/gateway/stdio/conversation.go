@@ -2,7 +2,6 @@ package stdio
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -102,7 +101,7 @@ func (s *server) event(j *job, m wire.Message) {
 		case m.Chunk.Type == wire.ChunkToolCall:
 			j.tools[m.Chunk.ExecutionID] = m.Chunk.Tool
 			_ = s.send(message{Type: "tool_use", ID: &j.ID, Data: toolData{
-				ID: string(m.Chunk.ExecutionID), Name: m.Chunk.Tool, Input: input(m.Chunk.Arguments),
+				ID: string(m.Chunk.ExecutionID), Name: m.Chunk.Tool, Input: gateway.Arguments(m.Chunk.Arguments),
 			}})
 		}
 	case *wire.CommandResult:
@@ -137,11 +136,7 @@ func (s *server) event(j *job, m wire.Message) {
 
 // resultOf is a tool's result; one that failed carries the error, and the request goes on (L33).
 func resultOf(m *wire.CommandResult) map[string]any {
-	files := make([]string, 0, len(m.FilesModified))
-	for _, f := range m.FilesModified {
-		files = append(files, string(f))
-	}
-	r := map[string]any{"status": m.Status, "output": string(m.Output), "filesModified": files, "durationMs": m.DurationMS}
+	r := map[string]any{"status": m.Status, "output": string(m.Output), "filesModified": gateway.Strings(m.FilesModified), "durationMs": m.DurationMS}
 	if m.ExitCode != nil {
 		r["exitCode"] = *m.ExitCode
 	}
@@ -149,13 +144,4 @@ func resultOf(m *wire.CommandResult) map[string]any {
 		r["error"] = string(m.Output)
 	}
 	return r
-}
-
-// input returns a call's arguments as an object; anything else as text.
-func input(arguments string) any {
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(arguments), &object); err != nil || object == nil {
-		return map[string]string{"text": arguments}
-	}
-	return object
 }
