@@ -122,48 +122,38 @@ func (m *model) leaseBar() string {
 		who += ": " + what
 	}
 	line := bar + name + m.th.Warn.Render(who) + m.th.Dim.Render(queue)
-
 	if help != "" {
 		line += m.th.Dim.Render(" · " + help)
 	}
 	return cells.Fit(line, m.w)
 }
 
-// queueWords describes the waiters in at most room columns: with their purposes, by name, or only their number.
+// queueWords describes the waiters in at most room columns: with their purposes, or the first by name, or only their number.
 func (m *model) queueWords(room int) string {
 	const purposeWidth = 24
-	names := slices.Clone(m.Lending.Waiting)
-	purposes := slices.Clone(names)
+	waiting := slices.Clone(m.Lending.Waiting)
+	first := waiting
 	for _, w := range m.queue.Waiting {
-		name := w.Agent
-		names = append(names, name)
+		first = append(first[:len(first):len(first)], w.Agent)
 		if w.Purpose != "" {
-			name += " (" + cells.Fit(visible.FirstLine(w.Purpose), purposeWidth) + ")"
+			w.Agent += " (" + cells.Fit(visible.FirstLine(w.Purpose), purposeWidth) + ")"
 		}
-		purposes = append(purposes, name)
+		waiting = append(waiting, w.Agent)
 	}
-	all := len(names) + m.queue.More
+	all := len(waiting) + m.queue.More
+	words := ""
+	for _, shown := range [][]string{waiting, first[:min(1, len(first))]} {
+		words = " · waiting: " + visible.Line(strings.Join(shown, ", "))
+		if more := all - len(shown); more > 0 {
+			words += " and " + strconv.Itoa(more) + " more"
+		}
+		if cells.Width(words) <= room {
+			break
+		}
+		words = " · waiting: " + strconv.Itoa(all)
+	}
 	if all == 0 {
 		return ""
 	}
-	some := func(of []string, n int) string {
-		s := " · waiting: " + visible.Line(strings.Join(of[:n], ", "))
-		if all > n {
-			s += " and " + strconv.Itoa(all-n) + " more"
-		}
-		return s
-	}
-	var choices []string
-	for n := len(purposes); n > 0; n-- {
-		choices = append(choices, some(purposes, n))
-	}
-	if len(names) > 0 {
-		choices = append(choices, some(names, 1))
-	}
-	for _, words := range choices {
-		if cells.Width(words) <= room {
-			return words
-		}
-	}
-	return cells.Fit(" · waiting: "+strconv.Itoa(all), max(0, room))
+	return cells.Fit(words, max(0, room))
 }

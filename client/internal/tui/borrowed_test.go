@@ -115,6 +115,7 @@ func TestEscapeStopsTheAgentInCommandMode(t *testing.T) {
 	playTurn(w, w.ask("why\r").RequestID)
 	w.see("bash  make")
 	w.keys("\t")
+	w.prompt()
 	w.lend("x1", "orchestrator", "make")
 	w.keys("ls\x1b")
 	w.until("the cancel", func() bool { w.d.mu.Lock(); defer w.d.mu.Unlock(); return len(w.d.cancelled) == 1 })
@@ -333,7 +334,7 @@ func TestLeaseBar(t *testing.T) {
 			lender.Lending{Holder: "orchestrator", Purpose: "make", Command: "make", Since: time.Now().Add(-75 * time.Second)},
 			[]wire.LeaseWaiter{{Agent: "lease run", Purpose: "npm test"}, {Agent: "engineer-2", Purpose: "go vet ./..."}},
 			108,
-			"▌ orchestrator has your shell, 1m15s: make · waiting: lease run (npm test) and 1 more · ctrl+c takes it back",
+			"▌ orchestrator has your shell, 1m15s: make · waiting: lease run and 1 more · ctrl+c takes it back",
 		},
 		{lender.Lending{Holder: "orchestrator", Purpose: "build it all", Command: "make -j2 all && make check && make install"}, nil, 80, "▌ orchestrator has your shell: build it all · ctrl+c takes it back"},
 		{lender.Lending{Holder: "orchestrator", Command: "make -j2 all && make check && make install"}, nil, 60, "▌ orchestrator has your shell · ctrl+c takes it back"},

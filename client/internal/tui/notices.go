@@ -92,8 +92,7 @@ type link struct {
 	up       bool
 	linkWord string   // describes its state in one line; "" = nothing to say
 	loss     *loss    // set while it is down after it was up
-	linkNote string   // what to print about it when AI mode begins
-	later    []string // other notes to print when AI mode begins
+	later    []string // notes to print when AI mode begins
 }
 
 type loss struct{ said bool }
@@ -102,32 +101,31 @@ type loss struct{ said bool }
 func (m *model) onLink(l LinkChanged) {
 	was, lost := m.up, m.loss
 	m.up, m.linkWord = l.Connected, l.Detail
-	switch {
-	case l.Connected && lost != nil:
-		m.loss, m.linkNote = nil, ""
-		if lost.said {
+	if l.Connected {
+		m.loss = nil
+		switch {
+		case lost != nil && lost.said:
 			m.linkLine("the daemon is back" + detail(l.Detail))
-		} else if m.turn == nil && l.Detail != "" {
+		case lost != nil && m.turn == nil && l.Detail != "":
 			m.linkLine("the daemon was lost and is back" + detail(l.Detail))
 		}
-	case !l.Connected && was:
-		lost = &loss{}
-		m.loss = lost
-		m.after(goneWait, func() { m.sayLost(lost) })
-	}
-	switch {
-	case l.Connected || l.Detail == "":
-	case lost != nil && !lost.said:
-		m.sayLost(lost)
-	default:
-		m.linkLine("no daemon yet" + detail(l.Detail))
-	}
-	if l.Connected {
 		if !was {
 			m.envChanged()
 		}
 		m.sendWaiting()
 		return
+	}
+	if was {
+		lost = &loss{}
+		m.loss = lost
+		m.after(goneWait, func() { m.sayLost(lost) })
+	}
+	switch {
+	case l.Detail == "":
+	case lost != nil:
+		m.sayLost(lost)
+	default:
+		m.linkLine(m.linkState())
 	}
 	// The daemon's questions cannot be answered now. It sends those that are still open again.
 	m.questions, m.queue = nil, wire.ShellQueueChanged{}
@@ -139,21 +137,29 @@ func (m *model) onLink(l LinkChanged) {
 	})
 }
 
-// linkLine prints what became of the daemon. In command mode, where the shell works without one, the last such line waits for
-// AI mode.
+// linkLine prints what became of the daemon, unless the shell is on the screen, which works without one.
 func (m *model) linkLine(text string) {
-	if m.own.ai {
+	if m.own.ai && text != "" {
 		m.note(text)
-	} else {
-		m.linkNote = text
 	}
+}
+
+// linkState describes a connection that has been down for a while; "" = it is up, or was until a moment ago.
+func (m *model) linkState() string {
+	switch {
+	case m.loss != nil && m.loss.said:
+		return "the daemon is gone; your shell goes on, agents come back with it" + detail(m.linkWord)
+	case m.loss == nil && !m.up && m.linkWord != "":
+		return "no daemon yet" + detail(m.linkWord)
+	}
+	return ""
 }
 
 // sayLost prints that the connection is down, unless that was printed or it is up again.
 func (m *model) sayLost(l *loss) {
 	if m.loss == l && !l.said {
 		l.said = true
-		m.linkLine("the daemon is gone; your shell goes on, agents come back with it" + detail(m.linkWord))
+		m.linkLine(m.linkState())
 	}
 }
 

@@ -76,10 +76,7 @@ func (m *model) enterAI(once bool) {
 		m.note(line)
 	}
 	m.later = nil
-	if m.linkNote != "" {
-		m.note(m.linkNote)
-		m.linkNote = ""
-	}
+	m.linkLine(m.linkState())
 }
 
 // lineRan returns to AI mode, from which the line came that has run, unless that was for one question.

@@ -22,25 +22,26 @@ func (p *Painter) draw() {
 	f = f.within(p.w, p.h)
 	anew := resized || len(prints) > 0
 	b := p.buf[:0]
-	many := anew || p.changes(f) > 1
-	if many {
-		b = append(b, "\x1b[?2026h"...)
+	if !anew && slices.Equal(f.Lines, p.shown) {
+		p.write(p.moveTo(b, f.Row, f.Col))
+		return
 	}
+	b = append(b, "\x1b[?2026h"...)
 	if anew {
 		b = appendPrints(p.wipe(b), prints)
 		p.shown = nil
 	}
 	for i, l := range f.Lines {
 		switch {
-		case i >= len(p.shown):
-			if i > 0 { // only a line feed scrolls at the bottom of the screen
-				b = append(p.moveTo(b, i-1, -1), "\r\n"...)
-			}
-			b = append(b, l...)
-			p.row, p.col = i, -1
-		case p.shown[i] != l:
-			b = p.changeLine(b, i, p.shown[i], l)
+		case i < len(p.shown) && p.shown[i] == l:
+			continue
+		case i < len(p.shown): // erased first: behind a line that fills the row, this would take its last character
+			b = append(p.moveTo(b, i, 0), "\x1b[K"...)
+		case i > 0: // only a line feed scrolls at the bottom of the screen
+			b = append(p.moveTo(b, i-1, -1), "\r\n"...)
 		}
+		b = append(b, l...)
+		p.row, p.col = i, -1
 	}
 	switch {
 	case len(f.Lines) >= len(p.shown):
@@ -49,44 +50,9 @@ func (p *Painter) draw() {
 	default:
 		b = append(p.moveTo(b, len(f.Lines), 0), "\x1b[J"...)
 	}
-	b = p.moveTo(b, f.Row, f.Col)
-	if many {
-		b = append(b, "\x1b[?2026l"...)
-	}
+	b = append(p.moveTo(b, f.Row, f.Col), "\x1b[?2026l"...)
 	p.shown = slices.Clone(f.Lines)
 	p.write(b)
-}
-
-// changes returns how many lines differ between f and what is shown.
-func (p *Painter) changes(f Frame) int {
-	n := max(0, len(p.shown)-len(f.Lines))
-	for i, l := range f.Lines {
-		if i >= len(p.shown) || p.shown[i] != l {
-			n++
-		}
-	}
-	return n
-}
-
-// changeLine writes line over old. If both begin with the same printable ASCII, it writes only what follows that, so no style or
-// wide character is cut.
-func (p *Painter) changeLine(b []byte, row int, old, line string) []byte {
-	n := 0
-	for n < min(len(old), len(line), p.w-1) && old[n] == line[n] && line[n] >= 0x20 && line[n] < 0x7f {
-		n++
-	}
-	if n == len(line) || n == len(old) || old[n] >= 0x80 || line[n] >= 0x80 {
-		n = max(0, n-1) // a combining character may follow
-	}
-	b = p.moveTo(b, row, n)
-	b = append(b, line[n:]...)
-	if p.col = cells.Width(line); p.col < cells.Width(old) {
-		b = append(b, "\x1b[K"...)
-	}
-	if p.col >= p.w {
-		p.col = -1 // the terminal is about to wrap, so the column must be set absolutely
-	}
-	return b
 }
 
 // moveTo moves the cursor within the live part. col -1 leaves the column alone.
@@ -100,12 +66,9 @@ func (p *Painter) moveTo(b []byte, row, col int) []byte {
 	if col < 0 || col == p.col {
 		return b
 	}
-	switch {
-	case col == 0:
+	if col == 0 {
 		b = append(b, '\r')
-	case p.col >= 0 && col == p.col-1:
-		b = append(b, '\b')
-	default:
+	} else {
 		b = csi(b, col+1, 'G')
 	}
 	p.col = col

@@ -18,11 +18,6 @@ const (
 	editLines  = 6  // at most, of a comment or a command while it is written
 )
 
-type bodyKey struct {
-	width  int
-	marked bool
-}
-
 // Render draws the question in at most height lines. row and col are the cursor's place; of is the number of questions that wait.
 func (q *Question) Render(th *style.Theme, width, height, of int, armed bool) (lines []string, row, col int) {
 	bar := th.Level1.Render("▌") + " "
@@ -45,9 +40,8 @@ func (q *Question) Render(th *style.Theme, width, height, of int, armed bool) (l
 
 // title returns the risk, which is first so that it is never cut off, who asks, and for what.
 func (q *Question) title(th *style.Theme, width, of int) string {
-	k := q.kind()
-	s := th.Name(cmp.Or(q.Agent, "the agent")) + th.Bold.Render(" wants to "+k.wants)
-	if !k.noRisk {
+	s := th.Name(cmp.Or(q.Agent, "the agent")) + th.Bold.Render(" wants to "+q.text(wants))
+	if q.Tool != wire.ToolAskUser && q.Tool != wire.ToolPlan { // no answer to these runs anything
 		s = th.Level(q.Verdict.Level) + th.Dim.Render(" risk · ") + s
 	}
 	if of > 1 {
@@ -58,9 +52,6 @@ func (q *Question) title(th *style.Theme, width, of int) string {
 
 // body returns the question without its answers: what would run and where, why that is risky, and what it would change.
 func (q *Question) body(th *style.Theme, width int, marked bool) []string {
-	if q.lines != nil && q.key == (bodyKey{width, marked}) {
-		return q.lines
-	}
 	inner := width - 2
 	var out []string
 	list, numbers := marks.Of(string(q.Command), q.Verdict.Reasons)
@@ -112,7 +103,6 @@ func (q *Question) body(th *style.Theme, width int, marked bool) []string {
 	for len(out) > 0 && out[len(out)-1] == "" {
 		out = out[:len(out)-1]
 	}
-	q.key, q.lines = bodyKey{width, marked}, out
 	return out
 }
 
@@ -136,17 +126,17 @@ func (q *Question) reach() (line string) {
 
 // foot returns what is below the body: the answers, what is being written, or the standing permissions in at most height lines.
 func (q *Question) foot(th *style.Theme, width, height int, armed bool) (lines []string, row, col int) {
-	k := q.kind()
-	q.edit.Show = th.Line
-	switch q.step {
-	case stepComment:
-		lines, row, col = q.edit.Render(th.Dim.Render(k.label), "", width, editLines)
-		return append(lines, th.Dim.Render(cells.Fit(k.help, width))), row, col
-	case stepEdit:
-		lines, row, col = q.edit.Render(th.Dim.Render(strings.TrimPrefix(k.editLabel, " ")), "", width, editLines)
-		return append(lines, th.Dim.Render(cells.Fit(k.editHelp, width))), row, col
-	case stepGrant:
+	if q.step == stepGrant {
 		return q.grants(th, width, height)
+	}
+	if q.writing() {
+		before, below := q.text(label), q.text(help)
+		if q.step == stepEdit {
+			before, below = q.text(editLabel), q.text(editHelp)
+		}
+		q.edit.Show = th.Line
+		lines, row, col = q.edit.Render(th.Dim.Render(before), "", width, editLines)
+		return append(lines, th.Dim.Render(cells.Fit(below, width))), row, col
 	}
 	line := ""
 	for i, o := range q.options() {
@@ -213,15 +203,14 @@ func (q *Question) grants(th *style.Theme, width, height int) (lines []string, r
 
 // Outcome returns the line that is printed when a question is settled. fresh is false in a replay.
 func (q *Question) Outcome(th *style.Theme, r *wire.ConfirmationResolved, width int, fresh bool) string {
-	k := q.kind()
-	ink, word := th.Warn, k.notAllowed
+	ink, word := th.Warn, q.text(notAllowed)
 	switch {
 	case r.Decision == wire.DecisionAllow:
-		ink, word = th.Good, k.allowed
+		ink, word = th.Good, q.text(allowed)
 	case r.Decision == wire.DecisionAllowAlways:
 		ink, word = th.Good, "allowed from now on"
 	case q.Tool == wire.ToolContinue && r.Comment != "":
-		word = k.allowed
+		word = q.text(allowed)
 	}
 	switch {
 	case strings.HasPrefix(r.By, "rule"):
@@ -236,7 +225,7 @@ func (q *Question) Outcome(th *style.Theme, r *wire.ConfirmationResolved, width 
 		word += " in another window"
 	}
 	s := ink.Render("●") + " " + word
-	if !k.noSubject {
+	if q.Tool != wire.ToolPlan {
 		subject := th.Line(visible.FirstLine(q.subject()))
 		if _, known := kinds[q.Tool]; q.Command == "" && (!known || q.Tool == "edit" || q.Tool == "write") {
 			subject = visible.Line(q.Tool) + " " + subject

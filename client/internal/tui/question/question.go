@@ -31,9 +31,6 @@ type Question struct {
 	sent    bool
 	problem string    // why the last answer could not be sent
 	edit    line.Line // the edited command, or the comment
-
-	key   bodyKey // the arguments that lines was rendered with
-	lines []string
 }
 
 type step int
@@ -54,25 +51,34 @@ const (
 	keyEdit    = "e"
 )
 
-// kind has the texts and properties in which the questions about tools differ.
-type kind struct {
-	wants               string // what the agent wants to do
-	no, yes, comment    string // labels of the answers
-	label, help         string // for the line of the comment
-	editLabel, editHelp string // for the line of the edited command; editLabel " " = none
-	allowed, notAllowed string // outcomes
-	noRisk              bool   // no answer runs anything, so no risk is shown
-	noSubject           bool   // the outcome is shown without the subject
-}
+// text is one of the texts in which the questions about tools differ.
+type text int
+
+const (
+	wants text = iota // what the agent wants to do
+	// Labels of the answers.
+	no
+	yes
+	comment
+	// For the line of the comment, and for that of the edited command: what is before it, and the help below it.
+	label
+	help
+	editLabel
+	editHelp
+	// Outcomes.
+	allowed
+	notAllowed
+)
 
 var (
-	plain = kind{
+	plain = map[text]string{
 		wants: "run this", no: "no", yes: "yes, once", comment: "no, because…",
 		label: "why not? ", help: "enter refuses with this · esc goes back",
 		editLabel: "run instead: ", editHelp: "enter runs this instead, judged anew · esc goes back",
 		allowed: "allowed once", notAllowed: "not allowed",
 	}
-	kinds = map[string]kind{
+	// kinds has what differs from plain, by the tool.
+	kinds = map[string]map[text]string{
 		"keyboard":        {wants: "read what you type, unseen"},
 		"edit":            {wants: "change a file"},
 		"write":           {wants: "change a file"},
@@ -80,36 +86,24 @@ var (
 		wire.ToolContinue: {wants: "go on", no: "stop", yes: "go on", comment: "go on, but…", allowed: "goes on", notAllowed: "stopped"},
 		wire.ToolAskUser: {
 			wants: "know something", no: "no answer", comment: "in my own words…", label: "your answer: ", help: "enter answers · esc goes back",
-			allowed: "answered", notAllowed: "not answered", noRisk: true,
+			allowed: "answered", notAllowed: "not answered",
 		},
 		wire.ToolPlan: {
-			wants: "carry out this plan", yes: "yes, carry it out", comment: "no, change…", editLabel: " ",
+			wants: "carry out this plan", yes: "yes, carry it out", comment: "no, change…", editLabel: "",
 			editHelp: "a step a line · alt+enter new line · enter accepts · esc goes back",
-			allowed:  "plan accepted: plan mode is over", notAllowed: "plan not accepted: plan mode stays on", noRisk: true, noSubject: true,
+			allowed:  "plan accepted: plan mode is over", notAllowed: "plan not accepted: plan mode stays on",
 		},
 	}
 )
 
-func (q *Question) kind() kind {
-	k := kinds[q.Tool]
-	if q.Command == "" {
-		k.wants = cmp.Or(k.wants, "use "+visible.Line(q.Tool))
+func (q *Question) text(t text) string {
+	if s, ok := kinds[q.Tool][t]; ok {
+		return s
 	}
-	for _, text := range []struct{ own, usual *string }{
-		{&k.wants, &plain.wants},
-		{&k.no, &plain.no},
-		{&k.yes, &plain.yes},
-		{&k.comment, &plain.comment},
-		{&k.label, &plain.label},
-		{&k.help, &plain.help},
-		{&k.editLabel, &plain.editLabel},
-		{&k.editHelp, &plain.editHelp},
-		{&k.allowed, &plain.allowed},
-		{&k.notAllowed, &plain.notAllowed},
-	} {
-		*text.own = cmp.Or(*text.own, *text.usual)
+	if t == wants && q.Command == "" {
+		return "use " + visible.Line(q.Tool)
 	}
-	return k
+	return plain[t]
 }
 
 // option is one possible answer.
@@ -119,20 +113,19 @@ type option struct {
 
 // options returns the possible answers. No is the first, and chosen until the user moves.
 func (q *Question) options() []option {
-	k := q.kind()
-	o := []option{{keyDeny, k.no}}
+	o := []option{{keyDeny, q.text(no)}}
 	if q.Tool == wire.ToolAskUser {
 		for i, choice := range q.userQuestion().Choices {
 			o = append(o, option{strconv.Itoa(i + 1), visible.Line(choice)})
 		}
 	} else {
-		o = append(o, option{keyAllow, k.yes})
+		o = append(o, option{keyAllow, q.text(yes)})
 	}
 	if len(q.Grants) > 0 {
 		o = append(o, option{keyAlways, "always…"})
 	}
 	if q.Local == nil {
-		o = append(o, option{keyComment, k.comment})
+		o = append(o, option{keyComment, q.text(comment)})
 		if q.Command != "" && !q.Fixed || q.Tool == wire.ToolPlan {
 			o = append(o, option{keyEdit, "edit"})
 		}
@@ -178,7 +171,7 @@ func (q *Question) Unshow() { q.shown, q.live = time.Time{}, false }
 
 // Renew replaces the request by a repetition of it.
 func (q *Question) Renew(r *wire.ConfirmationRequest) {
-	q.ConfirmationRequest, q.lines, q.sent, q.problem = r, nil, false, ""
+	q.ConfirmationRequest, q.sent, q.problem = r, false, ""
 }
 
 // Sent records that the answer is being sent.
