@@ -38,7 +38,7 @@ func slashCommands() []slashCommand {
 		{"/clear", "", "delete what was said in this conversation", (*model).slashClear},
 		{"/undo", "[file|shell|shell all]", "put back an agent's last change of a file, or of your shell", (*model).slashUndo},
 		{"/undo-shell", "[all]", "the same as /undo shell; again for the change before, all for every one", (*model).slashUndoShell},
-		{"/mode", "[plan|ask|auto|NAME]", "what agents may do unasked, or a hosted agent's own mode; full: `sublet policy mode full --session ID` in another terminal", (*model).slashMode},
+		{"/mode", "[plan|ask|auto|NAME]", modeHelp, (*model).slashMode},
 		{"/rules", "[rm ID]", "list or revoke what you allowed for good", (*model).slashRules},
 		{"/accept", "", "take what agents changed in your shell for your own", (*model).slashAccept},
 		{"/secrets", "[mask|show]", "whether models see what looks like a secret, in this conversation", (*model).slashSecrets},
@@ -229,19 +229,18 @@ func (m *model) slashClear(string) {
 	})
 }
 
+const modeHelp = "what agents may do unasked, or a hosted agent's own mode; full: `sublet policy mode full --session ID` in another terminal"
+
 func (m *model) slashMode(args string) {
-	own := slices.Contains([]string{"", "plan", "ask", "auto"}, args)
-	refuse := func() {
-		i := slices.IndexFunc(slashCommands(), func(c slashCommand) bool { return c.name == "/mode" })
-		m.fail("/mode takes plan, ask or auto", slashCommands()[i].help)
-	}
-	if args == "full" {
-		refuse()
-		return
-	}
 	means := map[string]string{
 		"plan": "agents only look; the rest is refused", "ask": "agents look unasked; the rest is asked",
 		"auto": "agents look and change what can be undone in the project; the rest is asked", "full": "only what is critical is asked",
+	}
+	own := args == "" || means[args] != ""
+	refuse := func() { m.fail("/mode takes plan, ask or auto", modeHelp) }
+	if args == "full" {
+		refuse()
+		return
 	}
 	if own {
 		r := &wire.PolicyRequest{Op: "get"}

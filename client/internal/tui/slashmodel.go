@@ -60,7 +60,11 @@ func (m *model) programsModel(of *wire.ModelsReply, id string) {
 	case len(ids) == 0:
 		m.note(visible.Line(of.Agent) + " offers no model to choose: it has its own settings")
 	case id == "":
-		m.list(append(m.choices(ids, cmp.Or(m.chosenModel, of.Model)), m.th.Dim.Render("/model NAME for this window")))
+		var lines []string
+		for _, id := range ids {
+			lines = append(lines, m.choice(id, id == cmp.Or(m.chosenModel, of.Model)))
+		}
+		m.list(append(lines, m.th.Dim.Render("/model NAME for this window")))
 	case !slices.Contains(ids, id):
 		m.fail("/model: "+visible.Line(of.Agent+" has no model "+id), "it has "+visible.Line(strings.Join(ids, ", ")))
 	default:
@@ -69,16 +73,12 @@ func (m *model) programsModel(of *wire.ModelsReply, id string) {
 	}
 }
 
-// choices are lines of a list, in which the one in use is marked.
-func (m *model) choices(ids []string, used string) (lines []string) {
-	for _, id := range ids {
-		mark := "  "
-		if id == used {
-			mark = m.th.Accent.Render("▸ ")
-		}
-		lines = append(lines, mark+visible.Line(id))
+// choice is a line of a list, in which the one in use is marked.
+func (m *model) choice(name string, used bool) string {
+	if used {
+		return m.th.Accent.Render("▸ ") + visible.Line(name)
 	}
-	return lines
+	return "  " + visible.Line(name)
 }
 
 // providersModel is /model for agents of sublet's own.
@@ -105,18 +105,14 @@ func (m *model) providersModel(args string) {
 }
 
 func (m *model) listModels(reply *wire.ModelsReply, word string) {
-	found := slices.DeleteFunc(slices.Clone(reply.Models), func(w wire.Model) bool { return !strings.Contains(w.Name, word) })
+	found := slices.DeleteFunc(reply.Models, func(w wire.Model) bool { return !strings.Contains(w.Name, word) })
 	var lines []string
 	for _, w := range found[:min(len(found), maxModelLines)] {
-		mark := "  "
-		if w.Name == m.answers {
-			mark = m.th.Accent.Render("▸ ")
-		}
 		about := ""
 		if w.ContextWindow > 0 {
 			about = " · " + style.Count(int64(w.ContextWindow)) + " tokens"
 		}
-		lines = append(lines, mark+visible.Line(w.Name)+m.th.Dim.Render(about))
+		lines = append(lines, m.choice(w.Name, w.Name == m.answers)+m.th.Dim.Render(about))
 	}
 	if more := len(found) - maxModelLines; more > 0 {
 		lines = append(lines, m.th.Dim.Render("  … and "+strconv.Itoa(more)+" more: /model WORD lists those with it, `sublet models` all"))
