@@ -415,7 +415,7 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 	m.dropQuestions(func(q *question.Question) bool { return q.TurnID == e.TurnID && e.TurnID != "" })
 	if !t.bare || t.calls == 0 {
 		if line := m.endLine(e, t); line != "" {
-			m.emit(kindEnd, line)
+			m.emit(kindEnd, strings.Join(cells.Wrap(line, m.w), "\n"))
 		}
 	}
 	m.tryHand()
