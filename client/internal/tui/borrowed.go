@@ -43,7 +43,7 @@ func (m *model) shellKey(k, text string) (pass bool) {
 		m.own.typed = true
 		return true
 	}
-	m.hint = nil
+	m.hint = ""
 	offering := m.offering()
 	m.again = again{}
 	switch {
@@ -52,7 +52,7 @@ func (m *model) shellKey(k, text string) (pass bool) {
 		return false
 	case k == "esc":
 		if m.turn == nil {
-			m.hintLines(m.th.Dim.Render("no agent is at work for you; ctrl+c takes your shell back and ends that command"))
+			m.hint = m.th.Dim.Render("no agent is at work for you; ctrl+c takes your shell back and ends that command")
 		}
 		m.cancelTurn("stopped by the user")
 		return false
@@ -83,7 +83,7 @@ func (m *model) offer() {
 	if m.own.ai {
 		waits = ""
 	}
-	m.hintLines(m.th.Dim.Render(waits + "enter again takes your shell back"))
+	m.hint = m.th.Dim.Render(waits + "enter again takes your shell back")
 }
 
 // leaseBar returns the line that is shown while somebody holds or waits for the shell: the holder, its command, the time, the

@@ -48,7 +48,7 @@ func (m *model) below(room int) (lines []string, row, col int) {
 		text, prompt = &line.Line{Text: m.own.insert, Pos: len(m.own.insert)}, m.th.Dim.Render("$ ")
 		after = cells.Wrap(m.th.Dim.Render("ending that command: your line runs when it has ended"), m.w)
 	case !m.own.ai: // the type-ahead for the shell
-		if m.ahead.Empty() && len(m.hint) == 0 {
+		if m.ahead.Empty() && m.hint == "" {
 			return []string{""}, 0, 0
 		}
 		text, prompt = &m.ahead, m.th.Dim.Render("typed for your shell: ")
@@ -65,13 +65,11 @@ func (m *model) below(room int) (lines []string, row, col int) {
 	}
 	lines, row, col = text.Render(prompt, placeholder, m.w, max(1, room-2))
 	lines = append(lines, after...)
-	for _, h := range m.hint {
-		lines = append(lines, cells.Wrap(h, m.w)...)
-	}
-	if m.own.ai && len(after) == 0 && m.hint == nil && room > 6 {
-		if f := m.footer(); f != "" {
-			lines = append(lines, f)
-		}
+	switch f := m.footer(); {
+	case m.hint != "":
+		lines = append(lines, cells.Wrap(m.hint, m.w)...)
+	case m.own.ai && len(after) == 0 && f != "" && room > 6:
+		lines = append(lines, f)
 	}
 	return lines[:min(len(lines), max(room, row+1))], row, col
 }

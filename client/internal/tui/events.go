@@ -199,9 +199,6 @@ func (m *model) onSteered(e *wire.TurnSteered) {
 }
 
 func (m *model) onTurn(e *wire.TurnStarted) {
-	if m.turn != nil && m.turn.id != e.TurnID {
-		m.endTurn()
-	}
 	t := m.turnOf(e.Meta())
 	t.bare = strings.TrimSpace(e.Prompt) == ""
 	m.answers = cmp.Or(e.Model, m.answers)
@@ -370,8 +367,11 @@ func (m *model) onUserCommand(e *wire.CommandResult) {
 		return
 	}
 	line := m.th.Dim.Render("$ ") + visible.Line(string(e.Command))
-	if end := describeExit(&m.th, e.ExitCode, time.Duration(e.DurationMS)*time.Millisecond); end != "" {
-		line += m.th.Dim.Render("  · ") + end
+	if e.ExitCode != nil && *e.ExitCode != 0 {
+		line += m.th.Dim.Render("  · ") + m.th.Bad.Render(fmt.Sprintf("exit %d", *e.ExitCode))
+	}
+	if took := time.Duration(e.DurationMS) * time.Millisecond; took >= time.Second {
+		line += m.th.Dim.Render("  · " + style.Elapsed(took))
 	}
 	m.emit(kindShell, cells.Fit(line, m.w))
 }

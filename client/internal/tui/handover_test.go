@@ -9,8 +9,11 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/dustin/go-humanize/english"
 
+	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/cells"
 	"sublet/client/internal/tui/keys"
+	"sublet/client/internal/tui/question"
+	"sublet/wire"
 )
 
 // handed takes what was written to the terminal since the last call, without colours.
@@ -111,6 +114,130 @@ func TestAQuestionLeavesItsSignOnTheScreen(t *testing.T) {
 			if long < 1000 && n > 0 && (shown == 0 || rows < min(n, 18)) {
 				t.Errorf("%d lines of %d: only %d shown", n, long, shown)
 			}
+		}
+	}
+}
+
+// While a question is on the screen the keyboard does not go over to an agent's program, and it goes over only
+// when nobody has typed for a moment.
+func TestHandOverWaitsForQuestionAndTyping(t *testing.T) {
+	d := newDesk(t)
+	d.wait(time.Hour)
+	d.send(leasedStart("x1", "sudo make install"))
+	d.askTwo()
+	d.send(leasedKeyboard("x1", "password"))
+	if d.hand == nil || d.hand.on || d.keys.Routed() == keys.ToProgram {
+		t.Fatal("the keyboard went over although a question is on the screen")
+	}
+	d.resolve("c1", wire.DecisionDeny)
+	d.key("l")
+	d.resolve("c2", wire.DecisionDeny)
+	if d.hand.on || d.keys.Routed() == keys.ToProgram {
+		t.Fatal("the keyboard went over in the middle of typing")
+	}
+	d.key("s")
+	d.wait(handQuiet - time.Millisecond)
+	if d.hand.on {
+		t.Fatal("the keyboard went over too early")
+	}
+	d.wait(time.Millisecond)
+	if !d.hand.on || d.keys.Routed() != keys.ToProgram {
+		t.Fatal("the keyboard did not go over")
+	}
+	if d.ed.Text != "ls" {
+		t.Errorf("line: got %q, want ls: keys typed before stay in the editor", d.ed.Text)
+	}
+	d.send(leasedEnd("x1", 0))
+	if d.held() || d.keys.Routed() == keys.ToProgram {
+		t.Error("the keyboard did not come back")
+	}
+}
+
+// What reads without echo and is no program of the system's that asks for passwords is asked about first: its prompt may say
+// anything. No ends the command; the answer of one program is not that of another.
+func TestHandOverOfSecretsIsAsked(t *testing.T) {
+	for _, key := range []string{"y", "n"} {
+		d := newDesk(t)
+		d.wait(time.Hour)
+		d.send(leasedStart("x1", "read -rsp '[sudo] password for root: ' p"))
+		d.send(lender.LeasedKeyboard{ExecutionID: "x1", Why: "secret", Who: "bash"})
+		d.wait(handQuiet)
+		if d.held() || d.keys.Routed() == keys.ToProgram || d.question() == nil {
+			t.Fatal("the keyboard went over unasked")
+		}
+		if text := d.asked(); !strings.Contains(text, "bash reads without echo") {
+			t.Errorf("got %q", text)
+		}
+		d.wait(question.ArmDelay)
+		d.key(key)
+		d.wait(handQuiet)
+		if got := d.keys.Routed() == keys.ToProgram; got != (key == "y") || d.question() != nil {
+			t.Errorf("%s: the program has the keyboard: %v", key, got)
+		}
+		if key == "n" {
+			if !d.back {
+				t.Error("no: the command was not ended")
+			}
+			continue
+		}
+		d.send(lender.LeasedKeyboard{ExecutionID: "x1", Why: "secret", Who: "bash"})
+		if d.question() != nil || d.keys.Routed() != keys.ToProgram {
+			t.Error("asked again about the same program")
+		}
+		d.send(lender.LeasedKeyboard{ExecutionID: "x1", Why: "secret", Who: "python3"})
+		if d.question() == nil || d.keys.Routed() == keys.ToProgram {
+			t.Error("another program was not asked about")
+		}
+		d.send(leasedEnd("x1", 0))
+		if d.question() != nil {
+			t.Error("the question outlives the command")
+		}
+	}
+}
+
+// A password that sudo refused was typed once more before sudo asked again: it went to the editor, with the Enter to the
+// model. The keyboard stays the command's until it ends, or has asked for nothing and was typed nothing for long.
+func TestHandOverLingers(t *testing.T) {
+	for _, why := range []string{"password", "input", "screen"} {
+		d := newDesk(t)
+		var typed []byte
+		d.keys.Answer = func(p []byte) { typed = append(typed, p...) }
+		d.wait(time.Hour)
+		d.send(leasedStart("x1", "sudo make install"))
+		d.send(leasedKeyboard("x1", why))
+		d.keys.Feed([]byte("one"))
+		d.send(leasedKeyboard("x1", ""))
+		d.wait(2 * time.Second)
+		d.keys.Feed([]byte("two"))
+		want := "onetwo"
+		if why == "password" {
+			want = "one" // it would be shown
+		}
+		if string(typed) != want {
+			t.Errorf("%s: not asked, the program got %q", why, typed)
+		}
+		d.wait(handLinger - time.Second) // less than that behind the last key
+		d.send(leasedKeyboard("x1", why))
+		d.keys.Feed([]byte("three"))
+		if string(typed) != "onetwothree" {
+			t.Errorf("%s: asked again, the program got %q", why, typed)
+		}
+		d.wait(2 * handLinger)
+		if d.hand == nil || d.keys.Routed() != keys.ToProgram {
+			t.Fatalf("%s: the keyboard was taken from a program that asks", why)
+		}
+		d.send(leasedKeyboard("x1", ""))
+		d.wait(handLinger - time.Millisecond)
+		d.wait(time.Millisecond)
+		if d.hand != nil || d.held() || d.keys.Routed() != keys.ToUs || d.ed.Text != "" {
+			t.Errorf("%s: the keyboard did not come back: line %q", why, d.ed.Text)
+		}
+		d.send(leasedKeyboard("x1", "input"))
+		d.wait(handLinger)
+		d.send(leasedKeyboard("x1", ""))
+		d.send(leasedEnd("x1", 0))
+		if d.held() || d.keys.Routed() == keys.ToProgram {
+			t.Errorf("%s: the command has ended, and has the keyboard", why)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 type writing struct {
 	ed      line.Line
 	asks    line.History
-	hint    []string // below the line, until the next key
+	hint    string // below the line, until the next key
 	picker  *picker
 	again   again
 	lastKey time.Time
@@ -37,8 +37,8 @@ func (m *model) onInput(e *keyEvent) {
 	case keys.Key:
 		e.pass = m.onKey(msg.Name, msg.Text)
 	case keys.TooLong:
-		m.hintLines(m.th.Warn.Render("nothing was pasted: it is "+style.Count(int64(msg.Bytes))+"B long, and a question may have "+style.Count(keys.MaxPaste)+"B") +
-			m.th.Dim.Render(" · put it into a file"))
+		m.hint = m.th.Warn.Render("nothing was pasted: it is "+style.Count(int64(msg.Bytes))+"B long, and a question may have "+style.Count(keys.MaxPaste)+"B") +
+			m.th.Dim.Render(" · put it into a file")
 	case keys.Paste:
 		e.pass = m.onPaste(msg.Text())
 	}
@@ -56,7 +56,7 @@ func (m *model) onPaste(text string) (pass bool) {
 		m.typedAhead(text)
 		return true
 	default: // also the rest of a paste that began in AI mode, if that was left meanwhile
-		m.hint = nil
+		m.hint = ""
 		m.ed.Insert(text)
 	}
 	return false
@@ -80,8 +80,8 @@ func (m *model) onKey(k, text string) (pass bool) {
 
 // askKey handles a key in AI mode.
 func (m *model) askKey(k, text string) {
-	hadHint := m.hint != nil
-	m.hint = nil
+	hadHint := m.hint != ""
+	m.hint = ""
 	if m.picker != nil {
 		m.pickerKey(k, text)
 		return
@@ -153,7 +153,7 @@ func (m *model) interrupt() {
 	case !m.ed.Empty() && q == nil: // ^Y brings it back
 		m.ed.Clear()
 		m.asks.Reset()
-		m.hint = nil
+		m.hint = ""
 	case m.turn != nil || len(m.waiting) > 0:
 		m.cancelTurn("interrupted by the user")
 	case lent(m.Lending): // the borrower is a script, or a turn that another window shows
@@ -161,7 +161,7 @@ func (m *model) interrupt() {
 	case m.unasked():
 		m.leaveAI()
 	default:
-		m.hint = nil
+		m.hint = ""
 		if m.again.second("ctrl+c", m.now(), 2*time.Second) {
 			m.hintWaysOut()
 		}
@@ -172,7 +172,7 @@ func (m *model) interrupt() {
 func (m *model) unasked() bool { return m.own.once && !m.own.asked && m.ed.Empty() }
 
 func (m *model) hintWaysOut() {
-	m.hintLines(m.th.Dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves"))
+	m.hint = m.th.Dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves")
 }
 
 // endOfInput handles ^D on an empty line: like a shell, the program ends.
@@ -191,7 +191,7 @@ func (m *model) endOfInput() {
 	if works {
 		what = "an agent is at work; it goes on without you, but cannot use your shell. " + what
 	}
-	m.hintLines(m.th.Dim.Render(what))
+	m.hint = m.th.Dim.Render(what)
 }
 
 // vertical handles Up and Down: they move within the text, at its first or last line in the history.
@@ -256,7 +256,7 @@ func (m *model) openCard() {
 		m.emit(kindCard, c.Whole(&m.th))
 		return
 	}
-	m.hintLines(m.th.Dim.Render("nothing to open: no agent ran a tool yet"))
+	m.hint = m.th.Dim.Render("nothing to open: no agent ran a tool yet")
 }
 
 // completeSlash completes the name of a `/` command as far as it is unambiguous.

@@ -115,7 +115,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 	}
 	m.endHand(e.ExecutionID)
 	if !m.own.ai || m.again.what == "enter" {
-		m.hint = nil
+		m.hint = ""
 	}
 	m.ahead, m.again = line.Line{}, again{}
 	c.shellSaid, c.Taken = true, m.back

@@ -112,8 +112,3 @@ func (m *model) marked(mark, text string, dim bool) string {
 	}
 	return strings.Join(cells.Hanging(mark+" ", cells.Wrap(text, m.w-cells.Width(mark)-1)), "\n")
 }
-
-// hintLines shows lines below the prompt until the next key.
-func (m *model) hintLines(lines ...string) {
-	m.hint = lines
-}

@@ -70,7 +70,7 @@ func (m *model) switched(once bool) {
 
 func (m *model) enterAI(once bool) {
 	m.own.ai, m.own.once, m.own.asked, m.own.returns = true, once, false, false
-	m.hint = nil
+	m.hint = ""
 	m.asks.Reset()
 	for _, line := range m.later {
 		m.note(line)
@@ -91,7 +91,7 @@ func (m *model) lineRan() {
 // leaveAI returns to command mode. What is written stays in the question line.
 func (m *model) leaveAI() {
 	m.own.ai, m.own.once = false, false
-	m.picker, m.hint = nil, nil
+	m.picker, m.hint = nil, ""
 }
 
 // wantsScreen reports whether this program needs the screen for anything but a borrowed command.

@@ -62,10 +62,10 @@ func (m *model) slash(text string) bool {
 	}
 	switch {
 	case len(found) == 0 || name == "/":
-		m.hintLines(m.th.Warn.Render("there is no "+visible.Line(name)) + m.th.Dim.Render(" · /help lists what there is"))
+		m.hint = m.th.Warn.Render("there is no "+visible.Line(name)) + m.th.Dim.Render(" · /help lists what there is")
 		return false
 	case len(found) > 1:
-		m.hintLines(m.th.Warn.Render(name + " could be " + found[0].name + " or " + found[1].name))
+		m.hint = m.th.Warn.Render(name + " could be " + found[0].name + " or " + found[1].name)
 		return false
 	}
 	args = strings.TrimSpace(args)

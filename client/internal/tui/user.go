@@ -2,11 +2,8 @@ package tui
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"time"
 
-	"sublet/client/internal/tui/style"
 	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -69,16 +66,4 @@ func (m *model) envChanged() {
 			}
 		}
 	})
-}
-
-// describeExit describes how a command of the user's ended, for the replay of a session.
-func describeExit(th *style.Theme, code *int, took time.Duration) string {
-	var parts []string
-	if code != nil && *code != 0 {
-		parts = append(parts, th.Bad.Render(fmt.Sprintf("exit %d", *code)))
-	}
-	if took >= time.Second {
-		parts = append(parts, th.Dim.Render(style.Elapsed(took)))
-	}
-	return strings.Join(parts, th.Dim.Render(" · "))
 }
