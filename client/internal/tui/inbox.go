@@ -4,20 +4,13 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"sublet/client/internal/lender"
 )
 
 // frameEvery is the least time between two batches, and so between two frames, unless a key is waited for.
 const frameEvery = 16 * time.Millisecond
 
-// maxMerged bounds output that waits to be shown, in bytes for each command. Beyond it the middle is left out of the
-// live part; the command's result stays complete.
-const maxMerged = 512 << 10
-
 // inbox gathers what comes from the keyboard, the daemon and the shell for the event loop, which handles it at most once in
-// frameEvery, or when somebody waits for it, so that a burst of output or of small chunks is drawn once. Adjacent pieces of one
-// output become one. push never waits.
+// frameEvery, or when somebody waits for it, so that a burst of output or of small chunks is drawn once. push never waits.
 type inbox struct {
 	wake chan struct{}
 
@@ -36,8 +29,13 @@ func (b *inbox) push(msg any) {
 	case *keyEvent, drawnEvent, then, sizeChanged, shellExited, stopAsked:
 		b.urgent = true
 	}
-	if n := len(b.queue); n == 0 || !merge(&b.queue[n-1], msg) {
-		b.queue = append(b.queue, msg)
+	b.queue = append(b.queue, msg)
+	if job, ok := msg.(jobOutput); ok { // pieces of one line
+		if n := len(b.queue) - 2; n >= 0 {
+			if before, ok := b.queue[n].(jobOutput); ok {
+				b.queue = append(b.queue[:n], jobOutput{append(before.data, job.data...)})
+			}
+		}
 	}
 	b.mu.Unlock()
 	select {
@@ -79,31 +77,4 @@ func (b *inbox) hurried() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.urgent
-}
-
-// merge joins msg to the message before it where both are pieces of one output.
-func merge(last *any, msg any) bool {
-	switch m := msg.(type) {
-	case jobOutput:
-		if l, ok := (*last).(jobOutput); ok {
-			*last = jobOutput{appendBounded(l.data, m.data)}
-			return true
-		}
-	case lender.LeasedOutput:
-		if l, ok := (*last).(lender.LeasedOutput); ok && l.ExecutionID == m.ExecutionID {
-			l.Data = appendBounded(l.Data, m.Data)
-			*last = l
-			return true
-		}
-	}
-	return false
-}
-
-// appendBounded appends p and, beyond maxMerged, drops the older half.
-func appendBounded(dst, p []byte) []byte {
-	dst = append(dst, p...)
-	if len(dst) > maxMerged {
-		dst = append([]byte(nil), dst[len(dst)-maxMerged/2:]...)
-	}
-	return dst
 }

@@ -4,31 +4,31 @@ import (
 	"strings"
 	"testing"
 
-	"sublet/client/internal/lender"
-	"sublet/wire"
+	"sublet/client/internal/tui/keys"
 )
 
-// Pieces of one output that wait are one message, and bounded. What else comes is not merged away.
-func TestInboxMerges(t *testing.T) {
+// A program that has the terminal draws on it with every byte: the older half of what came between two frames was left out when
+// that was much.
+func TestOutputIsWhole(t *testing.T) {
+	w := open(t, 80, 24)
+	w.lend("x1", "orchestrator", "less")
+	w.p.Observe(leasedKeyboard("x1", "screen"))
+	w.until("the program", func() bool { return w.p.keys.Routed() == keys.ToProgram })
+	const pieces = 700
+	piece := strings.Repeat("\x00", 1023) + "%"
+	for range pieces {
+		w.p.Observe(output("x1", piece))
+	}
+	w.until("all of it", func() bool { return strings.Count(w.screen.Raw(), "%") == pieces })
+}
+
+// Pieces of what a background job prints that come together are one text.
+func TestPiecesOfAJobsOutput(t *testing.T) {
 	b := newInbox()
-	for _, msg := range []any{
-		output("x", "ab"), output("x", "cd"), output("y", "e"),
-		jobOutput{[]byte("a")},
-		jobOutput{[]byte("b")},
-		&wire.AgentComplete{}, &wire.AgentComplete{}, output("y", "f"),
-	} {
+	for _, msg := range []any{jobOutput{[]byte("a")}, jobOutput{[]byte("b")}, output("x", "c"), jobOutput{[]byte("d")}} {
 		b.push(msg)
 	}
-	if n := len(b.queue); n != 6 {
-		t.Fatalf("got %d messages, want 6: %v", n, b.queue)
-	}
-	if o := b.queue[0].(lender.LeasedOutput); string(o.Data) != "abcd" {
-		t.Errorf("got %q, want abcd", o.Data)
-	}
-	for range 10_000 {
-		b.push(output("z", strings.Repeat("x", 1024)))
-	}
-	if o := b.queue[6].(lender.LeasedOutput); len(o.Data) > maxMerged {
-		t.Errorf("%d bytes wait", len(o.Data))
+	if len(b.queue) != 3 || string(b.queue[0].(jobOutput).data) != "ab" {
+		t.Errorf("got %v", b.queue)
 	}
 }
