@@ -52,27 +52,19 @@ func needs(text string, v Verdict, c Context) Reach {
 		return ReachFree
 	}
 	need := needsEffects(v, c)
-	changes := noChange
-	if !v.Unread {
-		changes = changesOf(text, c)
+	changes, literal := false, false
+	if !v.Unread { // else no parser may be given it
+		changes, literal = c.changesShell(text, v.Level)
 	}
 	switch {
-	case changes == literalChange && need != ReachFree && v.Level <= Medium:
+	case changes && literal && need != ReachFree && v.Level <= Medium:
 		return ReachShell
-	case need == ReachProject && c.ProjectRoot == "":
+	case need == ReachProject && c.ProjectRoot == "", v.Unread && onlyChangesShell(v):
+		return ReachFree // in a child, what is meant for the shell would change nothing that lasts
+	case need == ReachRead && changes && v.Level > Low:
 		return ReachFree
-	case v.Unread && onlyChangesShell(v):
-		return ReachFree // as set -x in fish: in a child it would change nothing that lasts
-	case need != ReachRead || v.Unread: // which no parser may be given either
-		return need
-	case changes == noChange:
-		return ReachRead
-	case changes == look && v.Level == Low:
-		return ReachShell
-	case v.Level == Low:
-		return ReachRead // a child will do: what it computes is shown, and not kept
 	}
-	return ReachFree // in a child it would change nothing that lasts
+	return need
 }
 
 // needsEffects returns the least reach in which a command may have the effects of its verdict: those of its reasons, of the files that
@@ -222,83 +214,54 @@ func (c Context) inTemporary(p string) bool {
 	return (under(p, "/tmp") || under(p, "/dev")) && !under(p, c.ProjectRoot) && !(under(c.Home, "/tmp") && under(p, c.Home))
 }
 
-// change is what a text that does nothing else changes in the shell.
-type change int
-
-const (
-	noChange      change = iota // or it does something else besides, and is for a child of the shell
-	look                        // lists, or sets, what only the shell itself has
-	literalChange               // in words that the shell only looks up
-	opaqueChange                // in words that it computes, or by a file that it reads
-)
-
-// changesOf returns what a text changes in the shell, if that is all it does: a list of the builtins above and of
-// assignments, without redirections and jobs.
-func changesOf(text string, c Context) change {
+// changesShell reports whether a text does nothing but change the shell or list what the shell has: it is a list of assignments and of the
+// builtins that do, without redirections and jobs. literal is false where a word is more than a text or a variable, or a file is
+// read.
+func (c Context) changesShell(text string, level Level) (changes, literal bool) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
-	if err != nil {
-		return noChange
-	}
-	most := noChange
-	for _, s := range file.Stmts {
-		change, ok := changesOfStmt(s, c)
-		if !ok {
-			return noChange
+	only := err == nil
+	literal = true
+	call := func(n *syntax.CallExpr) {
+		if len(n.Args) == 0 {
+			changes = changes || len(n.Assigns) > 0
+			return
 		}
-		most = max(most, change)
-	}
-	return most
-}
-
-// changesOfStmt returns what a statement changes; not ok where it is something else.
-func changesOfStmt(s *syntax.Stmt, ctx Context) (c change, ok bool) {
-	if len(s.Redirs) > 0 || s.Background || s.Coprocess {
-		return noChange, false
-	}
-	switch cmd := s.Cmd.(type) {
-	case *syntax.BinaryCmd:
-		x, okX := changesOfStmt(cmd.X, ctx)
-		y, okY := changesOfStmt(cmd.Y, ctx)
-		return max(x, y), okX && okY && (cmd.Op == syntax.AndStmt || cmd.Op == syntax.OrStmt)
-	case *syntax.DeclClause:
-		switch {
-		case !literalAssigns(cmd.Args):
-			return opaqueChange, true
-		case cmd.Variant.Value == "export":
-			return literalChange, true
+		switch name := n.Args[0].Lit(); {
+		case len(n.Assigns) > 0:
+			only = false
+		case programs.Place("neutral")[name]:
+			changes = changes || name != "echo" && c.Aliases[name] == "" && c.Functions[name] == ""
+		case programs.Place("sourcers")[name]:
+			changes, literal = true, literal && len(n.Args) == 2 && name != "eval" && c.standardVenv(n.Args[1].Lit())
+		case programs.Place("lookers")[name]:
+			changes, literal = true, literal && level == Low
+		case name == "unset": // the index in a name is evaluated
+			changes, literal = true, literal && !strings.Contains(text, "[")
+		default:
+			changes, only = true, only && programs.Place("changers")[name]
 		}
-		return look, true
-	case *syntax.CallExpr:
-		return changesOfCall(cmd, ctx)
 	}
-	return noChange, false
-}
-
-func changesOfCall(c *syntax.CallExpr, ctx Context) (change, bool) {
-	literal := literalAssigns(c.Assigns) && !slices.ContainsFunc(c.Args, func(w *syntax.Word) bool { return !literalParts(w.Parts) })
-	name := ""
-	if len(c.Args) > 0 {
-		name = c.Args[0].Lit()
-	}
-	switch {
-	case len(c.Args) == 0:
-	case len(c.Assigns) > 0:
-		return noChange, false
-	case programs.Place("idle")[name] && literal && ctx.Aliases[name] == "" && ctx.Functions[name] == "":
-		return look, true
-	case programs.Place("neutral")[name]:
-		return noChange, literal
-	case programs.Place("sourcers")[name]:
-		literal = literal && len(c.Args) == 2 && name != "eval" && ctx.standardVenv(c.Args[1].Lit())
-	case programs.Place("lookers")[name] && literal:
-		return look, true
-	case !programs.Place("changers")[name]:
-		return noChange, false
-	}
-	if literal {
-		return literalChange, true
-	}
-	return opaqueChange, true
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			only = only && len(n.Redirs) == 0 && !n.Background && !n.Coprocess
+		case *syntax.BinaryCmd:
+			only = only && (n.Op == syntax.AndStmt || n.Op == syntax.OrStmt)
+		case *syntax.DeclClause:
+			changes = true
+		case *syntax.Assign:
+			literal = literal && n.Array == nil && n.Index == nil && n.Name != nil && !(n.Naked && n.Value != nil)
+		case *syntax.CallExpr:
+			call(n)
+		case syntax.Command:
+			only = false
+		case syntax.WordPart:
+			literal = literal && plainPart(n)
+			return false
+		}
+		return only
+	})
+	return only && changes, literal
 }
 
 // standardVenv reports whether a word names the activate script of a virtual environment of the project.
@@ -309,22 +272,15 @@ func (c Context) standardVenv(word string) bool {
 	return c.Venv(bashread.Absolute(c.Cwd, word))
 }
 
-func literalAssigns(list []*syntax.Assign) bool {
-	return !slices.ContainsFunc(list, func(a *syntax.Assign) bool {
-		return a.Array != nil || a.Index != nil || a.Name == nil || a.Value != nil && !literalParts(a.Value.Parts)
-	})
-}
-
-func literalParts(parts []syntax.WordPart) bool {
-	return !slices.ContainsFunc(parts, func(p syntax.WordPart) bool {
-		switch p := p.(type) {
-		case *syntax.Lit, *syntax.SglQuoted:
-			return false
-		case *syntax.DblQuoted:
-			return !literalParts(p.Parts)
-		case *syntax.ParamExp: // $NAME and ${NAME}
-			return p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Names != 0
-		}
+// plainPart reports whether a part of a word is a text, $NAME or ${NAME}.
+func plainPart(p syntax.WordPart) bool {
+	switch p := p.(type) {
+	case *syntax.Lit, *syntax.SglQuoted:
 		return true
-	})
+	case *syntax.DblQuoted:
+		return !slices.ContainsFunc(p.Parts, func(p syntax.WordPart) bool { return !plainPart(p) })
+	case *syntax.ParamExp:
+		return !(p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Names != 0)
+	}
+	return false
 }

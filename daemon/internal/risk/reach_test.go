@@ -37,6 +37,8 @@ func TestNeeds(t *testing.T) {
 		"pwd; ls":                         ReachRead,
 		"pwd > /tmp/here":                 ReachRead,
 		"pwd $(id)":                       ReachRead,
+		"unset 'a[$(git log)]'":           ReachRead, // was shell: the index of a name is evaluated
+		"cd src && unset OLD":             ReachShell,
 		"gh --version":                    ReachRead,
 		"uv pip list":                     ReachRead,
 		"uv pip install requests":         ReachFree,
