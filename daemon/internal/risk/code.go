@@ -176,30 +176,13 @@ func (a *analysis) commandsIn(text string, sp Span, st *state) {
 	}
 }
 
-// doEditor judges editors and debuggers: they run what their options hold.
-func (a *analysis) doEditor(c *call) {
-	a.base(c)
-	script := func(_ *call, f *field) {
-		a.runs()
-		a.note(High, RunCode, f.Span, "runs commands in the editor")
-		a.commandsIn(f.S, f.Span, c.st)
-		a.wideLoss(f.S, f.Span)
-		for _, m := range expr("editor-writes").FindAllStringSubmatch(f.S, -1) {
-			a.touch(Write, f.With(m[1]), c.st, touching{})
-		}
-	}
-	a.texts(c, script)
-	for i := range c.operands {
-		switch f := &c.operands[i]; {
-		case len(f.S) > 1 && f.S[0] == '+' && !bashread.Digits(f.S[1:]) && f.S[1] != '/':
-			script(c, f.With(f.S[1:]))
-		case f.S != "" && f.S[0] == '+':
-		default:
-			a.role(c, c.spec.Args, f)
-		}
-	}
-	if text := c.st.Stdin.Plain(); text != nil {
-		script(c, &field{S: *text, Known: true, Span: c.span})
+// givenCode judges a text that a program runs and that is not understood: commands and files in it.
+func (a *analysis) givenCode(f *field, st *state) {
+	a.runs()
+	a.commandsIn(f.S, f.Span, st)
+	a.wideLoss(f.S, f.Span)
+	for _, m := range expr("code-file").FindAllStringSubmatch(f.S, -1) {
+		a.touch(Write, f.With(m[1]), st, touching{})
 	}
 }
 
@@ -337,61 +320,32 @@ func (a *analysis) sedScript(c *call, f *field) {
 	}
 }
 
-// doSQL judges clients of databases by the statement they are given.
+// doSQL judges clients of databases by the statements in their words and in what they read.
 func (a *analysis) doSQL(c *call) {
+	a.base(c)
 	a.optionRoles(c)
-	local := c.name == "sqlite3" || c.name == "duckdb" || c.name == "litecli"
-	text := a.statement(c, local)
-	if text == nil {
-		a.base(c)
-		return
+	f := bashread.Join(c.fields[1:], c.span)
+	if in := c.st.Stdin.Plain(); in != nil {
+		f.S += "\n" + *in
+	} else if c.st.Stdin.Any {
+		a.note(High, Unknown, c.span, "runs statements that are not known here")
 	}
-	a.net = a.net || !local
-	s := text.S
-	a.Spend(len(s) / bashread.BytesMatched)
-	for _, m := range expr("sql-file").FindAllStringSubmatch(s, -1) {
-		a.touch(Write, text.With(m[1]), c.st, touching{})
+	a.Spend(len(f.S) / bashread.BytesMatched)
+	for _, m := range expr("sql-file").FindAllStringSubmatch(f.S, -1) {
+		a.touch(Write, f.With(m[1]), c.st, touching{})
 	}
-	if wide := expr("sql-wide").FindString(s); wide != "" && !strings.Contains(strings.ToLower(wide), "where") {
-		a.note(Critical, Delete, text.Span, "drops or empties data")
+	if wide := expr("sql-wide").FindString(f.S); wide != "" && !strings.Contains(strings.ToLower(wide), "where") {
+		a.note(Critical, Delete, f.Span, "drops or empties data")
 	}
 	switch {
-	case expr("sql-runs").MatchString(s):
-		a.runs()
-		a.note(High, RunCode, text.Span, "a statement that runs programs or reaches files")
-		a.commandsIn(s, text.Span, c.st)
-	case text.Opaque():
-		a.opaque()
-		a.note(High, Unknown, text.Span, "a statement that is not known here")
-	case !expr("sql-read").MatchString(s), expr("sql-writ").MatchString(s):
-		a.note(High, Write, text.Span, "changes a database").hard = true
-	case local:
-		a.note(Low, Read, text.Span, "asks a database")
-	default:
-		a.note(Medium, Read, text.Span, "asks a database")
+	case expr("sql-runs").MatchString(f.S):
+		a.note(High, RunCode, f.Span, "a statement that runs programs or reaches files")
+		a.givenCode(&f, c.st)
+	case expr("sql-writ").MatchString(f.S):
+		a.note(High, Write, f.Span, "changes a database").hard = true
+	case !expr("sql-read").MatchString(f.S):
+		a.note(Medium, Unknown, f.Span, "a statement that is not known here")
 	}
-}
-
-// statement returns what a client of a database is given: by an option, as operands or by its input; nil where that is not known.
-func (a *analysis) statement(c *call, local bool) (text *field) {
-	for i := range c.opts {
-		if o := &c.opts[i]; o.val != nil && o.spec != nil && o.spec.Role == programs.Text {
-			text = o.val
-		}
-	}
-	ops := c.operands
-	if local && len(ops) > 0 {
-		a.touch(Read, &ops[0], c.st, touching{})
-		ops = ops[1:]
-	}
-	if text == nil && len(ops) > 0 && (local || strings.HasSuffix(c.name, "-cli")) {
-		joined := bashread.Join(ops, c.span)
-		return &joined
-	}
-	if in := c.st.Stdin.Plain(); text == nil && in != nil {
-		return &field{S: *in, Known: true, Span: c.span}
-	}
-	return text
 }
 
 // dropsData judges the tasks that are named to a framework's own command, as in rails db:drop.

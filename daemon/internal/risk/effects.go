@@ -78,8 +78,7 @@ func (a *analysis) matched(m programs.Match, f *field, st *state) {
 	a.note(m.Raise, m.Effect, f.Span, m.Says)
 	switch m.Effect {
 	case RunCode:
-		a.runs()
-		a.commandsIn(f.S, f.Span, st)
+		a.givenCode(f, st)
 		_, val, _ := strings.Cut(strings.NewReplacer("%h", "_", "%p", "_", "%r", "_").Replace(f.S), "=")
 		a.maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(val), f.Span, st)
 	case Secret:
@@ -123,18 +122,13 @@ func (a *analysis) roles(c *call) {
 			ops = ops[1:]
 		}
 		role = programs.Reads
-	case programs.Mode:
-		ops, role = ops[min(1, len(ops)):], programs.Writes
-	}
-	if role == programs.Begins && len(ops) == 1 && !c.has("-f", "--prefix") {
-		ops = append(slices.Clip(ops), field{S: "x", Known: true, Span: c.span})
 	}
 	for i := range ops {
 		one := operandRole(role, i)
 		if one == programs.Writes && c.lowered() {
 			one = programs.Reads
 		}
-		if a.role(c, one, &ops[i]); c.spec.Lose || c.has("-m") && role == programs.Archive && i > 0 {
+		if a.role(c, one, &ops[i]); c.has("-m") && role == programs.Archive && i > 0 {
 			a.touch(Delete, &ops[i], c.st, touching{tree: true})
 		}
 		if role == programs.Script {
@@ -151,7 +145,7 @@ func operandRole(role string, i int) string {
 	switch {
 	case role == programs.Archive && i == 0, role == programs.Filter && i > 0:
 		return programs.Writes
-	case role == programs.Archive, role == programs.Filter, role == programs.Begins && i == 0:
+	case role == programs.Archive, role == programs.Filter:
 		return programs.Reads
 	}
 	return role
@@ -206,17 +200,10 @@ func (a *analysis) role(c *call, role string, f *field) {
 			a.maybe(f.S+" _", f.Span, c.st)
 		}
 	case programs.Code:
-		a.runs()
 		a.note(High, RunCode, f.Span, "runs code that is given to "+show(c.name))
-		a.commandsIn(f.S, f.Span, c.st)
+		a.givenCode(f, c.st)
 	case programs.Make:
 		a.maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(f.S), f.Span, c.st)
-	case programs.Begins:
-		g := f.With(f.S + "*")
-		g.Glob = true
-		a.touch(Write, g, c.st, touching{})
-	case programs.URL, programs.Host:
-		a.host(f)
 	}
 }
 

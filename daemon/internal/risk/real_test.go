@@ -27,7 +27,7 @@ var changing = []string{
 	"rm ./d/../a.txt", "unlink a.txt", "rmdir e", "mkdir new", "mkdir -p p/q/r", "ln -s a.txt link", "ln a.txt hard", "ln -sf b.txt a.txt",
 	"sed -i s/a/b/ a.txt", "sed -i.bak s/a/b/ a.txt", "sed -n 'w out.txt' a.txt", "sed --in-place=.o s/a/b/ a.txt", "tee out.txt < a.txt", "tee -a a.txt < b.txt",
 	"sort -o b.txt a.txt", "sort a.txt > a.sorted", "uniq a.txt out.txt", "truncate -s 0 a.txt", "dd if=a.txt of=out.txt", "install -m 600 a.txt inst.txt",
-	"chmod 600 a.txt", "chmod u+x a.txt b.txt", "gzip -c a.txt > a.gz", "tar -cf out.tar d", "tar -czf out.tgz d a.txt", "split -l 1 a.txt part", "split -l 1 a.txt", "sed -i'd/*' s/a/b/ a.txt", "sed -ni.o s/a/b/p d/x.txt",
+	"chmod 600 a.txt", "chmod u+x a.txt b.txt", "gzip -c a.txt > a.gz", "tar -cf out.tar d", "tar -czf out.tgz d a.txt", "sed -i'd/*' s/a/b/ a.txt", "sed -ni.o s/a/b/p d/x.txt",
 	"awk '{print > \"out.txt\"}' a.txt", "find . -name '*.log' -delete", "find d -type f -exec rm {} +", "find d -name 'x*' -exec cp {} out.txt \\;",
 	"find . -name '*.txt' -fprint out.lst", "ls *.txt | xargs rm", "printf 'a.txt\\n' | xargs rm", "echo a.txt b.txt | xargs -n1 rm", "find d -type f -print0 | xargs -0 rm",
 	"(cd d && rm x.txt)", "cd d && touch z", "cd d; rm x.txt", "cd e || exit; touch z", "pushd d > /dev/null; rm x.txt; popd > /dev/null",

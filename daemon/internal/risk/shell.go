@@ -260,30 +260,6 @@ func (a *analysis) doPrintf(c *call) {
 	c.st.Set(name, bashread.Value{Words: []string{v.S}})
 }
 
-// doComplete judges builtins that register code for keys or completion.
-func (a *analysis) doComplete(c *call) {
-	a.base(c)
-	for i := range c.opts {
-		o := &c.opts[i]
-		if o.val == nil {
-			continue
-		}
-		switch o.name {
-		case "-x", "-C":
-			v := *o.val
-			if _, cmd, ok := strings.Cut(v.S, ":"); ok && o.name == "-x" {
-				v.S = strings.Trim(strings.TrimSpace(cmd), `"`)
-			}
-			a.shellText(v, c.st)
-		case "-W": // its words are expanded once more
-			if o.val.Opaque() {
-				a.note(High, RunCode, c.span, "expands text that is not known here")
-			}
-			a.EvalText(o.val.S, c.st, c.span)
-		}
-	}
-}
-
 // doShell judges sh, bash and the like: -c text, a file, or what they read.
 func (a *analysis) doShell(c *call) {
 	a.runs()

@@ -73,7 +73,6 @@ const (
 	Copy    = "copy"    // operands: the last is written, the others are read
 	Move    = "move"    // operands: the last is written, the others are deleted
 	Pattern = "pattern" // operands: text, then files that are read
-	Mode    = "mode"    // operands: text, then files that are written
 	Archive = "archive" // operands: the first is written, the others are read
 	Filter  = "filter"  // operands: the first is read, a second one is written
 	Run     = "run"     // operands: a command that is run
@@ -82,13 +81,10 @@ const (
 	Shell   = "shell"   // shell text
 	Code    = "code"    // code of another language
 	Tool    = "tool"    // a program that is started
-	URL     = "url"     // an address
-	Host    = "host"
-	Begins  = "prefix" // the beginning of the names of files that are written
 	Make    = "make"   // code of make
 )
 
-var roles = Words("text read write delete send copy move pattern mode archive filter run join script shell code tool url host val prefix make")
+var roles = Words("text read write delete send copy move pattern archive filter run join script shell code tool val make")
 
 // Spec is one line of the table: a program or a sub-command.
 type Spec struct {
@@ -106,7 +102,6 @@ type Spec struct {
 	Bare    bool // alone it only shows something
 	Look    bool // without operands it only shows something
 	Hard    bool // cannot be undone
-	Lose    bool // operands are deleted whole, with what is below them
 	Runs    bool // it runs what its words name
 	Plain   bool // options that the line does not name are harmless
 	Undo    string
@@ -327,7 +322,7 @@ func splitLine(s string) (words []string, says string, err error) {
 }
 
 func (s *Spec) word(i int, w string) (err error) {
-	flags := map[string]*bool{"long": &s.Long, "sub": &s.Sub, "bare": &s.Bare, "look": &s.Look, "hard": &s.Hard, "lose": &s.Lose, "runs": &s.Runs, "plain": &s.Plain}
+	flags := map[string]*bool{"long": &s.Long, "sub": &s.Sub, "bare": &s.Bare, "look": &s.Look, "hard": &s.Hard, "runs": &s.Runs, "plain": &s.Plain}
 	key, value, _ := strings.Cut(w, "=")
 	switch {
 	case i == 0:
