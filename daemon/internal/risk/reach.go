@@ -52,12 +52,13 @@ func needs(text string, v Verdict, c Context) Reach {
 		return ReachFree
 	}
 	need := needsEffects(v, c)
-	changes, literal := false, false
+	shell := &shellText{}
 	if !v.Unread { // else no parser may be given it
-		changes, literal = c.changesShell(text, v.Level)
+		shell = c.inShell(text, v.Level)
 	}
+	changes := shell.only && shell.changes
 	switch {
-	case changes && literal && need != ReachFree && v.Level <= Medium:
+	case changes && shell.literal && need != ReachFree && v.Level <= Medium:
 		return ReachShell
 	case need == ReachProject && c.ProjectRoot == "", v.Unread && onlyChangesShell(v):
 		return ReachFree // in a child, what is meant for the shell would change nothing that lasts
@@ -214,54 +215,67 @@ func (c Context) inTemporary(p string) bool {
 	return (under(p, "/tmp") || under(p, "/dev")) && !under(p, c.ProjectRoot) && !(under(c.Home, "/tmp") && under(p, c.Home))
 }
 
-// changesShell reports whether a text does nothing but change the shell or list what the shell has: it is a list of assignments and of the
-// builtins that do, without redirections and jobs. literal is false where a word is more than a text or a variable, or a file is
-// read.
-func (c Context) changesShell(text string, level Level) (changes, literal bool) {
+// shellText is what a text does in the shell itself.
+type shellText struct {
+	Context
+	level   Level
+	text    string
+	only    bool // it is a list of assignments and of the builtins above, without redirections and jobs
+	changes bool // it changes the shell, or lists what the shell has
+	literal bool // its words are texts and variables, and it reads no file
+}
+
+// inShell returns what a text with a verdict of some level does in the shell itself.
+func (c Context) inShell(text string, level Level) *shellText {
+	s := &shellText{Context: c, level: level, text: text, only: true, literal: true}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
-	only := err == nil
-	literal = true
-	call := func(n *syntax.CallExpr) {
-		if len(n.Args) == 0 {
-			changes = changes || len(n.Assigns) > 0
-			return
-		}
-		switch name := n.Args[0].Lit(); {
-		case len(n.Assigns) > 0:
-			only = false
-		case programs.Place("neutral")[name]:
-			changes = changes || name != "echo" && c.Aliases[name] == "" && c.Functions[name] == ""
-		case programs.Place("sourcers")[name]:
-			changes, literal = true, literal && len(n.Args) == 2 && name != "eval" && c.standardVenv(n.Args[1].Lit())
-		case programs.Place("lookers")[name]:
-			changes, literal = true, literal && level == Low
-		case name == "unset": // the index in a name is evaluated
-			changes, literal = true, literal && !strings.Contains(text, "[")
-		default:
-			changes, only = true, only && programs.Place("changers")[name]
-		}
+	if err != nil {
+		return &shellText{}
 	}
-	syntax.Walk(file, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.Stmt:
-			only = only && len(n.Redirs) == 0 && !n.Background && !n.Coprocess
-		case *syntax.BinaryCmd:
-			only = only && (n.Op == syntax.AndStmt || n.Op == syntax.OrStmt)
-		case *syntax.DeclClause:
-			changes = true
-		case *syntax.Assign:
-			literal = literal && n.Array == nil && n.Index == nil && n.Name != nil && !(n.Naked && n.Value != nil)
-		case *syntax.CallExpr:
-			call(n)
-		case syntax.Command:
-			only = false
-		case syntax.WordPart:
-			literal = literal && plainPart(n)
-			return false
-		}
-		return only
-	})
-	return only && changes, literal
+	syntax.Walk(file, s.visit)
+	return s
+}
+
+func (s *shellText) visit(n syntax.Node) bool {
+	switch n := n.(type) {
+	case *syntax.Stmt:
+		s.only = s.only && len(n.Redirs) == 0 && !n.Background && !n.Coprocess
+	case *syntax.BinaryCmd:
+		s.only = s.only && (n.Op == syntax.AndStmt || n.Op == syntax.OrStmt)
+	case *syntax.DeclClause:
+		s.changes = true
+	case *syntax.Assign:
+		s.literal = s.literal && n.Array == nil && n.Index == nil && n.Name != nil && !(n.Naked && n.Value != nil)
+	case *syntax.CallExpr:
+		s.call(n)
+	case syntax.Command:
+		s.only = false
+	case syntax.WordPart:
+		s.literal = s.literal && plainPart(n)
+		return false
+	}
+	return s.only
+}
+
+func (s *shellText) call(n *syntax.CallExpr) {
+	if len(n.Args) == 0 {
+		s.changes = true
+		return
+	}
+	switch name := n.Args[0].Lit(); {
+	case len(n.Assigns) > 0:
+		s.only = false
+	case programs.Place("neutral")[name]:
+		s.changes = s.changes || name != "echo" && s.Aliases[name] == "" && s.Functions[name] == ""
+	case programs.Place("sourcers")[name]:
+		s.changes, s.literal = true, s.literal && len(n.Args) == 2 && name != "eval" && s.standardVenv(n.Args[1].Lit())
+	case programs.Place("lookers")[name]:
+		s.changes, s.literal = true, s.literal && s.level == Low
+	case name == "unset": // the index in a name is evaluated
+		s.changes, s.literal = true, s.literal && !strings.Contains(s.text, "[")
+	default:
+		s.changes, s.only = true, s.only && programs.Place("changers")[name]
+	}
 }
 
 // standardVenv reports whether a word names the activate script of a virtual environment of the project.

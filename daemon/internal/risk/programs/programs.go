@@ -81,7 +81,7 @@ const (
 	Shell   = "shell"   // shell text
 	Code    = "code"    // code of another language
 	Tool    = "tool"    // a program that is started
-	Make    = "make"   // code of make
+	Make    = "make"    // code of make
 )
 
 var roles = Words("text read write delete send copy move pattern archive filter run join script shell code tool val make")
