@@ -42,8 +42,8 @@ func enterAgain(o Options) (code int, inside bool, err error) {
 	if err != nil {
 		return 1, true, err
 	}
-	fmt.Fprintf(os.Stderr, "sublet: this shell already runs in sublet; this is a plain %s, leave it with exit\n", d.Name())
-	if err := unix.Exec(path, []string{d.Name()}, append(o.Env[:len(o.Env):len(o.Env)], envPlain+"=1")); err != nil {
+	fmt.Fprintf(os.Stderr, "sublet: this shell already runs in sublet; this is a plain %s, leave it with exit\n", d.Name)
+	if err := unix.Exec(path, []string{d.Name}, append(o.Env[:len(o.Env):len(o.Env)], envPlain+"=1")); err != nil {
 		return 1, true, fmt.Errorf("start %s: %w", path, err)
 	}
 	return 0, true, nil // not reached after exec

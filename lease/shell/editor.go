@@ -183,7 +183,7 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 	e.asking = true
 	t := s.proc.term
 	s.mu.Unlock()
-	_, err := t.Write([]byte(s.d.HoldKey()))
+	_, err := t.Write([]byte(s.d.HoldKey))
 	s.inputLock.Unlock()
 	if err != nil {
 		s.mu.Lock()

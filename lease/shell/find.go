@@ -18,13 +18,13 @@ import (
 )
 
 // dialects are the shells that can be lent; the first is used if the user's is not among them.
-var dialects = []dialect.Dialect{bash.Bash{}, zsh.Zsh{}, fish.Fish{}}
+var dialects = []*dialect.Dialect{bash.Dialect, zsh.Dialect, fish.Dialect}
 
 // A NoShellError reports that no shell that can be lent was found. Old is one that is too old, with its version.
 type NoShellError struct{ Old string }
 
 func (e *NoShellError) Error() string {
-	need := dialects[0].Name() + " " + strconv.Itoa(dialects[0].Oldest()[0]) + "." + strconv.Itoa(dialects[0].Oldest()[1])
+	need := dialects[0].Name + " " + strconv.Itoa(dialects[0].Oldest[0]) + "." + strconv.Itoa(dialects[0].Oldest[1])
 	if e.Old != "" {
 		return need + " or newer is needed, found only " + e.Old
 	}
@@ -38,13 +38,13 @@ func (e *NoShellError) Hint() string {
 
 // Find returns the shell to lend: $SHELL of env if it is one that can be lent, else the first bash on PATH, with its
 // version as "5.2.15". It runs each candidate once, for at most 5 s. The error is a *NoShellError.
-func Find(env []string) (path string, d dialect.Dialect, version string, err error) {
+func Find(env []string) (path string, d *dialect.Dialect, version string, err error) {
 	missing := &NoShellError{}
 	candidates := []string{getEnv(env, "SHELL")}
 	for _, dir := range filepath.SplitList(getEnv(env, "PATH")) {
-		candidates = append(candidates, filepath.Join(dir, dialects[0].Name()))
+		candidates = append(candidates, filepath.Join(dir, dialects[0].Name))
 	}
-	candidates = append(candidates, "/bin/"+dialects[0].Name(), "/usr/bin/"+dialects[0].Name())
+	candidates = append(candidates, "/bin/"+dialects[0].Name, "/usr/bin/"+dialects[0].Name)
 	seen := make(map[string]bool)
 	for _, c := range candidates {
 		if seen[c] || !filepath.IsAbs(c) { // never one that lies in the working directory
@@ -54,7 +54,7 @@ func Find(env []string) (path string, d dialect.Dialect, version string, err err
 		d, version, err := Identify(c)
 		switch {
 		case err != nil:
-		case !atLeast(version, d.Oldest()):
+		case !atLeast(version, d.Oldest):
 			if missing.Old == "" {
 				missing.Old = c + " " + version
 			}
@@ -66,9 +66,9 @@ func Find(env []string) (path string, d dialect.Dialect, version string, err err
 }
 
 // Identify returns which shell the program at path is, by its name, and its version as it prints it.
-func Identify(path string) (dialect.Dialect, string, error) {
+func Identify(path string) (*dialect.Dialect, string, error) {
 	for _, d := range dialects {
-		if filepath.Base(path) != d.Name() {
+		if filepath.Base(path) != d.Name {
 			continue
 		}
 		if st, err := os.Stat(path); err != nil {
@@ -78,7 +78,7 @@ func Identify(path string) (dialect.Dialect, string, error) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, path, d.VersionArgs()...)
+		cmd := exec.CommandContext(ctx, path, d.VersionArgs...)
 		cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}
 		out, err := cmd.Output()
 		if err != nil {

@@ -55,7 +55,7 @@ func (s *Shell) launcherLine(c Command) (line string, err error) {
 	if err := os.WriteFile(file, spec.Encode(), 0o600); err != nil {
 		return "", fmt.Errorf("write the reach: %w", err)
 	}
-	words := append([]string{c.Launcher, file}, s.d.Child(s.path)...)
+	words := append([]string{c.Launcher, file, s.path}, s.d.ChildArgs...)
 	for i, w := range words {
 		words[i] = s.d.Quote(w)
 	}

@@ -30,6 +30,9 @@ const labelMost = 50
 
 // background returns the text that starts a command as a background job.
 func (s *Shell) background(c Command) (text string, err error) {
+	if s.d.NoJobs != "" {
+		return "", errors.New(s.d.NoJobs)
+	}
 	line := c.Text
 	if c.Confine != nil {
 		if line, err = s.launcherLine(c); err != nil {
@@ -45,11 +48,7 @@ func (s *Shell) background(c Command) (text string, err error) {
 	if line, _, more := strings.Cut(label, "\n"); more || len(line) > labelMost {
 		label = visible.Cut(line, labelMost) + " …"
 	}
-	text, refused := s.d.Background(dialect.Job{Text: line, Label: label, Folder: c.Job})
-	if refused != "" {
-		return "", errors.New(refused)
-	}
-	return text, nil
+	return dialect.Background(dialect.Job{Text: line, Label: label, Folder: c.Job}), nil
 }
 
 // jobStarted returns the process that the shell started for the job in folder, 0 if it started none, and adds its group to

@@ -28,9 +28,9 @@ var (
 // with a borrower's command, and each of those that ended well has run once.
 func TestModel(t *testing.T) {
 	for _, d := range dialects {
-		t.Run(d.Name(), func(t *testing.T) {
+		t.Run(d.Name, func(t *testing.T) {
 			t.Parallel()
-			path := dialecttest.Find(t, d.Name())
+			path := dialecttest.Find(t, d.Name)
 			seed := *modelSeed
 			if seed == 0 {
 				seed = uint64(time.Now().UnixNano())

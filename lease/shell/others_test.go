@@ -23,8 +23,8 @@ var others = map[string][2]string{
 
 func TestOthers(t *testing.T) {
 	for _, d := range dialects[1:] {
-		if others[d.Name()][0] == "" {
-			t.Errorf("others has no row for %s", d.Name())
+		if others[d.Name][0] == "" {
+			t.Errorf("others has no row for %s", d.Name)
 		}
 	}
 	for name, startup := range others {

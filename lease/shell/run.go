@@ -169,7 +169,7 @@ func (s *Shell) begin(r *run, text, dir string) error {
 	t := s.proc.term
 	s.changeLocked()
 	s.mu.Unlock()
-	if _, err := t.Write([]byte(s.d.AcceptKey())); err != nil {
+	if _, err := t.Write([]byte(s.d.AcceptKey)); err != nil {
 		return errNoProcess
 	}
 	return nil
@@ -317,7 +317,7 @@ func (s *Shell) leftovers(pid int, t *term.Terminal, from procs.Moment) []procs.
 // programs leaves out the launcher and the shell that stand between this shell and the programs of a confined command, unless
 // there is nothing else.
 func (s *Shell) programs(list []procs.Process) []procs.Process {
-	child := " " + strings.Join(s.d.Child("")[1:], " ")
+	child := " " + strings.Join(s.d.ChildArgs, " ")
 	held := func(p procs.Process) bool { return strings.HasSuffix(p.Command, child) }
 	if own := slices.DeleteFunc(slices.Clone(list), held); len(own) > 0 {
 		return own

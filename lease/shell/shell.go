@@ -22,7 +22,7 @@ import (
 // them.
 type Shell struct {
 	o       Options
-	d       dialect.Dialect
+	d       *dialect.Dialect
 	path    string
 	version string
 	files   files
@@ -229,7 +229,7 @@ func (s *Shell) event(e any) {
 // Version, Path and Name are those of the shell that runs: "5.2.15", "/bin/bash", "bash".
 func (s *Shell) Version() string { return s.version }
 func (s *Shell) Path() string    { return s.path }
-func (s *Shell) Name() string    { return s.d.Name() }
+func (s *Shell) Name() string    { return s.d.Name }
 
 // Foreground returns the foreground process group of the shell's terminal: of the program that runs, or the shell's own. It is 0
 // if there is none.

@@ -273,17 +273,20 @@ func TestKeyboard(t *testing.T) {
 
 // Under the user's errexit nothing is lent, and the error says what to do.
 func TestErrexit(t *testing.T) {
-	s, scr := start2(t, nil)
-	scr.prompts(t, 1)
-	keys(t, s, "set -e\r")
-	scr.prompts(t, 2)
-	var broken *BrokenError
-	if _, err := s.Run(t.Context(), Command{Text: "false"}); !errors.As(err, &broken) || broken.Hint() != "set +e" {
-		t.Fatalf("got %v", err)
+	for _, name := range []string{"bash", "zsh"} {
+		path := dialecttest.Find(t, name)
+		s, scr := start2(t, func(o *Options) { o.Path = path })
+		scr.prompts(t, 1)
+		keys(t, s, "set -e\r")
+		scr.prompts(t, 2)
+		var broken *BrokenError
+		if _, err := s.Run(t.Context(), Command{Text: "false"}); !errors.As(err, &broken) || broken.Hint() != "set +e" {
+			t.Fatalf("%s: got %v", name, err)
+		}
+		keys(t, s, "set +e\r")
+		scr.prompts(t, 3)
+		do(t, s, "false")
 	}
-	keys(t, s, "set +e\r")
-	scr.prompts(t, 3)
-	do(t, s, "false")
 }
 
 // A shell that another program replaced is not typed into.

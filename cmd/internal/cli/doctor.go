@@ -123,7 +123,7 @@ func checkShell(settings string) (string, error) {
 		if err != nil {
 			return "", hinted{"shell.path: " + err.Error(), "name a bash, zsh or fish there, or take the line out for $SHELL (`sublet config edit`)"}
 		}
-		return c.Shell.Path + " " + version + " (" + d.Name() + ", of your settings)", nil
+		return c.Shell.Path + " " + version + " (" + d.Name + ", of your settings)", nil
 	}
 	path, _, version, err := shell.Find(os.Environ())
 	return path + " " + version, err

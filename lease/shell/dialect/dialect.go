@@ -31,35 +31,31 @@ import (
 	"strings"
 )
 
-// Dialect is one kind of shell. Its methods are pure.
-type Dialect interface {
-	// Name is the shell's name, as in its path: "bash".
-	Name() string
-	// Oldest is the oldest version that has what the script needs, as {major, minor}.
-	Oldest() [2]int
-	// VersionArgs are arguments with which the shell prints its version, as "5.2.15", and ends.
-	VersionArgs() []string
-	// Start returns the file to be written into the folder before the shell is started, and how the shell is started.
-	Start(o Start) Launch
+// Dialect is one kind of shell. Its functions are pure.
+type Dialect struct {
+	Name        string   // as in its path: "bash"
+	Oldest      [2]int   // the oldest version that has what the script needs: major, minor
+	VersionArgs []string // with these the shell prints its version, as "5.2.15", and ends
 	// HoldKey is typed to call the widget; it leaves nothing in the line of a shell that does not know it. AcceptKey is
-	// typed to run the line that the widget set; like HoldKey it is bound by the script.
-	HoldKey() string
-	AcceptKey() string
+	// typed to run the line that the widget set; like HoldKey it is bound by the script. "" = the widget runs the line by itself.
+	HoldKey, AcceptKey string
+	// ChildArgs are the arguments of another shell of this kind, which runs the script that is open as descriptor 3 and ends:
+	// without start-up files, with aliases.
+	ChildArgs []string
+	// NoJobs is why the shell cannot run a text in the background; "" = it can.
+	NoJobs string
 	// Quote makes one word of any text without NUL.
-	Quote(text string) string
-	// Background returns the text that runs a job in the background of the shell, or why this shell cannot.
-	Background(j Job) (text, refused string)
-	// Child returns the arguments of another shell of this kind, at path, which runs the script that is open as descriptor 3 and
-	// ends: without start-up files, with aliases.
-	Child(path string) []string
+	Quote func(text string) string
+	// Start returns the file to be written into the folder before the shell is started, and how the shell is started.
+	Start func(o Start) Launch
 	// ReadState parses what the widget wrote into the folder's file "state". Dir is filled in by the caller.
-	ReadState(text []byte) (State, error)
+	ReadState func(text []byte) (State, error)
 	// Restore returns the text that undoes in the shell what differs between before and after, except for what has another value
 	// in now than in after. left are the names of what the shell cannot put back.
-	Restore(before, after, now State) (text string, left []string)
+	Restore func(before, after, now State) (text string, left []string)
 	// Examine returns what is known about a command before it runs. known reports whether a name is an alias or a function of
 	// the shell.
-	Examine(text string, known func(name string) bool) Examination
+	Examine func(text string, known func(name string) bool) Examination
 }
 
 // Job is a command that is to run in the background.
@@ -73,7 +69,7 @@ type Job struct {
 // that are kept from the screen.
 const JobFunction = "sublet_job"
 
-// Background returns the text for a shell in which JobFunction runs a job. It is the same in bash and zsh.
+// Background returns the text that runs a job in the background of a shell that has JobFunction.
 func Background(j Job) string {
 	return "__sublet_job_folder=" + Quote(j.Folder) + " __sublet_job_text=" + Quote(j.Text) + "\n" +
 		JobFunction + " " + Quote(j.Label) + " &\n" +

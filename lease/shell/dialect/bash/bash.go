@@ -17,38 +17,17 @@ import (
 //go:embed integration.bash
 var integration string
 
-// Bash implements dialect.Dialect.
-type Bash struct{}
-
-// Name returns "bash".
-func (Bash) Name() string { return "bash" }
-
-// Oldest returns 4.4, which brought PS0 and `local -`.
-func (Bash) Oldest() [2]int { return [2]int{4, 4} }
-
-// VersionArgs implements dialect.Dialect.
-func (Bash) VersionArgs() []string {
-	return []string{"--norc", "--noprofile", "-c", `printf %s "${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}.${BASH_VERSINFO[2]}"`}
+// Dialect is that of bash. Version 4.4 brought PS0 and `local -`. The keys leave nothing in the line where they are unbound.
+// AcceptKey is needed because a readline command that is bound with -x cannot run the line that it sets.
+var Dialect = &dialect.Dialect{
+	Name: "bash", Oldest: [2]int{4, 4}, HoldKey: "\x1bO~", AcceptKey: "\x1bO}",
+	VersionArgs: []string{"--norc", "--noprofile", "-c", `printf %s "${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}.${BASH_VERSINFO[2]}"`},
+	ChildArgs:   []string{"--norc", "--noprofile", "-O", "expand_aliases", "-c", ". /dev/fd/3"},
+	Quote:       dialect.Quote, Start: launch, ReadState: readState, Restore: restore, Examine: examine,
 }
 
-// HoldKey and AcceptKey leave nothing in the line where they are unbound. AcceptKey is needed because a readline command that is
-// bound with -x cannot run the line that it sets.
-func (Bash) HoldKey() string   { return "\x1bO~" }
-func (Bash) AcceptKey() string { return "\x1bO}" }
-
-// Quote implements dialect.Dialect.
-func (Bash) Quote(text string) string { return dialect.Quote(text) }
-
-// Background implements dialect.Dialect: see sublet_job in integration.bash.
-func (Bash) Background(j dialect.Job) (text, refused string) { return dialect.Background(j), "" }
-
-// Child implements dialect.Dialect: the launcher opens the command's text as descriptor 3.
-func (Bash) Child(path string) []string {
-	return []string{path, "--norc", "--noprofile", "-O", "expand_aliases", "-c", ". /dev/fd/3"}
-}
-
-// Start implements dialect.Dialect.
-func (Bash) Start(o dialect.Start) dialect.Launch {
+// launch implements dialect.Dialect.Start.
+func launch(o dialect.Start) dialect.Launch {
 	startup := ""
 	for _, kv := range o.Env {
 		if home, ok := strings.CutPrefix(kv, "HOME="); ok && home != "" && !o.NoStartup {
@@ -67,8 +46,8 @@ func (Bash) Start(o dialect.Start) dialect.Launch {
 	}
 }
 
-// ReadState implements dialect.Dialect: see __sublet_state in integration.bash.
-func (Bash) ReadState(text []byte) (st dialect.State, err error) {
+// readState implements dialect.Dialect.ReadState: see __sublet_state in integration.bash.
+func readState(text []byte) (st dialect.State, err error) {
 	f, hashed := dialect.NewFields(text), make(map[string]string)
 	st.Vars, st.Local = make(map[string]string), make(map[string]string)
 	st.Aliases, st.Functions = make(map[string]string), make(map[string]string)
@@ -175,8 +154,8 @@ var statements = sync.OnceValue(func() dialect.Statements {
 	}
 })
 
-// Restore implements dialect.Dialect.
-func (Bash) Restore(before, after, now dialect.State) (text string, left []string) {
+// restore implements dialect.Dialect.Restore.
+func restore(before, after, now dialect.State) (text string, left []string) {
 	text, left = statements().Restore(before, after, now)
 	if strings.Contains(text, "PROMPT_COMMAND") || strings.Contains(text, "PS0") { // ReadState took the hooks out of them
 		text += "__sublet_arm\n"
@@ -184,7 +163,7 @@ func (Bash) Restore(before, after, now dialect.State) (text string, left []strin
 	return text, left
 }
 
-// Examine implements dialect.Dialect.
-func (Bash) Examine(text string, known func(name string) bool) dialect.Examination {
+// examine implements dialect.Dialect.Examine.
+func examine(text string, known func(name string) bool) dialect.Examination {
 	return dialect.Examine(syntax.LangBash, false, text, known)
 }

@@ -20,7 +20,7 @@ func options(bashrc string) dialecttest.Options {
 func start(t *testing.T, bashrc string) *dialecttest.Shell {
 	t.Helper()
 	t.Parallel()
-	return dialecttest.Start(t, Bash{}, options(bashrc))
+	return dialecttest.Start(t, Dialect, options(bashrc))
 }
 
 func words(bashrc string) dialecttest.Words {
@@ -36,7 +36,7 @@ func words(bashrc string) dialecttest.Words {
 	}
 }
 
-func TestSuite(t *testing.T) { dialecttest.Suite(t, Bash{}, words(plain)) }
+func TestSuite(t *testing.T) { dialecttest.Suite(t, Dialect, words(plain)) }
 
 // What people have in their ~/.bashrc changes nothing.
 func TestSuiteUnderOptions(t *testing.T) {
@@ -45,7 +45,7 @@ func TestSuiteUnderOptions(t *testing.T) {
 		"nounset": "set -u; shopt -s extglob globstar nullglob\n",
 		"hooks":   "PROMPT_COMMAND='true one; false'; PS0='[begins]'; trap 'last=$BASH_COMMAND' DEBUG; PS0=\n",
 	} {
-		t.Run(name, func(t *testing.T) { dialecttest.Suite(t, Bash{}, words(plain+bashrc)) })
+		t.Run(name, func(t *testing.T) { dialecttest.Suite(t, Dialect, words(plain+bashrc)) })
 	}
 }
 
@@ -85,35 +85,16 @@ func TestViModes(t *testing.T) {
 	s.AwaitText("\none ohi\n")
 }
 
-func TestErrexitIsReported(t *testing.T) {
-	s := start(t, plain)
-	s.Enter("set -e")
-	if h := s.Look(); h.Flags != "e" {
-		t.Errorf("got %+v", h)
-	}
-}
-
-// Hooks that were replaced are put back when the widget is called.
-func TestHooksAreArmedAgain(t *testing.T) {
-	s := start(t, plain)
-	s.Type("PROMPT_COMMAND='echo mine' PS0=; true\r")
-	s.AwaitText("mine\n0>")
-	s.Key()
-	s.Held()
-	s.Direct("none")
-	s.Enter("echo reported")
-}
-
 func TestState(t *testing.T) {
 	s := start(t, plain)
 	s.Enter("declare -A map=([a b]='c' [d]=$'e\\nf'); declare -i n=3; declare -r fixed=1; list=(x 'y z' ''); declare -l lower=ABC")
 	s.Enter("export VALUE=$'a\\nb\\ndeclare -x FORGED=\"1\"' OTHER=1; alias ll='ls -l' q=\"it's\"; greet() { echo \"it's\"; }; brace() { echo '\n}'; }")
-	before := state(s)
+	before := s.LookState()
 	if before.Vars["VALUE"] != "a\nb\ndeclare -x FORGED=\"1\"" || before.Vars["FORGED"] != "" || before.Aliases["ll"] != "ls -l" || before.Aliases["q"] != "it's" ||
 		!strings.Contains(before.Functions["greet"], "it's") || before.Umask != "0022" || len(before.Hashed) != 0 {
 		t.Errorf("got %+v", before)
 	}
-	if d := dialect.Difference(before, state(s)); d != "" {
+	if d := dialect.Difference(before, s.LookState()); d != "" {
 		t.Errorf("it differs by itself: %s", d)
 	}
 	s.Run(strings.Join([]string{
@@ -121,36 +102,17 @@ func TestState(t *testing.T) {
 		"unalias q; alias ll=x other=y", "greet() { :; }; other() { :; }; unset -f brace", "cd /; umask 077; shopt -s autocd; set -o noclobber",
 		"PATH=/tmp:$PATH; hash -p /nowhere/ls ls; enable -n kill",
 	}, "\n"))
-	after := state(s)
+	after := s.LookState()
 	if after.Hashed["ls"] != "/nowhere/ls" || len(after.Hashed) != 1 || len(after.Disabled) != 1 || after.Disabled[0] != "kill" {
 		t.Errorf("hashed %q, disabled %q", after.Hashed, after.Disabled)
 	}
 	if after.Vars["BASH_ENV"] != "/nowhere" { // it was left out with the variables that bash sets itself
 		t.Errorf("BASH_ENV is %q", after.Vars["BASH_ENV"])
 	}
-	text, left := Bash{}.Restore(before, after, after)
-	if strings.Join(left, " ") != "wall" {
-		t.Errorf("left %q", left)
-	}
-	if r := s.Run(text); r.Output != "" || r.Status != 0 {
-		t.Fatalf("restore: %+v\n%s", r, text)
-	}
-	now := state(s)
-	delete(now.Local, "wall")
-	if d := dialect.Difference(before, now); d != "" || before.Sum() != now.Sum() {
-		t.Errorf("not restored: %s\n%s", d, text)
-	}
+	s.Undo(before, after, "wall")
 	if r := s.Run(`echo "${map[d]}" "${list[1]}" "${#list[@]}" "$lower"; brace`); r.Output != "e\r\nf y z 3 abc\r\n\r\n}\r\n" {
 		t.Errorf("got %q", r.Output)
 	}
-}
-
-// state holds the editor, and returns the state.
-func state(s *dialecttest.Shell) dialect.State {
-	s.Hold()
-	st := s.State()
-	s.Direct("none")
-	return st
 }
 
 // The widget has an IFS of its own, and the user's was not seen behind it, nor whether it is exported.
@@ -158,16 +120,13 @@ func TestStateHasIFS(t *testing.T) {
 	for want, was := range map[string]string{`declare -- IFS=$' \t\n'`: "", `declare -x IFS=","`: "export IFS=,"} {
 		t.Run(want, func(t *testing.T) {
 			s := start(t, plain+was)
-			before := state(s)
+			before := s.LookState()
 			s.Run("IFS=$':\\n'")
-			after := state(s)
+			after := s.LookState()
 			if d := dialect.Difference(before, after); !strings.HasPrefix(d, "changed IFS, look at IFS") {
 				t.Errorf("got %q", d)
 			}
-			text, left := Bash{}.Restore(before, after, after)
-			if r := s.Run(text); r.Status != 0 || left != nil {
-				t.Fatalf("restore: %+v, left %q\n%s", r, left, text)
-			}
+			s.Undo(before, after)
 			if r := s.Run("declare -p IFS"); r.Output != want+"\r\n" {
 				t.Errorf("got %q", r.Output)
 			}
@@ -180,10 +139,10 @@ func TestPaintedPrompt(t *testing.T) {
 	for last, want := range map[string]string{"paint": "", "true": "changed PS1, look at PS1: it decides what later commands run"} {
 		t.Run(last, func(t *testing.T) {
 			s := start(t, plain+"paint() { PS1=$PWD'> '; }\nPROMPT_COMMAND=paint\n")
-			before := state(s)
+			before := s.LookState()
 			s.Run("PROMPT_COMMAND=${PROMPT_COMMAND/paint/" + last + "}")
 			s.Run("cd /; PS1=x")
-			after := state(s)
+			after := s.LookState()
 			after.Local["PROMPT_COMMAND"] = before.Local["PROMPT_COMMAND"]
 			if d := dialect.Difference(before, after); d != want {
 				t.Errorf("got %q, want %q", d, want)
@@ -240,7 +199,7 @@ func TestExamine(t *testing.T) {
 		"for x in a b {{":              {Changes: true},
 		"sh -c 'exit 3'":               {},
 	} {
-		got := Bash{}.Examine(text, known)
+		got := Dialect.Examine(text, known)
 		want.Text = text
 		if want.Ends {
 			want.Text = "(\n" + text + "\n)"

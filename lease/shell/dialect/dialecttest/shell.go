@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,7 +64,7 @@ type Shell struct {
 	PID          int
 
 	t        testing.TB
-	dialect  dialect.Dialect
+	dialect  *dialect.Dialect
 	terminal *term.Terminal
 	down     *os.File
 	runs     int
@@ -95,7 +96,7 @@ func Find(t testing.TB, name string) string {
 }
 
 // Start starts the shell in a home directory of its own and waits for its first prompt.
-func Start(t testing.TB, d dialect.Dialect, o Options) *Shell {
+func Start(t testing.TB, d *dialect.Dialect, o Options) *Shell {
 	t.Helper()
 	s := Launch(t, d, o)
 	s.Prompt()
@@ -103,9 +104,9 @@ func Start(t testing.TB, d dialect.Dialect, o Options) *Shell {
 }
 
 // Launch starts the shell without waiting for anything.
-func Launch(t testing.TB, d dialect.Dialect, o Options) *Shell {
+func Launch(t testing.TB, d *dialect.Dialect, o Options) *Shell {
 	t.Helper()
-	path := Find(t, d.Name())
+	path := Find(t, d.Name)
 	s := &Shell{
 		Home: t.TempDir(), Folder: filepath.Join(t.TempDir(), "it's here"), t: t, dialect: d,
 		seen: make(map[string]int),
@@ -376,7 +377,7 @@ func (s *Shell) Prompt() Prompt {
 // Key types the key that calls the widget.
 func (s *Shell) Key() {
 	s.t.Helper()
-	s.Type(s.dialect.HoldKey())
+	s.Type(s.dialect.HoldKey)
 }
 
 // Hold calls the widget and waits until it blocks.
@@ -444,6 +445,33 @@ func (s *Shell) State() dialect.State {
 	return st
 }
 
+// LookState is State of an editor that is not held before nor afterwards.
+func (s *Shell) LookState() dialect.State {
+	s.t.Helper()
+	defer s.Direct("none")
+	s.Hold()
+	return s.State()
+}
+
+// Undo undoes in the shell what differs between two states, except for the variables in left, which the shell cannot put back.
+func (s *Shell) Undo(before, after dialect.State, left ...string) {
+	s.t.Helper()
+	text, got := s.dialect.Restore(before, after, after)
+	if !slices.Equal(got, left) {
+		s.t.Errorf("left %q, want %q", got, left)
+	}
+	if r := s.Run(text); r.Output != "" || r.Status != 0 {
+		s.t.Fatalf("restore: %+v\n%s", r, text)
+	}
+	now := s.LookState()
+	for _, name := range left {
+		delete(now.Local, name)
+	}
+	if d := dialect.Difference(before, now); d != "" || before.Sum() != now.Sum() {
+		s.t.Errorf("not restored: %s\n%s", d, text)
+	}
+}
+
 // Begin has the widget, which blocks, run a command, and waits for the command's beginning.
 func (s *Shell) Begin(text, dir string) {
 	s.t.Helper()
@@ -453,7 +481,7 @@ func (s *Shell) Begin(text, dir string) {
 	s.hides = true
 	s.mu.Unlock()
 	s.Direct(strings.TrimSuffix("run n"+strconv.Itoa(s.runs)+" "+dir, " "))
-	s.Type(s.dialect.AcceptKey())
+	s.Type(s.dialect.AcceptKey)
 	s.Mark('S')
 }
 

@@ -23,7 +23,7 @@ type Words struct {
 }
 
 // Suite tests what is the same in all shells.
-func Suite(t *testing.T, d dialect.Dialect, w Words) {
+func Suite(t *testing.T, d *dialect.Dialect, w Words) {
 	run := func(name string, test func(t *testing.T, s *Shell)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,7 +40,7 @@ func Suite(t *testing.T, d dialect.Dialect, w Words) {
 type runner func(name string, test func(t *testing.T, s *Shell))
 
 // commands tests what a borrowed command sees and leaves behind.
-func commands(run runner, d dialect.Dialect, w Words) {
+func commands(run runner, d *dialect.Dialect, w Words) {
 	run("a command runs in the user's shell", func(t *testing.T, s *Shell) {
 		s.AwaitScreen("0>")
 		if got, want := s.Run("echo one; echo two >&2; sh -c 'exit 3'"), (Result{"one\r\ntwo\r\n", 3, s.Home}); got != want {
@@ -104,7 +104,7 @@ func commands(run runner, d dialect.Dialect, w Words) {
 func line(run runner, w Words) {
 	run("an unbound key leaves nothing", func(t *testing.T, s *Shell) {
 		s.Enter(w.Unbind)
-		s.Type("echo " + s.dialect.HoldKey() + "ok" + s.dialect.HoldKey() + "\r")
+		s.Type("echo " + s.dialect.HoldKey + "ok" + s.dialect.HoldKey + "\r")
 		s.Prompt()
 		s.AwaitText("> echo ok\nok\n")
 	})

@@ -16,57 +16,36 @@ import (
 //go:embed integration.fish
 var integration string
 
-// Fish implements dialect.Dialect.
-type Fish struct{}
-
-// Name returns "fish".
-func (Fish) Name() string { return "fish" }
-
-// Oldest returns 3.4, which brought $(…), and runs substitutions in its own process group, as procs.BegunSince expects.
-func (Fish) Oldest() [2]int { return [2]int{3, 4} }
-
-// VersionArgs implements dialect.Dialect.
-func (Fish) VersionArgs() []string {
-	return []string{"--no-config", "-c", `string match -r '^[0-9.]+' -- $version`}
-}
-
+// Dialect is that of fish. Version 3.4 brought $(…), and runs substitutions in its own process group, as procs.BegunSince expects.
 // HoldKey leaves nothing in the line where it is unbound.
-func (Fish) HoldKey() string { return "\x1e\x1d" }
-
-// AcceptKey returns "": the widget runs the line by itself.
-func (Fish) AcceptKey() string { return "" }
-
-// Background implements dialect.Dialect.
-func (Fish) Background(dialect.Job) (text, refused string) {
-	return "", "fish runs only programs in the background, no text with functions or blocks"
+var Dialect = &dialect.Dialect{
+	Name: "fish", Oldest: [2]int{3, 4}, HoldKey: "\x1e\x1d",
+	VersionArgs: []string{"--no-config", "-c", `string match -r '^[0-9.]+' -- $version`},
+	ChildArgs:   []string{"--no-config", "-c", "source /dev/fd/3"},
+	NoJobs:      "fish runs only programs in the background, no text with functions or blocks",
+	Quote:       quote, Start: launch, ReadState: readState, Restore: restore, Examine: examine,
 }
 
-// Child implements dialect.Dialect: the launcher opens the command's text as descriptor 3.
-func (Fish) Child(path string) []string {
-	return []string{path, "--no-config", "-c", "source /dev/fd/3"}
-}
-
-// Quote implements dialect.Dialect.
-func (Fish) Quote(text string) string {
+func quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
 
-// Start implements dialect.Dialect.
-func (f Fish) Start(o dialect.Start) dialect.Launch {
+// launch implements dialect.Dialect.Start.
+func launch(o dialect.Start) dialect.Launch {
 	args := []string{"fish"}
 	if o.NoStartup {
 		args = append(args, "--no-config")
 	}
 	return dialect.Launch{
 		File: "integration.fish",
-		Text: o.Script(integration, "set -g %s %s", f.Quote),
-		Args: append(args, "-C", "source "+f.Quote(filepath.Join(o.Folder, "integration.fish"))),
+		Text: o.Script(integration, "set -g %s %s", quote),
+		Args: append(args, "-C", "source "+quote(filepath.Join(o.Folder, "integration.fish"))),
 		Env:  o.Env,
 	}
 }
 
-// ReadState implements dialect.Dialect: see __sublet_state in integration.fish.
-func (f Fish) ReadState(text []byte) (st dialect.State, err error) {
+// readState implements dialect.Dialect.ReadState: see __sublet_state in integration.fish.
+func readState(text []byte) (st dialect.State, err error) {
 	st.Vars, st.Local = make(map[string]string), make(map[string]string)
 	st.Aliases, st.Functions = make(map[string]string), make(map[string]string)
 	fields, ok := strings.CutSuffix(string(text), "\x00")
@@ -90,7 +69,7 @@ func (f Fish) ReadState(text []byte) (st dialect.State, err error) {
 		case kind == "global" || kind == "universal":
 			statement := "builtin set --" + kind + " --unexport -- " + name
 			for _, value := range values {
-				statement += " " + f.Quote(value)
+				statement += " " + quote(value)
 			}
 			st.Local[name] = statement
 		case len(values) != 1:
@@ -123,10 +102,10 @@ func volatile(name string) bool {
 	return dialect.Volatile(name) || strings.HasPrefix(name, "__fish_")
 }
 
-// Restore implements dialect.Dialect.
-func (f Fish) Restore(before, after, now dialect.State) (text string, left []string) {
+// restore implements dialect.Dialect.Restore.
+func restore(before, after, now dialect.State) (text string, left []string) {
 	return dialect.Statements{
-		Quote:     f.Quote,
+		Quote:     quote,
 		Directory: "builtin cd -- {value}",
 		Umask:     "builtin set umask {text}",
 		Export:    "builtin set --export -- {bare} {value}",
@@ -136,9 +115,9 @@ func (f Fish) Restore(before, after, now dialect.State) (text string, left []str
 	}.Restore(before, after, now)
 }
 
-// Examine implements dialect.Dialect. A text is read as bash: if bash can parse it, it means the same in fish. A command that is
+// examine implements dialect.Dialect.Examine. A text is read as bash: if bash can parse it, it means the same in fish. A command that is
 // not in programs may be a function that fish has not read yet.
-func (Fish) Examine(text string, known func(name string) bool) dialect.Examination {
+func examine(text string, known func(name string) bool) dialect.Examination {
 	e := dialect.Examine(syntax.LangBash, true, text, func(name string) bool { return !programs[name] || known != nil && known(name) })
 	if e.Ends {
 		e = dialect.Examination{Lasts: e.Lasts, Refused: "exit, exec and logout would end the user's shell, and fish has no subshell for them: use `fish -c`"}

@@ -23,7 +23,7 @@ func options(config string) dialecttest.Options {
 func start(t *testing.T, config string) *dialecttest.Shell {
 	t.Helper()
 	t.Parallel()
-	return dialecttest.Start(t, Fish{}, options(config))
+	return dialecttest.Start(t, Dialect, options(config))
 }
 
 var words = dialecttest.Words{
@@ -36,7 +36,7 @@ var words = dialecttest.Words{
 	Unbind:   "bind --erase --all",
 }
 
-func TestSuite(t *testing.T) { dialecttest.Suite(t, Fish{}, words) }
+func TestSuite(t *testing.T) { dialecttest.Suite(t, Dialect, words) }
 
 func TestStartupFiles(t *testing.T) {
 	t.Parallel()
@@ -53,7 +53,7 @@ func TestStartupFiles(t *testing.T) {
 		"restored":   {dialecttest.Options{Files: files, Restore: "set -g from 'a  b'\nset -g fish_greeting\nset -gx kept yes\n"}, "a a  b yes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := dialecttest.Start(t, Fish{}, row.options)
+			s := dialecttest.Start(t, Dialect, row.options)
 			if r := s.Run("echo \"$early $from $kept\""); r.Output != row.want+"\r\n" {
 				t.Errorf("got %q, want %q", r.Output, row.want)
 			}
@@ -215,39 +215,21 @@ func TestState(t *testing.T) {
 	s := start(t, plain)
 	s.Enter("set -g list x 'y z' ''; set -g none; set -U everywhere 1; set -gx VALUE 'a  b' c; set -gx OTHER 1; set -gx SOMEPATH a b")
 	s.Enter("abbr -a gs git status; function greet; echo \"it's\"; end")
-	before := state(s)
+	before := s.LookState()
 	if before.Vars["VALUE"] != "a  b c" || before.Vars["SOMEPATH"] != "a:b" || before.Local["list"] != `builtin set --global --unexport -- list 'x' 'y z' ''` ||
 		before.Local["everywhere"] != `builtin set --universal --unexport -- everywhere '1'` || before.Local["none"] == "" ||
 		!strings.Contains(before.Aliases["gs"], "git status") || !strings.Contains(before.Functions["greet"], "it's") || before.Umask != "0022" {
 		t.Errorf("got %+v", before)
 	}
-	if d := dialect.Difference(before, state(s)); d != "" {
+	if d := dialect.Difference(before, s.LookState()); d != "" {
 		t.Errorf("it differs by itself: %s", d)
 	}
 	s.Run(strings.Join([]string{
 		"set -a list new; set -e none; set -U everywhere 2; set -g fresh 1; set -gx VALUE 2; set -e OTHER; set -gx NEW 3; set -gx SOMEPATH c; set -x list",
 		"abbr -e gs; abbr -a other ls; function greet; end; function second; end; cd /; umask 077",
 	}, "\n"))
-	after := state(s)
-	text, left := Fish{}.Restore(before, after, after)
-	if len(left) > 0 {
-		t.Errorf("left %q", left)
-	}
-	if r := s.Run(text); r.Output != "" || r.Status != 0 {
-		t.Fatalf("restore: %+v\n%s", r, text)
-	}
-	now := state(s)
-	if d := dialect.Difference(before, now); d != "" || before.Sum() != now.Sum() {
-		t.Errorf("not restored: %s\n%s", d, text)
-	}
-}
-
-// state holds the editor, and returns the state.
-func state(s *dialecttest.Shell) dialect.State {
-	s.Hold()
-	st := s.State()
-	s.Direct("none")
-	return st
+	after := s.LookState()
+	s.Undo(before, after)
 }
 
 func TestExamine(t *testing.T) {
@@ -274,7 +256,7 @@ func TestExamine(t *testing.T) {
 		"ls\x00":                   "refused",
 		"echo it\\'s; exit":        "refused",
 	} {
-		e := Fish{}.Examine(text, known)
+		e := Dialect.Examine(text, known)
 		got := ""
 		switch {
 		case e.Refused != "":

@@ -18,36 +18,18 @@ import (
 //go:embed integration.zsh
 var integration string
 
-// Zsh implements dialect.Dialect.
-type Zsh struct{}
+// Dialect is that of zsh; the integration is not tested with versions before 5.8. HoldKey leaves nothing in the line where it is
+// unbound.
+var Dialect = &dialect.Dialect{
+	Name: "zsh", Oldest: [2]int{5, 8}, HoldKey: "\x1bO~",
+	VersionArgs: []string{"-fc", "print -rn -- ${ZSH_VERSION%%-*}"},
+	ChildArgs:   []string{"-f", "-c", ". /dev/fd/3"},
+	Quote:       dialect.Quote, Start: launch, ReadState: readState, Restore: restore, Examine: examine,
+}
 
-// Name returns "zsh".
-func (Zsh) Name() string { return "zsh" }
-
-// Oldest returns 5.8; the integration is not tested with older ones.
-func (Zsh) Oldest() [2]int { return [2]int{5, 8} }
-
-// VersionArgs implements dialect.Dialect.
-func (Zsh) VersionArgs() []string { return []string{"-fc", "print -rn -- ${ZSH_VERSION%%-*}"} }
-
-// HoldKey leaves nothing in the line where it is unbound.
-func (Zsh) HoldKey() string { return "\x1bO~" }
-
-// AcceptKey returns "": the widget runs the line by itself.
-func (Zsh) AcceptKey() string { return "" }
-
-// Quote implements dialect.Dialect.
-func (Zsh) Quote(text string) string { return dialect.Quote(text) }
-
-// Background implements dialect.Dialect: see sublet_job in integration.zsh.
-func (Zsh) Background(j dialect.Job) (text, refused string) { return dialect.Background(j), "" }
-
-// Child implements dialect.Dialect: the launcher opens the command's text as descriptor 3.
-func (Zsh) Child(path string) []string { return []string{path, "-f", "-c", ". /dev/fd/3"} }
-
-// Start implements dialect.Dialect. Zsh reads $ZDOTDIR/.zshenv first of a user's files and looks at ZDOTDIR anew for the next;
+// launch implements dialect.Dialect.Start. Zsh reads $ZDOTDIR/.zshenv first of a user's files and looks at ZDOTDIR anew for the next;
 // so only that variable is ours, and only until the integration has begun.
-func (Zsh) Start(o dialect.Start) dialect.Launch {
+func launch(o dialect.Start) dialect.Launch {
 	zdotdir, startup := "", "1"
 	var env []string
 	for _, kv := range o.Env {
@@ -68,8 +50,8 @@ func (Zsh) Start(o dialect.Start) dialect.Launch {
 	}
 }
 
-// ReadState implements dialect.Dialect: see __sublet_state in integration.zsh.
-func (Zsh) ReadState(text []byte) (st dialect.State, err error) {
+// readState implements dialect.Dialect.ReadState: see __sublet_state in integration.zsh.
+func readState(text []byte) (st dialect.State, err error) {
 	f := dialect.NewFields(text)
 	options, commands := make(map[string]string), make(map[string]string)
 	st.Aliases, st.Functions = make(map[string]string), make(map[string]string)
@@ -136,13 +118,13 @@ var statements = sync.OnceValue(func() dialect.Statements {
 	}
 })
 
-// Restore implements dialect.Dialect.
-func (Zsh) Restore(before, after, now dialect.State) (text string, left []string) {
+// restore implements dialect.Dialect.Restore.
+func restore(before, after, now dialect.State) (text string, left []string) {
 	return statements().Restore(before, after, now)
 }
 
-// Examine implements dialect.Dialect.
-func (Zsh) Examine(text string, known func(name string) bool) dialect.Examination {
+// examine implements dialect.Dialect.Examine.
+func examine(text string, known func(name string) bool) dialect.Examination {
 	return dialect.Examine(syntax.LangZsh, false, text, func(name string) bool {
 		return name == "foreach" || name == "end" || known != nil && known(name) // which the parser takes for programs
 	})

@@ -22,7 +22,7 @@ func options(zshrc string) dialecttest.Options {
 func start(t *testing.T, zshrc string) *dialecttest.Shell {
 	t.Helper()
 	t.Parallel()
-	return dialecttest.Start(t, Zsh{}, options(zshrc))
+	return dialecttest.Start(t, Dialect, options(zshrc))
 }
 
 // words are for a shell with this .zshrc.
@@ -38,7 +38,7 @@ func words(zshrc string) dialecttest.Words {
 	}
 }
 
-func TestSuite(t *testing.T) { dialecttest.Suite(t, Zsh{}, words(plain)) }
+func TestSuite(t *testing.T) { dialecttest.Suite(t, Dialect, words(plain)) }
 
 // The suite holds under options that change what script text means, and with names of builtins taken by the user.
 func TestSuiteUnderOptions(t *testing.T) {
@@ -52,7 +52,7 @@ func TestSuiteUnderOptions(t *testing.T) {
 			"alias read=no print=no\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			dialecttest.Suite(t, Zsh{}, words(plain+zshrc))
+			dialecttest.Suite(t, Dialect, words(plain+zshrc))
 		})
 	}
 }
@@ -77,7 +77,7 @@ func TestStartupFiles(t *testing.T) {
 		"that end in an error": {options("from=rc; this is (not zsh"), "-,rc"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := dialecttest.Start(t, Zsh{}, row.options)
+			s := dialecttest.Start(t, Dialect, row.options)
 			if r := s.Run(report + "; print -rn -- ,$from"); r.Output != strings.ReplaceAll(row.want, "~", s.Home) {
 				t.Errorf("got %q, want %q", r.Output, row.want)
 			}
@@ -89,7 +89,7 @@ func TestRestoreAtStart(t *testing.T) {
 	t.Parallel()
 	o := options(plain)
 	o.Restore = "typeset -g kept='a b'\nsetopt autocd\nalias kept=echo\n"
-	s := dialecttest.Start(t, Zsh{}, o)
+	s := dialecttest.Start(t, Dialect, o)
 	if r := s.Run("echo $kept $options[autocd] $aliases[kept]"); r.Output != "a b on echo\r\n" {
 		t.Errorf("got %q", r.Output)
 	}
@@ -258,14 +258,6 @@ func TestErrorsEndTheText(t *testing.T) {
 	}
 }
 
-func TestErrexitIsReported(t *testing.T) {
-	s := start(t, plain)
-	s.Enter("setopt errexit")
-	if h := s.Look(); h.Flags != "e" {
-		t.Errorf("got %+v", h)
-	}
-}
-
 // The user's hooks see the user's lines only, but each prompt; a hook in between finds the history as it is.
 func TestHooks(t *testing.T) {
 	s := start(t, plain+`
@@ -372,20 +364,20 @@ func TestPlugins(t *testing.T) {
 func TestStateOfPlugins(t *testing.T) {
 	s := start(t, plain+"autoload -Uz is-at-least vcs_info; _cache=(a b); _gone=1; precmd() { vcs_info }\n")
 	s.Run("git init -q repo")
-	before := state(s)
+	before := s.LookState()
 	s.Run("is-at-least 5; _cache+=c; typeset -g _new=1; unset _gone; cd repo")
-	loaded := state(s)
+	loaded := s.LookState()
 	if r := s.Run("print $vcs_info_msg_0_"); !strings.Contains(r.Output, "git") {
 		t.Errorf("vcs_info: got %+v", r)
 	}
 	if d := dialect.Difference(before, loaded); d != "" {
 		t.Errorf("got %q", d)
 	}
-	if text, _ := (Zsh{}).Restore(before, loaded, loaded); strings.Contains(text, "is-at-least") {
+	if text, _ := Dialect.Restore(before, loaded, loaded); strings.Contains(text, "is-at-least") {
 		t.Errorf("a function that was loaded is put back:\n%s", text)
 	}
 	s.Run("is-at-least() { :; }; export _new")
-	if d := dialect.Difference(loaded, state(s)); d != "changed _new, defined function is-at-least" {
+	if d := dialect.Difference(loaded, s.LookState()); d != "changed _new, defined function is-at-least" {
 		t.Errorf("got %q", d)
 	}
 }
@@ -394,12 +386,12 @@ func TestState(t *testing.T) {
 	s := start(t, plain+"autoload -Uz compinit; compinit -u\n")
 	s.Enter("typeset -A map=('a b' c d 'e\nf'); integer n=3; typeset -r fixed=1; typeset -T FOO foo; foo=(a b); list=(x 'y z' '')")
 	s.Enter("export VALUE=$'a\\nb' OTHER=1; alias -g G='| grep'; alias -s txt=cat; alias ll='ls -l'; greet() { echo \"it's\"; }")
-	before := state(s)
+	before := s.LookState()
 	if before.Vars["VALUE"] != "a\nb" || before.Aliases["-g G"] != "| grep" || before.Aliases["-s txt"] != "cat" || before.Aliases["ll"] != "ls -l" ||
 		!strings.Contains(before.Functions["greet"], "it's") || before.Umask != "022" || len(before.Hashed) != 0 {
 		t.Errorf("got %+v", before)
 	}
-	if d := dialect.Difference(before, state(s)); d != "" {
+	if d := dialect.Difference(before, s.LookState()); d != "" {
 		t.Errorf("it differs by itself: %s", d)
 	}
 	s.Run(strings.Join([]string{
@@ -407,33 +399,14 @@ func TestState(t *testing.T) {
 		"unalias 'G'; alias -g 'G'=new; unalias -s txt; alias -s c=cc ll=x", "greet() { :; }; other() { :; }", "cd /; umask 077; setopt autocd nobeep extendedglob",
 		"PATH=/tmp:$PATH; hash ls=/nowhere/ls; disable echo", "unset FOO",
 	}, "\n"))
-	after := state(s)
+	after := s.LookState()
 	if want := map[string]string{"ls": "/nowhere/ls"}; after.Hashed["ls"] != want["ls"] || len(after.Hashed) != 1 || len(after.Disabled) != 1 {
 		t.Errorf("hashed %q, disabled %q", after.Hashed, after.Disabled)
 	}
-	text, left := Zsh{}.Restore(before, after, after)
-	if strings.Join(left, " ") != "wall" {
-		t.Errorf("left %q", left)
-	}
-	if r := s.Run(text); r.Output != "" || r.Status != 0 {
-		t.Fatalf("restore: %+v\n%s", r, text)
-	}
-	now := state(s)
-	delete(now.Local, "wall")
-	if d := dialect.Difference(before, now); d != "" || before.Sum() != now.Sum() {
-		t.Errorf("not restored: %s\n%s", d, text)
-	}
+	s.Undo(before, after, "wall")
 	if r := s.Run("print -r -- $map[d] $foo[2] $#list"); r.Output != "e\r\nf b 3\r\n" {
 		t.Errorf("got %q", r.Output)
 	}
-}
-
-// state holds the editor, and returns the state.
-func state(s *dialecttest.Shell) dialect.State {
-	s.Hold()
-	st := s.State()
-	s.Direct("none")
-	return st
 }
 
 func TestExamine(t *testing.T) {
@@ -455,7 +428,7 @@ func TestExamine(t *testing.T) {
 		"setopt err_exit":            {Ends: true, Lasts: "setopt"},
 		"foreach x (a b) {{":         {Changes: true},
 	} {
-		got := Zsh{}.Examine(text, known)
+		got := Dialect.Examine(text, known)
 		want.Text = text
 		if want.Ends {
 			want.Text = "(\n" + text + "\n)"
