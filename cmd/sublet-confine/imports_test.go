@@ -14,7 +14,7 @@ func TestImports(t *testing.T) {
 	}
 	for pkg := range strings.Lines(string(out)) {
 		switch pkg = strings.TrimSpace(pkg); {
-		case pkg == "sublet/lease/confine", pkg == "sublet/cmd/sublet-confine":
+		case pkg == "sublet/lease/confine", pkg == "sublet/lease/procstat", pkg == "sublet/cmd/sublet-confine":
 		case strings.HasPrefix(pkg, "sublet/"), pkg == "net/http", pkg == "encoding/json", pkg == "regexp", pkg == "log/slog", pkg == "crypto/tls":
 			t.Errorf("imports %s", pkg)
 		}

@@ -1,18 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"sublet/lease/procstat"
 )
 
 const (
@@ -77,19 +76,8 @@ func reap() bool {
 }
 
 // children returns this process's children.
-func children() (pids []int) {
-	tasks, _ := filepath.Glob("/proc/self/task/*/children") // the pattern is well-formed
-	for _, task := range tasks {
-		list, err := os.ReadFile(task)
-		if err != nil {
-			continue // a thread that has ended
-		}
-		for _, field := range bytes.Fields(list) {
-			if pid, err := strconv.Atoi(string(field)); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
+func children() []int {
+	pids, _ := procstat.Children(os.Getpid()) // as far as the kernel lists them
 	return pids
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sublet/lease/confine"
+	"sublet/lease/procstat"
 )
 
 // A confined command is three processes. The parent is the shell's job: it stops, continues and ends as the command does.
@@ -265,7 +265,7 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 					_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
 				}
 			case stopped:
-				if !isStopped(pid) {
+				if st, err := procstat.Read(pid); err != nil || st.State != 'T' {
 					continue // the whole job was stopped, and continued before this process read the report
 				}
 				if err := syscall.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
@@ -294,12 +294,6 @@ func pending(caught <-chan os.Signal) (list []os.Signal) {
 		list = append(list, <-caught)
 	}
 	return list
-}
-
-func isStopped(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	end := bytes.LastIndexByte(stat, ')') // the name before it may hold anything
-	return err == nil && end > 0 && bytes.HasPrefix(stat[end+1:], []byte(" T"))
 }
 
 // wait waits for a child to exit.
