@@ -67,7 +67,7 @@ __sublet_keep_history() {
 }
 
 # Readline calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive of
-# the client's ends it. The user's options and IFS do not hold in it.
+# the client's ends it. The user's options and IFS do not hold in it, and its output is the terminal.
 __sublet_widget() {
 	builtin local __sublet_flags=- __sublet_context=ready __sublet_directive __sublet_rest __sublet_ifs=
 	builtin local __sublet_options="$SHELLOPTS:$BASHOPTS" -
@@ -82,7 +82,7 @@ __sublet_widget() {
 	[[ ! $READLINE_LINE ]] || builtin printf %s "$READLINE_LINE" >|"$__sublet_folder/line"
 	__sublet_arm
 	builtin printf 'A %s %s %s %s %s\0' "$$" "$__sublet_context" "$__sublet_flags" "$READLINE_POINT" "${#READLINE_LINE}" >"$__sublet_folder/up"
-	builtin printf '\e]7701;A;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
+	builtin printf '\e]7701;A;%s;%s\a' "$$" "$__sublet_nonce"
 	while builtin read -r __sublet_directive __sublet_rest <"$__sublet_folder/down" || (($? > 128)); do
 		case $__sublet_directive in
 		none) builtin return ;;
@@ -92,11 +92,11 @@ __sublet_widget() {
 			builtin return
 			;;
 		state) __sublet_state "$__sublet_options" ;;
-		screen) builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty ;;
+		screen) builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce" ;;
 		run)
 			__sublet_nonce=${__sublet_rest%% *} __sublet_dir=
 			[[ $__sublet_rest != *' '* ]] || __sublet_dir=${__sublet_rest#* }
-			builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
+			builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce"
 			[[ ! ${HISTCONTROL+set} ]] || __sublet_histcontrol=$HISTCONTROL
 			HISTCONTROL=ignorespace
 			READLINE_LINE=' { __sublet_begin; } 2>/dev/null && . "$__sublet_folder/text"; { __sublet_end; } 2>/dev/null'
@@ -133,7 +133,7 @@ __sublet_state() {
 		builtin printf '%s\n\0' "$__sublet_ifs"
 	} >|"$__sublet_folder/state" 2>/dev/null
 	builtin printf 'T %s\0' "$$" >"$__sublet_folder/up"
-	builtin printf '\e]7701;T;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
+	builtin printf '\e]7701;T;%s;%s\a' "$$" "$__sublet_nonce"
 }
 
 # Writes the names of a kind and their count; no process is started for them.
@@ -157,7 +157,7 @@ __sublet_start() {
 	__sublet_status=0 __sublet_line=0
 	__sublet_arm
 	for __sublet_map in emacs-standard vi-insert vi-command; do
-		builtin bind -m "$__sublet_map" -x '"\eO~": __sublet_widget 2>/dev/null'
+		builtin bind -m "$__sublet_map" -x '"\eO~": __sublet_widget >/dev/tty 2>/dev/null'
 		builtin bind -m "$__sublet_map" '"\eO}": accept-line'
 	done 2>/dev/null
 	if [[ $__sublet_private ]]; then
