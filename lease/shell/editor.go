@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sublet/lease/shell/procs"
+	"sublet/lease/shell/term"
 )
 
 const (
@@ -236,9 +237,7 @@ func (s *Shell) awaitEditor(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	s.mu.Lock()
-	t := s.proc.term
-	s.mu.Unlock()
+	t := locked(s, func() *term.Terminal { return s.proc.term })
 	if !t.InputEmpty() {
 		return errInUse
 	}

@@ -33,9 +33,7 @@ func (s *Shell) launcherLine(c Command) (line string, err error) {
 	if _, err := exec.LookPath(c.Launcher); err != nil {
 		return "", fmt.Errorf("the command was not run: %w", &confine.MissingError{Path: c.Launcher})
 	}
-	s.mu.Lock()
-	st := s.state
-	s.mu.Unlock()
+	st := locked(s, func() State { return s.state })
 	folder := cmp.Or(c.Job, s.files.folder) // the files of a job are read after the next command has begun
 	script, spec := filepath.Join(folder, heldText), *c.Confine
 	before, _ := s.d.Restore(namedIn(st, c.Text), State{}, State{})

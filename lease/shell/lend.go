@@ -46,9 +46,7 @@ func (s *Shell) TakeScreen(ctx context.Context) error {
 		return err
 	}
 	defer s.holdLock.Unlock() // hold took it
-	s.mu.Lock()
-	taken := s.editor.screen
-	s.mu.Unlock()
+	taken := locked(s, func() bool { return s.editor.screen })
 	if taken {
 		return nil
 	}
@@ -112,9 +110,7 @@ func (s *Shell) Hold(ctx context.Context) error {
 
 // ensureHeld takes the editor like Hold, unless a borrower has it already. release ends what ensureHeld began.
 func (s *Shell) ensureHeld(ctx context.Context) (release func(), err error) {
-	s.mu.Lock()
-	lent := s.editor.lease
-	s.mu.Unlock()
+	lent := locked(s, func() bool { return s.editor.lease })
 	if lent {
 		return func() {}, nil
 	}
@@ -168,9 +164,7 @@ func (s *Shell) hidePrompt() error {
 // holdUnseen holds the editor again if a borrowed command has released it. The prompt after that command is never shown. The
 // caller has holdLock.
 func (s *Shell) holdUnseen(ctx context.Context) error {
-	s.mu.Lock()
-	held := s.editor.held
-	s.mu.Unlock()
+	held := locked(s, func() bool { return s.editor.held })
 	if held {
 		return nil
 	}

@@ -215,9 +215,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 		select {
 		case <-changed:
 		case <-begin.C:
-			s.mu.Lock()
-			began = r.began
-			s.mu.Unlock()
+			began := locked(s, func() bool { return r.began })
 			if !began && cancelled == nil {
 				cancelled, cancel = errNoBegin, newCanceller(s, r)
 			}

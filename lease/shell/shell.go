@@ -220,6 +220,13 @@ func (s *Shell) await(ctx context.Context, is func() bool) error {
 	}
 }
 
+// locked returns what get, which is called with mu held, returns.
+func locked[T any](s *Shell, get func() T) T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return get()
+}
+
 func (s *Shell) event(e any) {
 	if s.o.Event != nil {
 		s.o.Event(e)
@@ -234,9 +241,7 @@ func (s *Shell) Name() string    { return s.d.Name }
 // Foreground returns the foreground process group of the shell's terminal: of the program that runs, or the shell's own. It is 0
 // if there is none.
 func (s *Shell) Foreground() int {
-	s.mu.Lock()
-	p := s.proc
-	s.mu.Unlock()
+	p := locked(s, func() *process { return s.proc })
 	if p == nil {
 		return 0
 	}
@@ -254,41 +259,21 @@ func (s *Shell) PID() int {
 }
 
 // Dir returns where the shell was at its last prompt or the end of the last borrowed command.
-func (s *Shell) Dir() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dir
-}
+func (s *Shell) Dir() string { return locked(s, func() string { return s.dir }) }
 
 // Digest returns the digest of the last known State, "" before the first.
-func (s *Shell) Digest() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state.Digest
-}
+func (s *Shell) Digest() string { return locked(s, func() string { return s.state.Digest }) }
 
 // Stale reports whether State would have to ask the shell.
-func (s *Shell) Stale() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stale
-}
+func (s *Shell) Stale() bool { return locked(s, func() bool { return s.stale }) }
 
 // Exited returns a channel that is closed when the user has left the shell, or it could not be started again.
 func (s *Shell) Exited() <-chan struct{} { return s.life.exited }
 
 // ExitStatus returns the shell's exit status, once Exited is closed.
-func (s *Shell) ExitStatus() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.life.status
-}
+func (s *Shell) ExitStatus() int { return locked(s, func() int { return s.life.status }) }
 
-func (s *Shell) cols() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.size.Cols
-}
+func (s *Shell) cols() int { return locked(s, func() int { return s.size.Cols }) }
 
 // Resize sets the terminal's size.
 func (s *Shell) Resize(z Size) error {
