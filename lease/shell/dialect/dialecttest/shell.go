@@ -30,11 +30,10 @@ const patience = 15 * time.Second
 
 // Options for Start.
 type Options struct {
-	Files      map[string]string // in the home directory, by relative path
-	Env        []string          // more of it
-	Cols, Rows int               // 0 = 80×24
-	NoStartup  bool
-	Restore    string
+	Files     map[string]string // in the home directory, by relative path
+	Env       []string          // more of it
+	NoStartup bool
+	Restore   string
 }
 
 // A Held is what the widget reported as it began to block.
@@ -95,23 +94,14 @@ func Find(t testing.TB, name string) string {
 	return path
 }
 
-// Start starts the shell in a home directory of its own and waits for its first prompt.
+// Start starts the shell in a home directory of its own, on a terminal of 80×24, and waits for its first prompt.
 func Start(t testing.TB, d *dialect.Dialect, o Options) *Shell {
-	t.Helper()
-	s := Launch(t, d, o)
-	s.Prompt()
-	return s
-}
-
-// Launch starts the shell without waiting for anything.
-func Launch(t testing.TB, d *dialect.Dialect, o Options) *Shell {
 	t.Helper()
 	path := Find(t, d.Name)
 	s := &Shell{
 		Home: t.TempDir(), Folder: filepath.Join(t.TempDir(), "it's here"), t: t, dialect: d,
-		seen: make(map[string]int),
+		seen: make(map[string]int), changed: make(chan struct{}), screen: vt.NewEmulator(80, 24),
 	}
-	s.changed = make(chan struct{})
 	s.write(s.Home, o.Files)
 	env := append([]string{
 		"HOME=" + s.Home, "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8", "SHELL=" + path, "USER=tester",
@@ -122,12 +112,8 @@ func Launch(t testing.TB, d *dialect.Dialect, o Options) *Shell {
 	s.write(s.Folder, map[string]string{launch.File: launch.Text})
 	up := s.fifo("up")
 	s.down = s.fifo("down")
-	if o.Cols == 0 {
-		o.Cols, o.Rows = 80, 24
-	}
-	s.screen = vt.NewEmulator(o.Cols, o.Rows)
 	cmd := &exec.Cmd{Path: path, Args: launch.Args, Env: launch.Env, Dir: s.Home}
-	terminal, slave, err := term.Open(term.Size{Cols: o.Cols, Rows: o.Rows}, nil, false)
+	terminal, slave, err := term.Open(term.Size{Cols: 80, Rows: 24}, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +144,7 @@ func Launch(t testing.TB, d *dialect.Dialect, o Options) *Shell {
 		s.down.Close()
 		readers.Wait()
 	})
+	s.Prompt()
 	return s
 }
 
