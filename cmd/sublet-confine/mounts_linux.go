@@ -20,21 +20,24 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 		return nil, fmt.Errorf("make the mounts private: %w", err)
 	}
 	// Open the sources of bind mounts now, since /tmp and /dev are covered before they are bound.
-	caches := caches(s)
+	open := func(paths ...string) (list []bindSource) {
+		for _, path := range paths {
+			p, openErr := openSource(path)
+			list, err = append(list, p), errors.Join(err, openErr)
+		}
+		return list
+	}
+	caches := open(caches(s)...)
 	var write []bindSource
 	if s.Reach == confine.Project {
-		for _, path := range append([]string{s.Project}, caches...) {
-			write = append(write, bindSource{path: path})
-		}
+		write = append(open(s.Project), caches...)
 	}
-	workDir := []bindSource{{path: dir}}
-	kept := keptInTmp(s)
-	devices := []bindSource{{path: "/dev/null"}, {path: "/dev/zero"}, {path: "/dev/full"}, {path: "/dev/random"}, {path: "/dev/urandom"}, {path: "/dev/tty"}}
-	terminal := ownTerminal()
-	for _, list := range [][]bindSource{write, workDir, kept, devices, terminal} {
-		if err := openAll(list); err != nil {
-			return nil, err
-		}
+	workDir := open(dir)
+	kept := open(keptInTmp(s)...)
+	devices := open("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+	terminal := open(ownTerminal()...)
+	if err != nil {
+		return nil, err
 	}
 	if err := setAttr("/", unix.AT_RECURSIVE, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}); err != nil {
 		return nil, fmt.Errorf("make everything read-only: %w", err)
@@ -76,10 +79,10 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 }
 
 // keptInTmp returns the paths of s.Kept below /tmp that are outside of the project: they are mounted over the temporary /tmp.
-func keptInTmp(s confine.Spec) (list []bindSource) {
+func keptInTmp(s confine.Spec) (list []string) {
 	for _, path := range s.Kept {
 		if strings.HasPrefix(path, "/tmp/") && (s.Project == "" || !confine.Within(path, s.Project)) && exists(path) {
-			list = append(list, bindSource{path: path})
+			list = append(list, path)
 		}
 	}
 	return list
@@ -104,15 +107,8 @@ func showWritable(p bindSource) error {
 
 // coverCaches makes folders writable through overlays in memory, and returns those where that is possible. The others stay
 // read-only.
-func coverCaches(caches []string, memory *memory) (writable []string, err error) {
-	covered := []bindSource{}
-	for _, path := range caches {
-		covered = append(covered, bindSource{path: path})
-	}
-	if err := openAll(covered); err != nil {
-		return nil, err
-	}
-	for _, p := range covered {
+func coverCaches(caches []bindSource, memory *memory) (writable []string, err error) {
+	for _, p := range caches {
 		switch err := memory.overlayWritable(p); {
 		case err == nil:
 			writable = append(writable, p.path)
@@ -123,21 +119,18 @@ func coverCaches(caches []string, memory *memory) (writable []string, err error)
 	return writable, nil
 }
 
-// A bindSource is a file or folder, opened by openAll, that is mounted elsewhere or again.
+// A bindSource is a file or folder, opened by openSource, that is mounted elsewhere or again.
 type bindSource struct {
 	path string
 	fd   int
 }
 
-func openAll(list []bindSource) error {
-	for i := range list {
-		fd, err := unix.Open(list[i].path, unix.O_PATH|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return fmt.Errorf("open %s: %w", list[i].path, err)
-		}
-		list[i].fd = fd
+func openSource(path string) (bindSource, error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return bindSource{}, fmt.Errorf("open %s: %w", path, err)
 	}
-	return nil
+	return bindSource{path, fd}, nil
 }
 
 // source returns a path of the opened file or folder that remains valid when its own path is covered.
@@ -173,18 +166,19 @@ func coverTmp(s confine.Spec) (*memory, error) {
 	if size == 0 {
 		size = confine.DefaultTempSize
 	}
-	tmp, root := []bindSource{{path: "/tmp"}}, []bindSource{{path: "/tmp"}}
-	if err := openAll(tmp); err != nil {
+	tmp, err := openSource("/tmp")
+	if err != nil {
 		return nil, err
 	}
 	if err := unix.Mount("tmpfs", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%d,mode=755", size)); err != nil {
 		return nil, fmt.Errorf("mount a temporary folder over /tmp: %w", err)
 	}
-	if err := openAll(root); err != nil {
+	root, err := openSource("/tmp")
+	if err != nil {
 		return nil, err
 	}
-	m := &memory{root: root[0].source()}
-	err := m.overlayWritable(tmp[0])
+	m := &memory{root: root.source()}
+	err = m.overlayWritable(tmp)
 	if errors.Is(err, unix.EINVAL) { // no overlay is possible: the tmpfs stays as an empty /tmp
 		return m, unix.Chmod("/tmp", 0o1777)
 	}
@@ -289,7 +283,7 @@ const maxTerminal = 128
 
 // ownTerminal returns the first of the standard streams that is a pseudo-terminal, if its path still exists. Majors 136 to 143
 // are the slaves of UNIX98 pseudo-terminals (linux/major.h); a minor has 20 bits.
-func ownTerminal() []bindSource {
+func ownTerminal() []string {
 	for fd := range 3 {
 		var st, named unix.Stat_t
 		if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR || unix.Major(st.Rdev) < 136 || unix.Major(st.Rdev) > 143 {
@@ -298,7 +292,7 @@ func ownTerminal() []bindSource {
 		n := (unix.Major(st.Rdev)-136)<<20 | unix.Minor(st.Rdev)
 		path := "/dev/pts/" + strconv.Itoa(int(n))
 		if n <= maxTerminal && unix.Stat(path, &named) == nil && named.Dev == st.Dev && named.Ino == st.Ino {
-			return []bindSource{{path: path}}
+			return []string{path}
 		}
 	}
 	return nil
