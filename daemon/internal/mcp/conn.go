@@ -45,6 +45,8 @@ type conn struct {
 	calls   sync.WaitGroup
 	changed atomic.Bool // the server has announced a changed list of tools
 	number  atomic.Int64
+	// forgotten is set when the server does not know the session any more, and did nothing with the request.
+	forgotten atomic.Bool
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -103,7 +105,7 @@ func (c *conn) transport(at Place) (sdk.Transport, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.http = newHTTPClient(headers)
+		c.http = newHTTPClient(headers, &c.forgotten)
 		return &sdk.StreamableClientTransport{
 			Endpoint: spec.URL, HTTPClient: c.http, MaxRetries: 2, MaxEventSize: maxMessage,
 			DisableStandaloneSSE: true, // no stream outside of calls

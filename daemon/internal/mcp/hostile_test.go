@@ -191,9 +191,9 @@ func TestHostile(t *testing.T) {
 		w := newWorld(t, Options{Retry: time.Hour, Stuck: 100 * time.Millisecond}, program("db", "stall"))
 		a := w.up()["mcp__db__a"]
 		c := w.list[0].conn
-		args := fmt.Sprintf(`{"x":%q}`, strings.Repeat("x", 1<<20)) // more than a pipe holds
-		for c.ctx.Err() == nil {                                    // one may be cancelled before it is written
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		args := fmt.Sprintf(`{"x":%q}`, strings.Repeat("x", 1<<20))        // more than a pipe holds
+		for most := 50 * time.Millisecond; c.ctx.Err() == nil; most *= 2 { // one may be cancelled before it is written
+			ctx, cancel := context.WithTimeout(t.Context(), most)
 			if _, err := call(ctx, a, args, nil); err == nil {
 				t.Error("it was answered")
 			}

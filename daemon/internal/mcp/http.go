@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/time/rate"
 
@@ -25,11 +26,12 @@ func newMeter(r io.ReadCloser) *child.Meter {
 	return child.NewMeter(r, maxMessage, rate.NewLimiter(linesPerSecond, linesAtOnce))
 }
 
-// newHTTPClient returns a client that sends the headers with every request, and only to the host of the user's URL.
-func newHTTPClient(headers map[string]string) *http.Client {
+// newHTTPClient returns a client that sends the headers with every request, and only to the host of the user's URL. forgotten is set
+// when the server does not know the session of a request.
+func newHTTPClient(headers map[string]string, forgotten *atomic.Bool) *http.Client {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	return &http.Client{
-		Transport: &sender{base, headers},
+		Transport: &sender{base, headers, forgotten},
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			if req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
 				return errors.New("redirected to another host")
@@ -44,7 +46,8 @@ func newHTTPClient(headers map[string]string) *http.Client {
 
 type sender struct {
 	*http.Transport
-	headers map[string]string
+	headers   map[string]string
+	forgotten *atomic.Bool
 }
 
 func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -57,6 +60,9 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := s.Transport.RoundTrip(r)
 	if err != nil {
 		return nil, err
+	}
+	if resp.StatusCode == http.StatusNotFound && r.Header.Get("Mcp-Session-Id") != "" { // whatever the SDK makes of its body
+		s.forgotten.Store(true)
 	}
 	body := io.ReadCloser(newMeter(resp.Body))
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // the SDK bounds each event of such a stream

@@ -255,6 +255,50 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// A server that has forgotten the session, as one that was started again has, gets a new one, in a call and at the start of a turn. Some
+// say so by an error of the protocol, which was taken for one of the tool in every call from then on.
+func TestForgottenSession(t *testing.T) {
+	for _, body := range []string{"", `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`} {
+		var handler http.Handler
+		known := "" // the only session that the server knows
+		forget := func() {
+			known = ""
+			server := newServer()
+			handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil)
+			t.Cleanup(func() { // the last of all
+				for s := range server.Sessions() {
+					s.Close()
+				}
+			})
+		}
+		forget()
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if id := r.Header.Get("Mcp-Session-Id"); id != "" && known == "" {
+				w.WriteHeader(http.StatusNotFound)
+				fmt.Fprint(w, body)
+				return
+			}
+			handler.ServeHTTP(w, r)
+			if id := w.Header().Get("Mcp-Session-Id"); id != "" {
+				known = id
+			}
+		}))
+		defer srv.Close()
+		w := newWorld(t, Options{}, Spec{Name: "web", URL: srv.URL})
+		echo := w.up()["mcp__web__echo"]
+		for i := range 3 {
+			forget()
+			if i == 2 {
+				w.list[0].conn.since = time.Time{} // the list of tools is not new
+				echo = w.up()["mcp__web__echo"]
+			}
+			if r, err := call(t.Context(), echo, `{"text":"over there"}`, nil); err != nil || r.Content != "over there" {
+				t.Errorf("%q: got %+v, %v", body, r, err)
+			}
+		}
+	}
+}
+
 // What a server writes on its standard error goes to the log, masked, bounded and as one line each.
 func TestStderr(t *testing.T) {
 	var buf bytes.Buffer

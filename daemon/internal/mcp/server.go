@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -55,7 +57,10 @@ var (
 func (s *server) ready(ctx context.Context, at Place) ([]tool.Tool, Note) {
 	c, err := s.get(ctx, &at)
 	if err == nil {
-		c.refresh(ctx)
+		if c.refresh(ctx); c.forgotten.Load() {
+			s.lost(c, c.fail(sdk.ErrSessionMissing))
+			c, err = s.get(ctx, &at)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,6 +202,10 @@ func (s *server) lost(c *conn, err error) {
 	s.restLocked()
 	if time.Since(c.since) > steady {
 		s.failures = 0
+	}
+	if c.forgotten.Load() { // it runs: the next use begins a session at once
+		s.o.Log.Info("mcp server has forgotten the session", "server", s.spec.Name)
+		return
 	}
 	s.failedLocked(err)
 	s.o.Log.Warn("mcp server ended", "server", s.spec.Name, "err", err, "again", s.retryAt)

@@ -188,28 +188,38 @@ func (t *remote) preview(args json.RawMessage) string {
 	return text
 }
 
-// Run implements tool.Tool. The arguments are sent unchanged. A call is never repeated.
+// Run implements tool.Tool. The arguments are sent unchanged. A call is repeated only if the server
+// refused it because it does not know the session.
 func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, approved tool.Action, live func([]byte)) (tool.Result, error) {
 	name := t.server.spec.Name
 	if approved.Server != name {
 		return tool.Result{}, tool.ErrChanged
 	}
-	wait, cancel := context.WithTimeout(ctx, t.server.o.Patience)
-	c, err := t.server.get(wait, nil)
-	cancel()
-	if err != nil {
-		if ctx.Err() != nil {
-			return tool.Result{}, context.Cause(ctx)
-		}
-		return tool.Result{}, fmt.Errorf("not called: the MCP server %s is not available: %w", name, err)
-	}
 	left := maxProgress
-	res, err := c.call(ctx, t.name, args, func(p *sdk.ProgressNotificationParams) {
+	said := func(p *sdk.ProgressNotificationParams) {
 		if line := progressLine(p); live != nil && left >= len(line) {
 			left -= len(line)
 			live([]byte(line))
 		}
-	})
+	}
+	var c *conn
+	var res *sdk.CallToolResult
+	var err error
+	for range 2 { // the second time in a new session
+		wait, cancel := context.WithTimeout(ctx, t.server.o.Patience)
+		c, err = t.server.get(wait, nil)
+		cancel()
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return tool.Result{}, context.Cause(ctx)
+		case err != nil:
+			return tool.Result{}, fmt.Errorf("not called: the MCP server %s is not available: %w", name, err)
+		}
+		if res, err = c.call(ctx, t.name, args, said); err == nil || !c.forgotten.Load() {
+			break
+		}
+		t.server.lost(c, c.fail(err))
+	}
 	if err == nil {
 		return result(t.spec.Name, res), nil
 	}
