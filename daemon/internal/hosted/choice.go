@@ -16,9 +16,9 @@ const maxOffers = 500
 
 // selector is the models or the modes that a session can use, by their ids, and the one that it uses.
 type selector struct {
-	option  sdk.SessionConfigId // by which it is set; "" = by a request of its own
-	current string              // "" = the agent offers none
-	offers  []string
+	Option  sdk.SessionConfigId `json:"option"`  // by which it is set; "" = by a request of its own
+	Current string              `json:"current"` // "" = the agent offers none, or it is not known
+	Offers  []string            `json:"offers"`
 }
 
 // The names of what is chosen.
@@ -42,7 +42,7 @@ func (s *session) configure(options []sdk.SessionConfigOption) {
 		if c == nil || c.Category == nil {
 			continue
 		}
-		to := selector{option: c.Id, current: string(c.CurrentValue)}
+		to := selector{Option: c.Id, Current: string(c.CurrentValue)}
 		if list := c.Options.Ungrouped; list != nil {
 			to.add(*list)
 		}
@@ -61,8 +61,8 @@ func (s *session) configure(options []sdk.SessionConfigOption) {
 }
 
 func (s *selector) add(options []sdk.SessionConfigSelectOption) {
-	for _, o := range options[:min(len(options), maxOffers-len(s.offers))] {
-		s.offers = append(s.offers, string(o.Value))
+	for _, o := range options[:min(len(options), maxOffers-len(s.Offers))] {
+		s.Offers = append(s.Offers, string(o.Value))
 	}
 }
 
@@ -73,16 +73,16 @@ func (h *host) choose(ctx context.Context, what, id string) (err error) {
 	h.mu.Unlock()
 	var options []sdk.SessionConfigOption
 	switch {
-	case len(s.offers) == 0:
+	case len(s.Offers) == 0:
 		return &FaultError{h.key.agent, "it offers no " + what + " to choose", "its own settings, or its `command` in sublet's, may have one"}
-	case !slices.Contains(s.offers, id):
+	case !slices.Contains(s.Offers, id):
 		return &FaultError{h.key.agent, "it has no " + what + " " + visible.Exact(shown(id, 100)), "it has " + strings.Join(s.shown(), ", ")}
-	case id == s.current:
+	case id == s.Current:
 		return nil
-	case s.option != "":
+	case s.Option != "":
 		var r sdk.SetSessionConfigOptionResponse
 		r, err = h.conn.SetSessionConfigOption(ctx, sdk.SetSessionConfigOptionRequest{ValueId: &sdk.SetSessionConfigOptionValueId{
-			SessionId: session, ConfigId: s.option, Value: sdk.SessionConfigValueId(id),
+			SessionId: session, ConfigId: s.Option, Value: sdk.SessionConfigValueId(id),
 		}})
 		options = r.ConfigOptions
 	case what == aModel:
@@ -95,7 +95,7 @@ func (h *host) choose(ctx context.Context, what, id string) (err error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.session.selector(what).current = id
+	h.session.selector(what).Current = id
 	h.session.configure(options)
 	return nil
 }
@@ -103,7 +103,7 @@ func (h *host) choose(ctx context.Context, what, id string) (err error) {
 // shown returns the ids as text for people.
 func (s *selector) shown() []string {
 	list := []string{}
-	for _, id := range s.offers {
+	for _, id := range s.Offers {
 		list = append(list, visible.Exact(shown(id, 100)))
 	}
 	return list
@@ -135,7 +135,7 @@ func (h *host) setMode(ctx context.Context, mode string) error {
 	h.mu.Lock()
 	s := h.session.mode
 	h.mu.Unlock()
-	offered := func(id string) bool { return slices.Contains(s.offers, id) }
+	offered := func(id string) bool { return slices.Contains(s.Offers, id) }
 	if slices.Contains([]string{"ask", "auto", "full"}, mode) || mode == "plan" && !offered(mode) {
 		i := slices.IndexFunc(asking, offered)
 		if i < 0 {
@@ -199,7 +199,7 @@ func (a *Agents) Offer(ctx context.Context, session, agent, mode string) (o Offe
 			return o, err
 		}
 		h.mu.Lock()
-		h.chosen = h.session.mode.current
+		h.chosen = h.session.mode.Current
 		h.mu.Unlock()
 		a.remember(h)
 	}
@@ -210,5 +210,5 @@ func (h *host) offer() Offer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.session
-	return Offer{shown(s.model.current, 100), shown(s.mode.current, 100), s.model.shown(), s.mode.shown()}
+	return Offer{shown(s.model.Current, 100), shown(s.mode.Current, 100), s.model.shown(), s.mode.shown()}
 }

@@ -98,6 +98,29 @@ func TestModeThatNobodyWaitsFor(t *testing.T) {
 	}
 }
 
+// An agent that says nothing of models and modes when it takes up its session has those that it had.
+func TestModelsOfAResumedSession(t *testing.T) {
+	st := openStore(t)
+	w := newWorld(t, Options{Store: st})
+	w.play(t.Context(), "resumes", "x")
+	w.Close()
+	for range 2 {
+		w = newWorld(t, Options{Store: st}) // another daemon
+		for _, model := range []string{"small", ""} {
+			turn := turnOf("resumes", "x", w.dir, w.emit)
+			turn.Of.Options.Model = model
+			if o := w.Run(t.Context(), turn); o.Err != nil || o.Summary != "resumes s" {
+				t.Errorf("%s: got %q, %v", model, o.Summary, o.Err)
+			}
+		}
+		o, err := w.Offer(t.Context(), "s", "resumes", "plan")
+		if err != nil || o.Model != "big" || o.Mode != "plan" || strings.Join(o.Models, " ") != "big small" || strings.Join(o.Modes, " ") != "auto default plan" {
+			t.Errorf("got %+v, %v", o, err)
+		}
+		w.Close()
+	}
+}
+
 // An agent whose session has not begun offers nothing yet.
 func TestNotBegun(t *testing.T) {
 	w := newWorld(t, Options{Store: openStore(t)})

@@ -85,6 +85,10 @@ type earlier struct {
 	Cwd  string  `json:"cwd"`
 	Cost float64 `json:"cost"`
 	Mode string  `json:"mode"` // the one that the user chose; "" = none
+	// Not every agent repeats these when it takes the session up.
+	Models selector `json:"models"`
+	Modes  selector `json:"modes"`
+	Began  string   `json:"began"`
 }
 
 // key names a conversation with one agent.
@@ -226,7 +230,8 @@ func (a *Agents) remember(h *host) {
 		return
 	}
 	h.mu.Lock()
-	record, err := json.Marshal(earlier{string(h.session.id), h.session.cwd, h.session.cost, h.chosen})
+	s := &h.session
+	record, err := json.Marshal(earlier{string(s.id), s.cwd, s.cost, h.chosen, s.model, s.mode, s.began})
 	h.mu.Unlock()
 	if err == nil {
 		err = a.o.Store.PutHosted(a.ctx, wire.SessionID(h.key.session), h.key.agent, record)

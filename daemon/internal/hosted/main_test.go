@@ -126,7 +126,7 @@ func (p *player) NewSession(context.Context, sdk.NewSessionRequest) (sdk.NewSess
 		CurrentModeId: "auto", AvailableModes: []sdk.SessionMode{{Id: "auto", Name: "Auto"}, {Id: "default", Name: "Ask"}, {Id: "plan", Name: "Plan"}},
 	}}
 	switch p.uses = (chosen{"big", "auto"}); p.mode {
-	case "lists":
+	case "lists", "resumes":
 		made.Models = &sdk.SessionModelState{CurrentModelId: "big", AvailableModels: []sdk.ModelInfo{{ModelId: "big", Name: "Big"}, {ModelId: "small", Name: "Small"}}}
 	case "options":
 		made.ConfigOptions = p.options()

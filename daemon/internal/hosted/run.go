@@ -196,10 +196,10 @@ func (h *host) introduce(r *run) {
 	if i := h.about.AgentInfo; i != nil {
 		parts = append(parts, strings.TrimSpace(cmp.Or(deref(i.Title), i.Name)+" "+i.Version))
 	}
-	if mode := h.session.mode.current; mode != "" {
+	if mode := h.session.mode.Current; mode != "" {
 		parts = append(parts, "mode "+mode)
 	}
-	if model := h.session.model.current; model != "" {
+	if model := h.session.model.Current; model != "" {
 		parts = append(parts, "model "+model)
 	}
 	h.mu.Unlock()

@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -80,10 +81,10 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 	}
 	mode := "ask"
 	h.mu.Lock()
-	if slices.Contains(h.session.mode.offers, last.Mode) {
+	if slices.Contains(h.session.mode.Offers, last.Mode) {
 		mode, h.chosen = last.Mode, last.Mode
 	}
-	h.session.began = h.session.model.current
+	h.session.began = cmp.Or(h.session.model.Current, last.Began)
 	h.mu.Unlock()
 	a.remember(h)
 	return h, h.within(r.ctx, a.o.Start, func(ctx context.Context) error { return h.setMode(ctx, mode) })
@@ -193,7 +194,15 @@ func (h *host) resume(ctx context.Context, last earlier) error {
 	default:
 		return errors.New("the agent cannot do that")
 	}
-	h.session.cost = last.Cost // no turn runs yet
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.session.cost = last.Cost
+	for now, was := range map[*selector]selector{&h.session.model: last.Models, &h.session.mode: last.Modes} {
+		if len(now.Offers) == 0 {
+			was.Current = ""
+			*now = was
+		}
+	}
 	return nil
 }
 
@@ -227,15 +236,15 @@ func (h *host) read(id sdk.SessionId, modes *sdk.SessionModeState, models *sdk.S
 	s := &h.session
 	s.id = id
 	if modes != nil {
-		s.mode.current = string(modes.CurrentModeId)
+		s.mode.Current = string(modes.CurrentModeId)
 		for _, m := range modes.AvailableModes[:min(len(modes.AvailableModes), maxOffers)] {
-			s.mode.offers = append(s.mode.offers, string(m.Id))
+			s.mode.Offers = append(s.mode.Offers, string(m.Id))
 		}
 	}
 	if models != nil {
-		s.model.current = string(models.CurrentModelId)
+		s.model.Current = string(models.CurrentModelId)
 		for _, m := range models.AvailableModels[:min(len(models.AvailableModels), maxOffers)] {
-			s.model.offers = append(s.model.offers, string(m.ModelId))
+			s.model.Offers = append(s.model.Offers, string(m.ModelId))
 		}
 	}
 	s.configure(options)

@@ -48,15 +48,15 @@ func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 	defer h.guard()
 	u := n.Update
 	h.mu.Lock()
-	r, before := h.run, h.session.mode.current
+	r, before := h.run, h.session.mode.Current
 	if n.SessionId != h.session.id {
 		r = nil
 	} else if m := u.CurrentModeUpdate; m != nil {
-		h.session.mode.current = string(m.CurrentModeId)
+		h.session.mode.Current = string(m.CurrentModeId)
 	} else if o := u.ConfigOptionUpdate; o != nil {
 		h.session.configure(o.ConfigOptions)
 	}
-	mode := h.session.mode.current
+	mode := h.session.mode.Current
 	if mode != before && mode != h.chosen {
 		h.chosen = "" // the agent's choice
 	}
