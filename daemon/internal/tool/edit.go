@@ -41,10 +41,10 @@ type editArgs struct {
 	Edits []edit `json:"edits"`
 	edit         // arguments of a single edit
 
-	path string // without links
+	located
 }
 
-func (a *editArgs) check(env Env) (err error) {
+func (a *editArgs) check(env Env) error {
 	switch single := a.Old != nil || a.New != nil; {
 	case single && len(a.Edits) > 0:
 		return errors.New("edits: give either edits or old and new, not both")
@@ -63,8 +63,7 @@ func (a *editArgs) check(env Env) (err error) {
 	if size > maxWrite {
 		return fmt.Errorf("new: %d bytes is more than the limit of %d", size, maxWrite)
 	}
-	a.path, err = Resolve(env.Cwd, a.Path)
-	return err
+	return a.located.find(env.Cwd, a.Path)
 }
 
 func (e edit) check() error {
@@ -109,12 +108,12 @@ func (a *editArgs) plan(_ context.Context, env Env) (Action, error) {
 	if err != nil {
 		return Action{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return Action{Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(env.Cwd, path, before, made.after, true)}, nil
+	return Action{Cwd: env.Cwd, Writes: a.names, FileDigest: digest, Preview: preview(env.Cwd, path, before, made.after, true)}, nil
 }
 
 func (a *editArgs) run(ctx context.Context, env Env, approved Action, _ func([]byte)) (Result, error) {
 	var made applied
-	p, report, err := change(ctx, env, a.path, approved, func(before []byte) ([]byte, error) {
+	p, report, err := change(ctx, env, a.located, approved, func(before []byte) ([]byte, error) {
 		var err error
 		made, err = apply(before, a.Edits)
 		return made.after, err

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/daemon/internal/risk"
 	"sublet/wire/visible"
 )
 
@@ -136,6 +138,47 @@ func TestPathsAreResolvedInThePlan(t *testing.T) {
 	}
 	if _, err := Write().Plan(t.Context(), env, args(t, m{"path": "loop", "content": "x"})); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("got %v, want ELOOP", err)
+	}
+}
+
+// A dotfile that the home folder links to from elsewhere is judged as what it is, not only as the file in that other place.
+func TestLinkedDotfilesAreJudgedByTheirNames(t *testing.T) {
+	env := newEnv(t)
+	home, real := filepath.Join(t.TempDir(), "home"), newEnv(t).Cwd
+	put(t, env.Cwd, "rc", "x\n")
+	put(t, env.Cwd, "units/x", "x\n")
+	put(t, real, "plain", "x\n")
+	if err := errors.Join(os.Symlink(real, home), os.MkdirAll(filepath.Join(home, ".config/systemd"), 0o700), os.Symlink(filepath.Join(env.Cwd, "rc"), filepath.Join(home, ".bashrc")),
+		os.Symlink(filepath.Join(env.Cwd, "rc"), filepath.Join(home, ".netrc")), os.Symlink(filepath.Join(env.Cwd, "units"), filepath.Join(home, ".config/systemd/user"))); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	for _, tc := range []struct {
+		tool Tool
+		args m
+		want []string
+	}{
+		{Write(), m{"path": "~/.bashrc", "content": "y"}, []string{real + "/.bashrc", env.Cwd + "/rc"}},
+		{Write(), m{"path": real + "/.bashrc", "content": "y"}, []string{real + "/.bashrc", env.Cwd + "/rc"}},
+		{Write(), m{"path": "~/.config/systemd/user/x.service", "content": "y"}, []string{real + "/.config/systemd/user/x.service", env.Cwd + "/units/x.service"}},
+		{Read(), m{"path": "~/.netrc"}, []string{real + "/.netrc", env.Cwd + "/rc"}},
+		{Grep(), m{"pattern": "x", "path": "~/.netrc"}, []string{real + "/.netrc", env.Cwd + "/rc"}},
+		{Write(), m{"path": "~/plain", "content": "y"}, []string{real + "/plain"}},
+		{Write(), m{"path": "rc", "content": "y"}, []string{env.Cwd + "/rc"}},
+	} {
+		raw := args(t, tc.args)
+		a, err := tc.tool.Plan(t.Context(), env, raw)
+		got := slices.Concat(a.Reads, a.Writes)
+		if err != nil || !slices.Equal(got, tc.want) {
+			t.Errorf("%v: got %q, %v, want %q", tc.args, got, err, tc.want)
+			continue
+		}
+		if v := risk.AnalyzeFile(risk.FileAction{Reads: a.Reads, Writes: a.Writes}, risk.Context{Cwd: env.Cwd, ProjectRoot: env.Cwd, Home: real}); len(got) > 1 && v.Level < risk.High {
+			t.Errorf("%v: got %v", tc.args, v.Level)
+		}
+		if _, err := tc.tool.Run(t.Context(), env, raw, a, nil); err != nil {
+			t.Errorf("%v: %v", tc.args, err)
+		}
 	}
 }
 

@@ -54,10 +54,10 @@ func (a *globArgs) check(env Env) error {
 				return err
 			}
 			a.Pattern = rest
-		} else if rel, err := filepath.Rel(a.root, a.Pattern); err == nil && filepath.IsLocal(rel) {
+		} else if rel, err := filepath.Rel(a.path, a.Pattern); err == nil && filepath.IsLocal(rel) {
 			a.Pattern = rel
 		} else {
-			return fmt.Errorf("pattern: %s is not below %s", a.Pattern, a.root)
+			return fmt.Errorf("pattern: %s is not below %s", a.Pattern, a.path)
 		}
 	}
 	var err error
@@ -79,27 +79,27 @@ func nameAnywhere(pattern string) (string, error) {
 	return pattern, nil
 }
 
-// searchRoot is the file or folder that a call searches, without links.
-type searchRoot struct{ root string }
+// searchRoot is the file or folder that a call searches.
+type searchRoot struct{ located }
 
 // find sets the root to path, "" for the working directory.
 func (r *searchRoot) find(env Env, path string) (err error) {
-	if r.root, err = Resolve(env.Cwd, cmp.Or(path, ".")); err == nil {
-		_, err = os.Lstat(r.root)
+	if err = r.located.find(env.Cwd, cmp.Or(path, ".")); err == nil {
+		_, err = os.Lstat(r.path)
 	}
 	return err
 }
 
 func (r *searchRoot) plan(_ context.Context, env Env) (Action, error) {
-	return Action{Cwd: env.Cwd, Reads: []string{r.root}}, nil
+	return Action{Cwd: env.Cwd, Reads: r.names}, nil
 }
 
 // files returns the files to search if approved is about the same root.
 func (r *searchRoot) files(ctx context.Context, approved Action) (fileList, error) {
-	if !slices.Equal(approved.Reads, []string{r.root}) {
+	if !slices.Equal(approved.Reads, r.names) {
 		return fileList{}, ErrChanged
 	}
-	return fileSet(ctx, r.root)
+	return fileSet(ctx, r.path)
 }
 
 func (a *globArgs) run(ctx context.Context, env Env, approved Action, _ func([]byte)) (Result, error) {
@@ -116,7 +116,7 @@ func (a *globArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 		if ok, err := doublestar.Match(a.Pattern, f); f != a.Pattern && (err != nil || !ok) {
 			continue
 		}
-		info, err := os.Lstat(filepath.Join(a.root, f))
+		info, err := os.Lstat(filepath.Join(a.path, f))
 		if err != nil || !info.Mode().IsRegular() {
 			continue // just deleted, or a link
 		}
@@ -126,7 +126,7 @@ func (a *globArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 	var b strings.Builder
 	shown := 0
 	for _, h := range hits[:min(len(hits), maxGlob)] {
-		line := display(a.root, h.name, env.Cwd) + "\n"
+		line := display(a.path, h.name, env.Cwd) + "\n"
 		if b.Len()+len(line) > MaxResult-200 {
 			break
 		}
@@ -134,7 +134,7 @@ func (a *globArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 		shown++
 	}
 	if len(hits) == 0 {
-		fmt.Fprintf(&b, "no file matches %s in %s\n", a.Pattern, a.root)
+		fmt.Fprintf(&b, "no file matches %s in %s\n", a.Pattern, a.path)
 	}
 	if left := len(hits) - shown; left > 0 {
 		fmt.Fprintf(&b, "[%d more; narrow the pattern]\n", left)

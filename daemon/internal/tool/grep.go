@@ -87,18 +87,18 @@ func (a *grepArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 	}
 	slices.Sort(set.files)
 	g := &grepOutput{cwd: env.Cwd, args: a, unread: set.unread}
-	named := env.Secrets.Holds(a.root) // then the user was asked about it
+	named := slices.ContainsFunc(a.names, env.Secrets.Holds) // then the user was asked about it
 	for _, f := range set.files {
 		name := f
 		if f == "" {
-			name = path.Base(a.root)
+			name = path.Base(a.path)
 		}
 		if a.Include != "" {
 			if ok, err := doublestar.Match(a.Include, name); err != nil || !ok {
 				continue
 			}
 		}
-		if !named && env.Secrets.Holds(filepath.Join(a.root, f)) {
+		if !named && env.Secrets.Holds(filepath.Join(a.path, f)) {
 			g.secrets++
 			continue
 		}
@@ -129,7 +129,7 @@ type grepOutput struct {
 
 // file searches one file, block by block. It returns the error of ctx only.
 func (g *grepOutput) file(ctx context.Context, rel string) error {
-	in, err := os.OpenFile(filepath.Join(g.args.root, rel), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	in, err := os.OpenFile(filepath.Join(g.args.path, rel), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) {
 		return nil // deleted meanwhile, or a link, which is not searched
 	}
@@ -141,7 +141,7 @@ func (g *grepOutput) file(ctx context.Context, rel string) error {
 	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	s := &scan{grepOutput: g, name: display(g.args.root, rel, g.cwd)}
+	s := &scan{grepOutput: g, name: display(g.args.path, rel, g.cwd)}
 	if g.buf == nil {
 		g.buf = make([]byte, grepBlock)
 	}
@@ -276,7 +276,7 @@ func (g *grepOutput) row(format string, args ...any) {
 
 func (g *grepOutput) result(more bool) Result {
 	if g.hits == 0 {
-		fmt.Fprintf(&g.b, "no match in %s\n", g.args.root)
+		fmt.Fprintf(&g.b, "no match in %s\n", g.args.path)
 	}
 	if g.full {
 		g.b.WriteString("[there is more; narrow the search, or use mode files]\n")

@@ -143,7 +143,7 @@ func TestGrepFindsWhatEachLineMatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := &grepOutput{args: &grepArgs{Context: around, lines: m, searchRoot: searchRoot{filepath.Join(env.Cwd, "f")}}, cwd: env.Cwd, buf: make([]byte, size)}
+		g := &grepOutput{args: &grepArgs{Context: around, lines: m, searchRoot: searchRoot{located{path: filepath.Join(env.Cwd, "f")}}}, cwd: env.Cwd, buf: make([]byte, size)}
 		if err := g.file(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}

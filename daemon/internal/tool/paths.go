@@ -61,6 +61,39 @@ func Resolve(cwd, path string) (string, error) {
 	return done, nil
 }
 
+// located is the file or folder that a call works on.
+type located struct {
+	path  string   // without links
+	names []string // what is judged: path, and before it the path in the home folder if a link leads from there to path
+}
+
+// find resolves a path. What a file is for, such as the start of a shell, is known by its name in the home folder.
+func (l *located) find(cwd, path string) (err error) {
+	if l.path, err = Resolve(cwd, path); err != nil {
+		return err
+	}
+	l.names = []string{l.path}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil // without one no path is in it
+	}
+	if path == "~" || strings.HasPrefix(path, "~/") {
+		path = filepath.Join(home, path[1:])
+	} else if !filepath.IsAbs(path) {
+		path = filepath.Join(cwd, path)
+	}
+	real, err := Resolve(home, ".")
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{home, real} {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) && filepath.Join(real, rel) != l.path {
+			l.names = []string{filepath.Join(real, rel), l.path}
+		}
+	}
+	return nil
+}
+
 // OpenRegular opens a regular file for reading; it does not block on a pipe. The caller closes it.
 func OpenRegular(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)

@@ -58,11 +58,11 @@ type readArgs struct {
 	Ranges []lineRange `json:"ranges"`
 	lineRange
 
-	path string // without links
+	located
 }
 
 // check sorts the requested ranges by line and merges adjacent ones.
-func (a *readArgs) check(env Env) (err error) {
+func (a *readArgs) check(env Env) error {
 	if len(a.Ranges) == 0 {
 		a.Ranges = []lineRange{a.lineRange}
 	} else if a.lineRange != (lineRange{}) {
@@ -81,19 +81,18 @@ func (a *readArgs) check(env Env) (err error) {
 		}
 	}
 	a.Ranges = merged
-	a.path, err = Resolve(env.Cwd, a.Path)
-	return err
+	return a.find(env.Cwd, a.Path)
 }
 
 func (r lineRange) end() int { return r.Offset + r.Limit }
 
 func (a *readArgs) plan(_ context.Context, env Env) (Action, error) {
-	return Action{Cwd: env.Cwd, Reads: []string{a.path}}, nil
+	return Action{Cwd: env.Cwd, Reads: a.names}, nil
 }
 
 func (a *readArgs) run(ctx context.Context, env Env, approved Action, _ func([]byte)) (Result, error) {
 	path := a.path
-	if !slices.Equal(approved.Reads, []string{path}) {
+	if !slices.Equal(approved.Reads, a.names) {
 		return Result{}, ErrChanged // a link was changed meanwhile
 	}
 	f, info, err := OpenRegular(path)

@@ -32,15 +32,14 @@ type writeArgs struct {
 	Path    string `json:"path"`
 	Content string `json:"content"`
 
-	path string // without links
+	located
 }
 
-func (a *writeArgs) check(env Env) (err error) {
+func (a *writeArgs) check(env Env) error {
 	if len(a.Content) > maxWrite {
 		return fmt.Errorf("content: %d bytes is more than the limit of %d", len(a.Content), maxWrite)
 	}
-	a.path, err = Resolve(env.Cwd, a.Path)
-	return err
+	return a.find(env.Cwd, a.Path)
 }
 
 func (a *writeArgs) plan(_ context.Context, env Env) (Action, error) {
@@ -57,13 +56,13 @@ func (a *writeArgs) plan(_ context.Context, env Env) (Action, error) {
 	}
 	after := withLineEnds(content, before)
 	return Action{
-		Cwd: env.Cwd, Writes: []string{path}, FileDigest: digest, Preview: preview(env.Cwd, path, before, after, digest != ""),
+		Cwd: env.Cwd, Writes: a.names, FileDigest: digest, Preview: preview(env.Cwd, path, before, after, digest != ""),
 	}, nil
 }
 
 func (a *writeArgs) run(ctx context.Context, env Env, approved Action, _ func([]byte)) (Result, error) {
 	var content []byte
-	p, report, err := change(ctx, env, a.path, approved, func(before []byte) ([]byte, error) {
+	p, report, err := change(ctx, env, a.located, approved, func(before []byte) ([]byte, error) {
 		content = withLineEnds([]byte(a.Content), before)
 		return content, nil
 	})
@@ -93,8 +92,9 @@ func withLineEnds(content, before []byte) []byte {
 
 // change replaces the approved file's content by next(old) and records the change for undo; report is a checker's. If the
 // file is not the one that was judged it returns ErrChanged.
-func change(ctx context.Context, env Env, path string, approved Action, next func(before []byte) ([]byte, error)) (p Preview, report string, err error) {
-	if !slices.Equal(approved.Writes, []string{path}) {
+func change(ctx context.Context, env Env, file located, approved Action, next func(before []byte) ([]byte, error)) (p Preview, report string, err error) {
+	path := file.path
+	if !slices.Equal(approved.Writes, file.names) {
 		return Preview{}, "", ErrChanged
 	}
 	c, after, err := replace(path, approved.FileDigest, next)
