@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -259,10 +260,13 @@ func TestHTTP(t *testing.T) {
 // say so by an error of the protocol, which was taken for one of the tool in every call from then on.
 func TestForgottenSession(t *testing.T) {
 	for _, body := range []string{"", `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`} {
+		var mu sync.Mutex
 		var handler http.Handler
-		known := "" // the only session that the server knows
+		known := false // whether a session has begun since the last one was forgotten
 		forget := func() {
-			known = ""
+			mu.Lock()
+			defer mu.Unlock()
+			known = false
 			server := newServer()
 			handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil)
 			t.Cleanup(func() { // the last of all
@@ -273,15 +277,16 @@ func TestForgottenSession(t *testing.T) {
 		}
 		forget()
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if id := r.Header.Get("Mcp-Session-Id"); id != "" && known == "" {
-				w.WriteHeader(http.StatusNotFound)
-				fmt.Fprint(w, body)
+			mu.Lock()
+			known = known || r.Header.Get("Mcp-Session-Id") == ""
+			h, answers := handler, known
+			mu.Unlock()
+			if answers {
+				h.ServeHTTP(w, r)
 				return
 			}
-			handler.ServeHTTP(w, r)
-			if id := w.Header().Get("Mcp-Session-Id"); id != "" {
-				known = id
-			}
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, body)
 		}))
 		defer srv.Close()
 		w := newWorld(t, Options{}, Spec{Name: "web", URL: srv.URL})
