@@ -39,12 +39,9 @@ type Trees struct {
 	mu sync.Mutex
 	// below: guarded by mu
 	byRoot map[string]*tree
-	turn   int
 }
 
 type tree struct {
-	used int // guarded by Trees.mu
-
 	mu sync.Mutex // held while git runs
 	// below: guarded by mu
 	index stamp
@@ -90,29 +87,18 @@ func (t *Trees) Tracked(ctx context.Context, root, path string) bool {
 	return ok && was.same(stampOf(info))
 }
 
-// of returns the cache entry of a tree; a new one replaces the least recently used.
+// of returns the cache entry of a tree. One beyond maxTrees replaces all others.
 func (t *Trees) of(root string) *tree {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	tr := t.byRoot[root]
 	if tr == nil {
-		if t.byRoot == nil {
+		if t.byRoot == nil || len(t.byRoot) >= maxTrees {
 			t.byRoot = map[string]*tree{}
-		}
-		if len(t.byRoot) >= maxTrees {
-			oldest := ""
-			for r, tr := range t.byRoot {
-				if oldest == "" || tr.used < t.byRoot[oldest].used {
-					oldest = r
-				}
-			}
-			delete(t.byRoot, oldest)
 		}
 		tr = &tree{}
 		t.byRoot[root] = tr
 	}
-	t.turn++
-	tr.used = t.turn
 	return tr
 }
 

@@ -185,8 +185,8 @@ func TestManyTrees(t *testing.T) {
 	for range maxTrees + 3 {
 		trees.of(t.TempDir())
 	}
-	if len(trees.byRoot) != maxTrees {
-		t.Errorf("got %d trees in memory, want %d", len(trees.byRoot), maxTrees)
+	if len(trees.byRoot) > maxTrees {
+		t.Errorf("got %d trees in memory, want at most %d", len(trees.byRoot), maxTrees)
 	}
 }
 
