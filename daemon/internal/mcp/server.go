@@ -34,8 +34,7 @@ type server struct {
 	failures int           // in a row
 	retryAt  time.Time     // not before, after a failure
 	err      error         // of the last start or of the end of the connection
-	known    []string      // names of its tools, and those left out, as of when it was last up
-	left     string
+	last     *conn         // the newest, which may have ended: its tools are reported
 	holds    int
 	idle     *time.Timer // runs while it is up and nobody holds it
 	closed   bool
@@ -77,11 +76,13 @@ func (s *server) ready(ctx context.Context, at Place) ([]tool.Tool, Note) {
 func (s *server) status(client bool) wire.MCPServerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conn != nil {
-		s.learnLocked(s.conn)
-	}
-	st := wire.MCPServerStatus{
-		Name: s.spec.Name, Client: client, What: s.what(), State: wire.MCPResting, Tools: append([]string{}, s.known...), Left: s.left,
+	st := wire.MCPServerStatus{Name: s.spec.Name, Client: client, What: s.what(), State: wire.MCPResting, Tools: []string{}}
+	if s.last != nil {
+		var tools []tool.Tool
+		tools, st.Left = s.last.offered()
+		for _, t := range tools {
+			st.Tools = append(st.Tools, t.Spec().Name)
+		}
 	}
 	switch {
 	case s.conn != nil:
@@ -92,15 +93,6 @@ func (s *server) status(client bool) wire.MCPServerStatus {
 		st.State, st.Error = wire.MCPFailed, visible.Exact(s.err.Error())
 	}
 	return st
-}
-
-// learnLocked records the tools of a connection.
-func (s *server) learnLocked(c *conn) {
-	tools, left := c.offered()
-	s.known, s.left = make([]string, len(tools)), left
-	for i, t := range tools {
-		s.known[i] = t.Spec().Name
-	}
 }
 
 // what returns the server's program or URL for people, without values of environment and headers.
@@ -177,7 +169,7 @@ func (s *server) start(at Place) {
 		s.o.Log.Warn("mcp server not started", "server", s.spec.Name, "err", err, "again", s.retryAt)
 		return
 	}
-	s.conn, s.err = c, nil
+	s.conn, s.last, s.err = c, c, nil
 	s.restLocked()
 	s.of.work.Go(func() { s.lost(c, c.wait()) }) // ends with the connection, which close ends
 	s.o.Log.Info("mcp server up", "server", s.spec.Name, "ms", time.Since(begun).Milliseconds())
@@ -197,7 +189,6 @@ func (s *server) lost(c *conn, err error) {
 	if s.conn != c {
 		return
 	}
-	s.learnLocked(c)
 	s.conn = nil
 	s.restLocked()
 	if time.Since(c.since) > steady {
@@ -237,7 +228,6 @@ func (s *server) rest(c *conn) {
 		s.mu.Unlock()
 		return
 	}
-	s.learnLocked(c)
 	s.conn = nil
 	s.of.work.Go(c.close) // Servers.Close waits for this, see get
 	s.mu.Unlock()
