@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tailscale/hujson"
+
 	"sublet/wire/visible"
 )
 
@@ -35,6 +37,9 @@ func Arguments(spec Spec, args json.RawMessage) (json.RawMessage, error) {
 	return fixed, nil
 }
 
+// maxRepaired bounds the arguments in which JSON is repaired, in bytes: the library does not bound how deep they nest.
+const maxRepaired = 64 << 10
+
 // asObject returns args as the text of one JSON object.
 func asObject(args []byte) ([]byte, error) {
 	text := bytes.TrimSpace(args)
@@ -49,8 +54,8 @@ func asObject(args []byte) ([]byte, error) {
 	if len(text) == 0 {
 		return []byte("{}"), nil // some servers send nothing for a call without arguments
 	}
-	if !json.Valid(text) {
-		if fixed := withoutLastCommas(text); json.Valid(fixed) {
+	if len(text) <= maxRepaired && !json.Valid(text) {
+		if fixed, err := hujson.Standardize(bytes.Clone(text)); err == nil { // without last commas and comments
 			text = fixed
 		}
 	}
@@ -62,28 +67,6 @@ func asObject(args []byte) ([]byte, error) {
 		return nil, errors.New("arguments: not a JSON object")
 	}
 	return text, nil
-}
-
-// withoutLastCommas removes commas before a closing bracket.
-func withoutLastCommas(text []byte) []byte {
-	out := make([]byte, 0, len(text))
-	inString := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case inString && c == '\\' && i+1 < len(text):
-			out = append(out, c, text[i+1])
-			i++
-			continue
-		case c == '"':
-			inString = !inString
-		case c == ',' && !inString:
-			if rest := bytes.TrimLeft(text[i+1:], " \t\r\n"); len(rest) > 0 && (rest[0] == '}' || rest[0] == ']') {
-				continue
-			}
-		}
-		out = append(out, text[i])
-	}
-	return out
 }
 
 // schema is the part of JSON Schema that is checked.
