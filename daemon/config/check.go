@@ -153,6 +153,9 @@ func within[T cmp.Ordered](key string, got, low, high T) error {
 }
 
 func spans(key string, got Duration, low, high time.Duration) error {
+	if got > 0 && got < Duration(time.Millisecond) { // the decoder takes a whole number as nanoseconds; see also bare
+		return fmt.Errorf("%s: want %s, found a value without a unit", key, aDuration)
+	}
 	return within(key, time.Duration(got), low, high)
 }
 

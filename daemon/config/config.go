@@ -10,7 +10,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -180,15 +183,27 @@ func Default() Config {
 	}
 }
 
+// aDuration is what a Duration is in the file, in words.
+const aDuration = `a duration such as "30s" or "2m"`
+
 // Duration is written as text, such as "30s".
 type Duration time.Duration
 
+// bare is what a number, or true or false, is read as: spans refuses it, since the decoder knows no place for an error here.
+const bare = Duration(1)
+
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
-	if err != nil {
-		return fmt.Errorf("%q is not a duration such as \"30s\" or \"2m\"", text)
+	_, notNumber := strconv.ParseFloat(string(text), 64)
+	_, notBool := strconv.ParseBool(string(text))
+	switch {
+	case err == nil:
+		*d = Duration(parsed)
+	case notNumber == nil || notBool == nil:
+		*d = bare
+	default:
+		return fmt.Errorf("want %s, found %q", aDuration, text)
 	}
-	*d = Duration(parsed)
 	return nil
 }
 
@@ -336,9 +351,45 @@ func located(path string, err error) *Error {
 	}
 	if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, col := bad.Position()
-		return &Error{Path: path, Row: row, Column: col, Message: strings.TrimPrefix(bad.Error(), "toml: ")}
+		message := inWords(strings.TrimPrefix(bad.Error(), "toml: "))
+		if len(bad.Key()) > 0 {
+			message = strings.Join(bad.Key(), ".") + ": " + message
+		}
+		return &Error{Path: path, Row: row, Column: col, Message: message}
 	}
 	return &Error{Path: path, Message: err.Error()}
+}
+
+// wrongType matches the decoder's message for a value of another type: the name of its type in TOML, and of the wanted one in Go.
+var wrongType = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^cannot decode TOML ([\w ]+) into (?:struct field .* of type )?(.+)$`)
+})
+
+// inWords replaces names of types in a message of the decoder by what a user writes in the file.
+func inWords(message string) string {
+	m := wrongType().FindStringSubmatch(message)
+	if m == nil {
+		return message
+	}
+	found, ok := map[string]string{
+		"string": "a text", "integer": "a whole number", "float": "a number with a point", "boolean": "true or false", "array": "a list", "table": "a table", "inline table": "a table",
+	}[m[1]]
+	if !ok {
+		found = "a date or time"
+	}
+	wanted, ok := map[string]string{
+		"string": `a text such as "x"`, "int": "a whole number", "float64": "a number", "bool": "true or false", "config.Duration": aDuration,
+	}[m[2]]
+	switch {
+	case ok:
+	case strings.HasPrefix(m[2], "[]string"):
+		wanted = `a list such as ["x", "y"]`
+	case strings.HasPrefix(m[2], "[]"):
+		wanted = "tables in [[ ]]"
+	default:
+		wanted = "a table with keys of its own"
+	}
+	return "want " + wanted + ", found " + found
 }
 
 // rowOf returns the line that sets a dotted key, 0 if it is not found.
