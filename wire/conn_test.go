@@ -26,14 +26,6 @@ func TestSuiteInMemory(t *testing.T) {
 	wiretest.Run(t, func(*testing.T) (io.ReadWriteCloser, io.ReadWriteCloser) { return wiretest.Pipe() })
 }
 
-func TestSuiteOverUnixSocket(t *testing.T) {
-	wiretest.Run(t, func(t *testing.T) (io.ReadWriteCloser, io.ReadWriteCloser) { return socketPair(t) })
-}
-
-func TestSuiteOverNetPipe(t *testing.T) {
-	wiretest.Run(t, func(*testing.T) (io.ReadWriteCloser, io.ReadWriteCloser) { return net.Pipe() })
-}
-
 func socketPair(t testing.TB) (a, b net.Conn) {
 	t.Helper()
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
