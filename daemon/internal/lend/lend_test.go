@@ -67,11 +67,17 @@ func TestEndOfAClientIsSeen(t *testing.T) {
 	}
 }
 
-// What a connection that was replaced still sends is older than what is known, and changes nothing.
+// A connection that was replaced is told why it ends, and gets no more messages. What it still sends is older than what is known, and
+// changes nothing.
 func TestAReplacedConnection(t *testing.T) {
 	old := openWindow(t, newShells(t))
 	w := openWindow(t, old.shells)
 	defer w.ln.close(lease.NoShell)
+	before := len(old.sent)
+	w.ln.giveBack(w.ln.ask(t.Context(), wish{Terms: Terms{Wait: time.Hour}}))
+	if e, ok := old.last.(*wire.Error); !ok || len(old.sent) > before || e.Code != wire.CodeDuplicateID || e.Recoverable || e.Details["client_pid"] != "1" || !strings.Contains(e.Hint, "client.pid") {
+		t.Errorf("the replaced connection was ended with %+v, and sent %+v", old.last, old.sent[before:])
+	}
 	w.state("new")
 	for _, err := range []error{
 		old.ln.Report(old, &wire.ShellLeaseReleased{}), old.ln.StateChanged(old, &wire.ShellState{Digest: "old"}), old.ln.Report(old, &wire.CommandCompleted{}),

@@ -18,6 +18,7 @@ type window struct {
 
 	mu   sync.Mutex
 	sent []wire.Message
+	last wire.Message // with which it was ended
 }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,7 +43,7 @@ func (w *window) Send(m wire.Message) {
 	w.sent = append(w.sent, m)
 }
 
-func (w *window) End(wire.Message) {}
+func (w *window) End(m wire.Message) { w.last = m }
 
 func (w *window) says(m wire.LeaseMessage) {
 	w.t.Helper()

@@ -1,9 +1,7 @@
 package server_test
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,7 +13,6 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/provider/scripted"
-	"sublet/lease"
 	"sublet/wire"
 )
 
@@ -104,39 +101,6 @@ func TestLenderDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// While the user has the keyboard of a borrowed command its clock stands still: the daemon cancelled it 2 s after its time, in
-// the middle of a password, the rest of which then went to whoever read the terminal next.
-func TestTheClockStandsStill(t *testing.T) {
-	limit := time.Duration(config.Default().Shell.CommandTimeout)
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, bash("install", "block"))
-		p := r.dial()
-		id := p.ask("install")
-		exec := executing(p, "block")
-		begun := time.Now()
-		keyboard := func(has bool) {
-			p.send(&wire.CommandStarted{LeaseRef: exec.LeaseRef, ExecutionID: exec.ExecutionID, Keyboard: has})
-		}
-		keyboard(true)
-		time.Sleep(10 * limit)
-		keyboard(false)
-		time.Sleep(limit + lease.TimeoutSlack - 1)
-		synctest.Wait()
-		if has(p, func(*wire.CancelLeasedCommand) bool { return true }) {
-			t.Error("it was cancelled before its time")
-		}
-		p.ended(id)
-		if took, want := time.Since(begun), 11*limit+lease.TimeoutSlack; took != want {
-			t.Errorf("it was ended after %v, want %v", took, want)
-		}
-		if c := await(p, func(*wire.CancelLeasedCommand) bool { return true }); c.Reason != "timeout" {
-			t.Errorf("it was cancelled: %s", c.Reason)
-		}
-		r.close()
-		p.close()
-	})
-}
-
 // The session's other clients see what a borrowed command prints while it runs; the one that lends the shell has it already.
 func TestOthersSeeABorrowedCommandLive(t *testing.T) {
 	r := newRig(t, bash("hang", "block"))
@@ -156,27 +120,6 @@ func TestOthersSeeABorrowedCommandLive(t *testing.T) {
 	p.ended(id)
 	if has(p, isLive) {
 		t.Error("the window was sent its own output")
-	}
-}
-
-// cancel while queued behind the user leaves nobody in the line, on either side.
-func TestCancelWhileQueued(t *testing.T) {
-	r := newRig(t, bash("list", "ls"))
-	p := r.dial()
-	p.shell.userRuns()
-	id := p.ask("list")
-	await(p, func(*wire.AcquireShellLease) bool { return true })
-	p.send(&wire.CancelRequest{RequestID: &id})
-	if end := p.ended(id); end.Status != wire.StatusCancelled {
-		t.Errorf("end: %s", end.Status)
-	}
-	nothingLent(t, p)
-	p.shell.userDone()
-	if end := p.ended(p.ask("list")); end.Status != wire.StatusSuccess {
-		t.Errorf("the next turn: %s", end.Status)
-	}
-	if got := p.shell.ran(); len(got) != 1 {
-		t.Errorf("ran %q", got)
 	}
 }
 
@@ -208,23 +151,6 @@ func TestUserEndsTheCommand(t *testing.T) {
 	}
 }
 
-// waiting has a bound, and its end says who has the shell; the clock of a command starts when it starts.
-func TestWaitEnds(t *testing.T) {
-	r := newRig(t, bash("list", "ls"))
-	r.set(func(c *config.Config) { c.Lease.Wait = config.Duration(100 * time.Millisecond) })
-	p := r.dial()
-	p.shell.userRuns()
-	end := p.ended(p.ask("list"))
-	if end.Status != wire.StatusSuccess {
-		t.Errorf("end: %s", end.Status)
-	}
-	res := await(p, func(*wire.CommandResult) bool { return true })
-	if out := string(res.Output); res.Status != wire.StatusError || !strings.Contains(out, "user has held it for 1s") || !strings.Contains(out, "private") {
-		t.Errorf("result: %s %q", res.Status, out)
-	}
-	nothingLent(t, p)
-}
-
 // messages under an old fence, of another execution, or repeated, change nothing.
 func TestStaleMessages(t *testing.T) {
 	r := newRig(t, bash("hang", "ls", "block"))
@@ -252,46 +178,6 @@ func TestStaleMessages(t *testing.T) {
 		}
 	}
 	nothingLent(t, p)
-}
-
-// A client that lends its shell on a second connection is the same client come back: the first one ends, with the reason, and
-// gets none of the second one's messages. Both stayed, and each client got the lease messages of the other.
-func TestOneConnectionLendsAShell(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, bash("list", "ls"), bash("hang", "block"))
-		old := r.dial()
-		hung := old.ask("hang")
-		exec := executing(old, "block")
-		synctest.Wait()
-		p := r.dial(asPID(old.pid), inSession(old.session, 0), func(env *wire.EnvSnapshot) {
-			env.Leases = []wire.HeldLease{{LeaseID: exec.LeaseID, Fence: exec.Fence, ExecutionID: exec.ExecutionID}}
-		})
-		p.shell.held, p.shell.running = &exec.LeaseRef, exec // the same shell
-		e := await(old, func(*wire.Error) bool { return true })
-		if e.Code != wire.CodeDuplicateID || e.Recoverable || e.RequestID != "" || e.Details["client_pid"] != fmt.Sprint(old.pid) || !strings.Contains(e.Hint, "client.pid") {
-			t.Errorf("the first connection is told %+v", e)
-		}
-		if err := old.over(); !errors.Is(err, io.EOF) {
-			t.Errorf("the first connection ended with %v", err)
-		}
-		before := count[*wire.AcquireShellLease](old)
-		if len(p.ready.Leases) != 1 {
-			t.Errorf("the lease was not handed over: %+v", p.ready.Leases)
-		}
-		p.shell.finish()
-		p.ended(hung)
-		p.ended(p.ask("list"))
-		other := r.dial() // another client
-		other.ended(other.ask("list"))
-		if n := count[*wire.AcquireShellLease](old); n != before || count[*wire.AcquireShellLease](p) != 1 || count[*wire.AcquireShellLease](other) != 1 {
-			t.Errorf("the first connection was asked %d times more, the second %d times", n-before, count[*wire.AcquireShellLease](p))
-		}
-		nothingLent(t, p)
-		r.close()
-		for _, c := range []*peer{old, p, other} {
-			c.close()
-		}
-	})
 }
 
 // A daemon that was stopped for a while finds connections that their client has given up before the one that it made last.
@@ -327,42 +213,6 @@ func TestConnectionsThatWereGivenUp(t *testing.T) {
 	}
 }
 
-// Nobody who waits is told anything by a message of another lease, or by one from a connection that lends nothing.
-func TestMessagesOfOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		p := r.dial()
-		p.shell.userRuns()
-		s := borrow(r, &wire.LeaseRunRequest{Command: "ls", ClientPID: p.pid})
-		await(s, func(*wire.ShellLeaseQueued) bool { return true })
-		ref := await(p, func(*wire.AcquireShellLease) bool { return true }).LeaseRef
-		another := wire.LeaseRef{LeaseID: ref.LeaseID, Fence: ref.Fence - 1}
-		p.send(&wire.ShellLeaseAcquired{LeaseRef: another, Cwd: "/w", State: "#"})
-		p.send(&wire.ShellLeaseQueued{LeaseRef: another, Holder: "nobody"})
-		for n, m := range []wire.Message{
-			&wire.ShellLeaseQueued{LeaseRef: ref, Holder: "nobody"},
-			&wire.ShellLeaseAcquired{LeaseRef: ref, Cwd: "/w", State: "#"},
-			&wire.ShellState{Digest: "another", Cwd: "/another"},
-		} {
-			before := count[*wire.Error](s)
-			s.send(m)
-			synctest.Wait()
-			if count[*wire.Error](s) != before+1 {
-				t.Errorf("message %d of a connection whose shell it is not is taken", n+1)
-			}
-		}
-		if count[*wire.ShellLeaseQueued](s) != 1 || count[*wire.ShellLeaseAcquired](s) != 0 {
-			t.Errorf("the borrower was told: %s", s.story())
-		}
-		p.shell.userDone()
-		await(s, func(m *wire.CommandCompleted) bool { return m.Status == wire.StatusOK })
-		r.close()
-		for _, c := range []*peer{p, s} {
-			c.close()
-		}
-	})
-}
-
 // what was judged for a folder and a state of the shell runs in those, or is judged again: also where a person
 // changed one of them while the agent waited for the shell.
 func TestJudgedAgainWhenTheShellChanged(t *testing.T) {
@@ -390,35 +240,6 @@ func TestJudgedAgainWhenTheShellChanged(t *testing.T) {
 			t.Errorf("%s changed: ran %q", name, ran)
 		}
 		nothingLent(t, p)
-	}
-}
-
-// The next command is judged as soon as the client has answered for the last one, and where that left the shell, also by a
-// client that is slow to tell its state.
-func TestTheNextCommandWaitsForTheStateOnly(t *testing.T) {
-	for _, silent := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, bash("two", "cd /there", "rm -rf x"))
-			asking(r)
-			p := r.dial()
-			p.shell.mu.Lock()
-			p.shell.silent = silent
-			p.shell.mu.Unlock()
-			begun := time.Now()
-			id := p.ask("two")
-			if silent { // it cannot be known that all is told
-				time.Sleep(time.Second)
-				begun = time.Now()
-			}
-			q := question(p, func(m *wire.ConfirmationRequest) bool { return m.Command == "rm -rf x" })
-			if q.Cwd != "/there" || time.Since(begun) != 0 {
-				t.Errorf("silent %v: asked for %s after %v, want /there at once", silent, q.Cwd, time.Since(begun))
-			}
-			p.answer(q, "deny")
-			p.ended(id)
-			r.close()
-			p.close()
-		})
 	}
 }
 
@@ -533,29 +354,6 @@ func TestLeaseRun(t *testing.T) {
 		t.Errorf("the fourth: %s", e.Code)
 	}
 	s.close()
-	nothingLent(t, p)
-}
-
-// Two agents want the shell: one after the other, first come first served (I3).
-func TestTwoAgents(t *testing.T) {
-	r := newRig(t, bash("one", "block"), bash("two", "ls"))
-	p := r.dial()
-	other := r.dial(withoutShell, inSession(p.session, -1)) // no shell of its own, but a session with one
-	q := r.dial(withoutShell)
-	_ = q
-	id := p.ask("one")
-	executing(p, "block")
-	second := requestID()
-	other.send(&wire.LeaseRunRequest{RequestID: second, Command: "ls"})
-	if got := await(other, func(m *wire.ShellLeaseQueued) bool { return m.RequestID == second }); got.Holder != "orchestrator" || got.Position != 1 {
-		t.Errorf("queued behind %q at %d", got.Holder, got.Position)
-	}
-	if got := p.shell.ran(); len(got) != 1 {
-		t.Errorf("ran %q while the first held the shell", got)
-	}
-	p.shell.finish()
-	await(other, func(m *wire.CommandCompleted) bool { return m.RequestID == second })
-	p.ended(id)
 	nothingLent(t, p)
 }
 

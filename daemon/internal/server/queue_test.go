@@ -3,7 +3,6 @@ package server_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"sublet/wire"
 )
@@ -100,25 +99,5 @@ func TestTheQueueIsNamedInPart(t *testing.T) {
 	nothingLent(t, p)
 	if len(q.Waiting) != wire.ShellQueueNamed || q.More != all-wire.ShellQueueNamed {
 		t.Errorf("named %d and %d more, want %d and %d", len(q.Waiting), q.More, wire.ShellQueueNamed, all-wire.ShellQueueNamed)
-	}
-}
-
-// The shell of a window that was closed is no shell that anybody could have: it is not listed.
-func TestAClosedWindowLendsNothing(t *testing.T) {
-	r := newRig(t)
-	p, s := r.dial(), r.dial(script)
-	shells := func() int {
-		id := requestID()
-		s.send(&wire.StatusRequest{RequestID: id})
-		return len(await(s, func(m *wire.StatusReply) bool { return m.RequestID == id }).Leases)
-	}
-	if got := shells(); got != 1 {
-		t.Fatalf("%d shells, want 1", got)
-	}
-	p.close()
-	for deadline := time.Now().Add(patience); shells() != 0; time.Sleep(20 * time.Millisecond) { // under the rate limit
-		if time.Now().After(deadline) {
-			t.Fatal("the shell of the closed window is still listed")
-		}
 	}
 }

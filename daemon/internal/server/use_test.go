@@ -67,24 +67,3 @@ func TestWhoHasAShellIsAsked(t *testing.T) {
 		t.Error("it was asked although it had told")
 	}
 }
-
-// An answer counts for its own question, from the connection that was asked.
-func TestAnAnswerToAnotherQuestion(t *testing.T) {
-	r := newRig(t)
-	p := r.dial(tellsUse)
-	p.shell.mu.Lock()
-	p.shell.deaf = true
-	p.shell.mu.Unlock()
-	s := r.dial(script)
-	usesOf(s)
-	p.send(&wire.ShellUseReply{Nonce: 1, Holder: "user"}) // late
-	p.send(&wire.ShellUseReply{Nonce: 2, Holder: "user"}) // before it was asked
-	shellOf(p, p)                                         // by now both are there
-	if got := usesOf(s)(p); !got.Silent || got.Holder != "" {
-		t.Errorf("got %+v", got)
-	}
-	s.send(&wire.ShellUseReply{Nonce: 1})
-	if e := await(s, func(*wire.Error) bool { return true }); e.Code != wire.CodeInvalidMessage && e.Code != wire.CodeLeaseDenied {
-		t.Errorf("from a client without a shell: got %+v", e)
-	}
-}

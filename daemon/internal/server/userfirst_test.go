@@ -4,9 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"sublet/daemon/config"
 	"sublet/wire"
 )
 
@@ -52,37 +50,6 @@ func TestUserComesBeforeTheCommand(t *testing.T) {
 
 func acquiredBy(id wire.RequestID) func(*wire.ShellLeaseAcquired) bool {
 	return func(m *wire.ShellLeaseAcquired) bool { return m.RequestID == id }
-}
-
-// The bound of the wait is that of the first asking, and its end names the user; a cancel reaches who waits again.
-func TestWhoWaitsAgainIsBound(t *testing.T) {
-	r := newRig(t)
-	r.set(func(c *config.Config) { c.Lease.Wait = config.Duration(300 * time.Millisecond) })
-	p, s := r.dial(), r.dial(script)
-	p.shell.userFirst(true)
-	id := requestID()
-	s.send(&wire.LeaseRunRequest{RequestID: id, Command: "ls"})
-	end := await(s, func(m *wire.ShellLeaseDenied) bool { return m.RequestID == id })
-	if end.Reason != wire.DeniedTimeout || end.Holder != "user" {
-		t.Errorf("got %+v, want a time-out that names the user", end)
-	}
-	nothingLent(t, p)
-	p.shell.userDone()
-
-	r.set(func(c *config.Config) { c.Lease.Wait = config.Duration(time.Minute) })
-	p.shell.userFirst(true)
-	id = requestID()
-	s.send(&wire.LeaseRunRequest{RequestID: id, Command: "ls"})
-	await(s, func(m *wire.ShellLeaseQueued) bool { return m.RequestID == id })
-	s.send(&wire.CancelRequest{RequestID: &id})
-	if e := s.refused(id); e.Code != wire.CodeCancelled {
-		t.Errorf("got %s %q, want cancelled", e.Code, e.Message)
-	}
-	nothingLent(t, p)
-	p.shell.userDone()
-	if got := p.shell.ran(); len(got) != 0 {
-		t.Errorf("ran %q, want nothing", got)
-	}
 }
 
 // An agent's command, too, has its turn after the user's, judged again where that moved the shell.
