@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -304,9 +305,9 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 // sweep removes what a killed daemon left in the runtime folder, which belongs to the holder of the lock.
 func (d *daemon) sweep() {
 	for _, pattern := range []string{shell.Leftover, child.Leftover, hosted.Leftover + "*"} {
-		left, err := filepath.Glob(filepath.Join(escape(d.o.Paths.Runtime), pattern))
-		for _, path := range left {
-			err = errors.Join(err, os.RemoveAll(path))
+		left, err := fs.Glob(os.DirFS(d.o.Paths.Runtime), pattern)
+		for _, name := range left {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(d.o.Paths.Runtime, name)))
 		}
 		if err != nil {
 			d.log.Warn("remove what a killed daemon left", "err", err)

@@ -22,7 +22,7 @@ const (
 // sweepSpool removes from dir raw outputs older than spoolAge, then the oldest until at most most bytes are left, and returns
 // how many. It ignores files of other names. It goes on after an error and returns all errors joined.
 func sweepSpool(dir string, now time.Time, most int64) (removed int, err error) {
-	paths, err := filepath.Glob(filepath.Join(escape(dir), "output-*.raw")) // see lease/shell
+	names, err := fs.Glob(os.DirFS(dir), "output-*.raw") // see lease/shell
 	if err != nil {
 		return 0, err
 	}
@@ -32,7 +32,8 @@ func sweepSpool(dir string, now time.Time, most int64) (removed int, err error) 
 	}
 	var files []file
 	var total int64
-	for _, path := range paths {
+	for _, name := range names {
+		path := filepath.Join(dir, name)
 		info, lerr := os.Lstat(path)
 		if lerr != nil || !info.Mode().IsRegular() {
 			continue // removed meanwhile, or not readable
@@ -56,16 +57,4 @@ func sweepSpool(dir string, now time.Time, most int64) (removed int, err error) 
 		total -= f.info.Size()
 	}
 	return removed, err
-}
-
-// escape quotes the characters of dir that are special in a glob pattern.
-func escape(dir string) string {
-	var b []byte
-	for i := range len(dir) {
-		if c := dir[i]; c == '*' || c == '?' || c == '[' || c == '\\' {
-			b = append(b, '\\')
-		}
-		b = append(b, dir[i])
-	}
-	return string(b)
 }

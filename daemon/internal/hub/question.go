@@ -2,14 +2,22 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/policy"
+	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/question"
+	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/tool"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -71,4 +79,122 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 		}
 		return r.Decision, d, err
 	})
+}
+
+// propose asks the user about a plan, as tool.Propose. If they accept it, plan mode of the turn and the session is over.
+func (t *turn) propose(role agent.Role, cwd string) tool.Propose {
+	return func(ctx context.Context, call tool.Proposed) (tool.Proposal, error) {
+		steps := call.Steps
+		q := agent.Question{
+			Agent: t.agent, Mode: role.Mode, Tool: wire.ToolPlan, ExecutionID: wire.ExecutionID(call.ExecutionID), Arguments: call.Arguments,
+			Action: tool.Action{Cwd: cwd, Preview: tool.Preview{Type: "text", Content: tool.PlanText(steps)}},
+		}
+		if !t.attended() || t.approve != nil && !*t.approve {
+			return tool.Proposal{Reason: "nobody is there who could"}, nil
+		}
+		next := judge.AfterPlan(t.s.policyMode(), policy.Mode(t.hub.opts.Config().Policy.Mode))
+		holds := next
+		if role.Mode != "" {
+			holds = judge.Stricter(next, policy.Mode(role.Mode))
+		}
+		holds = (&approver{t: t}).policyIn(ctx, q, holds).Mode
+		why := "yes ends plan mode: it is carried out in " + string(holds) + " mode"
+		if holds == policy.ModePlan {
+			why = "plan mode stays on, by the settings of the project or of the role"
+		}
+		d, err := (&approver{t: t}).ask(ctx, q, harmless(why), why)
+		if err != nil || !d.Allowed {
+			return tool.Proposal{Comment: d.Comment, Reason: d.Reason}, err
+		}
+		if d.EditedCommand != nil {
+			if steps, err = tool.PlanSteps(*d.EditedCommand); err != nil {
+				return tool.Proposal{}, err
+			}
+		}
+		if t.mode == string(policy.ModePlan) {
+			t.mode = ""
+		}
+		if t.s.policyMode() == policy.ModePlan {
+			t.s.policy.SetMode(next)
+			t.hub.log.Info("mode set", "session", t.s.id, "mode", next, "by", d.By)
+			t.origin.announce("a plan was accepted; mode of session %s: %s", t.s.id, next)
+		}
+		return tool.Proposal{Accepted: true, Steps: steps, Mode: string(holds)}, nil
+	}
+}
+
+// trusts reports whether the user trusts the folder that dir belongs to; false if that cannot be read.
+func (h *Hub) trusts(dir string) bool {
+	trusted, _, err := h.opts.Store.TrustsFolder(h.ctx, reach.Real(dir))
+	if err != nil {
+		h.log.Warn("which folders are trusted cannot be read", "err", err)
+	}
+	return trusted
+}
+
+// trust serves the operations of a PolicyRequest that are about folders.
+func (c *Client) trust(ctx context.Context, r *wire.PolicyRequest, reply *wire.PolicyReply) (err error) {
+	h := c.hub
+	if r.Op != "trust_list" {
+		path := string(r.Cwd)
+		if !filepath.IsAbs(path) {
+			return invalid("cwd: %s is not absolute", visible.Exact(path))
+		}
+		switch path = reach.Real(project.Root(path)); r.Op {
+		case "trust":
+			if info, err := os.Stat(path); err != nil || !info.IsDir() {
+				return invalid("cwd: %s is not a folder", visible.Exact(path))
+			}
+			if err := h.opts.Store.DecideFolder(ctx, path, true); err != nil {
+				return err
+			}
+			c.announce("folder trusted: %s", path)
+		case "untrust":
+			err := h.opts.Store.ForgetFolder(ctx, path)
+			if errors.Is(err, store.ErrNotFound) {
+				return invalid("nothing was decided about %s", visible.Exact(path))
+			}
+			if err != nil {
+				return err
+			}
+			c.announce("folder not trusted any more: %s", path)
+		}
+		reply.Folder = wire.OSString(path)
+	}
+	reply.Folders, err = h.opts.Store.Folders(ctx)
+	return err
+}
+
+// askTrust asks once, where the folder that a turn works in holds what would instruct agents and nobody has decided about
+// it. Where nobody can be asked it says in one line what is not read.
+func (t *turn) askTrust(ctx context.Context, cwd string) {
+	_, decided, err := t.hub.opts.Store.TrustsFolder(ctx, reach.Real(cwd))
+	if err != nil || decided || !filepath.IsAbs(cwd) {
+		return
+	}
+	root := reach.Real(project.Root(cwd))
+	names, would := agent.Instructions(root, reach.Real(cwd))
+	if len(names) == 0 {
+		return
+	}
+	if !t.confirm || t.approve != nil && !*t.approve {
+		if t.s.first("trust " + root) {
+			t.origin.Send(&wire.Notice{Level: "warning", Text: fmt.Sprintf(
+				"%s is not trusted, so these are not read as instructions: %s; `sublet trust add` there trusts it",
+				visible.Exact(root), visible.Exact(strings.Join(names, ", ")))})
+		}
+		return
+	}
+	q, v := judge.Trust(root, would)
+	d, err := (&approver{t: t}).ask(ctx, q, v, would)
+	if err != nil || d.By == "expiry" { // the turn is over, or nobody decided
+		return
+	}
+	if err := t.hub.opts.Store.DecideFolder(context.WithoutCancel(ctx), root, d.Allowed); err != nil {
+		t.hub.log.Error("trust could not be stored", "folder", root, "err", err)
+		return
+	}
+	if d.Allowed {
+		t.origin.announce("folder trusted: %s", root)
+	}
 }
