@@ -269,16 +269,15 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	c.requests.track(r.RequestID, func(why *stopped) { cancel(why) })
 	cfg := c.hub.opts.Config()
-	loan := &lend.Loan{
+	run := ln.Lend(ctx, lend.Loan{ // from here on others are behind it; the rest is for a goroutine of its own
 		Request: r, Who: c.who(), Wait: time.Duration(cfg.Lease.Wait), Term: time.Duration(cfg.Lease.Term), Timeout: time.Duration(cfg.Shell.CommandTimeout), Relay: lend.NewRelay(r.RequestID, c.Send),
 		Audit: func(e store.AuditEntry) { _ = c.hub.audit(e) }, // it is in the daemon's log
 		Over:  func() { c.end(r.RequestID) },
-	}
-	loan.Ask(ctx, ln) // from here on others are behind it; the rest is for a goroutine of its own
-	go func() {       // ends with the command; Close waits for it
+	})
+	go func() { // ends with the command; Close waits for it
 		defer c.hub.work.Done()
 		defer cancel(nil)
-		loan.See()
+		run()
 	}()
 	return nil
 }

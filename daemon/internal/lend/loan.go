@@ -69,11 +69,6 @@ type Loan struct {
 	Relay   *Relay
 	Audit   func(store.AuditEntry)
 	Over    func() // counts the loan out, before its end is sent
-
-	lender *Lender
-	borrow *borrow
-	entry  store.AuditEntry
-	began  time.Time
 }
 
 // Check returns what of a request makes no sense.
@@ -93,15 +88,21 @@ func Check(r *wire.LeaseRunRequest) error {
 	return nil
 }
 
-// Ask puts the command into the shell's queue.
-func (l *Loan) Ask(ctx context.Context, ln *Lender) {
-	r, execution := l.Request, wire.ExecutionID(wire.NewID())
-	l.lender, l.began = ln, time.Now()
-	l.entry = store.AuditEntry{
-		At: l.began, Event: "decision", Agent: l.Who, Tool: "lease run", Command: mask.String(string(r.Command)),
+// Lend puts the command into the shell's queue. The function that it returns runs the command, sends its events, and returns when the
+// shell is given back.
+func (ln *Lender) Lend(ctx context.Context, l Loan) (run func()) {
+	r, execution, began := l.Request, wire.ExecutionID(wire.NewID()), time.Now()
+	decision := store.AuditEntry{
+		At: began, Event: "decision", Agent: l.Who, Tool: "lease run", Command: mask.String(string(r.Command)),
 		Cwd: string(r.Cwd), Decision: "allow", By: "the user's own act",
 	}
-	decision := l.entry
+	over := func(status string, exitCode *int) {
+		l.Over()
+		e := decision
+		e.Event, e.Decision, e.At, e.DurationMS = "execution", "", time.Now(), time.Since(began).Milliseconds()
+		e.Status, e.ExitCode = status, exitCode
+		l.Audit(e)
+	}
 	w := wish{
 		Terms:   Terms{Holder: "lease run", Wait: l.Wait, Term: l.Term, Watch: l.Relay.Watcher(execution)},
 		purpose: visible.Cut(visible.FirstLine(string(r.Command)), 120), execution: execution,
@@ -110,10 +111,7 @@ func (l *Loan) Ask(ctx context.Context, ln *Lender) {
 	}
 	report := w.Watch.Ended
 	w.Watch.Ended = func(done *wire.CommandCompleted) { // which is in the audit log by then
-		l.Over()
-		entry := l.execution()
-		entry.Status, entry.ExitCode = done.Status, done.ExitCode
-		l.Audit(entry)
+		over(done.Status, done.ExitCode)
 		report(done)
 	}
 	if r.WaitMS > 0 {
@@ -122,29 +120,16 @@ func (l *Loan) Ask(ctx context.Context, ln *Lender) {
 	if r.TimeoutMS > 0 {
 		w.timeout = time.Duration(r.TimeoutMS) * time.Millisecond
 	}
-	l.borrow = ln.ask(ctx, w)
-}
-
-// See runs the command that was asked for and sends its events. It returns when the shell is given back.
-func (l *Loan) See() {
-	_, err := l.lender.see(l.borrow)
-	ref := l.Relay.Ref()
-	if err != nil {
-		l.Over()
-		entry := l.execution()
-		entry.Status = wire.StatusRefused
-		l.Audit(entry)
-		l.Relay.send(denial(ref, err))
-		return
+	b := ln.ask(ctx, w)
+	return func() {
+		_, err := ln.see(b)
+		if err != nil {
+			over(wire.StatusRefused, nil)
+			l.Relay.send(denial(l.Relay.Ref(), err))
+			return
+		}
+		l.Relay.send(&wire.ShellLeaseReleased{LeaseRef: l.Relay.Ref(), Reason: releasedFor(b.outcome)})
 	}
-	l.Relay.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: releasedFor(l.borrow.outcome)})
-}
-
-// execution is the audit log's second entry for it.
-func (l *Loan) execution() store.AuditEntry {
-	e := l.entry
-	e.Event, e.Decision, e.At, e.DurationMS = "execution", "", time.Now(), time.Since(l.began).Milliseconds()
-	return e
 }
 
 // releasedFor is how a lease ended, in the words for its borrower.
