@@ -249,8 +249,7 @@ func (c *Client) isAt(s *session) bool {
 // held returns the connection's session and holds it. Only the connection's reader, which calls this, changes the session.
 func (c *Client) held() *session {
 	s := c.attached()
-	c.hub.keep(s)
-	return s
+	return c.hub.hold(s.id, s)
 }
 
 // EnvChanged takes a later EnvSnapshot: only cwd, environment, terminal and, where there is such a list, MCP servers count.

@@ -41,7 +41,7 @@ func (h host) Play(p crew.Part, ended func(agent.Outcome)) error {
 		out = sub.converse(ctx, p.Role, p.Request)
 		return out
 	}
-	hub.keep(h.session)
+	hub.hold(h.session.id, h.session)
 	sub.later(func() {
 		ended(out)
 		hub.release(h.session)

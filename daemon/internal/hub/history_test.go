@@ -92,13 +92,13 @@ func TestHistoryOfATurn(t *testing.T) {
 	}
 	check("cleared", 0)
 	played(t, s, 3)
-	h.keep(s)
+	h.hold(s.id, s)
 	h.release(s)
 	h.release(s) // nobody holds it
 	if readsFrom(t, s) != 0 {
 		t.Error("an idle session's conversation is still in memory")
 	}
-	h.keep(s)
+	h.hold(s.id, s)
 }
 
 // The beginning of a turn in a session of so many events: what it reads of the turns before.

@@ -124,7 +124,7 @@ func (h *Hub) session(ctx context.Context, id wire.SessionID) (*session, error) 
 	return h.hold(id, h.makeSession(info)), nil
 }
 
-// hold takes a session that is in memory, or puts in the one given, if nobody was faster.
+// hold takes a session that is in memory, or puts in the one given, if nobody was faster. Whoever holds read holds it once more.
 func (h *Hub) hold(id wire.SessionID, read *session) *session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -140,13 +140,6 @@ func (h *Hub) hold(id wire.SessionID, read *session) *session {
 		h.idle = slices.Delete(h.idle, i, i+1)
 	}
 	return s
-}
-
-// keep holds a session once more, for a turn or a client beside the caller.
-func (h *Hub) keep(s *session) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s.holds++
 }
 
 // release lets a session go. When nobody holds it its private shell is closed, and the session itself stays in memory
