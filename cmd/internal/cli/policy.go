@@ -43,11 +43,16 @@ func (a *app) policy() *cobra.Command {
 
 // ask sends one request.
 func (p *policies) ask(r *wire.PolicyRequest) (reply *wire.PolicyReply, err error) {
-	err = p.connected(autoStart, func(ctx context.Context, c *client.Conn) error {
+	err = p.with(func(ctx context.Context, c *client.Conn) error {
 		reply, err = wire.Call(ctx, c, r)
 		return err
-	}, func(o *client.Options) { o.Session = wire.SessionID(p.session) })
+	})
 	return reply, err
+}
+
+// with runs do on a connection to the session.
+func (p *policies) with(do func(ctx context.Context, c *client.Conn) error) error {
+	return p.connected(autoStart, do, func(o *client.Options) { o.Session = wire.SessionID(p.session) })
 }
 
 func (p *policies) list() *cobra.Command {
@@ -200,17 +205,20 @@ func (p *policies) suspects([]string) error {
 }
 
 func (p *policies) accept([]string) error {
-	reply, err := p.ask(&wire.PolicyRequest{Op: "get"})
+	var reply, after *wire.PolicyReply
+	// On one connection, since what is accepted is what was shown there.
+	err := p.with(func(ctx context.Context, c *client.Conn) (err error) {
+		if reply, err = wire.Call(ctx, c, &wire.PolicyRequest{Op: "get"}); err == nil && len(reply.Suspects) > 0 {
+			after, err = wire.Call(ctx, c, &wire.PolicyRequest{Op: "accept", Suspects: reply.Suspects})
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	if len(reply.Suspects) == 0 {
 		p.printf("nothing to accept\n")
 		return nil
-	}
-	after, err := p.ask(&wire.PolicyRequest{Op: "accept", Suspects: reply.Suspects})
-	if err != nil {
-		return err
 	}
 	for _, name := range reply.Suspects {
 		if slices.Contains(after.Suspects, name) {

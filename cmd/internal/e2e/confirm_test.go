@@ -80,3 +80,22 @@ func TestLeaseHeldTooLong(t *testing.T) {
 	w.await("the shell to be free", func() bool { return idle(w.status()) })
 	term.run("echo mine", `^mine$`)
 }
+
+// What an agent's command changed in the shell can be accepted from another terminal, as it is shown there.
+func TestAcceptFromAnotherTerminal(t *testing.T) {
+	w := newWorld(t, "", script{{Match: "^change", Steps: []step{{ToolCalls: []call{bash(". ./x.sh")}}, {Text: "It is done."}}}})
+	w.write(filepath.Join(w.project, "x.sh"), "export PAGER=/tmp/pager\n")
+	term := w.openShell()
+	term.ask("change it")
+	term.see(`\[y\] yes`)
+	term.answer("y", func() bool { return term.sees(`It is done\.`) })
+	w.await("the change to be listed", func() bool {
+		out, _, _ := w.sublet("policy", "suspects")
+		return out == "PAGER\n"
+	})
+	for _, want := range []string{"accepted: PAGER\n", "nothing to accept\n"} {
+		if out, errs, code := w.sublet("policy", "accept"); out != want || code != 0 {
+			t.Errorf("got exit %d, %q and %q, want %q", code, out, errs, want)
+		}
+	}
+}
