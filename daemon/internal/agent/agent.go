@@ -6,7 +6,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -106,10 +105,19 @@ const (
 
 // Errors that end a turn, beside *provider.Error and the causes of its context.
 var (
-	ErrStepLimit = errors.New("agent: the step limit was reached before the work was done")
-	ErrRefused   = errors.New("agent: the model refused to answer")
-	ErrEmpty     = errors.New("agent: the model's answer was empty, twice")
+	ErrStepLimit error = &workError{"the step limit was reached before the work was done", "say `go on` to continue where it stopped"}
+	ErrRefused   error = &workError{"the model refused to answer", "word the request differently, or use another model"}
+	errEmpty     error = &workError{"the model's answer was empty, twice", "ask again, in other words, or choose another model"}
 )
+
+// A workError reports why the model's work ended, apart from failures of its provider.
+type workError struct {
+	text string
+	hint string // what the user can do
+}
+
+func (e *workError) Error() string { return "agent: " + e.text }
+func (e *workError) Hint() string  { return e.hint }
 
 // An Approver decides whether a planned call may run: by rule, by mode, or by asking the user. The hub implements it. It is
 // called from several goroutines at once, and no lease is held meanwhile.

@@ -88,10 +88,10 @@ func (r *runner) results(done []finished) {
 		part := resultPart(id, d.result.Content, d.result.IsError)
 		part.ToolResult.Images = d.result.Images
 		e.msg.Parts = append(e.msg.Parts, part)
-		e.facts[id] = fact{
-			tool: d.call.name, command: mask.String(d.command), exitCode: d.result.ExitCode, files: d.result.FilesModified,
-			cwd: d.result.Cwd, decision: decisionText(d.command, d.comment), seq: d.seq,
-		}
+		e.facts[id] = fact{seq: d.seq, Result: compaction.Result{
+			Tool: d.call.name, Command: mask.String(d.command), ExitCode: d.result.ExitCode, Files: d.result.FilesModified,
+			Cwd: d.result.Cwd, Decision: decisionText(d.command, d.comment),
+		}}
 		if e.first == 0 || d.seq < e.first {
 			e.first = d.seq
 		}

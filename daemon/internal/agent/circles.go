@@ -62,7 +62,7 @@ func (r *runner) remind(d *finished) {
 	}
 }
 
-// leaveCircle asks the user whether an agent that repeats itself may go on, and returns a *CircleError if not. A comment goes
+// leaveCircle asks the user whether an agent that repeats itself may go on, and returns an error if not. A comment goes
 // to the model with the newest result, and lets the agent go on whatever the answer was.
 func (r *runner) leaveCircle(ctx context.Context, calls []call) error {
 	period, rounds := r.circles.period()
@@ -82,7 +82,7 @@ func (r *runner) leaveCircle(ctx context.Context, calls []call) error {
 		r.log.Warn("nobody could be asked whether to go on", "err", err)
 	}
 	if !d.Allowed && d.Comment == "" {
-		return &CircleError{What: what + ": " + clip(clean(string(last.args)), 200)}
+		return &workError{"stopped: " + what + ": " + clip(clean(string(last.args)), 200), "say what it should try instead, or `go on`"}
 	}
 	r.circles = circles{}
 	if parts := r.entries[len(r.entries)-1].msg.Parts; d.Comment != "" && len(parts) > 0 {

@@ -391,17 +391,12 @@ func toItems(entries []entry) []compaction.Item {
 			case p.ToolCall != nil:
 				it.Calls = append(it.Calls, compaction.Call{ID: p.ToolCall.ID, Tool: p.ToolCall.Name, Arguments: string(p.ToolCall.Arguments)})
 			case p.ToolResult != nil:
-				f := e.facts[p.ToolResult.CallID]
-				extra := 0
+				r := e.facts[p.ToolResult.CallID].Result
+				r.CallID, r.Content, r.IsError = p.ToolResult.CallID, p.ToolResult.Content, p.ToolResult.IsError
 				for _, i := range p.ToolResult.Images {
-					extra += i.Tokens()
+					r.Extra += i.Tokens()
 				}
-				it.Results = append(it.Results, compaction.Result{
-					Extra: extra,
-
-					CallID: p.ToolResult.CallID, Content: p.ToolResult.Content, IsError: p.ToolResult.IsError,
-					Tool: f.tool, Command: f.command, ExitCode: f.exitCode, Files: f.files, Cwd: f.cwd, Decision: f.decision,
-				})
+				it.Results = append(it.Results, r)
 			}
 		}
 		items = append(items, it)

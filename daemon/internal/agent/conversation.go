@@ -44,15 +44,10 @@ type entry struct {
 	quote       string             // summaries: the current request, word for word
 }
 
-// fact is what a compaction needs to know about a call beyond its result.
+// fact is what a compaction needs to know about a call beyond its result in the message.
 type fact struct {
-	tool     string
-	command  string
-	exitCode *int
-	files    []string
-	cwd      string
-	decision string // the user's answer to a question about it
-	seq      int64  // of the result's event
+	compaction.Result       // without CallID, Content, IsError and Extra
+	seq               int64 // of the result's event
 }
 
 // decisionText returns a user's comment on a call for the ledger; "" without one.
@@ -338,10 +333,10 @@ func (h *folder) result(m *wire.CommandResult, seq int64) {
 	}
 	h.addResult(call, string(m.Output), m.Status != wire.StatusSuccess, seq)
 	e := &h.entries[len(h.entries)-1]
-	e.facts[id] = fact{
-		tool: m.Tool, command: string(m.Command), exitCode: m.ExitCode, cwd: string(m.Cwd),
-		files: fromOS(m.FilesModified), decision: decisionText(string(m.Command), h.comments[m.ExecutionID]), seq: seq,
-	}
+	e.facts[id] = fact{seq: seq, Result: compaction.Result{
+		Tool: m.Tool, Command: string(m.Command), ExitCode: m.ExitCode, Cwd: string(m.Cwd),
+		Files: fromOS(m.FilesModified), Decision: decisionText(string(m.Command), h.comments[m.ExecutionID]),
+	}}
 }
 
 func (h *folder) addResult(call provider.ToolCall, content string, isError bool, seq int64) {

@@ -18,13 +18,6 @@ type Budget struct {
 	Spend func(usd float64) (today float64, err error)
 }
 
-// A CostError reports a turn that ended because of its cost.
-type CostError struct {
-	What string // "this turn has cost $1.02, …"
-}
-
-func (e *CostError) Error() string { return "agent: stopped: " + e.What }
-
 // spending is the cost of a turn and its sub-agents.
 type spending struct {
 	budget Budget
@@ -107,11 +100,11 @@ func (s *spending) raise(b Budget) {
 	}
 }
 
-// afford asks the user before a request that would exceed the budget. It returns a *CostError on no, or the error of ctx. A
+// afford asks the user before a request that would exceed the budget. It returns a costError on no, or the error of ctx. A
 // yes raises the bounds.
 func (r *runner) afford(ctx context.Context) error {
 	if most := r.t.Role.MaxCost; most > 0 && r.cost >= most {
-		return &CostError{What: fmt.Sprintf("the role %s may cost $%.2f a turn, and has cost $%.2f", r.t.Role.Name, most, r.cost)}
+		return costError(fmt.Sprintf("the role %s may cost $%.2f a turn, and has cost $%.2f", r.t.Role.Name, most, r.cost))
 	}
 	s := r.t.spending
 	if s.over() == "" {
@@ -130,8 +123,13 @@ func (r *runner) afford(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if !d.Allowed {
-		return &CostError{What: what}
+		return costError(what)
 	}
 	s.raise(r.t.Budget)
 	return nil
+}
+
+// costError returns the error of a turn that ended because of its cost.
+func costError(what string) error {
+	return &workError{"stopped: " + what, "say `go on`, or raise cost_usd_turn or cost_usd_day under [limits]"}
 }

@@ -61,7 +61,7 @@ func TestCostIsAskedBefore(t *testing.T) {
 			if n := len(model.requests()); n != tt.want || len(tt.answers) > 0 {
 				t.Errorf("%d requests were made, want %d; asked %q", n, tt.want, asked)
 			}
-			_, stopped := errors.AsType[*CostError](o.Err)
+			_, stopped := errors.AsType[*workError](o.Err)
 			if stopped != (tt.question != "") || stopped && (o.Failure().Hint == "" || !strings.Contains(asked[0], tt.question)) {
 				t.Errorf("ended with %v, asked %q", o.Err, asked)
 			}

@@ -17,13 +17,6 @@ type ToolError struct {
 
 func (e *ToolError) Error() string { return e.Tool + ": " + e.Message }
 
-// A CircleError reports an agent that was ended because it repeated itself.
-type CircleError struct {
-	What string // what it repeated
-}
-
-func (e *CircleError) Error() string { return "agent: stopped: " + e.What }
-
 // Complete returns the AgentComplete event of the turn, without its ids.
 func (o Outcome) Complete() *wire.AgentComplete {
 	return &wire.AgentComplete{
@@ -54,18 +47,9 @@ func (o Outcome) Failure() *wire.Error {
 		if errors.Is(o.Err, context.DeadlineExceeded) {
 			e.Message = "the turn's time was over"
 		}
-	case errors.Is(o.Err, ErrStepLimit):
-		e.Code, e.Hint = wire.CodeModel, "say `go on` to continue where it stopped"
-	case errors.Is(o.Err, ErrEmpty):
-		e.Code, e.Hint = wire.CodeModel, "ask again, in other words, or choose another model"
-	case errors.Is(o.Err, ErrRefused):
-		e.Code, e.Hint = wire.CodeModel, "word the request differently, or use another model"
 	}
-	if _, ok := errors.AsType[*CircleError](o.Err); ok {
-		e.Code, e.Hint = wire.CodeModel, "say what it should try instead, or `go on`"
-	}
-	if _, ok := errors.AsType[*CostError](o.Err); ok {
-		e.Code, e.Hint = wire.CodeModel, "say `go on`, or raise cost_usd_turn or cost_usd_day under [limits]"
+	if _, ok := errors.AsType[*workError](o.Err); ok {
+		e.Code = wire.CodeModel
 	}
 	if te, ok := errors.AsType[*ToolError](o.Err); ok {
 		e.Code = wire.CodeToolFailed
@@ -79,9 +63,6 @@ func (o Outcome) Failure() *wire.Error {
 		switch pe.Kind {
 		case provider.ErrContextTooLong:
 			e.Code = wire.CodeTokenLimit
-			if e.Hint == "" {
-				e.Hint = "start a new session, or use a model with a larger context window"
-			}
 		case provider.ErrNotFound, provider.ErrInvalid, provider.ErrImages:
 			e.Code = wire.CodeModel
 		}

@@ -67,8 +67,8 @@ func passages(e entry) []passage {
 				out = append(out, passage{who: "you called " + p.ToolCall.Name, text: string(p.ToolCall.Arguments)})
 			}
 		case p.ToolResult != nil:
-			if f := e.facts[p.ToolResult.CallID]; f.tool != "recall" { // skip earlier results of recall; the original is found
-				out = append(out, passage{who: clip("result of "+firstOf(f.command, f.tool), 200), text: p.ToolResult.Content})
+			if f := e.facts[p.ToolResult.CallID]; f.Tool != "recall" { // skip earlier results of recall; the original is found
+				out = append(out, passage{who: clip("result of "+firstOf(f.Command, f.Tool), 200), text: p.ToolResult.Content})
 			}
 		case p.Text == "":
 		case e.kind == compaction.Answer:

@@ -205,7 +205,7 @@ func (r *runner) run(ctx context.Context) Outcome {
 		r.tooLong, r.nudge = 0, ""
 		if resp.StopReason == provider.EndTurn && isEmpty(resp.Message) {
 			if empty++; empty > 1 {
-				return r.outcome(wire.StatusError, wire.StatusError, ErrEmpty)
+				return r.outcome(wire.StatusError, wire.StatusError, errEmpty)
 			}
 			r.void("the model's answer was empty")
 			r.waiting("the model's answer was empty; it is asked once more")
@@ -228,7 +228,7 @@ func (r *runner) run(ctx context.Context) Outcome {
 			if cut++; cut > maxCut {
 				r.skip(calls, "not run: the answer was cut off at the output limit")
 				return r.outcome(wire.StatusError, string(provider.MaxTokens),
-					fmt.Errorf("agent: the model's output limit cut %d answers in a row", cut))
+					&workError{fmt.Sprintf("the model's output limit cut %d answers in a row", cut), "ask for less at once, or choose a model with a larger output limit"})
 			}
 			r.skip(calls, "not run: your answer was cut off at the output limit; send less at once, for example a file in several parts")
 		case len(calls) > 0:

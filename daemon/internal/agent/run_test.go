@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -302,7 +300,7 @@ func TestStopReasonsAreHonoured(t *testing.T) {
 		{"text cut for ever", []step{long, long, long, long, long}, wire.StatusSuccess, "max_tokens", "", 4},
 		{"refusal", []step{{text: "no", stop: provider.Refusal}}, wire.StatusError, "refusal", wire.CodeModel, 1},
 		{"cut call", []step{cut, {text: "in parts"}}, wire.StatusSuccess, "end_turn", "", 2},
-		{"cut calls for ever", []step{cut, cut, cut, cut, cut}, wire.StatusError, "max_tokens", wire.CodeInternal, 4},
+		{"cut calls for ever", []step{cut, cut, cut, cut, cut}, wire.StatusError, "max_tokens", wire.CodeModel, 4},
 		{"empty once", []step{{reasoning: "hm"}, {text: "now"}}, wire.StatusSuccess, "end_turn", "", 2},
 		{"empty twice", []step{{text: " "}, {}}, wire.StatusError, "error", wire.CodeModel, 2},
 		{"empty after work", []step{call1("sh", `{"command":"true"}`), {}, {text: "done"}}, wire.StatusSuccess, "end_turn", "", 3},
@@ -313,7 +311,7 @@ func TestStopReasonsAreHonoured(t *testing.T) {
 		if o.Status != tc.status || o.StopReason != tc.stop || len(model.requests()) != tc.answers {
 			t.Errorf("%s: got %s, %s after %d answers; want %s, %s, %d", tc.name, o.Status, o.StopReason, len(model.requests()), tc.status, tc.stop, tc.answers)
 		}
-		if f := o.Failure(); (f == nil) != (tc.code == "") || f != nil && f.Code != tc.code {
+		if f := o.Failure(); (f == nil) != (tc.code == "") || f != nil && (f.Code != tc.code || f.Hint == "") {
 			t.Errorf("%s: got failure %+v, want code %q", tc.name, f, tc.code)
 		}
 		mustBeValid(t, History(rec.events).Messages())
@@ -361,86 +359,6 @@ func TestOwnBoundIsNotContinued(t *testing.T) {
 	o := (&recorder{}).play(t.Context(), Turn{Model: model, Prompt: "go", Options: wire.RequestOptions{MaxTokens: &limit}})
 	if o.Status != wire.StatusSuccess || o.StopReason != "max_tokens" || len(model.requests()) != 1 {
 		t.Errorf("got %+v after %d requests", o, len(model.requests()))
-	}
-}
-
-// a model that repeats the same calls gets an error; what is stored is what the call gave.
-func TestCirclesAreToldToTheModel(t *testing.T) {
-	same := call1("sh", `{"command":"ls"}`)
-	model := newModel(same, same, same, step{text: "ok"})
-	rec := &recorder{}
-	rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}})
-	reqs := model.requests()
-	if s := show(reqs[2].Messages); strings.Contains(s, "same call") {
-		t.Errorf("got a note after two calls:\n%s", s)
-	}
-	last := reqs[3].Messages
-	if got := last[len(last)-1].Parts[0].ToolResult.Content; !strings.Contains(got, "3 times now") {
-		t.Errorf("got %q", got)
-	}
-	if got := string(rec.results()[2].Output); got != "ran ls" {
-		t.Errorf("got %q stored", got)
-	}
-}
-
-// An agent that makes the same call with the same result five times in a row, or goes through the same calls three times, is
-// ended where nobody lets it go on: it made a hundred paid requests. A result that changes is no circle.
-func TestCircles(t *testing.T) {
-	a, b, c := call1("sh", `{"command":"a"}`), call1("sh", `{"command":"b"}`), call1("sh", `{"command":"c"}`)
-	for _, tt := range []struct {
-		name  string
-		steps []step
-		want  int // calls that run before the question, 0: it is never asked
-	}{
-		{"one call", slices.Repeat([]step{a}, 9), 5},
-		{"one call, with another in between", []step{a, a, a, a, b, a, a, a, a, c, {text: "ok"}}, 0},
-		{"two calls", slices.Repeat([]step{a, b}, 9), 8},
-		{"three calls, after others", append([]step{b, b}, slices.Repeat([]step{a, b, c}, 9)...), 11},
-		{"three calls, twice", append(slices.Repeat([]step{a, b, c}, 2), step{text: "ok"}), 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			sh := &stubTool{name: "sh"}
-			var asked []string
-			approve := func(_ context.Context, q Question) (Decision, error) {
-				if q.GoOn != "" {
-					asked = append(asked, q.Tool+": "+q.GoOn)
-				}
-				return Decision{Allowed: q.GoOn == ""}, nil
-			}
-			rec := &recorder{}
-			o := rec.play(t.Context(), Turn{Model: newModel(tt.steps...), Prompt: "go", Tools: []tool.Tool{sh}, Approver: approverFunc(approve)})
-			if tt.want == 0 {
-				if len(asked) > 0 || o.Err != nil {
-					t.Errorf("asked %q, then %v", asked, o.Err)
-				}
-				return
-			}
-			if _, ok := errors.AsType[*CircleError](o.Err); !ok || len(asked) != 1 || len(sh.ran()) != tt.want || o.Failure().Hint == "" {
-				t.Errorf("asked %q after %d calls, then %v; want %d", asked, len(sh.ran()), o.Err, tt.want)
-			}
-		})
-	}
-}
-
-// Who is asked may let the agent go on, and what they say reaches it; it is asked again only after as many calls more.
-func TestCircleGoesOn(t *testing.T) {
-	a := call1("sh", `{"command":"a"}`)
-	model := newModel(append(slices.Repeat([]step{a}, 9), step{text: "ok"})...)
-	asked := 0
-	rec := &recorder{}
-	o := rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Approver: approverFunc(func(_ context.Context, q Question) (Decision, error) {
-		if q.GoOn != "" {
-			asked++
-			return Decision{Comment: "look elsewhere"}, nil
-		}
-		return Decision{Allowed: true}, nil
-	})})
-	if o.Err != nil || asked != 1 {
-		t.Errorf("asked %d times, then %v", asked, o.Err)
-	}
-	last := model.requests()[5].Messages
-	if got := last[len(last)-1].Parts[0].ToolResult.Content; !strings.Contains(got, "[the user says: look elsewhere]") {
-		t.Errorf("got %q", got)
 	}
 }
 
@@ -538,133 +456,6 @@ func TestRunTool(t *testing.T) {
 	}
 	if o := RunTool(t.Context(), turn, "none", nil); o.Failure().Code != wire.CodeToolFailed {
 		t.Errorf("got %+v", o.Failure())
-	}
-}
-
-// beside is what the newest message of a request says beside the prompt.
-func beside(req provider.Request) string {
-	var b strings.Builder
-	for _, p := range req.Messages[len(req.Messages)-1].Parts[1:] {
-		b.WriteString(p.Text + "\n")
-	}
-	return b.String()
-}
-
-// D4 to D6, D9.
-func TestWhatGoesWithThePrompt(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		".git/HEAD": "", "AGENTS.md": "Use tabs.", "sub/.sublet.md": "Here be dragons.", "note.txt": "attached text", "pic.png": "\x89PNG\r\n\x1a\n\x00",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	outside := filepath.Join(t.TempDir(), "outside.md")
-	if err := os.WriteFile(outside, []byte("from outside"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Symlink("AGENTS.md", filepath.Join(dir, "CLAUDE.md")), os.Symlink(outside, filepath.Join(dir, "sub/AGENTS.md"))); err != nil {
-		t.Fatal(err)
-	}
-	one := 1
-	model := newModel(step{text: "ok"}, step{text: "ok"}, step{text: "ok"}, step{text: "ok"})
-	turn := Turn{
-		Model: model, Prompt: "why?", Env: tool.Env{Cwd: filepath.Join(dir, "sub")},
-		Attachments: []wire.Attachment{{Path: "../note.txt"}, {Path: "../pic.png"}},
-		Context: wire.RequestContext{
-			RecentCommands: []wire.RecentCommand{{Command: "make", ExitCode: &one, OutputTail: []byte("\x1b[31mError 2\x1b[0m\r\n")}},
-			OpenFiles:      []wire.OSString{"/x/main.go"},
-		},
-	}
-	(&recorder{}).play(t.Context(), turn)
-	if told := beside(model.requests()[0]); strings.Contains(told, "tabs") || strings.Contains(told, "dragons") {
-		t.Errorf("in a folder that is not trusted: got %s", told)
-	}
-	turn.Trusted = func(at string) bool { return filepath.Base(at) == "sub" }
-	(&recorder{}).play(t.Context(), turn)
-	if told := beside(model.requests()[1]); strings.Contains(told, "tabs") || !strings.Contains(told, "dragons") {
-		t.Errorf("where only the folder below is trusted: got %s", told)
-	}
-	turn.Trusted = func(string) bool { return true }
-	rec := &recorder{}
-	rec.play(t.Context(), turn)
-	req := model.requests()[2]
-	parts := req.Messages[0].Parts
-	if parts[0].Text != "why?" {
-		t.Errorf("got first part %q, want the prompt itself", parts[0].Text)
-	}
-	all := show(req.Messages) + fmt.Sprint(parts)
-	for _, want := range []string{"attached text", "pic.png (a PNG image with a broken header)", "`make` (exit code 1):\nError 2", "/x/main.go"} {
-		if !strings.Contains(all, want) {
-			t.Errorf("got %s, want %q in it", all, want)
-		}
-	}
-	if strings.Contains(all, "\x1b") {
-		t.Error("got control sequences")
-	}
-	for want, n := range map[string]int{"\nShell: bash, a private one": 1, "Use tabs.": 1, "Here be dragons.": 1, "from outside": 0, "Working directory: " + dir + "/sub\n": 1} {
-		if got := strings.Count(beside(req), want); got != n {
-			t.Errorf("got %q %d times, want %d", want, got, n)
-		}
-	}
-	if f := req.Facts.RecentCommands; len(f) != 1 || f[0].OutputTail != "Error 2\n" {
-		t.Errorf("got facts %+v", f)
-	}
-	// instruction files are read again.
-	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("Use spaces."), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	turn.Shell = "zsh 5.9"
-	rec.play(t.Context(), turn)
-	told := beside(model.requests()[3])
-	for _, want := range []string{"Use spaces.", "Shell: zsh 5.9, the user's own;"} {
-		if !strings.Contains(told, want) {
-			t.Errorf("got %s, want %q in it", told, want)
-		}
-	}
-	for _, again := range []string{"Here be dragons.", "Working directory", "Error 2"} {
-		if strings.Contains(told, again) {
-			t.Errorf("got %s, where %q was told before", told, again)
-		}
-	}
-}
-
-// D5: the newest output goes along where no command brought its own, also beside commands that did not.
-func TestRecentOutputGoesAlong(t *testing.T) {
-	one := 1
-	for _, c := range []struct {
-		tail string
-		want bool
-	}{{"", true}, {"its own output", false}} {
-		model := newModel(step{text: "ok"})
-		(&recorder{}).play(t.Context(), Turn{
-			Model: model, Prompt: "why?", Env: tool.Env{Cwd: t.TempDir()},
-			Context: wire.RequestContext{
-				RecentCommands: []wire.RecentCommand{{Command: "cargo test", ExitCode: &one, OutputTail: []byte(c.tail)}}, RecentOutput: []byte("thread 'main' panicked at..."),
-			},
-		})
-		all := show(model.requests()[0].Messages) + fmt.Sprint(model.requests()[0].Messages[0].Parts)
-		if !strings.Contains(all, "cargo test") || strings.Contains(all, "thread 'main' panicked") != c.want {
-			t.Errorf("output %q: got %s", c.tail, all)
-		}
-	}
-}
-
-func TestSecretsDoNotReachTheModel(t *testing.T) {
-	key := "ghp_" + strings.Repeat("a1B2", 9)
-	sh := &stubTool{name: "sh", run: func(context.Context, tool.Action, func([]byte)) (tool.Result, error) {
-		return tool.Result{Content: "token is " + key}, nil
-	}}
-	model := newModel(call1("sh", `{}`), step{text: "ok"})
-	rec := &recorder{}
-	rec.play(t.Context(), Turn{Model: model, Prompt: "use " + key, Tools: []tool.Tool{sh}})
-	if s := show(model.requests()[1].Messages); strings.Contains(s, key) {
-		t.Errorf("got the key in\n%s", s)
 	}
 }
 

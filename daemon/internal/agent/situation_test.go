@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -254,5 +256,132 @@ func TestFirstRequest(t *testing.T) {
 	}
 	if got != string(want) {
 		t.Errorf("the first request is not that of %s (go test ./daemon/internal/agent -run FirstRequest -update writes it):\n%s", file, got)
+	}
+}
+
+// beside is what the newest message of a request says beside the prompt.
+func beside(req provider.Request) string {
+	var b strings.Builder
+	for _, p := range req.Messages[len(req.Messages)-1].Parts[1:] {
+		b.WriteString(p.Text + "\n")
+	}
+	return b.String()
+}
+
+// D4 to D6, D9.
+func TestWhatGoesWithThePrompt(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		".git/HEAD": "", "AGENTS.md": "Use tabs.", "sub/.sublet.md": "Here be dragons.", "note.txt": "attached text", "pic.png": "\x89PNG\r\n\x1a\n\x00",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outside := filepath.Join(t.TempDir(), "outside.md")
+	if err := os.WriteFile(outside, []byte("from outside"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Symlink("AGENTS.md", filepath.Join(dir, "CLAUDE.md")), os.Symlink(outside, filepath.Join(dir, "sub/AGENTS.md"))); err != nil {
+		t.Fatal(err)
+	}
+	one := 1
+	model := newModel(step{text: "ok"}, step{text: "ok"}, step{text: "ok"}, step{text: "ok"})
+	turn := Turn{
+		Model: model, Prompt: "why?", Env: tool.Env{Cwd: filepath.Join(dir, "sub")},
+		Attachments: []wire.Attachment{{Path: "../note.txt"}, {Path: "../pic.png"}},
+		Context: wire.RequestContext{
+			RecentCommands: []wire.RecentCommand{{Command: "make", ExitCode: &one, OutputTail: []byte("\x1b[31mError 2\x1b[0m\r\n")}},
+			OpenFiles:      []wire.OSString{"/x/main.go"},
+		},
+	}
+	(&recorder{}).play(t.Context(), turn)
+	if told := beside(model.requests()[0]); strings.Contains(told, "tabs") || strings.Contains(told, "dragons") {
+		t.Errorf("in a folder that is not trusted: got %s", told)
+	}
+	turn.Trusted = func(at string) bool { return filepath.Base(at) == "sub" }
+	(&recorder{}).play(t.Context(), turn)
+	if told := beside(model.requests()[1]); strings.Contains(told, "tabs") || !strings.Contains(told, "dragons") {
+		t.Errorf("where only the folder below is trusted: got %s", told)
+	}
+	turn.Trusted = func(string) bool { return true }
+	rec := &recorder{}
+	rec.play(t.Context(), turn)
+	req := model.requests()[2]
+	parts := req.Messages[0].Parts
+	if parts[0].Text != "why?" {
+		t.Errorf("got first part %q, want the prompt itself", parts[0].Text)
+	}
+	all := show(req.Messages) + fmt.Sprint(parts)
+	for _, want := range []string{"attached text", "pic.png (a PNG image with a broken header)", "`make` (exit code 1):\nError 2", "/x/main.go"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("got %s, want %q in it", all, want)
+		}
+	}
+	if strings.Contains(all, "\x1b") {
+		t.Error("got control sequences")
+	}
+	for want, n := range map[string]int{"\nShell: bash, a private one": 1, "Use tabs.": 1, "Here be dragons.": 1, "from outside": 0, "Working directory: " + dir + "/sub\n": 1} {
+		if got := strings.Count(beside(req), want); got != n {
+			t.Errorf("got %q %d times, want %d", want, got, n)
+		}
+	}
+	if f := req.Facts.RecentCommands; len(f) != 1 || f[0].OutputTail != "Error 2\n" {
+		t.Errorf("got facts %+v", f)
+	}
+	// instruction files are read again.
+	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("Use spaces."), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	turn.Shell = "zsh 5.9"
+	rec.play(t.Context(), turn)
+	told := beside(model.requests()[3])
+	for _, want := range []string{"Use spaces.", "Shell: zsh 5.9, the user's own;"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("got %s, want %q in it", told, want)
+		}
+	}
+	for _, again := range []string{"Here be dragons.", "Working directory", "Error 2"} {
+		if strings.Contains(told, again) {
+			t.Errorf("got %s, where %q was told before", told, again)
+		}
+	}
+}
+
+// D5: the newest output goes along where no command brought its own, also beside commands that did not.
+func TestRecentOutputGoesAlong(t *testing.T) {
+	one := 1
+	for _, c := range []struct {
+		tail string
+		want bool
+	}{{"", true}, {"its own output", false}} {
+		model := newModel(step{text: "ok"})
+		(&recorder{}).play(t.Context(), Turn{
+			Model: model, Prompt: "why?", Env: tool.Env{Cwd: t.TempDir()},
+			Context: wire.RequestContext{
+				RecentCommands: []wire.RecentCommand{{Command: "cargo test", ExitCode: &one, OutputTail: []byte(c.tail)}}, RecentOutput: []byte("thread 'main' panicked at..."),
+			},
+		})
+		all := show(model.requests()[0].Messages) + fmt.Sprint(model.requests()[0].Messages[0].Parts)
+		if !strings.Contains(all, "cargo test") || strings.Contains(all, "thread 'main' panicked") != c.want {
+			t.Errorf("output %q: got %s", c.tail, all)
+		}
+	}
+}
+
+func TestSecretsDoNotReachTheModel(t *testing.T) {
+	key := "ghp_" + strings.Repeat("a1B2", 9)
+	sh := &stubTool{name: "sh", run: func(context.Context, tool.Action, func([]byte)) (tool.Result, error) {
+		return tool.Result{Content: "token is " + key}, nil
+	}}
+	model := newModel(call1("sh", `{}`), step{text: "ok"})
+	rec := &recorder{}
+	rec.play(t.Context(), Turn{Model: model, Prompt: "use " + key, Tools: []tool.Tool{sh}})
+	if s := show(model.requests()[1].Messages); strings.Contains(s, key) {
+		t.Errorf("got the key in\n%s", s)
 	}
 }
