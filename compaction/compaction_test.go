@@ -179,7 +179,7 @@ func TestFoldTakesTheModelsLists(t *testing.T) {
 		asked = prompt
 		return "It went well in main.go, not in made_up.go:417.\n\n## Decisions\n- use table tests\n* keep the API\n## Open tasks:\n1. part 3\n", nil
 	}), "mention the API", 4000)
-	if err != nil || !ok || !f.ByModel {
+	if err != nil || !ok || f.Err != nil {
 		t.Fatal(f, ok, err)
 	}
 	if f.Summary != "It went well in main.go, not in […]:[…]." || !slices.Equal(f.Ledger.Decisions, []string{"use table tests", "keep the API"}) || !slices.Equal(f.Ledger.OpenTasks, []string{"1. part 3"}) {
@@ -204,7 +204,7 @@ func TestFoldWithoutAModel(t *testing.T) {
 		"mute":   stubModel(func(context.Context, string, string) (string, error) { return " \n", nil }),
 	} {
 		f, ok, err := Fold(t.Context(), items, p, s, "", 4000)
-		if err != nil || !ok || f.ByModel || !strings.Contains(f.Summary, "`go test ./p1` failed") || !strings.Contains(f.Summary, "Now part 3") {
+		if err != nil || !ok || !strings.HasPrefix(f.Summary, "The agent answered: ") || !strings.Contains(f.Text(), "`go test ./p1`: ") || !strings.Contains(f.Text(), "Now part 3") {
 			t.Errorf("%s: got %+v, %v, %v", name, f, ok, err)
 		}
 		if name == "broken" && !errors.Is(f.Err, broken) {

@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -18,7 +19,6 @@ type Summarizer interface {
 type Folded struct {
 	Summary string
 	Ledger  Ledger
-	ByModel bool  // false: by rules, because there was no model or it failed
 	Err     error // of the model, where it failed
 }
 
@@ -133,6 +133,7 @@ func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions 
 		first = items[p.From-1].Text
 	}
 	f.Ledger = Build(first, folded)
+	byModel := false
 	if s != nil {
 		system, prompt := Prompt(folded, instructions, maxPrompt)
 		text, serr := s.Summarize(ctx, system, prompt)
@@ -140,15 +141,15 @@ func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions 
 			return Folded{}, false, context.Cause(ctx)
 		}
 		if text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")); serr == nil && text != "" {
-			f.ByModel = true
+			byModel = true
 			source := first + "\n" + transcript(folded, math.MaxInt32) + "\n" + f.Ledger.Text()
 			f.Summary, f.Ledger = splitLists(checked(text, source), f.Ledger)
 		} else {
 			f.Err = serr
 		}
 	}
-	if !f.ByModel {
-		f.Summary = Extract(folded)
+	if !byModel {
+		f.Summary = cmp.Or(extract(folded), onlyLists)
 	}
 	if EstimateTokens(f.Ledger.Text()) > Tokens(folded)/5 {
 		f.Ledger.narrow()
@@ -157,6 +158,9 @@ func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions 
 	f, ok = fit(f, Tokens(folded)-leastGain-EstimateTokens(p.Quote))
 	return f, ok, nil
 }
+
+// onlyLists is a summary of which all is in the ledger.
+const onlyLists = "(see the lists below)"
 
 // heading matches the headings of the two lists that Prompt asks for.
 var heading = lazy(`(?im)^#+\s*(decisions|open tasks)\s*:?\s*$`)
@@ -190,11 +194,7 @@ func splitLists(text string, l Ledger) (string, Ledger) {
 		}
 	}
 	l.bound()
-	summary := strings.TrimSpace(text[:marks[0][0]])
-	if summary == "" {
-		summary = "(see the lists below)"
-	}
-	return summary, l
+	return cmp.Or(strings.TrimSpace(text[:marks[0][0]]), onlyLists), l
 }
 
 const (
@@ -238,28 +238,21 @@ func fit(f Folded, limit int) (Folded, bool) {
 	return f, size() <= limit
 }
 
-// maxExtract bounds the result of Extract in bytes.
+// maxExtract bounds the result of extract in bytes.
 const maxExtract = 6000
 
-// Extract summarises items by rules: the requests, the final answers, and the calls that failed with the end of their output.
-func Extract(items []Item) string {
+// extract summarises items by rules: the earlier summary, images and final answers. The ledger beside it has the user's words, what
+// failed, and the commands.
+func extract(items []Item) string {
 	var lines []string
 	for _, it := range items {
-		switch it.Kind {
-		case Summary:
+		switch {
+		case it.Kind == Summary:
 			lines = append(lines, "Before that: "+line(it.Text, 1500))
-		case Request:
+		case it.Kind == Request && len(it.Images) > 0:
 			lines = append(lines, "The user asked: "+withImages(line(it.Text, 400), it))
-		case Answer:
-			if s := strings.TrimSpace(it.Text); s != "" && len(it.Calls) == 0 {
-				lines = append(lines, "The agent answered: "+line(s, 400))
-			}
-		case Results:
-			for _, r := range it.Results {
-				if r.IsError {
-					lines = append(lines, fmt.Sprintf("%s failed: %s", nameOfCall(r), lastWords(r.Content)))
-				}
-			}
+		case it.Kind == Answer && len(it.Calls) == 0 && strings.TrimSpace(it.Text) != "":
+			lines = append(lines, "The agent answered: "+line(it.Text, 400))
 		}
 	}
 	text := strings.Join(lines, "\n")
@@ -279,5 +272,3 @@ func nameOfCall(r Result) string {
 	}
 	return "a call"
 }
-
-func lastWords(s string) string { return line(visible.CutTail(strings.TrimSpace(s), 200), 200) }

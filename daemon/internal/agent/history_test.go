@@ -269,7 +269,7 @@ func TestCompactWithoutAModelThatWorks(t *testing.T) {
 		"broken": newModel(step{err: &provider.Error{Kind: provider.ErrBroken, Provider: "x", Message: "broken"}}), "offline": offline,
 	} {
 		got, err := Compact(t.Context(), Compaction{Events: rec.events, Model: m})
-		if err != nil || got.Status != wire.StatusSuccess || !strings.Contains(got.Summary, "The user asked: Do part 3") {
+		if err != nil || got.Status != wire.StatusSuccess || !strings.Contains(got.Summary, "The agent answered: Part 3 is done.") {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
