@@ -114,39 +114,33 @@ func (c *conn) resolved(m *wire.ConfirmationResolved) {
 }
 
 // approve answers a question (H4, H5, H13).
-func (c *conn) approve(r *request) (_ any, then func(), _ *failure) {
+func (c *conn) approve(r *request) (any, *failure) {
 	var p struct {
-		Execution *string `json:"execution_id"`
-		Approved  *bool   `json:"approved"`
+		Execution string `json:"execution_id"`
+		Approved  bool   `json:"approved"`
 		Options   struct {
 			Remember bool `json:"remember_choice"`
 			Similar  bool `json:"apply_to_similar"`
 		} `json:"options"`
 	}
-	if f := r.decode([]string{"execution_id", "approved", "options"}, &p); f != nil {
-		return nil, nil, f
+	if f := r.decode(&p, "execution_id", "approved"); f != nil {
+		return nil, f
 	}
-	switch {
-	case p.Execution == nil:
-		return nil, nil, failed(codeParams, "execution_id: is missing")
-	case p.Approved == nil:
-		return nil, nil, failed(codeParams, "approved: is missing")
-	}
-	id := wire.ExecutionID(*p.Execution)
+	id := wire.ExecutionID(p.Execution)
 	q := c.take(id)
 	if q == nil {
 		c.mu.Lock()
 		known := c.asked[id] != nil || slices.Contains(c.answered, id)
 		c.mu.Unlock()
 		if known {
-			return nil, nil, failed(codeTimeout, "the question about %s is over: it was answered, its time of %v ran out, or its query ended", clip(*p.Execution), c.s.o.approvalTimeout)
+			return nil, failed(codeTimeout, "the question about %s is over: it was answered, its time of %v ran out, or its query ended", clip(p.Execution), c.s.o.approvalTimeout)
 		}
-		return nil, nil, failed(codeParams, "execution_id: nothing is asked about %q", clip(*p.Execution))
+		return nil, failed(codeParams, "execution_id: nothing is asked about %q", clip(p.Execution))
 	}
 	q.timer.Stop()
 	response := &wire.ConfirmationResponse{Decision: wire.DecisionDeny}
 	status := "rejected"
-	if *p.Approved {
+	if p.Approved {
 		response.Decision, status = wire.DecisionAllow, "approved"
 	}
 	if g := grant(q.ask, p.Options.Remember, p.Options.Similar); g != nil {
@@ -154,16 +148,16 @@ func (c *conn) approve(r *request) (_ any, then func(), _ *failure) {
 		response.Decision += "_always"
 	}
 	if err := c.decide(id, q, response); err != nil {
-		return nil, nil, failureOf(err)
+		return nil, failureOf(err)
 	}
-	result := map[string]any{"status": status, "execution_id": *p.Execution}
+	result := map[string]any{"status": status, "execution_id": p.Execution}
 	if p.Options.Remember || p.Options.Similar {
 		result["remembered"] = response.Grant != nil
 		if response.Grant != nil {
 			result["covers"] = response.Grant.Covers
 		}
 	}
-	return result, nil, nil
+	return result, nil
 }
 
 // grant returns the standing permission that the client's options ask for; nil for none, and always if the risk is critical. The

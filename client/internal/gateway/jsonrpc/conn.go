@@ -33,6 +33,7 @@ type conn struct {
 	ctx context.Context // the connection's lifetime
 
 	rate    gateway.Rate // the reader's
+	after   []func()     // the reader's: what requests begin once their answers are queued, so that no notification precedes those
 	session *gateway.Session
 	can     map[string]bool // the client's capabilities; set with session
 	work    sync.WaitGroup
@@ -123,19 +124,14 @@ func (c *conn) message(line []byte) error {
 	}
 	var (
 		answers []*response
-		after   []func()
 		seen    []json.RawMessage
 	)
 	for _, raw := range list {
-		a, then := c.one(raw, seen)
-		if a != nil {
+		if a := c.one(raw, seen); a != nil {
 			answers = append(answers, a)
 			if batch {
 				seen = append(seen, a.ID)
 			}
-		}
-		if then != nil {
-			after = append(after, then)
 		}
 	}
 	var err error
@@ -146,15 +142,16 @@ func (c *conn) message(line []byte) error {
 	default:
 		err = c.send(answers[0])
 	}
+	after := c.after
+	c.after = nil
 	for _, f := range after { // also after an error: a query that is registered must be asked or abandoned
 		f()
 	}
 	return err
 }
 
-// one handles one message of a line. then starts what it begins, and is called after the answer is queued, so that no
-// notification precedes the answer.
-func (c *conn) one(raw json.RawMessage, seen []json.RawMessage) (a *response, then func()) {
+// one handles one message of a line, and returns its answer; nil for a notification.
+func (c *conn) one(raw json.RawMessage, seen []json.RawMessage) *response {
 	limit := c.limit(wire.LimitRequestsPerSecond, 100)
 	ok, retry := c.rate.Take(limit)
 	r, bad := parse(raw)
@@ -163,27 +160,23 @@ func (c *conn) one(raw json.RawMessage, seen []json.RawMessage) (a *response, th
 	case !ok:
 		if bad == nil && r.ID == nil {
 			c.log.Info("notification over the rate limit", "method", clip(r.Method))
-			return nil, nil
+			return nil
 		}
 		f := failed(codeAgent, "rate limit: more than %d requests in a second", limit)
-		return answer(r.ID, nil, f.with("limit", limit).with("retry_after_ms", max(retry.Milliseconds(), 1))), nil
+		return answer(r.ID, nil, f.with("limit", limit).with("retry_after_ms", max(retry.Milliseconds(), 1)))
 	case bad != nil:
-		return answer(r.ID, nil, bad), nil
+		return answer(r.ID, nil, bad)
 	case r.ID != nil && repeats(seen, r.ID):
-		return answer(r.ID, nil, failed(codeRequest, "id: the batch has it twice")), nil
+		return answer(r.ID, nil, failed(codeRequest, "id: the batch has it twice"))
 	}
-	result, then, f := c.dispatch(&r)
+	result, f := c.dispatch(&r)
 	if f != nil {
-		then = nil
 		c.log.Debug("refused", "method", clip(r.Method), "code", f.Code, "message", f.Message)
 	}
 	if r.ID == nil {
-		return nil, then // a notification has no answer, whatever becomes of it
+		return nil // a notification has no answer, whatever becomes of it
 	}
-	if f != nil {
-		result = nil
-	}
-	return answer(r.ID, result, f), then
+	return answer(r.ID, result, f)
 }
 
 // limit returns one of the daemon's limits, else the document's.
@@ -197,10 +190,7 @@ func (c *conn) limit(name string, otherwise int) int {
 	return otherwise
 }
 
-// A method serves one request. then starts what the request begins, once its answer is queued; nil = nothing.
-type method func(c *conn, r *request) (result any, then func(), f *failure)
-
-var methods = map[string]method{
+var methods = map[string]func(*conn, *request) (result any, f *failure){
 	"agent.query":    (*conn).query,
 	"agent.cancel":   (*conn).cancel,
 	"tool.approve":   (*conn).approve,
@@ -209,19 +199,19 @@ var methods = map[string]method{
 	"session.load":   (*conn).load,
 }
 
-func (c *conn) dispatch(r *request) (_ any, then func(), _ *failure) {
+func (c *conn) dispatch(r *request) (any, *failure) {
 	if r.Method == "initialize" {
 		if c.session != nil {
-			return nil, nil, failed(codeRequest, "initialize was called before")
+			return nil, failed(codeRequest, "initialize was called before")
 		}
 		return c.initialize(r)
 	}
 	if c.session == nil {
-		return nil, nil, failed(codeRequest, "initialize must come first")
+		return nil, failed(codeRequest, "initialize must come first")
 	}
 	m, ok := methods[r.Method]
 	if !ok {
-		return nil, nil, failed(codeMethod, "%s", strconv.Quote(clip(r.Method)))
+		return nil, failed(codeMethod, "%s", strconv.Quote(clip(r.Method)))
 	}
 	return m(c, r)
 }

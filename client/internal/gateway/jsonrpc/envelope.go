@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
-	"strings"
 
 	"sublet/client/internal/gateway"
 )
@@ -144,28 +144,35 @@ func parse(raw json.RawMessage) (r request, f *failure) {
 	return r, nil
 }
 
-// decode decodes params into to; the elements of an array get names in order.
-func (r *request) decode(names []string, to any) *failure {
-	params := r.Params
+// decode decodes params into a struct; the elements of an array get the names of its fields in order. need are those that must be there
+// and not empty.
+func (r *request) decode(to any, need ...string) *failure {
+	params, object := r.Params, map[string]json.RawMessage{}
 	if params == nil {
 		params = json.RawMessage("{}")
 	}
+	var err error
 	if params[0] == '[' {
 		var list []json.RawMessage
-		if err := json.Unmarshal(params, &list); err != nil {
-			return failed(codeParams, "%s", gateway.Fault(err))
+		err = json.Unmarshal(params, &list)
+		fields := slices.Collect(reflect.TypeOf(to).Elem().Fields())
+		if len(list) > len(fields) {
+			return failed(codeParams, "%d of them, want at most %d", len(list), len(fields))
 		}
-		if len(list) > len(names) {
-			return failed(codeParams, "%d of them, want at most %d: %s", len(list), len(names), strings.Join(names, ", "))
-		}
-		object := map[string]json.RawMessage{}
 		for i, v := range list {
-			object[names[i]] = v
+			object[fields[i].Tag.Get("json")] = v
 		}
 		params, _ = json.Marshal(object) // raw values that were read as JSON: cannot fail
+	} else {
+		err = json.Unmarshal(params, &object)
 	}
-	if err := json.Unmarshal(params, to); err != nil {
+	if err = errors.Join(err, json.Unmarshal(params, to)); err != nil {
 		return failed(codeParams, "%s", gateway.Fault(err))
+	}
+	for _, name := range need {
+		if v := string(object[name]); v == "" || v == "null" || v == `""` {
+			return failed(codeParams, "%s: is missing", name)
+		}
 	}
 	return nil
 }

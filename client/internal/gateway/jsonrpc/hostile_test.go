@@ -202,7 +202,7 @@ func TestH4_DaemonAway(t *testing.T) {
 				synctest.Wait()
 				approve := &request{Params: json.RawMessage(`{"execution_id":"e1","approved":true}`)}
 				if want == wire.DecisionAllow {
-					if _, _, f := c.approve(approve); f == nil || f.Code != codeInternal {
+					if _, f := c.approve(approve); f == nil || f.Code != codeInternal {
 						t.Errorf("while the daemon is away: %v", f)
 					}
 				} else {
@@ -210,7 +210,7 @@ func TestH4_DaemonAway(t *testing.T) {
 				}
 				away.Store(false)
 				if want == wire.DecisionAllow {
-					if _, _, f := c.approve(approve); f != nil {
+					if _, f := c.approve(approve); f != nil {
 						t.Errorf("when it is back: %v", f)
 					}
 				}
@@ -224,7 +224,7 @@ func TestH4_DaemonAway(t *testing.T) {
 					t.Error("the daemon got no answer")
 				}
 				c.resolved(&wire.ConfirmationResolved{ConfirmationID: "c1"})
-				if _, _, f := c.approve(approve); f == nil || f.Code != codeTimeout {
+				if _, f := c.approve(approve); f == nil || f.Code != codeTimeout {
 					t.Errorf("once more: %v", f)
 				}
 				session.Close()

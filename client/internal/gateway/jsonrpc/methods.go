@@ -45,20 +45,20 @@ type initializeParams struct {
 var clientCapabilities = []string{"streaming", "blocks", "syntax_highlighting", "tool_approval", "session_persistence"}
 
 // initialize negotiates version and capabilities, and opens the client's session (B1 to B13).
-func (c *conn) initialize(r *request) (_ any, then func(), _ *failure) {
+func (c *conn) initialize(r *request) (any, *failure) {
 	var p initializeParams
-	if f := r.decode([]string{"protocol_version", "client_info", "terminal_size", "capabilities", "config", "token"}, &p); f != nil {
-		return nil, nil, f
+	if f := r.decode(&p); f != nil {
+		return nil, f
 	}
 	if f := negotiate(p.Version); f != nil {
-		return nil, nil, f
+		return nil, f
 	}
 	term, f := p.Terminal.term()
 	if f != nil {
-		return nil, nil, f
+		return nil, f
 	}
 	if !c.authentic(p.Token) {
-		return nil, nil, failed(codePermission, "token: missing or wrong").with("hint", "the server was started with --token-file; params.token must hold that file's text")
+		return nil, failed(codePermission, "token: missing or wrong").with("hint", "the server was started with --token-file; params.token must hold that file's text")
 	}
 	can := map[string]bool{}
 	if p.Capabilities == nil {
@@ -73,7 +73,7 @@ func (c *conn) initialize(r *request) (_ any, then func(), _ *failure) {
 		Name: "sublet serve jsonrpc", Confirm: can["tool_approval"], Place: gateway.Place{Term: term},
 	})
 	if err != nil {
-		return nil, nil, failureOf(err)
+		return nil, failureOf(err)
 	}
 	c.session, c.can = session, can
 	ready := session.Ready()
@@ -90,7 +90,10 @@ func (c *conn) initialize(r *request) (_ any, then func(), _ *failure) {
 		"capabilities": []string{"streaming", "blocks", "tool_execution", "context_aware"}, "models": models,
 	}
 	c.log.Info("client ready", "client", clip(p.Client.Name), "version", clip(p.Client.Version), "session", session.ID())
-	return result, func() { c.work.Go(func() { c.turns.Deliver(c.ctx, session, nil) }) }, nil // serve waits for it
+	c.after = append(c.after, func() {
+		c.work.Go(func() { c.turns.Deliver(c.ctx, session, nil) }) // serve waits for it
+	})
+	return result, nil
 }
 
 var semantic = gateway.Pattern(`^([0-9]{1,9})\.[0-9]{1,9}(\.[0-9]{1,9})?(?:[-+][0-9A-Za-z.+-]{1,64})?$`)
@@ -111,106 +114,98 @@ func negotiate(version string) *failure {
 }
 
 // cancel ends a query; its stream.complete follows (E14).
-func (c *conn) cancel(r *request) (_ any, then func(), _ *failure) {
+func (c *conn) cancel(r *request) (any, *failure) {
 	var p struct {
-		Query *string `json:"query_id"`
+		Query string `json:"query_id"`
 	}
-	if f := r.decode([]string{"query_id"}, &p); f != nil {
-		return nil, nil, f
+	if f := r.decode(&p, "query_id"); f != nil {
+		return nil, f
 	}
-	if p.Query == nil {
-		return nil, nil, failed(codeParams, "query_id: is missing")
+	runs := slices.ContainsFunc(c.turns.Running(nil), func(t *gateway.Turn) bool { return t.ID == p.Query })
+	if !runs && !c.turns.Ended(p.Query) {
+		return nil, failed(codeParams, "query_id: there is no query %q on this connection", clip(p.Query))
 	}
-	runs := slices.ContainsFunc(c.turns.Running(nil), func(t *gateway.Turn) bool { return t.ID == *p.Query })
-	if !runs && !c.turns.Ended(*p.Query) {
-		return nil, nil, failed(codeParams, "query_id: there is no query %q on this connection", clip(*p.Query))
-	}
-	result := map[string]any{"cancelled": runs, "query_id": *p.Query}
-	return result, func() { c.turns.Cancel(nil, *p.Query, "", "cancelled by the client") }, nil
+	c.after = append(c.after, func() { c.turns.Cancel(nil, p.Query, "", "cancelled by the client") })
+	return map[string]any{"cancelled": runs, "query_id": p.Query}, nil
 }
 
 // update records the client's folder, environment and terminal (D2).
-func (c *conn) update(r *request) (_ any, then func(), _ *failure) {
+func (c *conn) update(r *request) (any, *failure) {
 	var p struct {
 		Cwd      string            `json:"cwd"`
 		Env      map[string]string `json:"env"`
 		Terminal *terminalSize     `json:"terminal_size"`
 		Recent   recentCommands    `json:"recent_commands"`
 	}
-	if f := r.decode([]string{"cwd", "env", "terminal_size"}, &p); f != nil {
-		return nil, nil, f
+	if f := r.decode(&p); f != nil {
+		return nil, f
 	}
 	term, f := p.Terminal.term()
 	if f != nil {
-		return nil, nil, f
+		return nil, f
 	}
 	place, err := c.session.Place().With(c.s.o.Daemon.Env, p.Cwd, p.Env)
 	if err != nil {
-		return nil, nil, failed(codeParams, "%s", err)
+		return nil, failed(codeParams, "%s", err)
 	}
 	if p.Terminal != nil {
 		place.Term = term
 	}
 	if err := c.session.Move(c.ctx, place); err != nil {
-		return nil, nil, failureOf(err)
+		return nil, failureOf(err)
 	}
-	return map[string]any{"status": "updated"}, func() { c.suggest(p.Recent) }, nil
+	c.after = append(c.after, func() { c.suggest(p.Recent) })
+	return map[string]any{"status": "updated"}, nil
 }
 
 // save writes the session to a file (K1).
-func (c *conn) save(r *request) (_ any, then func(), _ *failure) {
+func (c *conn) save(r *request) (any, *failure) {
 	p := struct {
 		Path    string `json:"path"`
 		History *bool  `json:"include_history"`
 		Blocks  *bool  `json:"include_blocks"`
 	}{}
-	if f := r.decode([]string{"path", "include_history", "include_blocks"}, &p); f != nil {
-		return nil, nil, f
-	}
-	if p.Path == "" {
-		return nil, nil, failed(codeParams, "path: is missing")
+	if f := r.decode(&p, "path"); f != nil {
+		return nil, f
 	}
 	reply, err := c.do(&wire.SessionRequest{
 		Op: "save", Path: wire.OSString(p.Path),
 		IncludeHistory: p.History == nil || *p.History, IncludeBlocks: p.Blocks == nil || *p.Blocks,
 	})
 	if err != nil {
-		return nil, nil, failureOf(err)
+		return nil, failureOf(err)
 	}
-	return map[string]any{"saved": true, "path": string(reply.Path), "size": reply.Size}, nil, nil
+	return map[string]any{"saved": true, "path": string(reply.Path), "size": reply.Size}, nil
 }
 
 // load loads a saved session and attaches the connection to it (K2).
-func (c *conn) load(r *request) (_ any, then func(), _ *failure) {
+func (c *conn) load(r *request) (any, *failure) {
 	var p struct {
 		Path string `json:"path"`
 	}
-	if f := r.decode([]string{"path"}, &p); f != nil {
-		return nil, nil, f
-	}
-	if p.Path == "" {
-		return nil, nil, failed(codeParams, "path: is missing")
+	if f := r.decode(&p, "path"); f != nil {
+		return nil, f
 	}
 	if running := len(c.turns.Running(nil)); running > 0 {
-		return nil, nil, failed(codeAgent, "%d queries run in the session that would be left; cancel them or wait for their end", running)
+		return nil, failed(codeAgent, "%d queries run in the session that would be left; cancel them or wait for their end", running)
 	}
 	reply, err := c.do(&wire.SessionRequest{Op: "load", Path: wire.OSString(p.Path)})
 	if err != nil {
-		return nil, nil, failureOf(err)
+		return nil, failureOf(err)
 	}
 	id := reply.Session.ID
 	ctx, cancel := c.s.o.Daemon.Bound(c.ctx)
 	defer cancel()
 	if err := c.session.Attach(ctx, id, -1); err != nil {
-		return nil, nil, failureOf(err)
+		return nil, failureOf(err)
 	}
 	blocks, messages, err := c.count(id)
 	if err != nil {
-		return nil, nil, failureOf(err)
+		return nil, failureOf(err)
 	}
 	return map[string]any{"loaded": true, "session": map[string]any{
 		"id": id, "created": reply.Session.CreatedAtMS / time.Second.Milliseconds(), "blocks_count": blocks, "messages_count": messages,
-	}}, nil, nil
+	}}, nil
 }
 
 // do sends one request about sessions.

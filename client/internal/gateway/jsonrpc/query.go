@@ -56,7 +56,7 @@ func (l *recentCommands) UnmarshalJSON(raw []byte) error {
 }
 
 type queryParams struct {
-	Message *string `json:"message"`
+	Message string `json:"message"`
 	Context struct {
 		Cwd            string              `json:"cwd"`
 		Shell          string              `json:"shell"` // agents have bash, whatever the user's own is
@@ -76,14 +76,11 @@ type queryParams struct {
 
 // request converts a query to the native form.
 func (p *queryParams) request() (*wire.AgentRequest, *failure) {
-	if p.Message == nil {
-		return nil, failed(codeParams, "message: is missing")
-	}
-	if strings.TrimSpace(*p.Message) == "" {
+	if strings.TrimSpace(p.Message) == "" {
 		return nil, failed(codeParams, "message: is empty")
 	}
 	req := &wire.AgentRequest{
-		Prompt: *p.Message,
+		Prompt: p.Message,
 		Context: wire.RequestContext{
 			Cwd: wire.OSString(p.Context.Cwd), RecentOutput: []byte(p.Context.RecentOutput),
 			RecentCommands: []wire.RecentCommand{}, OpenFiles: []wire.OSString{},
@@ -116,19 +113,19 @@ func (p *queryParams) request() (*wire.AgentRequest, *failure) {
 }
 
 // query begins a turn. It is answered at once; notifications follow (E2 to E4).
-func (c *conn) query(r *request) (_ any, then func(), _ *failure) {
+func (c *conn) query(r *request) (any, *failure) {
 	var p queryParams
-	if f := r.decode([]string{"message", "context", "options"}, &p); f != nil {
-		return nil, nil, f
+	if f := r.decode(&p, "message"); f != nil {
+		return nil, f
 	}
 	req, f := p.request()
 	if f != nil {
-		return nil, nil, f
+		return nil, f
 	}
 	was := c.session.Place()
 	place, err := was.With(c.s.o.Daemon.Env, p.Context.Cwd, p.Context.Env)
 	if err != nil {
-		return nil, nil, failed(codeParams, "context.%s", err)
+		return nil, failed(codeParams, "context.%s", err)
 	}
 	limit := c.limit(wire.LimitRunningTurns, 3)
 	q := &query{
@@ -137,9 +134,9 @@ func (c *conn) query(r *request) (_ any, then func(), _ *failure) {
 	}
 	q.Handle, q.Flush = func(e wire.EventMessage) { c.event(q, e) }, func() { c.flush(q) }
 	if err := c.turns.Begin(&q.Turn, limit); err != nil {
-		return nil, nil, failed(codeAgent, "concurrent queries: %v", err).with("limit", limit).with("retry_after_ms", 1000)
+		return nil, failed(codeAgent, "concurrent queries: %v", err).with("limit", limit).with("retry_after_ms", 1000)
 	}
-	begin := func() {
+	c.after = append(c.after, func() {
 		if p.Context.Cwd != "" && place.Cwd != was.Cwd || len(p.Context.Env) > 0 {
 			if err = c.session.Move(c.ctx, place); err != nil {
 				q.Abandon()
@@ -153,8 +150,8 @@ func (c *conn) query(r *request) (_ any, then func(), _ *failure) {
 			return
 		}
 		c.suggest(p.Context.RecentCommands)
-	}
-	return map[string]any{"query_id": q.ID, "status": "processing"}, begin, nil
+	})
+	return map[string]any{"query_id": q.ID, "status": "processing"}, nil
 }
 
 // end reports that a query has ended: why, if it failed, and then stream.complete, exactly once (E17, E20).

@@ -32,7 +32,7 @@ func TestE2_AgentQuery(t *testing.T) {
 		"options": {"stream": true, "max_tokens": 2048, "temperature": 0.7, "tools_enabled": true, "require_approval": true}
 	}`)}
 	var p queryParams
-	if f := r.decode(nil, &p); f != nil {
+	if f := r.decode(&p); f != nil {
 		t.Fatal(f)
 	}
 	got, f := p.request()
@@ -86,13 +86,13 @@ func TestB12_TerminalSize(t *testing.T) {
 	}
 	defer session.Close()
 	c := &conn{s: &server{o: w.o}, ctx: t.Context(), session: session}
-	if _, _, f := c.update(&request{Params: json.RawMessage(`{"cwd":"/","terminal_size":{"cols":100,"rows":30}}`)}); f != nil {
+	if _, f := c.update(&request{Params: json.RawMessage(`{"cwd":"/","terminal_size":{"cols":100,"rows":30}}`)}); f != nil {
 		t.Fatal(f)
 	}
 	if p := session.Place(); p.Term != (wire.TermInfo{Cols: 100, Rows: 30}) || p.Cwd != "/" {
 		t.Errorf("context.update: told %+v", p)
 	}
-	if _, _, f := c.update(&request{Params: json.RawMessage(`{"env":{"A":"1"}}`)}); f != nil || session.Place().Term.Cols != 100 {
+	if _, f := c.update(&request{Params: json.RawMessage(`{"env":{"A":"1"}}`)}); f != nil || session.Place().Term.Cols != 100 {
 		t.Errorf("an update without a size: %v, %+v", f, session.Place())
 	}
 }
