@@ -343,7 +343,7 @@ func (a *analysis) doSQL(c *call) {
 		a.givenCode(&f, c.st)
 	case expr("sql-writ").MatchString(f.S):
 		a.note(High, Write, f.Span, "changes a database").hard = true
-	case !expr("sql-read").MatchString(f.S):
+	case f.Opaque(), !expr("sql-read").MatchString(f.S):
 		a.note(Medium, Unknown, f.Span, "a statement that is not known here")
 	}
 }

@@ -316,11 +316,10 @@ func (a *analysis) unknown(c *call) {
 	}
 	for i, tails := 1, 0; i < len(c.fields) && tails < maxTails; i++ {
 		f := &c.fields[i]
-		switch first, _, text := strings.Cut(f.S, " "); {
-		case programs.Lookup(path.Base(first)) == nil:
-		case text:
+		switch {
+		case strings.ContainsAny(f.S, " \n;"):
 			a.maybe(f.S, f.Span, c.st)
-		case !programs.Builtin(first):
+		case programs.Lookup(f.Base()) != nil && (!programs.Builtin(f.S) || f.S == "kill"):
 			tails++
 			a.guess++
 			a.Command(c.fields[i:], c.st.Clone(), c.span)
