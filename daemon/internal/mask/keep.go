@@ -10,57 +10,70 @@ import (
 )
 
 // Secrets that are known by their value are masked wherever they stand, whatever they look like. A process has one set
-// of them, since it has one user: they are the keys it was given to work with.
-var kept struct {
-	mu   sync.Mutex             // for writers
-	list atomic.Pointer[[]keep] // replaced, never changed in place
+// of them, since it has one user: the keys it was given to work with, and what the user typed without echo.
+var known struct {
+	mu   sync.Mutex               // for writers
+	list atomic.Pointer[[]secret] // replaced, never changed in place: what was typed, then keys, the longest first
 }
 
-type keep struct{ value, mask string }
+type secret struct {
+	forms  []string // the longest first
+	longer []string // those with which every other form begins
+	mask   string
+	typed  bool
+}
 
 const (
-	minKept = 8   // bytes; shorter values stand in too many texts
-	maxKept = 256 // values: a daemon is given a handful
+	minKept  = 8   // bytes; shorter values stand in too many texts
+	maxKept  = 256 // values: a daemon is given a handful
+	minTyped = 4   // bytes; shorter ones stand in too many texts
+	maxTyped = 16  // how many are remembered, the newest
+	piece    = 6   // the least length of a piece that is hidden
+	maxWhole = 64  // bytes of a secret up to which its pieces are hidden
 )
+
+// secrets returns the known secrets.
+func secrets() []secret {
+	if list := known.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
 
 // Keep makes String hide these values from now on, in every text of this process. Values shorter than eight bytes
 // are left out, since they would hide more than the secret. It is safe for concurrent use.
 func Keep(values ...string) {
-	kept.mu.Lock()
-	defer kept.mu.Unlock()
-	var list []keep
-	if old := kept.list.Load(); old != nil {
-		list = slices.Clone(*old)
-	}
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	list := slices.Clone(secrets())
 	for _, v := range values {
 		v = strings.TrimSpace(v)
-		if len(v) < minKept || len(list) >= maxKept || slices.ContainsFunc(list, func(k keep) bool { return k.value == v }) {
+		if len(v) < minKept || len(list) >= maxKept || slices.ContainsFunc(list, func(k secret) bool { return !k.typed && k.forms[0] == v }) {
 			continue
 		}
-		list = append(list, keep{v, placeholder("key", v)})
+		list = append(list, secret{forms: []string{v}, longer: []string{v}, mask: placeholder("key", v)})
 	}
-	// The longest first: one may be a part of another.
-	slices.SortStableFunc(list, func(x, y keep) int { return len(y.value) - len(x.value) })
-	kept.list.Store(&list)
+	setLocked(list)
 }
 
-// typed are the forms of what the user typed without echo, those of the newest last.
-var typed struct {
-	mu    sync.Mutex                    // for writers
-	forms atomic.Pointer[[]typedSecret] // replaced, never changed in place
+// setLocked sorts and stores the known secrets.
+func setLocked(list []secret) {
+	slices.SortStableFunc(list, func(x, y secret) int {
+		switch {
+		case x.typed && y.typed:
+			return 0
+		case x.typed:
+			return -1
+		case y.typed:
+			return 1
+		}
+		return len(y.forms[0]) - len(x.forms[0]) // one may be a part of another
+	})
+	if len(list) > maxTyped && list[maxTyped].typed {
+		list = list[1:] // the oldest of those that were typed
+	}
+	known.list.Store(&list)
 }
-
-type typedSecret struct {
-	forms  []string // the longest first
-	longer []string // those with which every other form begins
-}
-
-const (
-	minTyped = 4  // bytes; shorter ones stand in too many texts
-	maxTyped = 16 // how many are remembered
-	piece    = 6  // the least length of a piece that is hidden
-	maxWhole = 64 // bytes of a secret up to which its pieces are hidden
-)
 
 // KeepTyped makes String hide what the user typed without echo: as it is, in pieces of at least half of it, and in base64 and
 // hexadecimal.
@@ -93,70 +106,35 @@ func KeepTyped(value string) {
 	forms = append(forms, longer...)
 	slices.SortStableFunc(forms, func(a, b string) int { return len(b) - len(a) })
 	forms = slices.Compact(forms)
-	typed.mu.Lock()
-	defer typed.mu.Unlock()
-	var all []typedSecret
-	if old := typed.forms.Load(); old != nil {
-		all = slices.Clone(*old)
-	}
-	if all = append(all, typedSecret{forms, longer}); len(all) > maxTyped {
-		all = all[1:]
-	}
-	typed.forms.Store(&all)
-}
-
-// maskTyped hides what was typed. The mask says nothing about the secret: people's passwords are short.
-func maskTyped(s string) string {
-	all := typed.forms.Load()
-	if all == nil {
-		return s
-	}
-	for _, secret := range *all {
-		for _, f := range secret.forms {
-			if strings.Contains(s, f) && !strings.Contains(typedMask, f) { // a part of the mask would be masked again and again
-				s = strings.ReplaceAll(s, f, typedMask)
-			}
-		}
-	}
-	return s
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	setLocked(append(slices.Clone(secrets()), secret{forms, longer, typedMask, true}))
 }
 
 // knownBegun returns the length of the longest end of text that may be the beginning of a value that is known or was typed.
 func knownBegun(text string) (longest int) {
-	check := func(secret string) {
-		for n := min(len(secret)-1, len(text)); n > longest; n-- {
-			if strings.HasSuffix(text, secret[:n]) {
-				longest = n
-			}
-		}
-	}
-	if list := kept.list.Load(); list != nil {
-		for _, k := range *list {
-			check(k.value)
-		}
-	}
-	if all := typed.forms.Load(); all != nil {
-		for _, secret := range *all {
-			for _, f := range secret.longer {
-				check(f)
+	for _, k := range secrets() {
+		for _, form := range k.longer {
+			for n := min(len(form)-1, len(text)); n > longest; n-- {
+				if strings.HasSuffix(text, form[:n]) {
+					longest = n
+				}
 			}
 		}
 	}
 	return longest
 }
 
+// typedMask says nothing about the secret: people's passwords are short.
 const typedMask = maskedPrefix + "typed]"
 
 // maskKept hides the values that are known.
 func maskKept(s string) string {
-	s = maskTyped(s)
-	list := kept.list.Load()
-	if list == nil {
-		return s
-	}
-	for _, k := range *list {
-		if strings.Contains(s, k.value) {
-			s = strings.ReplaceAll(s, k.value, k.mask)
+	for _, k := range secrets() {
+		for _, form := range k.forms {
+			if strings.Contains(s, form) && !strings.Contains(k.mask, form) { // a part of the mask would be masked again and again
+				s = strings.ReplaceAll(s, form, k.mask)
+			}
 		}
 	}
 	return s
