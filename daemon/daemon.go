@@ -253,7 +253,7 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 	rest := func() { // restarts the timers after activity; idle runs only while no client is connected
 		idle.Stop()
 		doze.Reset(dozeAfter)
-		if limit := time.Duration(d.conf.get().Daemon.IdleExit); limit > 0 && !d.o.Stay && d.hub.Idle() {
+		if limit := d.conf.get().Daemon.IdleExit.Duration; limit > 0 && !d.o.Stay && d.hub.Idle() {
 			idle.Reset(limit)
 		}
 	}

@@ -114,7 +114,7 @@ func lookUp(c config.Config, name string) (provider.Config, config.Provider, err
 	}
 	return provider.Config{
 		Name: from, Kind: p.Kind, BaseURL: p.BaseURL, Model: model, Script: p.Script, APIKeyEnv: p.APIKeyEnv, ContextWindow: p.ContextWindow,
-		NoImages: p.Images != nil && !*p.Images, Silence: time.Duration(p.Silence), API: p.API,
+		NoImages: p.Images != nil && !*p.Images, Silence: p.Silence.Duration, API: p.API,
 		Prices: provider.Limit{Input: p.PriceInput, Output: p.PriceOutput, CacheRead: p.PriceCacheRead, CacheWrite: p.PriceCacheWrite},
 	}, p, nil
 }

@@ -153,10 +153,10 @@ func within[T cmp.Ordered](key string, got, low, high T) error {
 }
 
 func spans(key string, got Duration, low, high time.Duration) error {
-	if got > 0 && got < Duration(time.Millisecond) { // the decoder takes a whole number as nanoseconds; see also bare
+	if got == bare {
 		return fmt.Errorf("%s: want %s, found a value without a unit", key, aDuration)
 	}
-	return within(key, time.Duration(got), low, high)
+	return within(key, got.Duration, low, high)
 }
 
 // Check returns what is wrong with a role. key comes before the name of the setting in the error: "agents.NAME." or "".
@@ -166,7 +166,7 @@ func (a Agent) Check(key string) error {
 	}
 	return cmp.Or(
 		within(key+"max_turns", a.MaxTurns, 0, 1000),
-		spans(key+"timeout", cmp.Or(a.Timeout, Duration(time.Second)), time.Second, 24*time.Hour),
+		spans(key+"timeout", cmp.Or(a.Timeout, Duration{time.Second}), time.Second, 24*time.Hour),
 		oneOf(key+"mode", cmp.Or(a.Mode, "ask"), "plan", "ask", "auto"),
 		dollars(key+"max_cost", a.MaxCost),
 	)
@@ -251,7 +251,7 @@ func (p Provider) check(key string) error {
 	if p.ContextWindow < 0 {
 		return fmt.Errorf("%s.context_window: %d tokens is less than 0", key, p.ContextWindow)
 	}
-	if err := spans(key+".silence", cmp.Or(p.Silence, Duration(time.Second)), time.Second, 24*time.Hour); err != nil {
+	if err := spans(key+".silence", cmp.Or(p.Silence, Duration{time.Second}), time.Second, 24*time.Hour); err != nil {
 		return err
 	}
 	if p.API != "" {

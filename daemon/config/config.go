@@ -172,12 +172,12 @@ func Default() Config {
 			"ollama":    {Kind: "openai", BaseURL: "http://127.0.0.1:11434/v1"},
 			"offline":   {Kind: "offline"},
 		},
-		Lease:      Lease{Wait: Duration(time.Minute), Term: Duration(30 * time.Second), Patience: Duration(time.Second)},
-		Shell:      Shell{CommandTimeout: Duration(2 * time.Minute), OutputHead: 32 << 10, OutputTail: 32 << 10},
+		Lease:      Lease{Wait: Duration{time.Minute}, Term: Duration{30 * time.Second}, Patience: Duration{time.Second}},
+		Shell:      Shell{CommandTimeout: Duration{2 * time.Minute}, OutputHead: 32 << 10, OutputTail: 32 << 10},
 		Policy:     Policy{Mode: "ask"},
 		Compaction: Compaction{Threshold: 0.8},
 		Limits:     Limits{RequestsPerSecond: 100, RunningTurns: 3, Jobs: 16, MaxAgents: 4, MessageBytes: 10 << 20},
-		Daemon:     Daemon{IdleExit: Duration(30 * time.Minute), LogLevel: "info"},
+		Daemon:     Daemon{IdleExit: Duration{30 * time.Minute}, LogLevel: "info"},
 		Agents:     map[string]Agent{},
 		MCP:        map[string]MCP{},
 	}
@@ -187,10 +187,10 @@ func Default() Config {
 const aDuration = `a duration such as "30s" or "2m"`
 
 // Duration is written as text, such as "30s".
-type Duration time.Duration
+type Duration struct{ time.Duration }
 
 // bare is what a number, or true or false, is read as: spans refuses it, since the decoder knows no place for an error here.
-const bare = Duration(1)
+var bare = Duration{-1}
 
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
@@ -198,7 +198,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	_, notBool := strconv.ParseBool(string(text))
 	switch {
 	case err == nil:
-		*d = Duration(parsed)
+		d.Duration = parsed
 	case notNumber == nil || notBool == nil:
 		*d = bare
 	default:
@@ -207,7 +207,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // An Error reports what is wrong in the file and where. Row and Column count from 1; 0 = the file as a whole.
 type Error struct {

@@ -25,13 +25,13 @@ func TestShowReadsBack(t *testing.T) {
 	full := Default()
 	full.Model, full.Fallback = "work/m", []string{"openai/gpt-5", "offline"}
 	full.Providers["work"] = Provider{
-		Kind: "openai", BaseURL: "http://localhost:1/v1", APIKeyCommand: "pass \"x\"", ContextWindow: 9, Silence: Duration(90 * time.Second), Images: new(bool),
+		Kind: "openai", BaseURL: "http://localhost:1/v1", APIKeyCommand: "pass \"x\"", ContextWindow: 9, Silence: Duration{90 * time.Second}, Images: new(bool),
 		API: "chat", Headers: map[string]string{"X-Team": "${TEAM}"}, Query: map[string]string{"api-version": "1"}, PriceInput: 1.5, PriceOutput: 2, PriceCacheRead: 0.1, PriceCacheWrite: 3,
 	}
 	full.Providers["odd name"] = Provider{Kind: "scripted", Script: "/s.json"}
 	full.Models.Small, full.Models.Compaction, full.Thinking = "work/small", "openai/gpt-5-mini", "low"
 	full.Limits.CostTurn, full.Limits.CostDay = 0.5, 20
-	full.Shell.Path, full.Shell.SwitchKey, full.Lease.Patience = "/usr/bin/zsh", "f12", Duration(250*time.Millisecond)
+	full.Shell.Path, full.Shell.SwitchKey, full.Lease.Patience = "/usr/bin/zsh", "f12", Duration{250 * time.Millisecond}
 	full.Shell.Pass = []string{"GH_TOKEN"}
 	full.Policy.Allow = []string{`bash: git push "x" *`}
 	full.Policy.Deny = []string{"bash: rm *"}
@@ -45,7 +45,7 @@ func TestShowReadsBack(t *testing.T) {
 	full.Agents["docs"] = Agent{Description: "writes", Model: "work/m", Prompt: "a\nb\t\x1b", Tools: []string{"read"}}
 	full.Agents["all"], full.Agents["none"] = Agent{Model: "work/m"}, Agent{Tools: []string{}} // a role without a list has all tools
 	full.Agents["claude"] = Agent{
-		Description: "hosted", Command: []string{"claude-agent-acp", "-v"}, Env: map[string]string{"KEY": "${KEY}"}, Reach: "project", Timeout: Duration(time.Minute), Mode: "plan", Worktree: true,
+		Description: "hosted", Command: []string{"claude-agent-acp", "-v"}, Env: map[string]string{"KEY": "${KEY}"}, Reach: "project", Timeout: Duration{time.Minute}, Mode: "plan", Worktree: true,
 	}
 	full.MCP["fs"] = MCP{Command: "npx", Args: []string{"-y"}, Env: map[string]string{"A B": "1", "C": "${D}"}, Reach: "project", Write: []string{"~/notes"}}
 	full.MCP["remote-1"] = MCP{URL: "http://x/mcp", Headers: map[string]string{"Authorization": "Bearer ${KEY}"}}
@@ -130,6 +130,7 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[lease]\nwait = 30", ":2:1:", `lease.wait: want a duration such as "30s" or "2m", found a value without a unit`},
 		// A bare number was taken as nanoseconds: the daemon exited at once.
 		{"[daemon]\nidle_exit = 30", ":2:1:", `daemon.idle_exit: want a duration such as "30s" or "2m", found a value without a unit`},
+		{"[daemon]\nidle_exit = 1800000", ":2:1:", `daemon.idle_exit: want a duration such as "30s" or "2m", found a value without a unit`},
 		{"[lease]\nwait = \"9s\"\nterm = 1.5", ":3:1:", `lease.term: want a duration such as "30s" or "2m", found a value without a unit`},
 		// Wrong types were named as Go does: struct field struct { config.Models; Default string }.
 		{"models = \"x\"", ":1:10:", "models: want a table with keys of its own, found a text"},
@@ -269,7 +270,7 @@ func TestFileOverridesOnlyWhatItNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Model != "ollama/qwen3" || c.Lease.Term != Duration(5*time.Second) || c.Lease.Wait != Duration(time.Minute) {
+	if c.Model != "ollama/qwen3" || c.Lease.Term != (Duration{5 * time.Second}) || c.Lease.Wait != (Duration{time.Minute}) {
 		t.Errorf("got %+v", c)
 	}
 	if p := c.Providers["openai"]; p.Kind != "openai" || p.APIKeyEnv != "OPENAI_API_KEY" || p.BaseURL == "" {

@@ -13,7 +13,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -136,7 +135,7 @@ func (a *app) open(session wire.SessionID, goOn bool) error {
 	o.Session, o.Continue, o.NoDaemon = session, goOn, noDaemon
 	o.Stdin, o.Stdout, o.Log = a.stdin, os.Stdout, nil
 	if c, err := config.Load(o.Paths.Config); err == nil { // the daemon reports an invalid file
-		o.OutputHead, o.OutputTail, o.ShellPath, o.Patience = c.Shell.OutputHead, c.Shell.OutputTail, c.Shell.Path, time.Duration(c.Lease.Patience)
+		o.OutputHead, o.OutputTail, o.ShellPath, o.Patience = c.Shell.OutputHead, c.Shell.OutputTail, c.Shell.Path, c.Lease.Patience.Duration
 		o.SwitchKey, _ = config.Key(c.Shell.SwitchKey) // checked by Load
 	}
 	code, err := client.Run(context.Background(), o)

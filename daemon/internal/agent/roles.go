@@ -50,7 +50,7 @@ type Role struct {
 
 // bound gives the role the limits of its settings.
 func (r Role) bound(a config.Agent) Role {
-	r.MaxTurns, r.MaxTokens, r.MaxCost, r.Timeout, r.Mode = a.MaxTurns, a.MaxTokens, a.MaxCost, time.Duration(a.Timeout), a.Mode
+	r.MaxTurns, r.MaxTokens, r.MaxCost, r.Timeout, r.Mode = a.MaxTurns, a.MaxTokens, a.MaxCost, a.Timeout.Duration, a.Mode
 	r.Worktree = a.Worktree
 	return r
 }
@@ -151,7 +151,7 @@ func Tools(cfg config.Config, roles map[string]Role) []tool.Tool {
 		}
 	}
 	return []tool.Tool{
-		tool.Bash(time.Duration(cfg.Shell.CommandTimeout), config.MaxCommandTimeout), tool.Jobs(config.MaxCommandTimeout),
+		tool.Bash(cfg.Shell.CommandTimeout.Duration, config.MaxCommandTimeout), tool.Jobs(config.MaxCommandTimeout),
 		tool.Read(), tool.Write(), tool.Edit(), tool.Glob(), tool.Grep(), tool.Fetch(),
 		tool.Task(names...), tool.Todo(), tool.Plan(), tool.Recall(),
 	}

@@ -270,7 +270,7 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 	c.requests.track(r.RequestID, func(why *stopped) { cancel(why) })
 	cfg := c.hub.opts.Config()
 	run := ln.Lend(ctx, lend.Loan{ // from here on others are behind it; the rest is for a goroutine of its own
-		Request: r, Who: c.who(), Wait: time.Duration(cfg.Lease.Wait), Term: time.Duration(cfg.Lease.Term), Timeout: time.Duration(cfg.Shell.CommandTimeout), Relay: lend.NewRelay(r.RequestID, c.Send),
+		Request: r, Who: c.who(), Wait: cfg.Lease.Wait.Duration, Term: cfg.Lease.Term.Duration, Timeout: cfg.Shell.CommandTimeout.Duration, Relay: lend.NewRelay(r.RequestID, c.Send),
 		Audit: func(e store.AuditEntry) { _ = c.hub.audit(e) }, // it is in the daemon's log
 		Over:  func() { c.end(r.RequestID) },
 	})

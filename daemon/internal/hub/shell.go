@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/lend"
@@ -112,7 +111,7 @@ func (t *turn) Terms(ln *lend.Lender, id wire.ExecutionID) lend.Terms {
 
 func (t *turn) terms() lend.Terms {
 	cfg := t.hub.opts.Config()
-	return lend.Terms{Turn: t.id, Holder: t.agent, Wait: time.Duration(cfg.Lease.Wait), Term: time.Duration(cfg.Lease.Term)}
+	return lend.Terms{Turn: t.id, Holder: t.agent, Wait: cfg.Lease.Wait.Duration, Term: cfg.Lease.Term.Duration}
 }
 
 // agentShell is a turn as the borrower of a private shell of one agent's own.

@@ -54,7 +54,7 @@ func TestPick(t *testing.T) {
 func TestATurnInTheUsersShell(t *testing.T) {
 	h := newHub(t)
 	cfg := config.Default()
-	cfg.Lease.Wait, cfg.Lease.Term = config.Duration(50*time.Second), config.Duration(7*time.Second)
+	cfg.Lease.Wait.Duration, cfg.Lease.Term.Duration = 50*time.Second, 7*time.Second
 	h.opts.Config = func() config.Config { return cfg }
 	w := openWindow(t, h)
 	if err := w.c.Lender(&wire.ShellState{Digest: "old"}); err != nil {

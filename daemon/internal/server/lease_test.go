@@ -52,8 +52,8 @@ func TestCancelReachesTheCommand(t *testing.T) {
 // that never started. What is stored says what happened: it was `timeout` ("ran longer than 2m0s") for each of these, 8 s after
 // the cancel.
 func TestLenderDoesNotAnswer(t *testing.T) {
-	term := time.Duration(config.Default().Lease.Term)
-	limit := time.Duration(config.Default().Shell.CommandTimeout)
+	term := config.Default().Lease.Term.Duration
+	limit := config.Default().Shell.CommandTimeout.Duration
 	for _, c := range []struct {
 		name        string
 		mute, stuck bool

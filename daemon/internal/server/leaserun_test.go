@@ -183,7 +183,7 @@ func TestWhyALeaseRunIsDenied(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t)
-				r.set(func(c *config.Config) { c.Lease.Wait = config.Duration(5 * time.Second) })
+				r.set(func(c *config.Config) { c.Lease.Wait.Duration = 5 * time.Second })
 				p := r.dial()
 				p.shell.userRuns()
 				s := borrow(r, &wire.LeaseRunRequest{Command: "ls", WaitMS: c.wait})
@@ -216,7 +216,7 @@ func TestWhyALeaseRunIsDenied(t *testing.T) {
 // The time-out and the folder are the request's; where it names none, those of the settings and of the shell.
 func TestWhatALeaseRunAsksFor(t *testing.T) {
 	r := newRig(t)
-	r.set(func(c *config.Config) { c.Shell.CommandTimeout = config.Duration(7 * time.Second) })
+	r.set(func(c *config.Config) { c.Shell.CommandTimeout.Duration = 7 * time.Second })
 	p := r.dial()
 	for _, c := range []struct {
 		ask, want wire.ExecuteLeasedCommand
