@@ -182,6 +182,36 @@ func TestLinkedDotfilesAreJudgedByTheirNames(t *testing.T) {
 	}
 }
 
+// A project that the home folder links to, in which the shell is by that link, is one place: its files were judged as files in the
+// home folder as well, and each write was asked about.
+func TestProjectThatTheHomeLinksTo(t *testing.T) {
+	env := newEnv(t)
+	at, home := env.Cwd, newEnv(t).Cwd
+	env.Cwd = filepath.Join(home, "proj", "cmd")
+	if err := errors.Join(os.MkdirAll(filepath.Join(at, "cmd"), 0o700), os.Mkdir(filepath.Join(at, ".git"), 0o700), os.Symlink(at, filepath.Join(home, "proj"))); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	for path, want := range map[string]string{"a.go": at + "/cmd/a.go", "../b.go": at + "/b.go", env.Cwd + "/c.go": at + "/cmd/c.go", "~/proj/d.go": at + "/d.go"} {
+		a, err := Write().Plan(t.Context(), env, args(t, m{"path": path, "content": "y"}))
+		if err != nil || !slices.Equal(a.Writes, []string{want}) {
+			t.Errorf("%s: got %q, %v, want %q", path, a.Writes, err, want)
+		}
+		if v := risk.AnalyzeFile(risk.FileAction{Writes: a.Writes}, risk.Context{Cwd: at + "/cmd", ProjectRoot: at, Home: home}); v.Level > risk.Medium {
+			t.Errorf("%s: got %v", path, v)
+		}
+	}
+	// Settings that the home folder links to are what they are, also for a shell in them.
+	env.Cwd = filepath.Join(home, ".config")
+	if err := os.Symlink(at, env.Cwd); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Write().Plan(t.Context(), env, args(t, m{"path": "x", "content": "y"}))
+	if want := []string{home + "/.config/x", at + "/x"}; err != nil || !slices.Equal(a.Writes, want) {
+		t.Errorf("got %q, %v, want %q", a.Writes, err, want)
+	}
+}
+
 func TestWriteKeepsModeAndLeavesNothingBehind(t *testing.T) {
 	env := newEnv(t)
 	path := put(t, env.Cwd, "run.sh", "old\n")

@@ -11,6 +11,9 @@ import (
 	"syscall"
 
 	"github.com/google/renameio/v2"
+
+	"sublet/daemon/internal/project"
+	"sublet/daemon/internal/risk/secret"
 )
 
 const (
@@ -67,7 +70,8 @@ type located struct {
 	names []string // what is judged: path, and before it the path in the home folder if a link leads from there to path
 }
 
-// find resolves a path. What a file is for, such as the start of a shell, is known by its name in the home folder.
+// find resolves a path. What a file is for, such as the start of a shell, is known by its name in the home folder. A project that the
+// home folder links to is none of its folders, as long as the shell is in it by that link.
 func (l *located) find(cwd, path string) (err error) {
 	if l.path, err = Resolve(cwd, path); err != nil {
 		return err
@@ -87,7 +91,11 @@ func (l *located) find(cwd, path string) (err error) {
 		return err
 	}
 	for _, dir := range []string{home, real} {
-		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) && filepath.Join(real, rel) != l.path {
+		rel, err := filepath.Rel(dir, path)
+		if err != nil || !filepath.IsLocal(rel) || filepath.Join(real, rel) == l.path {
+			continue
+		}
+		if root := project.Root(cwd); rel[0] == '.' || root == "" || root == dir || !secret.Under(filepath.Clean(path), root) {
 			l.names = []string{filepath.Join(real, rel), l.path}
 		}
 	}
