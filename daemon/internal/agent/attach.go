@@ -266,7 +266,7 @@ func (r *runner) shownImages(messages []provider.Message) []provider.Message {
 	return messages
 }
 
-// WithImages returns the conversation with stored images added by the numbers of their events.
+// WithImages returns a copy of the conversation with the images kept for each event, by its number.
 func (c Conversation) WithImages(kept map[int64][]*picture.Image) Conversation {
 	if len(kept) == 0 {
 		return c
@@ -280,7 +280,7 @@ func (c Conversation) WithImages(kept map[int64][]*picture.Image) Conversation {
 			for _, image := range kept[e.first] {
 				shown = append(shown, imageParts(image)...)
 			}
-			if len(shown) > 0 && len(e.msg.Parts) > 0 {
+			if len(shown) > 0 && len(e.msg.Parts) > 0 { // Parts[0] is the prompt, the rest its context
 				e.msg.Parts = slices.Concat(e.msg.Parts[:1], shown, e.msg.Parts[1:])
 			}
 		case compaction.Results:

@@ -135,8 +135,8 @@ func (r *runner) one(ctx context.Context, c call) (f finished) {
 	return r.planned(ctx, c, t, args, f)
 }
 
-// planned plans a call, has it approved, and runs it. If something changed in between it starts again with the plan, so that
-// no lease is held during a question and nothing runs that was not judged.
+// planned plans a call, has it approved, and runs it. No lease is held during a question, so what the plan is about may change in
+// between: then the call is planned and judged again, up to maxReplans times in all.
 func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.RawMessage, f finished) finished {
 	env := r.environment()
 	env.ExecutionID = string(c.id)
@@ -156,8 +156,8 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 			Agent: r.name, Role: r.t.Role.Name, Mode: r.t.Role.Mode, ReadOnly: r.t.Role.ReadOnly, Tool: c.name, ExecutionID: c.id,
 			Arguments: args, Action: action,
 		})
-		own := d.EditedCommand != nil && *d.EditedCommand != action.Command && action.Command != ""
-		if own {
+		userEdited := d.EditedCommand != nil && *d.EditedCommand != action.Command && action.Command != ""
+		if userEdited {
 			f.command, edited = *d.EditedCommand, *d.EditedCommand
 		}
 		if ctx.Err() != nil {
@@ -176,7 +176,7 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 			r.tally.refuse(c.name, d.why())
 			return f
 		}
-		if own {
+		if userEdited { // the approver has judged the edited command, in action's directory and state of the shell
 			next, err := WithCommand(args, edited)
 			if err != nil {
 				f.result = failure(err.Error())
@@ -189,7 +189,7 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 			}
 			args = next
 			if again.Cwd != action.Cwd || again.StateDigest != action.StateDigest {
-				continue // the edited command would run in another directory or state
+				continue
 			}
 			action, f.command = again, again.Command
 		}

@@ -383,7 +383,7 @@ func (h *folder) place(p provider.Part) int {
 	return slices.Index(h.order, p.ToolResult.CallID)
 }
 
-// endTurn closes the running turn, so that the next prompt may follow, and adds how it ended for the model.
+// endTurn ends the open turn with an answer, so that a prompt may follow, and notes in it how the turn ended, unless it succeeded.
 func (h *folder) endTurn(status, failure string) {
 	if !h.open {
 		return

@@ -1,7 +1,5 @@
 package agent
 
-import "strings"
-
 // manners is the part of the system prompt that all roles share. It is constant, since a provider caches a prompt up to the
 // first change.
 const manners = `
@@ -15,11 +13,8 @@ In git, commit, push, rebase, discard and rewrite only what you were asked to, a
 Where you are, the instructions of the project and what the user did come with their messages; the newest counts.
 `
 
-// systemPrompt returns the role's system prompt, which is equal in every turn; what changes is in the situation.
+// systemPrompt returns the role's system prompt and, for a sub-agent, the limits that the user set in its parent's conversation. It
+// is the same for every request of an agent's turn; what changes goes with the messages.
 func (r *runner) systemPrompt() string {
-	var b strings.Builder
-	b.WriteString(r.t.Role.System)
-	b.WriteString(manners)
-	b.WriteString(limitsText(r.t.limits))
-	return b.String()
+	return r.t.Role.System + manners + limitsText(r.t.limits)
 }

@@ -68,7 +68,7 @@ func passages(e entry) []passage {
 			}
 		case p.ToolResult != nil:
 			if f := e.facts[p.ToolResult.CallID]; f.Tool != "recall" { // skip earlier results of recall; the original is found
-				out = append(out, passage{who: clip("result of "+firstOf(f.Command, f.Tool), 200), text: p.ToolResult.Content})
+				out = append(out, passage{who: clip("result of "+orFirstLine(f.Command, f.Tool), 200), text: p.ToolResult.Content})
 			}
 		case p.Text == "":
 		case e.kind == compaction.Answer:

@@ -79,7 +79,7 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	me := &member{role: role, cancel: cancel, SubAgent: wire.SubAgent{
-		Name: name, Role: role.Name, Title: clip(clean(firstOf(a.Title, a.Prompt)), 200), State: wire.AgentRunning, StartedAtMS: time.Now().UnixMilli(),
+		Name: name, Role: role.Name, Title: clip(clean(orFirstLine(a.Title, a.Prompt)), 200), State: wire.AgentRunning, StartedAtMS: time.Now().UnixMilli(),
 	}}
 	m.agents.begin(me)
 	sub := newRunner(ctx, t)
@@ -129,8 +129,7 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 		Bounds:     p.t.Bounds,
 		delegation: delegation{subAgent: true, limits: p.standing(), spending: p.t.spending},
 	}
-	t.MaxSteps = MaxSubSteps
-	t.Options = m.options()
+	t.MaxSteps, t.Options = MaxSubSteps, m.options()
 	env := p.environment()
 	t.Env = tool.Env{Cwd: env.Cwd, Spool: env.Spool, Held: env.Held, Languages: env.Languages, Secrets: env.Secrets, Files: env.Files, Jobs: p.t.Env.Jobs, Session: env.Session, Agent: name}
 	t.Role.Private = true // only the orchestrator borrows the user's shell
@@ -195,7 +194,8 @@ func (m *team) roles() string {
 	return strings.Join(names, ", ")
 }
 
-func firstOf(a, b string) string {
+// orFirstLine returns a, or the first line of b if a is blank.
+func orFirstLine(a, b string) string {
 	if strings.TrimSpace(a) != "" {
 		return a
 	}
