@@ -284,7 +284,7 @@ func (s schema) array(at string, v json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(list)
 }
 
-// usage describes what a tool takes; "" if only its server knows.
+// usage describes a tool's arguments for an error, the required ones first; "" where the schema allows others, as an MCP server's may.
 func (s schema) usage(spec Spec) string {
 	if !s.closed() {
 		return ""

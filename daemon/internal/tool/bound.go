@@ -13,8 +13,8 @@ func bounded(text string) Result {
 	return Result{Content: content, TruncatedBy: left}
 }
 
-// Bound cuts text to its head and tail, of about limit bytes plus one line about what is missing, between characters, as
-// valid UTF-8. left is the number of bytes left out.
+// Bound returns a text over limit bytes as its head and tail, about limit bytes together, with a line between them that counts the
+// left bytes left out. out is valid UTF-8: no character is cut.
 func Bound(text string, limit int) (out string, left int64) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= limit {

@@ -98,7 +98,7 @@ func (l *FileLog) Made(path string) (made bool) {
 	last := ""
 	for _, c := range l.changes {
 		if c.Path == path {
-			made = !c.Existed || made && Digest(c.Before) == last
+			made = !c.Existed || made && Digest(c.Before) == last // each change found what the one before it wrote
 			last = c.After
 		}
 	}

@@ -193,7 +193,7 @@ func (p *page) show(line string, n int) {
 		p.shown = append(p.shown, lineRange{p.lines, 1})
 	}
 	fmt.Fprintf(&p.text, "%6d\t%s\n", p.lines, line)
-	if cut := n - len(line); cut > 2 {
+	if cut := n - len(line); cut > len("\r\n") {
 		p.left += int64(cut)
 	}
 }
@@ -224,18 +224,18 @@ func (p *page) summary(size int64, whole bool) string {
 	return s + "]"
 }
 
-// readLine returns a line without its end, cut to maxLineBytes, and its length in bytes.
+// readLine returns a line without its end, cut to maxLineBytes, and the n bytes that it takes in the input, its end included. With
+// the last line err may be io.EOF already; after it n is 0.
 func readLine(r *bufio.Reader) (line string, n int, err error) {
 	var kept []byte
 	for {
 		piece, err := r.ReadSlice('\n')
 		n += len(piece)
-		if room := maxLineBytes + utf8.UTFMax - len(kept); room > 0 {
+		if room := maxLineBytes + utf8.UTFMax - len(kept); room > 0 { // more than is shown: a longer line is seen as such
 			kept = append(kept, piece[:min(room, len(piece))]...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			s := strings.TrimRight(string(kept), "\r\n")
-			s = strings.ToValidUTF8(s, "\uFFFD")
+			s := strings.ToValidUTF8(strings.TrimRight(string(kept), "\r\n"), "\uFFFD")
 			if len(s) > maxLineBytes {
 				s = visible.Cut(s, maxLineBytes) + "… [line cut]"
 			}
@@ -244,9 +244,9 @@ func readLine(r *bufio.Reader) (line string, n int, err error) {
 	}
 }
 
-// headOf returns the beginning of f and rewinds it.
+// headOf returns what binaryKind and picture.Is need of f, and rewinds it.
 func headOf(f *os.File) ([]byte, error) {
-	head := make([]byte, 8000)
+	head := make([]byte, binaryHead)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return nil, err
