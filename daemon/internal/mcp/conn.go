@@ -45,7 +45,7 @@ type conn struct {
 	calls   sync.WaitGroup
 	changed atomic.Bool // the server has announced a changed list of tools
 	number  atomic.Int64
-	// forgotten is set when the server does not know the session any more, and did nothing with the request.
+	// forgotten is set when the server does not know the session any more.
 	forgotten atomic.Bool
 
 	mu sync.Mutex

@@ -44,6 +44,15 @@ func newHTTPClient(headers map[string]string, forgotten *atomic.Bool) *http.Clie
 	}
 }
 
+// delivery is what became of the request of a call, the first one with the call's context. A second one is the notice of its end.
+type delivery struct {
+	sent    atomic.Bool
+	refused atomic.Bool // the server does not know its session, and so did nothing
+}
+
+// deliveryKey is the key of a call's *delivery in its context.
+type deliveryKey struct{}
+
 type sender struct {
 	*http.Transport
 	headers   map[string]string
@@ -51,6 +60,8 @@ type sender struct {
 }
 
 func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
+	call, _ := r.Context().Value(deliveryKey{}).(*delivery)
+	first := call != nil && !call.sent.Swap(true)
 	if len(s.headers) > 0 {
 		r = r.Clone(r.Context())
 		for name, value := range s.headers {
@@ -63,6 +74,9 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if resp.StatusCode == http.StatusNotFound && r.Header.Get("Mcp-Session-Id") != "" { // whatever the SDK makes of its body
 		s.forgotten.Store(true)
+		if first {
+			call.refused.Store(true)
+		}
 	}
 	body := io.ReadCloser(newMeter(resp.Body))
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // the SDK bounds each event of such a stream

@@ -189,7 +189,7 @@ func (t *remote) preview(args json.RawMessage) string {
 }
 
 // Run implements tool.Tool. The arguments are sent unchanged. A call is repeated only if the server
-// refused it because it does not know the session.
+// refused it because it does not know the session, or refused another one so before this one was sent.
 func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, approved tool.Action, live func([]byte)) (tool.Result, error) {
 	name := t.server.spec.Name
 	if approved.Server != name {
@@ -215,7 +215,11 @@ func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, appr
 		case err != nil:
 			return tool.Result{}, fmt.Errorf("not called: the MCP server %s is not available: %w", name, err)
 		}
-		if res, err = c.call(ctx, t.name, args, said); err == nil || !c.forgotten.Load() {
+		var d delivery
+		if res, err = c.call(context.WithValue(ctx, deliveryKey{}, &d), t.name, args, said); err == nil {
+			break
+		}
+		if !d.refused.Load() && (d.sent.Load() || !c.forgotten.Load()) { // the server may have begun it
 			break
 		}
 		t.server.lost(c, c.fail(err))
