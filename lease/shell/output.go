@@ -73,7 +73,11 @@ func (s *Shell) deliver(p *process, b []byte) {
 	if s.command != nil {
 		s.command.tail.Add(b)
 	}
-	if s.records.prompts > 0 && !s.editor.prompt && (r == nil || r.ended) && bytes.Contains(b, pasteModeOn) && p.term.Foreground() == p.pid {
+	on, off := bytes.LastIndex(b, pasteModeOn), bytes.LastIndex(b, pasteModeOff)
+	switch {
+	case off > on: // the line was read; what runs now may read a password
+		s.editor.unreported = false
+	case s.records.prompts > 0 && !s.editor.prompt && (r == nil || r.ended) && on >= 0 && p.term.Foreground() == p.pid:
 		s.editor.unreported, s.editor.typed = true, typing{last: s.editor.typed.last}
 		s.changeLocked()
 	}
@@ -193,7 +197,7 @@ func (p *painted) typed() {
 	}
 }
 
-var pasteModeOn = []byte("\x1b[?2004h")
+var pasteModeOn, pasteModeOff = []byte("\x1b[?2004h"), []byte("\x1b[?2004l")
 
 // rows returns how many rows below the prompt's first one the cursor is, as far as that is certain. The editor begins its prompt
 // by switching paste mode on; what precedes that is output of prompt hooks.

@@ -413,3 +413,23 @@ func TestUserReadsALine(t *testing.T) {
 		})
 	}
 }
+
+// Nothing is typed into what runs after a function of the user's has read a line without Enter.
+func TestUserReadAKey(t *testing.T) {
+	s, scr := start2(t, nil)
+	scr.prompts(t, 1)
+	keys(t, s, "ask() { read -e -n1 answer; echo be''gun; read -s; echo en''ded; }; ask\r")
+	scr.until(t, "the second line", func() bool { return strings.Count(scr.String(), string(pasteModeOn)) == 2 })
+	keys(t, s, "y")
+	scr.shows(t, "begun")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if _, err := s.Run(ctx, Command{Text: "echo lent"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	keys(t, s, "\r")
+	scr.shows(t, "ended")
+	if res := do(t, s, "echo ${#REPLY}"); string(res.Output) != "0\n" {
+		t.Errorf("it read %q", res.Output)
+	}
+}
