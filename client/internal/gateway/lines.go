@@ -126,9 +126,10 @@ func NewWriter(w io.Writer) *Writer {
 	return o
 }
 
+// run writes what is pending, all of it in one Write, until a write fails or nothing is pending after Close.
 func (o *Writer) run() {
 	defer close(o.done)
-	var spare []byte
+	var spare []byte // the buffer of the last write, in which the next messages are queued
 	for range o.changed {
 		o.mu.Lock()
 		batch, over := o.pending, o.closing
@@ -139,16 +140,16 @@ func (o *Writer) run() {
 		if len(batch) > 0 {
 			if _, err := o.w.Write(batch); err != nil {
 				o.mu.Lock()
-				o.err = cmp.Or(o.err, err)
+				o.err = err // also in place of ErrWriterClosed: Close returns it
 				o.mu.Unlock()
 				return
 			}
-			o.wake() // more may have come, or the end
+			o.wake() // the signal just taken may also have been that of Close
 		} else if over {
 			return
 		}
 		if spare = batch; cap(spare) > 4*writerBound {
-			spare = nil
+			spare = nil // do not keep the memory of one long message
 		}
 	}
 }
@@ -188,24 +189,21 @@ func (o *Writer) Send(ctx context.Context, message []byte) error {
 // Broken is closed when nothing can be written any more: a write failed, or Close has returned.
 func (o *Writer) Broken() <-chan struct{} { return o.done }
 
-// Close sends what waits and ends the writer. It waits for the current write; to leave a client that does not read, first close
-// the connection or set a deadline.
+// Close sends what waits, ends the writer, and returns the error of the write that failed, if one did. It waits for the current
+// write; to leave a client that does not read, first close the connection or set a deadline. It is idempotent.
 func (o *Writer) Close() error {
 	o.mu.Lock()
 	o.closing = true
-	err := o.err
-	if err == nil {
-		o.err = ErrWriterClosed
-	}
+	o.err = cmp.Or(o.err, ErrWriterClosed)
 	o.mu.Unlock()
 	o.wake()
 	<-o.done
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err == nil && !errors.Is(o.err, ErrWriterClosed) {
-		err = o.err
+	if errors.Is(o.err, ErrWriterClosed) {
+		return nil
 	}
-	return err
+	return o.err
 }
 
 // CloseWithin is Close that, once stop is closed, waits only for bound, since the client may not read. The goroutine that then still

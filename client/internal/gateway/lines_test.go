@@ -146,7 +146,22 @@ func TestWriterWaitsForTheClientAndKeepsOrder(t *testing.T) {
 	})
 }
 
-func TestWriterTellsAFailedWrite(t *testing.T) {
+// A write that failed while Close waited for it was reported by nobody.
+func TestWriterCloseReportsTheLastWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &slowWriter{let: make(chan struct{}), fail: io.ErrClosedPipe}
+		o := NewWriter(w)
+		if err := o.Send(t.Context(), []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second, func() { close(w.let) })
+		if err := o.Close(); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestWriterReportsAFailedWrite(t *testing.T) {
 	w := &slowWriter{let: make(chan struct{}), fail: io.ErrClosedPipe}
 	close(w.let)
 	o := NewWriter(w)
