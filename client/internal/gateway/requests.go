@@ -14,7 +14,6 @@ func (s *Session) Ask(ctx context.Context, r *wire.AgentRequest) error {
 	if r.RequestID == "" {
 		r.RequestID = wire.RequestID(wire.NewID())
 	}
-	complete(r)
 	kept := *r
 	a := &ask{req: &kept}
 	s.mu.Lock()
@@ -39,19 +38,6 @@ func (s *Session) Ask(ctx context.Context, r *wire.AgentRequest) error {
 		s.mu.Unlock()
 	}
 	return err
-}
-
-// complete replaces nil lists of a request by empty ones.
-func complete(r *wire.AgentRequest) {
-	if r.Attachments == nil {
-		r.Attachments = []wire.Attachment{}
-	}
-	if r.Context.RecentCommands == nil {
-		r.Context.RecentCommands = []wire.RecentCommand{}
-	}
-	if r.Context.OpenFiles == nil {
-		r.Context.OpenFiles = []wire.OSString{}
-	}
 }
 
 // Cancel ends a request of this session, also one that waits or whose link was lost; it returns false if there is none. Next
@@ -130,7 +116,7 @@ func (s *Session) Attach(ctx context.Context, id wire.SessionID, afterSeq int64)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		switch {
-		case s.id != id:
+		case s.id != id: // meanwhile another call moved the session, or the daemon assigned a new one
 		case err != nil:
 			s.id, s.seq = wasID, wasSeq
 		case s.seq < 0:

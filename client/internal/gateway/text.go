@@ -33,7 +33,8 @@ func Fence(line string) (mark, info string) {
 	return s[:n], info
 }
 
-// Arguments returns a call's arguments, which a model wrote, as an object; anything else as its field text.
+// Arguments returns the arguments of a tool call, which a model wrote, as the fields of an object. What is no JSON object becomes
+// the field "text".
 func Arguments(arguments string) map[string]any {
 	var fields map[string]any
 	d := json.NewDecoder(strings.NewReader(arguments))

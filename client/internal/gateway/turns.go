@@ -116,8 +116,8 @@ func (t *Turn) Cancel(why string) bool { return t.session.Cancel(t.request, why)
 // Done is closed when the turn has ended and Handle was called for it.
 func (t *Turn) Done() <-chan struct{} { return t.done }
 
-// Pending reports whether no end or refusal of the turn has been received. When a Request of its session returns, all that the daemon
-// sent before its reply has been received.
+// Pending reports whether the session has received neither the end nor a refusal of the turn, for which Ask was called. When a
+// Request of that session returns, the session has received all that the daemon sent before its reply; Handle may be called later.
 func (t *Turn) Pending() bool { return t.session.pending(t.request) }
 
 // Ended reports whether id is one of the last turns that ended.
