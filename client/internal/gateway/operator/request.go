@@ -162,14 +162,14 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 // wrong returns the problem of a field that is malformed.
 func wrong(field, why string) *problem { return invalid("%s %s", field, why).with("field", field) }
 
-// check checks the fields that several kinds have. idSize is the id's in bytes, also if that is too long to be repeated.
+// check checks the fields that several kinds have. idSize is the length of the id as received, in bytes; one over maxID is not in r.
 func (r *request) check(idSize int) *problem {
 	for _, f := range []struct {
 		name, value string
 		size        int
 	}{
 		{"id", r.ID, idSize},
-		{"sessionID", r.Session, 0},
+		{"sessionID", r.Session, 0}, // sessionName bounds it
 		{"agentID", r.Agent, len(r.Agent)},
 		{"confirmationID", r.Confirmation, len(r.Confirmation)},
 		{"decision", r.Decision, len(r.Decision)},

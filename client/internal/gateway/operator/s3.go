@@ -190,11 +190,9 @@ func compress(text string) string {
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
+// result adds the result of m, which the turn has applied, to those held back, and sends them unless the client asked for batches.
 func (s *s3Turn) result(out [][]byte, m *wire.CommandResult) [][]byte {
 	run := s.turn.tool(m.ExecutionID)
-	if m.ExecutionID == "" || run == nil {
-		return out
-	}
 	r := body{"toolID": run.id, "output": run.output, "duration": run.duration} // milliseconds
 	if run.failed() {
 		_, r["error"] = toolProblem(run)
@@ -243,7 +241,7 @@ func (s *s3Turn) flush(out [][]byte, at int64) [][]byte {
 
 func (s *s3Turn) error(p *problem, at int64) []byte { return line(s3Refusal(s.id, s.turn.id, p, at)) }
 
-// s3Refusal is an error; that of no turn is the one answer to its request.
+// s3Refusal returns the error event of a request. Without a turn, which then never began, it is the only answer to the request.
 func s3Refusal(id string, turn wire.TurnID, p *problem, at int64) s3Event {
 	b, details := body{"code": p.s3, "message": p.message, "recoverable": p.recoverable}, body{}
 	maps.Copy(details, p.details)
@@ -295,7 +293,7 @@ type s3Grant struct {
 	Covers string `json:"covers"`
 }
 
-// question returns a question, only for clients that can answer it: the page.
+// question returns a question of the turn. The daemon asks only where the dispatch had metadata.approvals, as the page of --ui has.
 func (s *s3Turn) question(m *wire.ConfirmationRequest) []byte {
 	grants := []s3Grant{}
 	for _, g := range m.Grants {

@@ -67,8 +67,8 @@ func refusal(t *gateway.Turn) *problem {
 	return problemOf(t.Problem)
 }
 
-// accepted answers S4's dispatch at once, or refuses it: a refusal by the daemon comes before its answer to a later request. A
-// turn that waits behind another is accepted too.
+// accepted answers S4's dispatch with its session, without waiting for the turn, which may wait behind another. If the daemon refuses
+// the turn, that comes before its reply to a later request: so accepted makes one, and returns the refusal.
 func (c *conn) accepted(r *request, l *link, t *gateway.Turn) *problem {
 	if _, err := l.sess.Request(c.ctx, &wire.SessionRequest{Op: "get"}); err != nil {
 		return away(err)
@@ -147,7 +147,8 @@ func (c *conn) confirm(r *request) *problem {
 	return nil
 }
 
-// confirmFailed reports an answer that the daemon refused.
+// confirmFailed handles those events of a session that belong to no request. Of these an Error that names a question refuses the
+// client's answer to it, and is reported under the id of the confirm request.
 func (c *conn) confirmFailed(e wire.EventMessage) {
 	refused, ok := e.(*wire.Error)
 	if !ok {
