@@ -50,7 +50,7 @@ type piece struct {
 type splitter struct {
 	held  []byte // the part of the current line that was held back
 	open  bool   // the beginning of the current line was passed on as plain text
-	in    string // what is being collected: "", fence, diff, error; maybe: a line that is a diff's first if the next one says so
+	in    string // what is being collected: "", fence, diff, error; maybe: a line with ---, which begins a diff if one with +++ follows
 	fence string // the characters that opened it
 	info  string // the text after them
 	body  bytes.Buffer
@@ -97,6 +97,8 @@ func (s *splitter) partial(out []piece) []piece {
 	case s.in == "" && (s.open || len(s.held) > maxOpening || !mayBegin(string(s.held))):
 		s.plain.Write(s.held)
 		s.held, s.open = s.held[:0], true
+	case s.in == "maybe" && len(s.held) > maxOpening:
+		return s.partial(s.finish(out)) // both lines are text
 	case s.in != "" && s.body.Len()+len(s.held) > maxBlock:
 		s.body.Write(s.held)
 		s.held = s.held[:0]
@@ -128,7 +130,7 @@ func (s *splitter) line(out []piece) []piece {
 			return s.begin(s.finish(out), line)
 		}
 	case "maybe":
-		if !strings.HasPrefix(line, "+++ ") {
+		if !strings.HasPrefix(line, "+++ ") || len(line) > maxOpening {
 			return s.begin(s.finish(out), line)
 		}
 		s.in = "diff"
@@ -179,6 +181,7 @@ func (s *splitter) finish(out []piece) []piece {
 	return out
 }
 
+// emit appends what was collected as a block. The state stays, so that the rest of a block over maxBlock becomes another one.
 func (s *splitter) emit(out []piece) []piece {
 	content := strings.TrimSuffix(s.body.String(), "\n")
 	s.body.Reset()

@@ -130,6 +130,16 @@ func TestLongTextIsCheap(t *testing.T) {
 	}
 }
 
+// A very long line behind one that may begin a diff became a block of type maybe.
+func TestLongLineIsNoDiff(t *testing.T) {
+	text := "--- a\n" + strings.Repeat("x", 2*maxBlock)
+	for _, size := range []int{1000, len(text)} {
+		if got := show(split(text, size)); got != "«"+text+"»" {
+			t.Errorf("in pieces of %d: got %.40q", size, got)
+		}
+	}
+}
+
 func FuzzSplitter(f *testing.F) {
 	for _, seed := range []string{"a\n```go\nx\n```\nb", "--- a\n+++ b\n@@\n-x\n", "error: x\n\n", "~~~\n", "diff --git \n+\n"} {
 		f.Add(seed, 3)
