@@ -32,12 +32,12 @@ type conn struct {
 	out *gateway.Writer
 	ctx context.Context // the connection's lifetime
 
-	rate    gateway.Rate // the reader's
-	after   []func()     // the reader's: what requests begin once their answers are queued, so that no notification precedes those
-	session *gateway.Session
-	can     map[string]bool // the client's capabilities; set with session
-	work    sync.WaitGroup
-	turns   gateway.Turns
+	rate        gateway.Rate // the reader's
+	afterAnswer []func()     // the reader's: what requests begin once their answers are queued, so that no notification precedes those
+	session     *gateway.Session
+	can         map[string]bool // the client's capabilities; set with session
+	work        sync.WaitGroup
+	turns       gateway.Turns
 
 	mu sync.Mutex
 	// guarded by mu
@@ -142,9 +142,9 @@ func (c *conn) message(line []byte) error {
 	default:
 		err = c.send(answers[0])
 	}
-	after := c.after
-	c.after = nil
-	for _, f := range after { // also after an error: a query that is registered must be asked or abandoned
+	begin := c.afterAnswer
+	c.afterAnswer = nil
+	for _, f := range begin { // also after an error: a query that is registered must be asked or abandoned
 		f()
 	}
 	return err

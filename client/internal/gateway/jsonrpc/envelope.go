@@ -83,7 +83,7 @@ type notification struct {
 	Params  any    `json:"params"`
 }
 
-// values splits a line into its messages: one, or those of a batch. The error is a *failure.
+// values splits a line into its messages: one, or those of a batch.
 func values(line []byte) (list []json.RawMessage, batch bool, f *failure) {
 	var whole json.RawMessage
 	d := json.NewDecoder(bytes.NewReader(line))
@@ -97,7 +97,7 @@ func values(line []byte) (list []json.RawMessage, batch bool, f *failure) {
 		return []json.RawMessage{whole}, false, nil
 	}
 	var few gateway.Few[json.RawMessage]
-	if err := json.Unmarshal(whole, &few); err != nil {
+	if err := json.Unmarshal(whole, &few); err != nil { // it is JSON, so only the number of elements can be wrong
 		return nil, false, failed(codeRequest, "a batch of more than %d messages", gateway.MaxList).with("limit", gateway.MaxList)
 	}
 	list = few

@@ -44,7 +44,7 @@ type initializeParams struct {
 // Capabilities that a client may declare (B7). A client that declares none is assumed to have all.
 var clientCapabilities = []string{"streaming", "blocks", "syntax_highlighting", "tool_approval", "session_persistence"}
 
-// initialize negotiates version and capabilities, and opens the client's session (B1 to B13).
+// initialize negotiates version and capabilities, and opens the client's session (B1 to B13). It is called until it succeeds once.
 func (c *conn) initialize(r *request) (any, *failure) {
 	var p initializeParams
 	if f := r.decode(&p); f != nil {
@@ -79,7 +79,7 @@ func (c *conn) initialize(r *request) (any, *failure) {
 	ready := session.Ready()
 	models := []map[string]any{}
 	for _, m := range ready.Models {
-		kind := "chat"
+		kind := "chat" // the document has chat and code; the daemon has no types, so the name decides
 		if strings.Contains(strings.ToLower(m.Name), "code") {
 			kind = "code"
 		}
@@ -90,7 +90,7 @@ func (c *conn) initialize(r *request) (any, *failure) {
 		"capabilities": []string{"streaming", "blocks", "tool_execution", "context_aware"}, "models": models,
 	}
 	c.log.Info("client ready", "client", clip(p.Client.Name), "version", clip(p.Client.Version), "session", session.ID())
-	c.after = append(c.after, func() {
+	c.afterAnswer = append(c.afterAnswer, func() {
 		c.work.Go(func() { c.turns.Deliver(c.ctx, session, nil) }) // serve waits for it
 	})
 	return result, nil
@@ -125,7 +125,7 @@ func (c *conn) cancel(r *request) (any, *failure) {
 	if !runs && !c.turns.Ended(p.Query) {
 		return nil, failed(codeParams, "query_id: there is no query %q on this connection", clip(p.Query))
 	}
-	c.after = append(c.after, func() { c.turns.Cancel(nil, p.Query, "", "cancelled by the client") })
+	c.afterAnswer = append(c.afterAnswer, func() { c.turns.Cancel(nil, p.Query, "", "cancelled by the client") })
 	return map[string]any{"cancelled": runs, "query_id": p.Query}, nil
 }
 
@@ -154,7 +154,7 @@ func (c *conn) update(r *request) (any, *failure) {
 	if err := c.session.Move(c.ctx, place); err != nil {
 		return nil, failureOf(err)
 	}
-	c.after = append(c.after, func() { c.suggest(p.Recent) })
+	c.afterAnswer = append(c.afterAnswer, func() { c.suggest(p.Recent) })
 	return map[string]any{"status": "updated"}, nil
 }
 

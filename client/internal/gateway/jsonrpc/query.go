@@ -136,7 +136,7 @@ func (c *conn) query(r *request) (any, *failure) {
 	if err := c.turns.Begin(&q.Turn, limit); err != nil {
 		return nil, failed(codeAgent, "concurrent queries: %v", err).with("limit", limit).with("retry_after_ms", 1000)
 	}
-	c.after = append(c.after, func() {
+	c.afterAnswer = append(c.afterAnswer, func() {
 		if p.Context.Cwd != "" && place.Cwd != was.Cwd || len(p.Context.Env) > 0 {
 			if err = c.session.Move(c.ctx, place); err != nil {
 				q.Abandon()

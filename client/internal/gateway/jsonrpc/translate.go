@@ -232,9 +232,6 @@ func (c *conn) progress(id wire.ExecutionID, percentage int, message string) {
 
 // toolEnd reports a tool's end (G2, G6).
 func (c *conn) toolEnd(q *query, m *wire.CommandResult) {
-	if m.ExecutionID == "" {
-		return // a command that a person ran in a session that is shared
-	}
 	delete(q.shown, m.ExecutionID)
 	result := map[string]any{"output": string(m.Output), "files_modified": gateway.Strings(m.FilesModified), "duration_ms": m.DurationMS}
 	if m.ExitCode != nil {
