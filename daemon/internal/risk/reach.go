@@ -219,7 +219,6 @@ func (c Context) inTemporary(p string) bool {
 type shellText struct {
 	Context
 	level   Level
-	text    string
 	only    bool // it is a list of assignments and of the builtins above, without redirections and jobs
 	changes bool // it changes the shell, or lists what the shell has
 	literal bool // its words are texts and variables, and it reads no file
@@ -227,7 +226,8 @@ type shellText struct {
 
 // inShell returns what a text with a verdict of some level does in the shell itself.
 func (c Context) inShell(text string, level Level) *shellText {
-	s := &shellText{Context: c, level: level, text: text, only: true, literal: true}
+	// Where a number is expected (unset, RANDOM=), bash runs the $() of an index, also of one that a variable or a text holds.
+	s := &shellText{Context: c, level: level, only: true, literal: !strings.Contains(text, "[")}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		return &shellText{}
@@ -270,9 +270,9 @@ func (s *shellText) call(n *syntax.CallExpr) {
 	case programs.Place("sourcers")[name]:
 		s.changes, s.literal = true, s.literal && len(n.Args) == 2 && name != "eval" && s.standardVenv(n.Args[1].Lit())
 	case programs.Place("lookers")[name]:
-		s.changes, s.literal = true, s.literal && s.level == Low
-	case name == "unset": // the index in a name is evaluated
-		s.changes, s.literal = true, s.literal && !strings.Contains(s.text, "[")
+		s.changes, s.literal = true, s.literal && s.level == Low && (name != "jobs" || !slices.ContainsFunc(n.Args, func(w *syntax.Word) bool {
+			return w.Lit() == "" || strings.Contains(w.Lit(), "x") // jobs -x runs a program
+		}))
 	default:
 		s.changes, s.only = true, s.only && programs.Place("changers")[name]
 	}
@@ -286,15 +286,17 @@ func (c Context) standardVenv(word string) bool {
 	return c.Venv(bashread.Absolute(c.Cwd, word))
 }
 
-// plainPart reports whether a part of a word is a text, $NAME or ${NAME}.
+// plainPart reports whether a part of a word is a text, $NAME or ${NAME}. $1, $* and $_ may hold the name of any file.
 func plainPart(p syntax.WordPart) bool {
 	switch p := p.(type) {
-	case *syntax.Lit, *syntax.SglQuoted:
+	case *syntax.Lit:
 		return true
+	case *syntax.SglQuoted:
+		return !p.Dollar
 	case *syntax.DblQuoted:
 		return !slices.ContainsFunc(p.Parts, func(p syntax.WordPart) bool { return !plainPart(p) })
 	case *syntax.ParamExp:
-		return !(p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Names != 0)
+		return syntax.ValidName(p.Param.Value) && p.Param.Value != "_" && !(p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Names != 0)
 	}
 	return false
 }

@@ -37,7 +37,12 @@ func TestNeeds(t *testing.T) {
 		"pwd; ls":                         ReachRead,
 		"pwd > /tmp/here":                 ReachRead,
 		"pwd $(id)":                       ReachRead,
-		"unset 'a[$(git log)]'":           ReachRead, // was shell: the index of a name is evaluated
+		"unset 'a[$(git log)]'":           ReachRead, // the index of a name is evaluated
+		"RANDOM='a[$(git log)]'":          ReachRead,
+		"v='a[$(git log)]'":               ReachRead, // and what unset $v makes of it
+		"unset $'a\\x5b$(git log)]'":      ReachRead,
+		"cd a* && RANDOM=$_":              ReachRead, // the name of a file, as it stands
+		"jobs -xr git log":                ReachRead,
 		"cd src && unset OLD":             ReachShell,
 		"gh --version":                    ReachRead,
 		"uv pip list":                     ReachRead,
