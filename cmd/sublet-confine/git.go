@@ -67,8 +67,8 @@ func record(project string) (text string) {
 	return text
 }
 
-// recorded returns the repositories in the file recordName of a project. Without one, as in a git folder that could not be written in
-// when the first command began, these are the ones that are there now.
+// recorded returns the repositories in the file recordName of a project. Without one, as in a git folder that nobody here can write
+// in, these are the ones that are there now.
 func recorded(project string) (list []repository) {
 	now := repositories(project)
 	fields := strings.Split(string(readRegular(filepath.Join(now[0].dir, recordName))), "\x00")

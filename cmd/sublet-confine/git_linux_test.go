@@ -201,28 +201,6 @@ read x <&7; kill -9 $!; while [ -e new/.git ]; do sleep .01; done; ls -d new/.gi
 	}
 }
 
-// TestStaleRecord: where a launcher could not remove the record, as in a power cut, a repository that the user makes afterwards is not
-// set aside.
-func TestStaleRecord(t *testing.T) {
-	u := newGitUser(t, users(t)[0], "")
-	held, err := u.heldDoes("cp .git/" + recordName + " left")
-	made, madeErr := u.does("mv left .git/" + recordName + "; chmod 1555 .git/" + recordName + "; git init -q new; git -C new commit -q --allow-empty -m x; git add new")
-	later, laterErr := u.heldDoes("git status")
-	if err := errors.Join(err, madeErr, laterErr); err != nil || !exists(filepath.Join(u.project(), "new/.git")) || exists(filepath.Join(u.project(), ".git", recordName)) {
-		t.Errorf("%v: %s", err, held+made+later)
-	}
-}
-
-// TestNoRecord begins a held command where no record can be made, until the command makes the git folder writable.
-func TestNoRecord(t *testing.T) {
-	u := newGitUser(t, users(t)[0], "chmod 555 .git")
-	out, err := u.heldDoes(`chmod 755 .git && git init -q new && git -C new commit -q --allow-empty -m x && git -C new config core.fsmonitor "touch $PWD/../h/RAN; false" && git add new`)
-	later, _ := u.does("rm -f ../h/RAN; git status; git ls-files -s")
-	if err != nil || exists(filepath.Join(u.dir, "h/RAN")) {
-		t.Errorf("the user's git runs it: %v\n%s", err, out+later)
-	}
-}
-
 // TestIncludedSettings: no command changes settings that those of git include, nor makes them where they do not exist.
 func TestIncludedSettings(t *testing.T) {
 	for _, who := range users(t) {

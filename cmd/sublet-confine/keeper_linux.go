@@ -125,7 +125,6 @@ func keeper(prepared string, argv []string) error {
 	if err := syscall.Kill(os.Getppid(), 0); !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("a signal to the parent must be refused, and returned %v", err)
 	}
-	before := known(s)
 	var ending sync.Mutex // else endAll would kill and reap what another goroutine starts
 	over := false         // the parent has ended, guarded by ending
 	go func() {
@@ -163,7 +162,7 @@ func keeper(prepared string, argv []string) error {
 	ending.Lock()
 	text := leftovers()
 	endAll()
-	notes := setAside(s, before)
+	notes := setAside(s)
 	if text != "" {
 		_ = report{kind: left, text: text}.send(parent)
 	}

@@ -136,8 +136,8 @@ func (p *protector) mount(path string, attributes uint64) error {
 // placeholders are files at protected names of a project that do not exist, so that a command cannot create them. Those in the
 // project's own folder are Unix sockets: there are about forty, and a socket is removed faster than a folder. .git, most names in
 // subfolders, and all names where the file system has no sockets, get folders. Git ignores sockets and empty folders; commondir is
-// a file that git reads (ownCommondir), and recordName one that it does not. Commands that run at the same time share them. Each
-// command takes a shared lock on the project, and the last one removes them with the mounts over them.
+// a file that git reads (ownCommondir), and recordName one that it does not. Commands that run at the same time share them. Each command takes a shared lock on the
+// project, and the last one removes them with the mounts over them.
 type placeholders struct {
 	lock *os.File // the project's folder; nil = nothing to remove
 	spec confine.Spec
@@ -158,9 +158,6 @@ func makePlaceholders(s confine.Spec) (*placeholders, error) {
 	}
 	p.lock = lock
 	for end := time.Now().Add(lockTimeout); ; time.Sleep(5 * time.Millisecond) {
-		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil { // no other command runs: a record is of one that was killed
-			removePlaceholder(s.Project, filepath.Join(gitDir(s.Project, s.Project), recordName))
-		}
 		err := unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 		if err == nil {
 			break
@@ -313,22 +310,13 @@ func (p *placeholders) release() {
 	}
 }
 
-// known returns the repositories that were in the project before this command, and all others that run, began. It is called before
-// the command is: where there is no record, these are the ones that are there now.
-func known(s confine.Spec) []repository {
-	if s.Reach != confine.Project {
-		return nil
-	}
-	return recorded(s.Project)
-}
-
-// setAside renames the git folder of each repository that an index names and that is not known: this command or another of those
-// that run may have made it. It returns a line about each. Else git, when it looks for changes in the project, would run what its
-// settings name.
-func setAside(s confine.Spec, known []repository) (lines string) {
+// setAside renames the git folder of each repository that an index names and that this command or another of those that run may
+// have made, and returns a line about each. Else git, when it looks for changes in the project, would run what its settings name.
+func setAside(s confine.Spec) (lines string) {
 	if s.Reach != confine.Project {
 		return ""
 	}
+	known := recorded(s.Project)
 	for _, r := range repositories(s.Project) {
 		git := filepath.Join(r.tree, ".git")
 		st, err := os.Lstat(git)

@@ -26,9 +26,9 @@ var (
 )
 
 // Keys passes on what the user typed to the editor or to the user's own program, and waits while the terminal takes no more input.
-// While the editor is asked or held, is lent to a borrower or to TakeScreen, or gets its line back, and while a borrowed command
-// runs, Keys returns at once and the keys are kept for the editor; where more than aheadMost (1 MiB) would be kept it returns an
-// error, and drops p or the paste that p is part of. If the borrower runs no command, the event KeysWaiting is sent.
+// While the editor is held, or a borrowed command runs, the keys are kept until the editor is released, and Keys returns at once;
+// it returns an error, and drops p or the paste that p is part of, where more than 1 MiB would be kept. If a borrower holds the
+// editor without running a command, the event KeysWaiting is sent.
 func (s *Shell) Keys(p []byte) error {
 	s.inputLock.Lock()
 	defer s.inputLock.Unlock()
@@ -118,7 +118,7 @@ func (s *Shell) busyLocked(patience time.Duration) (why string, wait time.Durati
 		return s.programLocked() + " is running", 0
 	case !e.prompt:
 		return "the shell shows no prompt", 0
-	case e.typed.modeUnknown:
+	case e.typed.other:
 		return "the user is in the middle of a line", 0
 	}
 	if !e.typed.keys { // since the prompt; but input from before it may still be unread, and more of it may come
@@ -145,7 +145,7 @@ func (s *Shell) awaitFree(ctx context.Context, done func() bool) error {
 	for {
 		s.mu.Lock()
 		why, wait := s.busyLocked(s.o.Patience)
-		free := why == "" || s.editor.unhooked || s.editor.unreported && !s.editor.typed.modeUnknown || done()
+		free := why == "" || s.editor.unhooked || s.editor.unreported && !s.editor.typed.other || done()
 		over, changed := s.life.over(), s.changed
 		s.mu.Unlock()
 		switch {
@@ -176,7 +176,7 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 	s.inputLock.Lock()
 	s.mu.Lock()
 	e := &s.editor
-	if s.life.over() || !e.prompt && !e.unreported || e.typed.modeUnknown { // the user was quicker
+	if s.life.over() || !e.prompt && !e.unreported || e.typed.other { // the user was quicker
 		s.mu.Unlock()
 		s.inputLock.Unlock()
 		return ack{}, errInUse
@@ -328,7 +328,7 @@ func (s *Shell) holdNow(ctx context.Context) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		same := e.prompt && s.records.prompts == prompts
-		e.typed.modeUnknown = e.typed.modeUnknown || same
+		e.typed.other = e.typed.other || same
 		if err != nil && same && !e.typed.keys { // no key of the user's can have led the editor into another mode
 			return &BrokenError{Why: "its line editor does not answer sublet's key", Fix: "open sublet again"}
 		}

@@ -38,14 +38,14 @@ func (a *typeAhead) add(p []byte) bool {
 }
 
 // typing is what is known of the user's line from the keys since the prompt. The hold key, which Shell.take types to have the
-// editor block, works in the editor's normal mode only. Plain keys leave it in that; any other (a search, a menu, ^V, Enter)
+// editor block, works in the editor's normal state only. Plain keys leave it in that; any other (a search, a menu, ^V, Enter)
 // may not.
 type typing struct {
-	keys        bool      // some key was typed
-	modeUnknown bool      // one of them was not plain
-	filled      bool      // the last one put a character into the line
-	last        time.Time // of the last one
-	paste       []byte    // in a bracketed paste, its last bytes, which may begin pasteEnd; nil outside of one
+	keys   bool      // some key was typed
+	other  bool      // one of them was not plain
+	filled bool      // the last one put a character into the line
+	last   time.Time // of the last one
+	paste  []byte    // in a bracketed paste, its last bytes, which may begin pasteEnd; nil outside of one
 }
 
 var (
@@ -57,7 +57,7 @@ var (
 	}
 )
 
-// take records the keys p, typed at now. It stops at the first key that is not plain: modeUnknown then stays set until the prompt.
+// take records the keys p, typed at now. It stops at the first key that is not plain: other then stays set until the prompt.
 func (t *typing) take(p []byte, now time.Time) {
 	t.last = now
 	for len(p) > 0 {
@@ -69,7 +69,7 @@ func (t *typing) take(p []byte, now time.Time) {
 		}
 		n := t.plain(p)
 		if n == 0 {
-			t.modeUnknown = true
+			t.other = true
 			return
 		}
 		p = p[n:]

@@ -178,7 +178,7 @@ func (s *Shell) holdUnseen(ctx context.Context) error {
 }
 
 // takeAgain holds the editor, if a borrowed command has released it, as soon as its prompt comes. The line that was set aside
-// stays so. The caller has holdLock, and keeps what the user types (lease, screen or restores is set): so nobody is waited for.
+// stays so. The caller has holdLock.
 func (s *Shell) takeAgain(ctx context.Context) error {
 	s.mu.Lock()
 	held, line, cursor := s.editor.held, s.editor.line, s.editor.cursor
@@ -187,7 +187,7 @@ func (s *Shell) takeAgain(ctx context.Context) error {
 		if err := s.await(ctx, func() bool { return s.editor.prompt && s.run == nil }); err != nil {
 			return err
 		}
-		_, err := s.take(ctx, holdBound) // again if it is not answered: no other program can have read the hold key
+		_, err := s.take(ctx, holdBound) // nothing else can have the key
 		switch {
 		case err == nil:
 			s.mu.Lock()

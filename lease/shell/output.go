@@ -64,7 +64,7 @@ func (s *Shell) deliver(p *process, b []byte) {
 		return
 	}
 	to, r := s.out.route, s.run
-	if (to == toScreen || to == toLater) && (!s.editor.prompt || s.editor.typed.modeUnknown || s.editor.asking) {
+	if (to == toScreen || to == toLater) && (!s.editor.prompt || s.editor.typed.other || s.editor.asking) {
 		b = s.withoutHook(b)
 	}
 	if to != toCommand && s.editor.prompt {

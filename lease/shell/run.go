@@ -313,11 +313,11 @@ func (s *Shell) leftovers(pid int, t *term.Terminal, from procs.Moment) []procs.
 }
 
 // programs leaves out the launcher and the shell that stand between this shell and the programs of a confined command, unless
-// there is nothing else. The command lines of both end in the dialect's ChildArgs.
+// there is nothing else.
 func (s *Shell) programs(list []procs.Process) []procs.Process {
-	args := " " + strings.Join(s.d.ChildArgs, " ")
-	between := func(p procs.Process) bool { return strings.HasSuffix(p.Command, args) }
-	if own := slices.DeleteFunc(slices.Clone(list), between); len(own) > 0 {
+	child := " " + strings.Join(s.d.ChildArgs, " ")
+	held := func(p procs.Process) bool { return strings.HasSuffix(p.Command, child) }
+	if own := slices.DeleteFunc(slices.Clone(list), held); len(own) > 0 {
 		return own
 	}
 	return list

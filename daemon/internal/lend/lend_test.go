@@ -471,32 +471,6 @@ func TestWhatIsListed(t *testing.T) {
 	}
 }
 
-// While the user has the keyboard of a borrowed command its clock stands still: the daemon cancelled it 2 s after its time, in the
-// middle of a password, the rest of which then went to whoever read the terminal next.
-func TestTheClockStandsStill(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := openWindow(t, newShells(t))
-		defer w.ln.close(lease.NoShell)
-		_, ref := w.lend(wish{Terms: Terms{Wait: time.Hour}, timeout: time.Minute})
-		cancelled := func() bool {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return slices.ContainsFunc(w.sent, func(m wire.Message) bool { c, ok := m.(*wire.CancelLeasedCommand); return ok && c.Reason == "timeout" })
-		}
-		for _, step := range []struct {
-			keyboard bool
-			lasts    time.Duration
-			want     bool
-		}{{true, 10 * time.Minute, false}, {false, time.Minute + lease.TimeoutSlack - 1, false}, {false, 1, true}} {
-			w.says(&wire.CommandStarted{LeaseRef: ref, ExecutionID: "x", Keyboard: step.keyboard})
-			time.Sleep(step.lasts)
-			if synctest.Wait(); cancelled() != step.want {
-				t.Errorf("keyboard %v, after %v: cancelled %v", step.keyboard, step.lasts, !step.want)
-			}
-		}
-	})
-}
-
 // A revoke of what is not there is an error where it was named, and all of a shell's leases end without one of them being offered.
 func TestRevoke(t *testing.T) {
 	s := newShells(t)

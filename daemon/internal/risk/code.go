@@ -46,6 +46,14 @@ func (a *analysis) doCode(c *call) {
 	a.matches(c)
 }
 
+// doEditor judges editors and debuggers, which take what they read for commands.
+func (a *analysis) doEditor(c *call) {
+	a.usual(c)
+	if text := c.st.Stdin.Plain(); text != nil {
+		a.role(c, programs.Code, &field{S: *text, Known: true, Span: c.span})
+	}
+}
+
 // edits judges a file that code changes in place: what it holds then is not known.
 func (a *analysis) edits(c *call, f *field) {
 	a.touch(Write, f, c.st, touching{verb: "edits"})
@@ -320,15 +328,17 @@ func (a *analysis) sedScript(c *call, f *field) {
 	}
 }
 
-// doSQL judges clients of databases by the statements in their words and in what they read.
+// doSQL judges clients of databases by the statements that they are given.
 func (a *analysis) doSQL(c *call) {
 	a.base(c)
 	a.optionRoles(c)
-	f := bashread.Join(c.fields[1:], c.span)
-	if in := c.st.Stdin.Plain(); in != nil {
-		f.S += "\n" + *in
-	} else if c.st.Stdin.Any {
-		a.note(High, Unknown, c.span, "runs statements that are not known here")
+	texts := a.statements(c)
+	f := bashread.Join(texts, c.span)
+	f.S = ""
+	read := len(texts) > 0
+	for i := range texts {
+		f.S += texts[i].S + "\n"
+		read = read && expr("sql-read").MatchString(texts[i].S)
 	}
 	a.Spend(len(f.S) / bashread.BytesMatched)
 	for _, m := range expr("sql-file").FindAllStringSubmatch(f.S, -1) {
@@ -341,11 +351,34 @@ func (a *analysis) doSQL(c *call) {
 	case expr("sql-runs").MatchString(f.S):
 		a.note(High, RunCode, f.Span, "a statement that runs programs or reaches files")
 		a.givenCode(&f, c.st)
-	case expr("sql-writ").MatchString(f.S):
+	case f.Opaque(), len(texts) == 0 && !c.lowered():
+		a.opaque()
+		a.note(High, Unknown, c.span, "runs statements that are not known here")
+	case len(texts) > 0 && !read, expr("sql-writ").MatchString(f.S):
 		a.note(High, Write, f.Span, "changes a database").hard = true
-	case f.Opaque(), !expr("sql-read").MatchString(f.S):
-		a.note(Medium, Unknown, f.Span, "a statement that is not known here")
 	}
+}
+
+// statements returns what a client of a database is given: by options, by its operands or by its input. The first operand of
+// one without a server is the file with the data.
+func (a *analysis) statements(c *call) (texts []field) {
+	for i := range c.opts {
+		if o := &c.opts[i]; o.val != nil && o.spec != nil && o.spec.Role == programs.Text {
+			texts = append(texts, *o.val)
+		}
+	}
+	switch ops := c.operands; {
+	case len(ops) == 0:
+	case !c.spec.Has(Network):
+		a.touch(Read, &ops[0], c.st, touching{})
+		texts = append(texts, ops[1:]...)
+	case strings.HasSuffix(c.name, "-cli"):
+		texts = append(texts, bashread.Join(ops, c.span))
+	}
+	if in := c.st.Stdin.Plain(); len(texts) == 0 && in != nil {
+		texts = append(texts, field{S: *in, Known: true, Span: c.span})
+	}
+	return texts
 }
 
 // dropsData judges the tasks that are named to a framework's own command, as in rails db:drop.

@@ -2,6 +2,7 @@ package risk
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -299,6 +300,9 @@ func (a *analysis) known(c *call) {
 	}
 }
 
+// optionStart is the option that a value stands behind in the same word: -cVALUE, --command=VALUE.
+var optionStart = regexp.MustCompile(`^(--?[\w-]+=|-\w)`)
+
 // maxTails bounds the words of an unknown program that are judged as the beginning of a command.
 const maxTails = 4
 
@@ -317,8 +321,8 @@ func (a *analysis) unknown(c *call) {
 	for i, tails := 1, 0; i < len(c.fields) && tails < maxTails; i++ {
 		f := &c.fields[i]
 		switch {
-		case strings.ContainsAny(f.S, " \n;"):
-			a.maybe(f.S, f.Span, c.st)
+		case strings.ContainsAny(f.S, " \n;{$"):
+			a.maybe(optionStart.ReplaceAllString(f.S, ""), f.Span, c.st)
 		case programs.Lookup(f.Base()) != nil && (!programs.Builtin(f.S) || f.S == "kill"):
 			tails++
 			a.guess++

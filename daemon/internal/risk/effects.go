@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -175,6 +176,9 @@ func (a *analysis) namesSecrets(c *call) {
 	}
 }
 
+// bindKey is the key that bind -x gives a command to: "\C-x":ls
+var bindKey = regexp.MustCompile(`^\s*"[^"]*"\s*:`)
+
 // role judges one word.
 func (a *analysis) role(c *call, role string, f *field) {
 	tree := c.has("-r", "-R", "-a", "--recursive", "--archive") || c.name == "rg" || c.name == "ag"
@@ -191,7 +195,12 @@ func (a *analysis) role(c *call, role string, f *field) {
 	case programs.Script:
 		a.runFile(c, f)
 	case programs.Shell:
-		a.shellText(*f, c.st)
+		a.shellText(*f.With(bindKey.ReplaceAllString(f.S, "")), c.st)
+	case programs.Run: // in the word of the option: a command, or options of jobs and the like
+		a.runs()
+		if !programs.Builtin(c.name) {
+			a.Command([]field{*f, {S: unknownPart, Many: true, Span: f.Span}}, c.st, f.Span)
+		}
 	case programs.Tool:
 		if first, _, _ := strings.Cut(f.S, " "); !slices.Contains([]string{"", "ssh", "gzip", "bzip2", "xz", "zstd", "lz4", "pigz", "unzstd"}, first) {
 			a.note(High, RunCode, f.Span, show(c.name)+" runs a program that is named here")

@@ -100,12 +100,21 @@ func (c *call) option(args []field, i int) int {
 		}
 		return &args[i]
 	}
+	rest := func(o *programs.Option, val string) *field { // of the same word
+		if o != nil && o.Role == programs.Run {
+			c.tail = i + 2
+		}
+		return f.With(val)
+	}
 	name, val, joined := strings.Cut(s, "=")
 	o := c.spec.Option(name)
 	long := strings.HasPrefix(s, "--")
+	if o == nil && long && c.spec.LongNames() {
+		o = c.spec.Option(name[1:]) // --out is -out
+	}
 	switch {
 	case (long || c.spec.LongNames()) && joined:
-		add(name, o, f.With(val))
+		add(name, o, rest(o, val))
 		return i
 	case long || c.spec.LongNames() && (o != nil || len(s) == 2), o != nil && len(s) > 2 && !joined:
 		add(name, o, next(o))
@@ -117,7 +126,7 @@ func (c *call) option(args []field, i int) int {
 		o := c.spec.Option(name)
 		if o != nil && o.Role != "" {
 			if k+1 < len(s) {
-				add(name, o, f.With(strings.TrimPrefix(s[k+1:], "=")))
+				add(name, o, rest(o, strings.TrimPrefix(s[k+1:], "=")))
 			} else {
 				add(name, o, next(o))
 			}

@@ -147,12 +147,24 @@ func (a *analysis) doTee(c *call) {
 	}
 }
 
+// bundled reads the options of a command again whose first word holds their letters: tar xzf a.tgz. Their values are the words
+// behind it, in the order of the letters.
+func (a *analysis) bundled(c *call) {
+	fs, rest := c.fields[:1:1], c.fields[2:]
+	for _, letter := range strings.Split(c.fields[1].S, "") {
+		fs = append(fs, *c.fields[1].With("-" + letter))
+		if o := c.spec.Option("-" + letter); o != nil && o.Role != "" && len(rest) > 0 {
+			fs, rest = append(fs, rest[0]), rest[1:]
+		}
+	}
+	c.fields, c.opts, c.operands = append(fs, rest...), nil, nil
+	a.options(c)
+}
+
 // doTar judges tar: what it packs and where it unpacks.
 func (a *analysis) doTar(c *call) {
 	if len(c.fields) > 1 && strings.Trim(c.fields[1].S, "abcdefghijklmnopqrstuvwxyzACFHIJKNOPSTUVWXZ") == "" {
-		c.fields, c.opts, c.operands = slices.Clone(c.fields), nil, nil
-		c.fields[1].S = "-" + c.fields[1].S
-		a.options(c)
+		a.bundled(c)
 	}
 	lists, unpacks := c.lowered(), c.has("-x", "--extract", "--get")
 	archive := c.opt("-f", "--file")

@@ -17,12 +17,12 @@ func init() { // not in the declaration: they call each other through it
 		return map[string]func(*analysis, *call){
 			"eval": (*analysis).doEval, "command": (*analysis).doCommand,
 			"alias": (*analysis).doAlias, "awk": (*analysis).doAwk, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod, "code": (*analysis).doCode,
-			"dd":  (*analysis).doDd,
+			"dd": (*analysis).doDd, "editor": (*analysis).doEditor,
 			"env": (*analysis).doEnv, "export": (*analysis).doExport, "find": (*analysis).doFind, "git": (*analysis).doGit, "kill": (*analysis).doKill,
 			"ln": (*analysis).doLn, "printf": (*analysis).doPrintf, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
 			"sed": (*analysis).doSed, "set": (*analysis).doSet, "shell": (*analysis).doShell, "shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false }, "source": (*analysis).doSource,
 			"sql": (*analysis).doSQL, "tar": (*analysis).doTar, "tee": (*analysis).doTee, "test": (*analysis).doTest,
-			"trap": (*analysis).doTrap, "unpack": (*analysis).doUnpack, "unset": (*analysis).doUnset, "web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
+			"trap": (*analysis).doTrap, "unpack": (*analysis).doUnpack, "parallel": (*analysis).doParallel, "unset": (*analysis).doUnset, "web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
 		}
 	})
 }
@@ -58,6 +58,16 @@ func (a *analysis) doRemote(c *call) {
 	case c.st.Stdin.Plain() != nil:
 		a.shellText(field{S: *c.st.Stdin.Text, Known: true, Span: c.span, Flow: c.st.Stdin.Flow}, st)
 	}
+}
+
+// doParallel judges parallel: shell text, which gets words that stand behind it or are read.
+func (a *analysis) doParallel(c *call) {
+	a.usual(c)
+	if text := c.st.Stdin.Plain(); text != nil {
+		fs, sp := c.rest()
+		a.shellText(bashread.Join(append(slices.Clip(fs), field{S: strings.ReplaceAll(*text, "\n", " "), Known: true}), sp), c.st)
+	}
+	a.doXargs(c)
 }
 
 // doXargs judges xargs: the command gets words that it reads.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,7 +54,6 @@ type Audit struct {
 	// below: guarded by mu
 	last      auditHead
 	log, head fs.FileInfo // the files as they were left
-	found     string      // what another process did to them, until it is recorded
 }
 
 // write writes text to the file of that name, which it makes if there is none, and sets left to what it is then.
@@ -165,8 +163,7 @@ func (a *Audit) touchedLocked() string {
 func (a *Audit) Record(e AuditEntry) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.found = cmp.Or(a.found, a.touchedLocked())
-	why := a.found
+	why := a.touchedLocked()
 	if why != "" {
 		if _, err := a.resumeLocked(); err != nil {
 			return fmt.Errorf("audit: %s: %w", why, err)
@@ -174,7 +171,6 @@ func (a *Audit) Record(e AuditEntry) error {
 		if err := a.recordLocked(AuditEntry{At: time.Now(), Event: "broken", Why: why}); err != nil {
 			return err
 		}
-		a.found = ""
 	}
 	if err := a.recordLocked(e); err != nil || why == "" {
 		return err

@@ -206,26 +206,6 @@ func TestAuditTouchedWhileOpen(t *testing.T) {
 	}
 }
 
-// What another process did is recorded as soon as it can be: it was forgotten where the entry about it could not be written.
-func TestAuditTouchedIsRecordedLater(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	a := openAudit(t, path)
-	record(t, a, "one")
-	remove(t, path+".head")
-	a.max = 1 // the log is full, and the place of the oldest file is taken
-	last := auditFile(path, maxAuditFiles)
-	if err := errors.Join(os.WriteFile(auditFile(path, maxAuditFiles-1), nil, 0o600), os.Mkdir(last, 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Record(AuditEntry{Command: "two"}); err == nil {
-		t.Fatal("a log that is full was written")
-	}
-	remove(t, last)
-	if touched, ok := errors.AsType[*TouchedError](a.Record(AuditEntry{Command: "three"})); !ok || !strings.Contains(touched.Why, "audit.log.head was removed") {
-		t.Errorf("got %v, want that the head was removed", touched)
-	}
-}
-
 // A crash is no tampering: a line that was cut off, and a head that is one line behind.
 func TestAuditAfterACrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")

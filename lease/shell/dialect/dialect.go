@@ -87,8 +87,8 @@ type Start struct {
 	Restore   string   // text to run once, before the first prompt: what a shell that died had; "" = none
 }
 
-// Script returns statements that set __sublet_folder, __sublet_nonce, __sublet_restore and the variables of more, then text, which
-// is an integration script. more alternates names without __sublet_ and values. statement formats a name and a quoted value.
+// Script returns the text of an integration script, behind statements that set its variables __sublet_folder, __sublet_nonce,
+// __sublet_restore and more, which are pairs of a name and a value. statement is the format of one, for its name and its quoted value.
 func (o Start) Script(text, statement string, quote func(text string) string, more ...string) string {
 	var b strings.Builder
 	for pair := range slices.Chunk(append(more, "folder", o.Folder, "nonce", o.Nonce, "restore", o.Restore), 2) {

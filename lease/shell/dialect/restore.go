@@ -147,7 +147,7 @@ func (f *Fields) Map(m map[string]string, prefix string) {
 	}
 }
 
-// Sorted reads a list, as List does, and returns it sorted.
+// Sorted returns a list in the order of its words.
 func (f *Fields) Sorted() []string { return slices.Sorted(slices.Values(f.List())) }
 
 // Hashed returns which names of a shell's hash table run as another file than PATH finds.

@@ -16,19 +16,6 @@ import (
 	"sublet/wire"
 )
 
-// R1: fields that only other requests have are unknown to a request, whatever they hold.
-func TestFieldsOfOtherRequests(t *testing.T) {
-	for _, raw := range []string{
-		`{"type":"dispatch","id":"1","agentID":"a","content":"x","context":"c","tools":["read"],"lastTurnID":{}}`,
-		`{"type":"dispatch","id":"1","agentID":"a","content":"x","messages":5,"tools":7}`,
-		`{"type":"query","id":"1","messages":[{"role":"user","content":"x"}],"context":"c","files":5,"grant":[],"cursor":{}}`,
-	} {
-		if r, p := parse([]byte(raw), false); p != nil || r.Tools != nil {
-			t.Errorf("%s: %+v, tools %v", raw, p, r.Tools)
-		}
-	}
-}
-
 // C11, C12, L13, P4, P5, P11, N1: each bad line gets one answer that says what is wrong, in its dialect and with its id
 // where that can be told; the connection goes on, and the daemon never hears of it.
 func TestBadLines(t *testing.T) {
@@ -81,7 +68,6 @@ func TestBadLines(t *testing.T) {
 		{`{"type":"send_context_request","id":"e4",` + tok + `}`, "e4", "context is missing"},
 		{`{"type":"send_context_request","id":"e5","context":{"project":3,"userMessage":"x"},` + tok + `}`, "e5", "context.project must be"},
 		{`{"type":"send_context_request","id":"e6","context":{"project":{"path":3},"userMessage":"x"},` + tok + `}`, "e6", "context.project.path"},
-		{`{"type":"send_context_request","id":"e8","context":"x",` + tok + `}`, "e8", "context must be an object"},
 		{`{"type":"query","id":"e7","messages":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `,` + tok + `}`, "e7", "messages must be"},
 		{`{"type":"query","id":"f1","messages":[` + strings.Repeat("{},", 1000) + `{}],` + tok + `}`, "f1", "messages has a list of more than 1000 elements"},
 		{`{"type":"query","id":"f2","messages":[{"role":"user","content":[` + strings.Repeat("{},", 1000) + `{}]}],` + tok + `}`, "f2", "messages[0].content has a list of more than 1000"},

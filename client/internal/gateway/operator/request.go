@@ -14,7 +14,7 @@ import (
 	"sublet/client/internal/gateway"
 )
 
-// message is the fields of a request that both dialects have. Those that its dialect does not have are ignored (C13, D10, R1).
+// message is the fields of a request of either dialect; the others are ignored (C13, D10, R1).
 type message struct {
 	Type     string `json:"type"`
 	ID       string `json:"id"` // only S4's may lack one
@@ -31,10 +31,8 @@ type message struct {
 		Extended    bool   `json:"extended"`
 		Approvals   bool   `json:"approvals"` // a person can answer questions
 	} `json:"metadata"`
-}
 
-// s3Message is the fields of S3's requests alone.
-type s3Message struct {
+	// S3
 	Content      *string             `json:"content"`
 	Files        gateway.Few[string] `json:"files"`
 	Cursor       string              `json:"cursor"`
@@ -44,24 +42,27 @@ type s3Message struct {
 	Decision     string              `json:"decision"`
 	Comment      string              `json:"comment"`
 	Grant        *s3Grant            `json:"grant"`
-}
 
-// s4Message is the fields of S4's requests alone.
-type s4Message struct {
+	// S4
 	Messages gateway.Few[struct {
 		Role    string          `json:"role"`
 		Content json.RawMessage `json:"content"` // a text, or blocks
 	}] `json:"messages"`
 	Tools    gateway.Few[string] `json:"tools"`      // the only ones allowed; nil = all (D8)
 	LastTurn string              `json:"lastTurnID"` // resume after this turn (C7)
-	Context  json.RawMessage     `json:"context"`    // of one kind alone, see readContext
+	Context  *struct {
+		Project struct {
+			Name string `json:"name"`
+			Path string `json:"path"`
+		} `json:"project"`
+		Tools       gateway.Few[string] `json:"tools"`
+		UserMessage string              `json:"userMessage"`
+	} `json:"context"`
 }
 
 // A request is a message that was checked, in one form for both dialects.
 type request struct {
 	message
-	s3Message
-	s4Message
 	kind kind
 	s4   bool
 
@@ -131,13 +132,7 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 	if known {
 		r.s4 = r.kind.s4
 	}
-	own := any(&r.s3Message)
-	if r.s4 {
-		own = &r.s4Message
-	}
-	if err = json.Unmarshal(raw, &r.message); err == nil {
-		err = json.Unmarshal(raw, own)
-	}
+	err = json.Unmarshal(raw, &r.message)
 	if r.ID = head.ID; len(r.ID) > maxID {
 		r.ID = ""
 	}
@@ -222,26 +217,14 @@ func (r *request) readDecision() *problem {
 }
 
 func (r *request) readContext() *problem {
-	var c *struct {
-		Project struct {
-			Name string `json:"name"`
-			Path string `json:"path"`
-		} `json:"project"`
-		Tools       gateway.Few[string] `json:"tools"`
-		UserMessage string              `json:"userMessage"`
-	}
-	if len(r.Context) == 0 || string(r.Context) == "null" {
+	if r.Context == nil {
 		return wrong("context", "is missing")
 	}
-	if err := json.Unmarshal(r.Context, &c); err != nil {
-		field, why := gateway.Blame(err)
-		return wrong(strings.TrimSuffix("context."+field, "."), why)
+	if path := r.Context.Project.Path; path != "" {
+		r.project = path
 	}
-	if c.Project.Path != "" {
-		r.project = c.Project.Path
-	}
-	r.Tools = c.Tools
-	return r.ask("context.userMessage", c.UserMessage)
+	r.Tools = r.Context.Tools
+	return r.ask("context.userMessage", r.Context.UserMessage)
 }
 
 // ask sets the prompt, which came in a field.

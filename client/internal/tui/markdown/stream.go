@@ -28,13 +28,12 @@ var blockParser = sync.OnceValue(func() parser.Parser {
 // code block.
 type Stream struct {
 	rest string // not complete yet
-	next int    // how long rest is to be before it is looked at again
 }
 
 // Add appends text and returns the blocks that it completed.
 func (m *Stream) Add(added string) (blocks []string) {
 	m.rest += added
-	if !strings.Contains(added, "\n") || len(m.rest) < m.next {
+	if !strings.Contains(added, "\n") {
 		return nil
 	}
 	end := strings.LastIndexByte(m.rest, '\n') + 1
@@ -69,10 +68,7 @@ func (m *Stream) Add(added string) (blocks []string) {
 			blocks, from = append(blocks, m.rest[from:at]), at
 		}
 	}
-	m.rest, m.next = reopen+m.rest[from:], 0
-	if len(m.rest) > longBlock { // and cannot be cut: else each of its lines would cost as much as all before it
-		m.next = len(m.rest) + len(m.rest)/8
-	}
+	m.rest = reopen + m.rest[from:]
 	return blocks
 }
 

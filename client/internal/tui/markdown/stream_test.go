@@ -111,19 +111,3 @@ func BenchmarkStreamedAnswer(b *testing.B) {
 		}
 	}
 }
-
-// TestLongBlock: what a line costs does not grow with the lines before it, also in a block that cannot be cut.
-func TestLongBlock(t *testing.T) {
-	const lines, most = 2000, 500
-	item := "  - " + strings.Repeat("x", 60) + "\n"
-	var m Stream
-	m.Add("- all of this is one item\n")
-	n := testing.AllocsPerRun(1, func() {
-		for range lines / 2 { // it is run twice
-			m.Add(item)
-		}
-	})
-	if n > lines*most || m.Rest() != "- all of this is one item\n"+strings.Repeat(item, lines) {
-		t.Errorf("%.0f allocations for %d lines, %d bytes are left", n, lines/2, len(m.Rest()))
-	}
-}
