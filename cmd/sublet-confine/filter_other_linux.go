@@ -2,4 +2,4 @@
 
 package main
 
-var program []uint64
+var filterProgram []uint64

@@ -239,7 +239,7 @@ func overlay(path, options string) error {
 }
 
 // makeDev mounts a minimal /dev: the devices that every program may use, a new devpts with the command's own terminal in it,
-// and a tmpfs for /dev/shm.
+// and a tmpfs for /dev/shm, of 256 MiB because one without a size may take half of the machine's memory.
 func makeDev(devices, terminal []bindSource) error {
 	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m,mode=755"); err != nil {
 		return fmt.Errorf("mount /dev: %w", err)

@@ -16,7 +16,7 @@ func probe() (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	if len(program) == 0 {
+	if len(filterProgram) == 0 {
 		return 0, fmt.Errorf("commands can be confined on amd64 and arm64 only, and this is %s", runtime.GOARCH)
 	}
 	for _, s := range []confine.Spec{{Reach: confine.Read}, {Reach: confine.Project, Project: dir}} {
