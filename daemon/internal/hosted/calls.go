@@ -253,16 +253,16 @@ func (r *run) question(c *call) agent.Question {
 		}
 	case c.kind == sdk.ToolKindSearch:
 		q.Action.Reads = []string{cwd}
-	case c.kind == sdk.ToolKindFetch && host443(text(c.input, "url")) != "":
-		q.Action.Network = host443(text(c.input, "url"))
+	case c.kind == sdk.ToolKindFetch && hostOf(text(c.input, "url")) != "":
+		q.Action.Network = hostOf(text(c.input, "url"))
 	default:
 		q.Action.Server = r.name
 	}
 	return q
 }
 
-// host443 is the host of an address, "" where there is none.
-func host443(address string) string {
+// hostOf returns the host of a URL, with the port if it names one; "" where there is none.
+func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return ""

@@ -199,7 +199,7 @@ func (h *host) resume(ctx context.Context, last earlier) error {
 	h.session.cost = last.Cost
 	for now, was := range map[*selector]selector{&h.session.model: last.Models, &h.session.mode: last.Modes} {
 		if len(now.Offers) == 0 {
-			was.Current = ""
+			was.Current = "" // not known, so that choose sends even the one that was in use
 			*now = was
 		}
 	}

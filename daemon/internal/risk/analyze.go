@@ -127,10 +127,10 @@ func (a *analysis) text(text string) {
 	})
 	if !done {
 		a.cmd, a.guess = -1, 0
-		keep := a.findings
+		found := a.findings
 		a.findings = nil
 		a.Unread(whole, "it is too complicated to judge")
-		a.findings = append(a.findings, keep...) // the first is kept
+		a.findings = append(a.findings, found...) // behind it: finish keeps the first maxReasons of a level
 	}
 }
 

@@ -20,12 +20,11 @@ type call struct {
 	opts     []option
 	operands []field
 	verb     int      // leading words that say what is done
-	plain    []string // argv without options before the sub-command; nil: argv itself
+	plain    []string // see optionsLast; nil: argv itself
 	subs     []string // sub-commands that were found
 	tail     int      // index of the first word of the command that is run; 0: none
 }
 
-// option is one option as it was given.
 type option struct {
 	name string // -f, --force
 	val  *field
@@ -35,6 +34,7 @@ type option struct {
 
 func (c *call) has(names ...string) bool { return c.opt(names...) != nil }
 
+// opt returns the first option of one of these names, nil if there is none. As for getopt_long, --fo may stand for --force.
 func (c *call) opt(names ...string) *option {
 	c.st.Spend(len(c.opts) / bashread.EntriesMoved)
 	for i := range c.opts {

@@ -61,7 +61,7 @@ func (a *analysis) options(c *call) {
 		}
 	}
 	if len(c.opts) > 0 && len(c.subs) > 0 && c.verb <= len(c.subs) {
-		c.withoutOptions()
+		c.optionsLast()
 	}
 }
 
@@ -72,8 +72,9 @@ func (c *call) isOption(s string) bool {
 // wraps reports whether the operands of a command are a command that it runs.
 func (c *call) wraps() bool { return c.spec.Args == programs.Run || c.spec.Args == programs.Join }
 
-// withoutOptions sets plain where options stand before the sub-command: rules that forbid see the command without them, too.
-func (c *call) withoutOptions() {
+// optionsLast sets plain to argv with its options, without their values, behind the operands: a rule that forbids `git push` then
+// matches `git -C d push`, too. verb becomes 0, because no leading words of argv are the sub-command.
+func (c *call) optionsLast() {
 	c.plain = append([]string{c.fields[0].S}, c.subs...)
 	for i := range c.operands {
 		c.plain = append(c.plain, c.operands[i].S)
@@ -86,8 +87,7 @@ func (c *call) withoutOptions() {
 
 // option reads the option at args[i] and returns the index of its last word.
 func (c *call) option(args []field, i int) int {
-	f := &args[i]
-	s := f.S
+	f, s := &args[i], args[i].S
 	add := func(name string, o *programs.Option, val *field) {
 		c.opts = append(c.opts, option{name: name, val: val, spec: o, span: f.Span})
 	}

@@ -10,21 +10,21 @@ import (
 	"sublet/daemon/internal/risk/bashread"
 )
 
-// prints returns what a command that was just judged prints, where that needs no running: the usual parts of commands that
-// models write.
+// prints returns what a command that was just judged prints, as far as that follows from its words and its input. It knows the
+// programs that models often use inside $(…) and in front of a pipe.
 func (a *analysis) prints(c *call) (out bashread.Output) {
 	args := c.fields[1:]
 	in := c.st.Stdin
 	known := !slices.ContainsFunc(args, func(f field) bool { return f.Opaque() || f.Glob })
 	switch c.name {
 	case "date", "whoami", "nproc", "uname", "hostname", "arch", "id", "wc":
-		return bashread.Output{Text: ref(tamePart)}
+		return bashread.Output{Text: ref(tamePart)} // a number or a name
 	case "cat", "tee", "head", "tail", "sort", "uniq", "shuf", "grep", "egrep", "fgrep":
 		if c.name == "tee" || c.name == "cat" && (len(args) == 0 || len(args) == 1 && args[0].S == "-") {
 			return in
 		}
 		if !c.has("-o", "-n", "-c", "-l", "-H", "-h") || slices.Contains([]string{"head", "tail", "sort"}, c.name) {
-			out.List = in.List // whole lines, some of them
+			out.List = in.List // some of its lines: of head, tail and sort these options do not change what a line is
 		}
 	case "pwd":
 		if c.st.Cwd != "" && len(c.st.Alts) == 0 {

@@ -114,7 +114,7 @@ func needsReason(r Reason, v Verdict, c Context) Reach {
 	case Write, Delete, History:
 		switch {
 		case r.Level <= Low:
-		case r.Level >= High && (c.ProjectRoot == "" || r.Effect == History):
+		case r.Level >= High && (c.ProjectRoot == "" || r.Effect == History): // nothing to hold it to; or .git, which the reach project may write
 			return ReachFree
 		case !c.onlyTemporary(v):
 			return ReachProject

@@ -23,8 +23,8 @@ func (a *analysis) doChmod(c *call) {
 		if p == "" || f.Opaque() {
 			continue
 		}
-		pl := a.placeOf(p)
-		switch n := len(mode); {
+		switch pl, n := a.placeOf(p), len(mode); {
+		// At most two slashes: a home folder, as /home/NAME, or what holds them.
 		case tree && (pl == root || pl == system || pl == systemKey || pl == homeTop && (p == a.c.Home || strings.Count(p, "/") <= 2)):
 			a.note(Critical, Write, f.Span, "changes the rights of everything below "+show(f.S))
 		case pl == credential && bashread.Digits(mode) && n >= 3 && mode[n-2:] != "00":
@@ -66,7 +66,7 @@ func (a *analysis) copies(c *call, move bool) {
 		}
 		w := a.Files[bashread.Key(&ops[i], c.st)]
 		w.Flow |= ops[i].Flow & (flowNet | flowSecret)
-		if !move && a.secretWord(&ops[i], c.st) {
+		if !move && a.secretWord(&ops[i], c.st) { // moves has made it critical to move a secret
 			w.Flow |= flowSecret
 		}
 		a.Wrote(bashread.Key(to, c.st), w)

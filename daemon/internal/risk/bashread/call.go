@@ -101,7 +101,7 @@ func (r *Reader) Function(fs []Field, st *State, sp Span) (called, known bool) {
 	r.Active = append(r.Active, name)
 	args, argsOK, src := st.Args, st.ArgsOK, r.src
 	st.Args, st.ArgsOK = fs[1:], !slices.ContainsFunc(fs[1:], func(f Field) bool { return f.Many })
-	if r.src = fn.src; fn.src.text != src.text || src.outer != nil {
+	if r.src = fn.src; fn.src.text != src.text || src.outer != nil { // not in the outermost text: what is found in it stands at the call
 		r.src.outer = &sp
 	}
 	r.stmt(fn.body, st)
