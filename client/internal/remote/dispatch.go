@@ -23,6 +23,7 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 			return
 		}
 	case *wire.Error:
+		// The farewell of a daemon that stops. What such a daemon refuses has an id or is recoverable.
 		if m.Code == wire.CodeShuttingDown && m.RequestID == "" && m.TurnID == "" && !m.Recoverable {
 			l.stopped = true // the connection ends next
 			return
@@ -40,7 +41,7 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 		}
 	}
 	if e, ok := m.(wire.EventMessage); ok {
-		if !c.fresh(e) || c.endedUnstored(e) {
+		if !c.fresh(e) || c.afterUnstoredEnd(e) {
 			return
 		}
 		l.feed(e.Meta().RequestID, m)
@@ -104,9 +105,9 @@ func (c *Conn) fresh(e wire.EventMessage) bool {
 	return true
 }
 
-// endedUnstored reports whether e belongs to a turn whose end was delivered without a number, because the daemon could not
-// store it. The end that it stores later is then ignored.
-func (c *Conn) endedUnstored(e wire.EventMessage) bool {
+// afterUnstoredEnd reports whether e follows an end of its turn that had no number, because the daemon could not store it: such
+// an event, like the end that the daemon stores later, is ignored. It records e if e is an end without a number.
+func (c *Conn) afterUnstoredEnd(e wire.EventMessage) bool {
 	meta := e.Meta()
 	if meta.TurnID == "" {
 		return false

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -305,5 +306,12 @@ func TestStreamOfASlowConsumer(t *testing.T) {
 		if m, err := s.next(t.Context()); err != nil || m.Kind() != "CommandCompleted" {
 			t.Errorf("at the end: got %v, %v", m, err)
 		}
+	}
+	s := newStream() // the text of a call that the model writes was not counted
+	for range 2 {
+		s.push(&wire.AgentStreamChunk{Chunk: wire.Chunk{Type: wire.ChunkToolCallDelta, Text: strings.Repeat("x", liveBound-256)}})
+	}
+	if len(s.queue) != 1 {
+		t.Errorf("%d pieces of a call wait, want the one within the bound", len(s.queue))
 	}
 }

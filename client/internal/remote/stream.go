@@ -34,8 +34,8 @@ func (s *stream) push(m wire.Message) {
 	s.signal()
 }
 
-// Live reports whether m is output of something that runs, which may be left out: a result has it again. For a CommandOutput that is
-// only the beginning and the end of a long output; who receives it finds what was left out by its offset.
+// Live reports whether m is a preview that may be dropped, since a later message has the content: output of what runs, or arguments as
+// the model writes them. The result of a command has only both ends of a long output; a jump in CommandOutput.Offset shows the gap.
 func Live(m wire.Message) bool { return liveSize(m) > 0 }
 
 // liveSize returns the approximate bytes of m in memory if it is live output, else 0.
@@ -44,7 +44,7 @@ func liveSize(m wire.Message) int {
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
 		if m.Chunk.Type == wire.ChunkToolOutput || m.Chunk.Type == wire.ChunkToolCallDelta {
-			return head + len(m.Chunk.Data) + len(m.Chunk.Arguments)
+			return head + len(m.Chunk.Data) + len(m.Chunk.Text)
 		}
 	case *wire.CommandOutput:
 		return head + len(m.Data)
