@@ -87,7 +87,8 @@ func (m *model) offer() {
 }
 
 // leaseBar returns the line that is shown while somebody holds or waits for the shell: the holder, its command, the time, the
-// waiters, and how to take the shell back; "" if nobody does. Without room it leaves out the purposes, then the names.
+// waiters, and how to take the shell back; "" if nobody does. Without room it leaves out the help, then the waiters' purposes
+// and names, then the command.
 func (m *model) leaseBar() string {
 	l := m.Lending
 	name, who := "", "your shell"
@@ -117,9 +118,9 @@ func (m *model) leaseBar() string {
 	}
 	queue := m.queueWords(room)
 	room -= cells.Width(queue)
-	const least = 8 // columns: a shorter piece of a purpose is left out
-	if what = cells.Fit(what, min(40, room-2)); cells.Width(what) >= min(least, cells.Width(visible.FirstLine(l.Command))) && what != "" {
-		who += ": " + what
+	const least, most = 8, 40 // columns of a purpose: a shorter piece is left out, and more is not shown
+	if piece := cells.Fit(what, min(most, room-2)); piece != "" && cells.Width(piece) >= min(least, cells.Width(what)) {
+		who += ": " + piece
 	}
 	line := bar + name + m.th.Warn.Render(who) + m.th.Dim.Render(queue)
 	if help != "" {

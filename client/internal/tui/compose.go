@@ -173,10 +173,10 @@ func (m *model) waits(i int) bool {
 	return slices.ContainsFunc(m.questions, func(q *question.Question) bool { return q.Agent == c.Agent && q.ExecutionID != c.id })
 }
 
-// liveText returns the text and cards that are not printed yet.
+// liveText returns the last lines, at most height, of the entries that are not printed yet and the text that agents are writing.
 func (m *model) liveText(height int) []string {
 	var out []string
-	waiting := m.out[max(0, len(m.out)-height):] // not printed yet, or waiting behind that; at least a line each
+	waiting := m.out[max(0, len(m.out)-height):] // height entries suffice: each has a line or more
 	for i, e := range waiting {
 		if i > 0 && gap(waiting[i-1].kind, e.kind) {
 			out = append(out, "")

@@ -321,6 +321,8 @@ func (m *model) flushText(agent string) {
 	}
 }
 
+// onResult handles the end of a tool's execution and prints its card. That of a command in the user's shell waits for the shell's
+// report (LeasedEnded), which may also have come first and then counts for output and truncation.
 func (m *model) onResult(e *wire.CommandResult) {
 	if e.Tool == "" {
 		m.onUserCommand(e)
@@ -337,7 +339,7 @@ func (m *model) onResult(e *wire.CommandResult) {
 	}
 	k.Status, k.Reach = e.Status, e.Reach
 	if e.Tool == "bash" && card.IsMain(e.Agent) && (e.Status == wire.StatusDenied || e.Status == wire.StatusRefused) {
-		k.Shell = m.Name // in which it did not run
+		k.Shell = m.Name // the card of a command that was not run names the shell that it was for
 	}
 	if !k.shellSaid {
 		k.Output = e.Output
@@ -351,7 +353,7 @@ func (m *model) onResult(e *wire.CommandResult) {
 	if e.Truncated != nil && !k.shellSaid {
 		k.Cut, k.Spool = e.Truncated.Bytes, string(e.Truncated.SpoolPath)
 	}
-	if k.Leased && !k.shellSaid && e.Status != wire.StatusDenied {
+	if k.Leased && !k.shellSaid && e.Status != wire.StatusDenied { // the shell reports nothing of a denied one
 		m.reserve(k)
 		return
 	}

@@ -170,12 +170,13 @@ func detail(s string) string {
 	return ": " + visible.Line(s)
 }
 
-// forget empties everything that belongs to a session. What runs in the user's shell goes on, whoever it is for.
+// forget empties everything that belongs to a session. What runs in the user's shell goes on, whoever it is for, and so do the
+// questions of other programs' agents, which borrow the shell outside of the session.
 func (m *model) forget() {
 	running := map[wire.ExecutionID]*execution{}
 	for _, c := range m.live {
 		if c.Leased && !c.shellSaid {
-			running[c.id], c.turn = c, ""
+			running[c.id], c.turn = c, "" // so that endTurn leaves it
 		}
 	}
 	if m.turn != nil {

@@ -15,8 +15,10 @@ import (
 	"sublet/wire/visible"
 )
 
-// pickerRows is how many sessions a picker shows at once.
-const pickerRows = 12
+const (
+	pickerRows = 12             // sessions that a picker shows at once
+	pickerPage = pickerRows - 2 // sessions that pgup and pgdown move by, so that two stay in sight
+)
 
 // picker is a list to choose a session from.
 type picker struct {
@@ -101,7 +103,7 @@ func ago(d time.Duration) string {
 	return strconv.Itoa(int(d.Hours()/24)) + "d ago"
 }
 
-// pickerKey is a key while the list is open.
+// pickerKey handles a key while the list is open.
 func (m *model) pickerKey(k, text string) {
 	p := m.picker
 	n := len(p.shown())
@@ -111,9 +113,9 @@ func (m *model) pickerKey(k, text string) {
 	case "down", "ctrl+n", "tab":
 		p.chosen = max(0, min(n-1, p.chosen+1))
 	case "pgup":
-		p.chosen = max(0, p.chosen-10)
+		p.chosen = max(0, p.chosen-pickerPage)
 	case "pgdown":
-		p.chosen = max(0, min(n-1, p.chosen+10))
+		p.chosen = max(0, min(n-1, p.chosen+pickerPage))
 	case "esc", "ctrl+g":
 		m.picker = nil
 	case "backspace", "ctrl+h":

@@ -188,7 +188,8 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	return code, nil
 }
 
-// work runs everything and returns when all of it has ended and nothing more is written to the terminal.
+// work runs everything until the program is to end, and then waits for each part to end, for at most stopBound. The painter ends
+// last, so that it prints what the others leave.
 func (p *Program) work(signals <-chan os.Signal) (code int) {
 	paintCtx, stopPaint := context.WithCancel(context.WithoutCancel(p.ctx))
 	var painting, reading sync.WaitGroup

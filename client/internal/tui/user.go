@@ -51,10 +51,10 @@ func (m *model) onJobOutput(data []byte) {
 	}
 }
 
-// envChanged sends the environment to the daemon: beside the event loop, since that waits for the shell's first prompt, and one after
-// the other, so that the newest comes last.
+// envChanged sends the environment to the daemon, outside the event loop, since reading it waits for the shell's first prompt. One
+// call sends at a time, so that the newest environment arrives last. Without a connection the next handshake sends it.
 func (m *model) envChanged() {
-	if m.changed = m.sending; m.sending || !m.Daemon.Connected() { // the next handshake sends it, too
+	if m.changed = m.sending; m.sending || !m.Daemon.Connected() {
 		return
 	}
 	m.sending = true
