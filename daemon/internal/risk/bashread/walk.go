@@ -398,7 +398,7 @@ func appends(rd *syntax.Redirect) bool {
 	return slices.Contains([]syntax.RedirOperator{syntax.AppOut, syntax.AppAll, syntax.AppClob, syntax.AppAllClob}, rd.Op)
 }
 
-// redirect walks one redirection and sets what a command will read. It returns a key of the file that is written.
+// redirect walks one redirection and sets what a command will read from standard input. It returns a key of the file that is written.
 func (r *Reader) redirect(rd *syntax.Redirect, st *State) (file string, writes bool) {
 	if rd.Hdoc != nil || rd.Op == syntax.WordHdoc || rd.Op == syntax.Hdoc || rd.Op == syntax.DashHdoc {
 		r.hereText(rd, st)
@@ -406,29 +406,41 @@ func (r *Reader) redirect(rd *syntax.Redirect, st *State) (file string, writes b
 	}
 	reads := rd.Op == syntax.RdrIn
 	duplicates := rd.Op == syntax.DplOut || rd.Op == syntax.DplIn
+	net := false
+	flow := func(f *Field) Flow {
+		if net {
+			return f.Flow | Net
+		}
+		return f.Flow | r.FileFlow(f, st)
+	}
 	fs := r.words([]*syntax.Word{rd.Word}, st)
 	for i := range fs {
 		f := &fs[i]
 		f.Span = r.span(rd)
-		net := strings.HasPrefix(f.S, "/dev/tcp/") || strings.HasPrefix(f.S, "/dev/udp/")
+		net = strings.HasPrefix(f.S, "/dev/tcp/") || strings.HasPrefix(f.S, "/dev/udp/")
 		r.NetFD = r.NetFD || net
 		switch {
 		case duplicates && (f.S == "-" || Digits(strings.TrimSuffix(f.S, "-"))):
-			// 0>&1 and <&5 where a descriptor is a connection: which one it is, is not followed.
-			if in := rd.N == nil && rd.Op == syntax.DplIn || rd.N != nil && rd.N.Value == "0"; in && r.NetFD {
-				st.Stdin = Output{Flow: Net, Any: true}
+			// 0>&1 and <&5: what the descriptor is, a connection or a file, is not followed.
+			if toStdin(rd) {
+				st.Stdin = Output{Flow: st.Stdin.Flow, Any: true}
+				if r.NetFD {
+					st.Stdin.Flow |= Net
+				}
 			}
 		case reads || rd.Op == syntax.DplIn:
 			list := r.Out.List // of <(…)
 			r.Judge.Redirect(f, st, false, false)
-			st.Stdin = Output{Flow: f.Flow | r.FileFlow(f, st), Any: true, List: list}
-			if net {
-				st.Stdin.Flow |= Net
+			if toStdin(rd) {
+				st.Stdin = Output{Flow: flow(f), Any: true, List: list}
 			}
 		default:
 			r.Judge.Redirect(f, st, true, appends(rd))
 			if file, writes = Key(f, st), true; len(fs) > 1 || f.Glob {
 				file = ""
+			}
+			if toStdin(rd) { // <>
+				st.Stdin = Output{Flow: flow(f), Any: true}
 			}
 		}
 	}
@@ -444,9 +456,43 @@ func (r *Reader) hereText(rd *syntax.Redirect, st *State) {
 	if w == nil {
 		return
 	}
+	if rd.Op != syntax.WordHdoc { // no quotes, no tilde: a backslash counts before $ ` \ and a line feed, or nowhere if the delimiter was quoted
+		w = hereWord(w, slices.ContainsFunc(rd.Word.Parts, func(p syntax.WordPart) bool {
+			l, ok := p.(*syntax.Lit)
+			return !ok || strings.Contains(l.Value, `\`)
+		}))
+	}
 	f := r.quotedWord(w, st)
+	if !toStdin(rd) {
+		return
+	}
 	st.Stdin = Output{Flow: f.Flow, Any: true}
 	if f.S += end; f.Known {
 		st.Stdin.Text = &f.S
 	}
+}
+
+// toStdin reports whether a redirection replaces standard input.
+func toStdin(rd *syntax.Redirect) bool {
+	if rd.N != nil {
+		return rd.N.Value == "0"
+	}
+	return slices.Contains([]syntax.RedirOperator{syntax.RdrIn, syntax.RdrInOut, syntax.DplIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc}, rd.Op)
+}
+
+// hereWord returns the word of a here-document with its text quoted, so that it is taken as it is.
+func hereWord(w *syntax.Word, raw bool) *syntax.Word {
+	quoted := &syntax.Word{Parts: slices.Clone(w.Parts)}
+	for i, p := range quoted.Parts {
+		if l, ok := p.(*syntax.Lit); ok {
+			text := l.Value
+			if !raw {
+				text = inHereText.Replace(text)
+			}
+			quoted.Parts[i] = &syntax.SglQuoted{Left: l.Pos(), Right: l.End(), Value: text}
+		} else {
+			quoted.Parts[i] = &syntax.DblQuoted{Left: p.Pos(), Right: p.End(), Parts: []syntax.WordPart{p}}
+		}
+	}
+	return quoted
 }
