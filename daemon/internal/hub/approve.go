@@ -160,7 +160,7 @@ func (a *approver) wanted(q agent.Question) bool {
 	return does && a.t.approve != nil && *a.t.approve
 }
 
-// judge is the verdict on what a call would do, in the shell and the folder where it would do it.
+// judge returns the verdict on what a call would do, in the shell and the folder where it would run.
 func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	h := a.t.hub
 	env, cwd := a.environ()
@@ -173,7 +173,7 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 			}
 			ln, err := a.t.Lent()
 			if err != nil || ln == nil {
-				return true
+				return true // no user's shell runs it: lend.Shell refuses it as changed, and a hosted agent runs its own commands itself
 			}
 			ln.Where(ctx) // the state that the call was planned in
 			return ln.Facts(c)

@@ -31,7 +31,7 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 	}
 	t := c.turn(s, r.RequestID)
 	t.agent, t.model = agent.Orchestrator, cmp.Or(c.hub.opts.Config().Models.Compaction, c.hub.opts.Config().Model)
-	t.bare = func(ctx context.Context) error {
+	t.serve = func(ctx context.Context) error {
 		t.compact(ctx, r)
 		return nil
 	}
@@ -55,7 +55,7 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 	case err != nil && done.Status != wire.StatusCancelled:
 		explain(err)
 	case r.Op == "preview": // shown to whoever asked, and nowhere kept
-		t.out()
+		t.drop()
 		t.answer(done)
 		return
 	}

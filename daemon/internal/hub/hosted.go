@@ -18,7 +18,7 @@ func (t *turn) host(ctx context.Context, at agent.Turn) agent.Outcome {
 	return t.hub.opts.Hosted.Run(ctx, t.hosted(at))
 }
 
-// hosted returns a turn as package hosted has it.
+// hosted returns what package hosted needs of a turn.
 func (t *turn) hosted(at agent.Turn) hosted.Turn {
 	env := t.environ()
 	return hosted.Turn{
@@ -33,7 +33,7 @@ func (t *turn) hosted(at agent.Turn) hosted.Turn {
 }
 
 // hostedModels answers with the models and modes of an agent of another program, after setting r.Mode. If it does not run in the
-// connection's session, it is started there, after the session's turns.
+// connection's session, it is started there, after the session's turns. aside and enqueue release the session.
 func (c *Client) hostedModels(r *wire.ModelsRequest) error {
 	reply := &wire.ModelsReply{RequestID: r.RequestID, Models: []wire.Model{}, Faults: []wire.ModelFault{}, Modes: []string{}}
 	_, cwd := c.environ()
@@ -68,7 +68,7 @@ func (c *Client) hostedModels(r *wire.ModelsRequest) error {
 	}
 	t := c.turn(s, r.RequestID)
 	t.agent, t.model = role.Name, role.Model
-	t.bare = func(ctx context.Context) (err error) {
+	t.serve = func(ctx context.Context) (err error) {
 		at := t.agentTurn(role, string(cwd))
 		if at.History, at.StartSeq, err = s.history(ctx, t.id); err != nil {
 			return err
@@ -78,7 +78,7 @@ func (c *Client) hostedModels(r *wire.ModelsRequest) error {
 		}
 		m, err := offers(ctx)
 		if err == nil {
-			t.out()
+			t.drop()
 			c.Send(m)
 		}
 		return err
@@ -91,12 +91,12 @@ func (c *Client) hostedModels(r *wire.ModelsRequest) error {
 func (c *Client) hostedTool(s *session, r *wire.ToolRequest) error {
 	t := c.turn(s, r.RequestID)
 	t.foreign = &foreign{} // it ends with the connection
-	t.bare = func(ctx context.Context) error {
+	t.serve = func(ctx context.Context) error {
 		res, err := c.hub.opts.Hosted.Call(ctx, r)
 		if err != nil {
 			return err
 		}
-		t.out()
+		t.drop()
 		res.Event = wire.Event{RequestID: r.RequestID}
 		c.Send(res)
 		c.Send(&wire.AgentComplete{Event: res.Event, Status: wire.StatusSuccess, ToolsExecuted: []string{}, Refused: []wire.RefusedTool{}})

@@ -24,7 +24,7 @@ const (
 	wakesIn   = time.Hour
 )
 
-// draft makes a place for a command that is to run in the background; nil for one that is not.
+// draft reserves a job for a background command, nil for another one. The caller calls Started or Discard of it.
 func (t *turn) draft(c tool.Command, shellName string) (*job.Draft, error) {
 	if !c.Background {
 		return nil, nil
@@ -34,7 +34,7 @@ func (t *turn) draft(c tool.Command, shellName string) (*job.Draft, error) {
 	}, t.hub.opts.Config().Limits.Jobs)
 }
 
-// jobsRunning is the situation's line about the jobs of the session that run; "" where it never had any.
+// jobsRunning describes the session's running jobs on one line, for the model; "" if it never had any.
 func (s *session) jobsRunning() string { return s.hub.jobs.Summary(string(s.id)) }
 
 // jobChanged is called when a job has ended or printed what was waited for.
@@ -134,7 +134,7 @@ func (c *Client) Job(r *wire.JobRequest) error {
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// toBackground has the commands that the session's agents run in private shells go on as jobs, and returns these.
+// toBackground makes the commands that the session's agents run in private shells background jobs, and returns those.
 func (s *session) toBackground(ctx context.Context) (list []job.Info, err error) {
 	var shells []*lend.Private
 	if p := s.ownShell(); p != nil {

@@ -154,8 +154,8 @@ func (t *turn) startShell(ctx context.Context, agentOnly bool) (*lend.Private, e
 	return p, nil
 }
 
-// privateFacts describes the private shell in which a command was planned, by the digest of its state: shells with the
-// same one mean the same by every command. It is false where there is no such shell any more.
+// privateFacts fills in c from the private shell in which a command was planned, and returns false if that is gone or has changed.
+// It finds the shell by the digest of its state; shells of equal state run a command alike.
 func (t *turn) privateFacts(ctx context.Context, digest string, c *risk.Context) (known bool) {
 	t.mu.Lock()
 	shells := slices.Clone(t.shells)
@@ -167,7 +167,7 @@ func (t *turn) privateFacts(ctx context.Context, digest string, c *risk.Context)
 		suspects := c.Poisoned
 		if p.Facts(ctx, digest, c) {
 			known = true
-			c.Poisoned = append(c.Poisoned, suspects...) // one of them is meant: what either may have changed counts
+			c.Poisoned = append(c.Poisoned, suspects...) // which of them is meant is not known: the suspect names of all count
 		}
 	}
 	return known

@@ -48,7 +48,7 @@ func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, o
 	return err
 }
 
-// path is a path that the client named, against the client's folder.
+// path returns a path of the client as an absolute one; a relative path begins in the client's folder.
 func (c *Client) path(p wire.OSString) (string, error) {
 	_, cwd := c.environ()
 	path, err := archive.Path(p, cwd)

@@ -28,7 +28,7 @@ type turn struct {
 	asked
 	creds   map[string]string
 	work    func(ctx context.Context, t *turn) agent.Outcome
-	bare    func(ctx context.Context) error // in place of work: what has its own events, and is no turn to the client
+	serve   func(ctx context.Context) error // in place of work: answers a request that waits its turn in the queue, and stores no events of a turn
 	parent  *session                        // of an agent in the background: the session that started it, held
 	cwd     wire.OSString                   // of such an agent: where its private shells start
 	rules   []wire.Rule                     // of such an agent
@@ -36,7 +36,7 @@ type turn struct {
 
 	ctx    context.Context // ends when the turn is cancelled, also while it waits
 	cancel context.CancelCauseFunc
-	count  sync.Once // see over
+	count  sync.Once // see uncount
 	begun  bool      // guarded by the session's mu: it waits no more
 
 	mu       sync.Mutex
@@ -64,11 +64,11 @@ type asked struct {
 // connection stay when it is closed.
 const maxQueued = 100
 
-// enqueue appends a turn to its session's queue, and starts the queue's worker where none runs. The caller's hold on the session
-// passes to the turn; an error gives it back.
+// enqueue appends a turn to its session's queue, and starts the queue's worker where none runs. It takes over the caller's hold on
+// the session, and releases it also if it returns an error.
 func (h *Hub) enqueue(t *turn) error {
 	c, s := t.origin, t.s
-	if err := c.begin(); err != nil {
+	if err := c.begin(); err != nil { // counts the turn until uncount, and in h.work until leave
 		h.release(s)
 		return err
 	}
@@ -81,7 +81,7 @@ func (h *Hub) enqueue(t *turn) error {
 	start, err := s.queue(t, max(maxQueued, h.opts.Config().Limits.RunningTurns))
 	if err != nil {
 		t.cancel(nil)
-		t.over()
+		t.uncount()
 		h.release(s)
 		h.work.Done()
 		return err
@@ -124,16 +124,16 @@ func (s *session) play() {
 	}
 }
 
-// dropLocked takes a turn out of the line.
+// dropLocked takes a turn out of the session's queue.
 func (s *session) dropLocked(t *turn) {
 	if i := slices.Index(s.turns, t); i >= 0 {
 		s.turns = slices.Delete(s.turns, i, i+1)
 	}
 }
 
-// over removes the turn from all counts but the session's queue. It is called before the turn's end is sent, so that a client that
+// uncount removes the turn from all counts but the session's queue. It is called before the turn's end is sent, so that a client that
 // receives the end can begin another turn at once, also at the limit.
-func (t *turn) over() {
+func (t *turn) uncount() {
 	t.count.Do(func() {
 		h := t.hub
 		h.mu.Lock()
@@ -146,7 +146,7 @@ func (t *turn) over() {
 // end sends the turn's last event, or that of a request which is no turn; nobody who sees it finds the turn in the
 // session. An event that cannot be stored is not sent.
 func (t *turn) end(m wire.EventMessage) error {
-	t.over()
+	t.uncount()
 	s := t.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,18 +154,18 @@ func (t *turn) end(m wire.EventMessage) error {
 	return s.events.Emit(m)
 }
 
-// out is over and takes the turn out of the line: before an answer that is no event.
-func (t *turn) out() {
-	t.over()
+// drop takes the turn out of all counts and the session's queue. A serve function calls it before it sends an answer that is no event.
+func (t *turn) drop() {
+	t.uncount()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.s.dropLocked(t)
 }
 
-// leave is the last thing of every turn, however it went.
+// leave releases what the turn holds. It is called last for every turn, however it went.
 func (t *turn) leave() {
 	t.cancel(nil)
-	t.out()
+	t.drop()
 	t.passOn()
 	t.hub.release(t.s)
 	t.mu.Lock()
@@ -196,7 +196,7 @@ func (t *turn) stop(why *stopped) {
 	}
 	s.mu.Unlock()
 	if waits {
-		t.out()
+		t.drop()
 		t.origin.neverBegan(s, t.request, why)
 		t.leave()
 	}
@@ -211,21 +211,21 @@ func (c *Client) neverBegan(s *session, id wire.RequestID, why error) {
 }
 
 // play runs one turn to its one end: AgentComplete, after a stored Error where it failed. A turn that was cancelled before, or that has
-// a bare function, has no such events: an Error answers the request if there is one.
+// a serve function, has no such events: an Error answers the request if there is one.
 func (t *turn) play() {
 	h := t.hub
 	if err := context.Cause(t.ctx); err != nil {
-		t.out()
+		t.drop()
 		t.origin.neverBegan(t.s, t.request, err)
 		return
 	}
 	err := t.s.events.StoreEnds(t.ctx) // of earlier turns, if the store failed then: this one must not begin before
-	if t.bare != nil {
+	if t.serve != nil {
 		if err == nil {
-			err = h.guard("turn "+string(t.id), func() error { return t.bare(t.ctx) })
+			err = h.guard("turn "+string(t.id), func() error { return t.serve(t.ctx) })
 		}
 		if err != nil {
-			t.out()
+			t.drop()
 			t.origin.fail(t.request, t.failed(t.ctx, err))
 		}
 		return
@@ -290,7 +290,7 @@ func (t *turn) finish(out agent.Outcome, started time.Time) {
 		if end.Status == wire.StatusSuccess {
 			end.Status, end.StopReason = wire.StatusError, wire.StatusError
 		}
-		t.out()
+		t.drop()
 		t.s.events.EmitUnstored(end, t.recorded)
 	}
 	t.hub.log.Info("turn ended", "turn", t.id, "status", end.Status, "ms", end.DurationMS)

@@ -43,7 +43,7 @@ func (t *turn) undo(ctx context.Context, r *wire.UndoRequest) agent.Outcome {
 		FilesModified: []wire.OSString{}, StartedAtMS: begun.UnixMilli(), DurationMS: time.Since(begun).Milliseconds(),
 	}
 	if err != nil {
-		if !errors.Is(err, tool.ErrNothingToUndo) {
+		if !errors.Is(err, tool.ErrNothingToUndo) { // else nothing ran that could have a result
 			res.Status, res.Output = wire.StatusError, []byte(err.Error())
 			t.fromAgent(res)
 		}

@@ -46,12 +46,12 @@ func (c *Client) Show(ctx context.Context, r *wire.ShowRequest) error {
 	if err != nil {
 		return err
 	}
-	t.bare = func(ctx context.Context) error {
+	t.serve = func(ctx context.Context) error {
 		at, err := t.conversation(ctx, role, &r.Request)
 		if err != nil {
 			return err
 		}
-		t.out()
+		t.drop()
 		t.origin.Send(&wire.ShowReply{RequestID: r.RequestID, Model: at.Model.Info().Name, Parts: agent.Preview(ctx, at)})
 		return nil
 	}

@@ -271,7 +271,7 @@ func cancelReason(ctx context.Context) string {
 	return lease.CancelUser
 }
 
-// wireConfinement is a confinement as it travels; the zero value for none.
+// wireConfinement converts a confinement for the wire, where no list is nil. Without a reach the command is not confined.
 func wireConfinement(s confine.Spec) wire.Confinement {
 	c := wire.Confinement{Reach: s.Reach, Project: wire.OSString(s.Project), Caches: []wire.OSString{}, Hidden: []wire.OSString{}, Proxy: wire.OSString(s.Proxy)}
 	for _, dir := range s.Caches {

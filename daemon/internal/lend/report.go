@@ -152,15 +152,15 @@ func (ln *Lender) released(now time.Time, ref lease.Ref, m *wire.ShellLeaseRelea
 	}
 }
 
-// preempted puts a borrower back into the queue because the user began a command between the grant and the start of the
-// borrower's. It reports false where that command has begun, or ended.
+// preempted puts the holder of the lease back into the queue, because the user began a command first. It returns false, and changes
+// nothing, if the holder's command has started or ended. It is called with mu held.
 func (ln *Lender) preempted(now time.Time, ref lease.Ref) bool {
 	if l := ln.m.Current(); l != nil && l.Ref() == ref {
 		b := l.Owner.(*borrow)
 		if b.begun && (l.Running() == "" || l.Began()) {
 			return false
 		}
-		b.begun, ln.trust.blame = false, false
+		b.begun, ln.trust.blame = false, false // its command, which is handed over anew later, changed nothing in the shell
 	}
 	ln.apply(ln.m.Preempted(now, ref, "user"))
 	return true

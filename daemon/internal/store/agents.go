@@ -26,7 +26,7 @@ func (s *Store) Agents(ctx context.Context) (records [][]byte, err error) {
 	return records, s.failed("read agents", err)
 }
 
-// PutHosted stores, as JSON, which session of its own an agent of another program has in a session. One that is not stored keeps none.
+// PutHosted stores a record, as JSON: which session of its own program a hosted agent uses for ours. It does nothing if ours is not stored.
 func (s *Store) PutHosted(ctx context.Context, session wire.SessionID, agent string, record []byte) error {
 	_, err := s.exec(ctx, "store an agent's session", `INSERT INTO hosted (session_id, agent, record) SELECT id, ?, ? FROM sessions WHERE id = ?
 		ON CONFLICT (session_id, agent) DO UPDATE SET record = excluded.record`, agent, string(record), session)
@@ -35,7 +35,7 @@ func (s *Store) PutHosted(ctx context.Context, session wire.SessionID, agent str
 
 // Hosted returns the record of PutHosted, nil if there is none.
 func (s *Store) Hosted(ctx context.Context, session wire.SessionID, agent string) (record []byte, err error) {
-	err = s.db.QueryRowContext(ctx, "SELECT CAST(record AS BLOB) FROM hosted WHERE session_id = ? AND agent = ?", session, agent).Scan(&record)
+	err = s.db.QueryRowContext(ctx, "SELECT record FROM hosted WHERE session_id = ? AND agent = ?", session, agent).Scan(&record)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

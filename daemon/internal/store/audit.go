@@ -56,7 +56,7 @@ type Audit struct {
 	log, head fs.FileInfo // the files as they were left
 }
 
-// write writes text to the file of that name, which it makes if there is none, and sets left to what it is then.
+// write writes text to the named regular file, creating it if necessary, and sets left to the file's state after that.
 func write(name string, flag int, text []byte, left *fs.FileInfo) (n int, err error) {
 	f, err := os.OpenFile(name, flag|os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {

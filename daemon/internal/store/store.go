@@ -61,7 +61,8 @@ func openWithin(ctx context.Context, path string, log *slog.Logger, busy time.Du
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	// synchronous=NORMAL: a commit survives kill -9 of any process, since the write has reached the kernel; a power cut may lose
-	// the last commits, but keeps their order. FULL costs twelve times as much.
+	// the last commits, but keeps their order. FULL costs twelve times as much. _txlock=immediate: BEGIN locks for writing, else a
+	// transaction that reads first could fail when it writes.
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
 		"?_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=busy_timeout(" +
 		strconv.FormatInt(busy.Milliseconds(), 10) + ")&_pragma=foreign_keys(1)&_txlock=immediate"
@@ -69,7 +70,7 @@ func openWithin(ctx context.Context, path string, log *slog.Logger, busy time.Du
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	db.SetMaxOpenConns(4)
+	db.SetMaxOpenConns(4) // one writes, see Store.writing; the others read meanwhile
 	s := &Store{db: db, path: path, opened: opened, log: log, writing: make(chan struct{}, 1)}
 	if err := s.migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), db.Close())
@@ -106,8 +107,7 @@ func (s *Store) migrate(ctx context.Context) error {
 			if _, err := tx.ExecContext(ctx, migrations[version]); err != nil {
 				return err
 			}
-			// PRAGMA takes no parameters.
-			_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", version+1))
+			_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", version+1)) // a PRAGMA takes no parameters
 			return err
 		})
 		if err != nil {
