@@ -110,11 +110,11 @@ func (p Project) Fault(rule string, err error) error {
 	return e
 }
 
-// isPlace reports whether path is the placeholder, a socket or an empty folder, by which sublet-confine keeps a confined
-// command from creating the file.
+// isPlace reports whether path, which could not be read, is the placeholder, a socket or an empty folder, by which sublet-confine
+// keeps a confined command from creating the file, or was one until now.
 func isPlace(path string) bool {
 	info, err := os.Lstat(path)
-	return err == nil && (info.IsDir() || info.Mode().Type() == fs.ModeSocket) && info.Mode()&(fs.ModePerm|fs.ModeSticky) == fs.ModeSticky|0o555
+	return errors.Is(err, fs.ErrNotExist) || err == nil && (info.IsDir() || info.Mode().Type() == fs.ModeSocket) && info.Mode()&(fs.ModePerm|fs.ModeSticky) == fs.ModeSticky|0o555
 }
 
 // readRegular reads a regular file of bounded size; it does not block on a pipe.

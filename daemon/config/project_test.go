@@ -92,3 +92,31 @@ func TestProjectOnlyTightens(t *testing.T) {
 		}
 	}
 }
+
+// While a confined command runs, a placeholder stands where the project has no file, and is gone at its end: also between the
+// attempt to read it and the look at what it is.
+func TestPlaceholderThatComesAndGoes(t *testing.T) {
+	dir := t.TempDir()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		path := filepath.Join(dir, ProjectFile)
+		for range 2_000 {
+			if err := errors.Join(os.Mkdir(path, os.ModeSticky|0o555), os.Remove(path)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	defer func() { <-done }()
+	for {
+		if _, err := LoadProject(dir); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
