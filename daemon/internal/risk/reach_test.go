@@ -43,6 +43,7 @@ func TestNeeds(t *testing.T) {
 		"unset $'a\\x5b$(git log)]'":      ReachRead,
 		"cd a* && RANDOM=$_":              ReachRead, // the name of a file, as it stands
 		"jobs -xr git log":                ReachRead,
+		`bind -l '"\C-a":"x\n"'`:          ReachFree, // binds as well
 		"cd src && unset OLD":             ReachShell,
 		"gh --version":                    ReachRead,
 		"uv pip list":                     ReachRead,
