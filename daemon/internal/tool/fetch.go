@@ -25,11 +25,10 @@ const (
 	maxRedirects  = 5
 )
 
-// errOtherHost reports a redirect to a host that was not approved.
+// errOtherHost reports a redirect to a host that was not approved, or to the same one without encryption.
 var errOtherHost = errors.New("redirected to another host")
 
-// Fetch returns the tool that gets a page by HTTP. The policy judges the URL's host; a redirect to another one is not
-// followed.
+// Fetch returns the tool that gets a page by HTTP. The policy judges the URL's host; checkRedirect says what is followed.
 func Fetch() Tool {
 	return newTool(Spec{
 		Name:        "fetch",
@@ -38,18 +37,18 @@ func Fetch() Tool {
 		Schema: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string","description":"http or https"}},` +
 			`"required":["url"],"additionalProperties":false}`),
 		ReadOnly: true,
-	}, fetchArgs{client: &http.Client{
-		Timeout: fetchPatience,
-		CheckRedirect: func(req *http.Request, via []*http.Request) error {
-			if len(via) > maxRedirects {
-				return fmt.Errorf("more than %d redirects", maxRedirects)
-			}
-			if req.URL.Host != via[0].URL.Host {
-				return errOtherHost
-			}
-			return nil
-		},
-	}})
+	}, fetchArgs{client: &http.Client{Timeout: fetchPatience, CheckRedirect: checkRedirect}})
+}
+
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	asked := via[0].URL
+	switch {
+	case len(via) > maxRedirects:
+		return fmt.Errorf("more than %d redirects", maxRedirects)
+	case req.URL.Host != asked.Host, asked.Scheme == "https" && req.URL.Scheme != "https":
+		return errOtherHost
+	}
+	return nil
 }
 
 type fetchArgs struct {

@@ -93,3 +93,23 @@ func TestFetch(t *testing.T) {
 		wantErr(t, err, want)
 	}
 }
+
+// A page that was asked for with encryption does not come without, from the same host either.
+func TestRedirects(t *testing.T) {
+	for _, r := range []struct {
+		from, to string
+		follow   bool
+	}{
+		{"http://x.test/", "http://x.test/a", true},
+		{"http://x.test/", "https://x.test/", true},
+		{"https://x.test/", "https://x.test/a", true},
+		{"https://x.test/", "http://x.test/", false},
+		{"http://x.test/", "http://y.test/", false},
+		{"http://x.test/", "http://x.test:81/", false},
+	} {
+		request := func(url string) *http.Request { return httptest.NewRequest(http.MethodGet, url, nil) }
+		if err := checkRedirect(request(r.to), []*http.Request{request(r.from)}); (err == nil) != r.follow {
+			t.Errorf("%s to %s: got %v", r.from, r.to, err)
+		}
+	}
+}
