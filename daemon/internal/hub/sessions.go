@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"sublet/daemon/internal/archive"
 	"sublet/daemon/internal/store"
@@ -43,7 +44,7 @@ func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply fun
 		if out.Hits, err = c.hub.opts.Store.Search(ctx, store.Search{Query: r.Query, Project: string(r.Project), SinceMS: r.SinceMS, Limit: limit}); out.Hits == nil {
 			out.Hits = []wire.SearchHit{}
 		}
-		if err != nil && r.Query == "" {
+		if err != nil && strings.TrimSpace(r.Query) == "" {
 			err = invalid("query: is empty")
 		}
 	case "new", "resume":

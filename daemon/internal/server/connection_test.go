@@ -469,6 +469,11 @@ func TestSessions(t *testing.T) {
 	if hits := p.sessions(&wire.SessionRequest{Op: "search", Query: "rare"}).Hits; len(hits) != 2 {
 		t.Errorf("search: %+v", hits)
 	}
+	blank := &wire.SessionRequest{RequestID: "blank", Op: "search", Query: "  "}
+	p.send(blank)
+	if e := p.refused(blank.RequestID); e.Code != wire.CodeInvalidMessage || !strings.Contains(e.Message, "query: is empty") {
+		t.Errorf("a search for nothing: got %v", e)
+	}
 	for format, wants := range map[string][]string{
 		"json":     {`"session": {`, `"kind":"TurnStarted"`, `"prompt":"list files"`},
 		"markdown": {"# the first", "## hello", "a rare answer", "$ ls\nran: ls"},
