@@ -60,7 +60,6 @@ type Conn = remote.Conn
 type (
 	StartError  = launch.StartError  // the daemon was started but does not serve; contains its last log lines
 	WedgedError = launch.WedgedError // a daemon accepts connections but does not answer
-	SkewError   = launch.SkewError   // protocols do not overlap, and the daemon was not replaced
 )
 
 var (

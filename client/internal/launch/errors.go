@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -69,43 +68,6 @@ func (e *WedgedError) Hint() string {
 func isStopped(pid int) bool {
 	st, err := procstat.Read(pid)
 	return err == nil && st.State == 'T'
-}
-
-// A SkewError reports a daemon with which this client has no protocol version in common.
-type SkewError struct {
-	Daemon  int // its newest version; 0 = not known
-	Refusal error
-
-	lock string // which names its process
-}
-
-func (e *SkewError) Error() string {
-	if e.Daemon == 0 {
-		return fmt.Sprintf("the daemon does not speak protocol %d of this client", wire.Version)
-	}
-	return fmt.Sprintf("daemon speaks protocol %d, this client %d", e.Daemon, wire.Version)
-}
-
-func (e *SkewError) Unwrap() error { return e.Refusal }
-
-// skewed returns the *SkewError for the Error of a daemon that refuses the handshake for its version.
-func (l *Launcher) skewed(err error) error {
-	skew := &SkewError{Refusal: err, lock: l.o.Paths.Lock}
-	if e, ok := errors.AsType[*wire.Error](err); ok {
-		skew.Daemon, _ = strconv.Atoi(e.Details["protocol_max"])
-	}
-	return skew
-}
-
-// Hint returns how to resolve it.
-func (e *SkewError) Hint() string {
-	if e.Daemon > wire.Version {
-		return "this sublet is the older one: install the version that the daemon has"
-	}
-	if pid, ok := socket.Holder(e.lock); ok {
-		return fmt.Sprintf("`kill %d` ends it, once its running turns have ended, for at most 30 s. Then start again", pid)
-	}
-	return "end it and start again"
 }
 
 const (

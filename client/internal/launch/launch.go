@@ -86,7 +86,7 @@ func (l *Launcher) Older(ready *wire.Ready) bool {
 // replaced by a new one, once; a busy one, and one that a service manager keeps, is left alone. One that is going is waited
 // for, up to 10 s.
 //
-// Errors: ErrNoDaemon, *StartError, *WedgedError, *SkewError, those of socket.Paths.Prepare, any *wire.Error with which
+// Errors: ErrNoDaemon, *StartError, *WedgedError, those of socket.Paths.Prepare, any *wire.Error with which
 // the daemon refused, and ctx's cause.
 func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
 	try := attempt{l: l}
@@ -150,8 +150,6 @@ func (a *attempt) outdated(ctx context.Context, wc *wire.Conn, ready *wire.Ready
 func (a *attempt) refused(ctx context.Context, err error, started bool) error {
 	going := a.going()
 	switch {
-	case errors.Is(err, wire.ErrVersion):
-		return a.l.skewed(err)
 	case errors.Is(err, wire.ErrShuttingDown) && (a.leaving.IsZero() || going):
 		if a.leaving.IsZero() {
 			a.leaving = time.Now().Add(leaveBound)

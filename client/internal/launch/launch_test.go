@@ -426,28 +426,19 @@ func TestNoStart(t *testing.T) {
 	}
 }
 
-// protocols are compared. An idle older daemon is replaced, a busy one left alone, a newer one too.
-// A daemon without a protocol in common is left alone, and the error says how to end it.
+// A daemon without a protocol in common is left alone: its own error says what to do.
 func TestVersionSkew(t *testing.T) {
-	for _, c := range []struct {
-		daemon        string
-		version       int
-		error, advice string
-	}{
-		{"0", 0, "does not speak protocol 1", "`kill "},
-		{"5", 5, "daemon speaks protocol 5, this client 1", "install the version that the daemon has"},
-	} {
+	for _, version := range []string{"0", "5"} {
 		p := paths(t)
-		_, _, err := launcher(t, p, c.daemon).Open(t.Context(), snapshot())
+		_, _, err := launcher(t, p, version).Open(t.Context(), snapshot())
 		pid, ok := socket.Holder(p.Lock)
 		if !ok {
 			t.Fatalf("the daemon is gone after %v", err)
 		}
 		defer waitGone(t, pid)
 		defer syscall.Kill(pid, syscall.SIGKILL)
-		skew, ok := errors.AsType[*SkewError](err)
-		if !ok || skew.Daemon != c.version || !errors.Is(err, wire.ErrVersion) || !strings.Contains(err.Error(), c.error) || !strings.Contains(skew.Hint(), c.advice) {
-			t.Errorf("got %v, want *SkewError of daemon %d: %s", err, c.version, c.error)
+		if !errors.Is(err, wire.ErrVersion) {
+			t.Errorf("protocol %s: got %v", version, err)
 		}
 	}
 }

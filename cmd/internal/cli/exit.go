@@ -87,7 +87,6 @@ func statusOf(err error) int {
 	var usage *usageError
 	var start *client.StartError
 	var wedged *client.WedgedError
-	var skew *client.SkewError
 	switch {
 	case errors.As(err, &own):
 		return own.code
@@ -96,7 +95,7 @@ func statusOf(err error) int {
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled), errors.Is(err, wire.ErrCancelled):
 		return exitCancelled
 	case errors.Is(err, client.ErrNoDaemon), errors.Is(err, client.ErrDisconnected),
-		errors.As(err, &start), errors.As(err, &wedged), errors.As(err, &skew):
+		errors.As(err, &start), errors.As(err, &wedged), errors.Is(err, wire.ErrVersion):
 		return exitNoDaemon
 	case errors.Is(err, wire.ErrPermissionDenied), errors.Is(err, wire.ErrLeaseDenied):
 		return exitDenied

@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -70,19 +72,29 @@ func TestOneVersionApart(t *testing.T) {
 	}
 }
 
-// A newer client that shares no protocol with an idle older daemon replaces it.
+// A newer client that shares no protocol with the daemon leaves it alone, and says how to end it.
 func TestNoProtocolInCommon(t *testing.T) {
 	newer := buildNewer(t, 2)
 	w := newWorld(t, "", script{{Match: "hello", Steps: []step{{Text: "hello to you"}}}})
 	w.sublet("daemon", "start")
-	cmd := w.command("ask", "hello")
-	cmd.Path = newer
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "hello to you") {
+	call := func(program string, args ...string) (string, error) {
+		cmd := w.command(args...)
+		cmd.Path = program
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	pid := w.daemonPID()
+	out, err := call(newer, "ask", "hello")
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 4 || !strings.Contains(out, fmt.Sprintf("`kill %d` ends this daemon", pid)) {
 		t.Errorf("the newer client's ask: %v, %s", err, out)
 	}
-	cmd = w.command("daemon", "stop")
-	cmd.Path = newer
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := call(newer, "ask", "hello"); err != nil || !strings.Contains(out, "hello to you") {
+		t.Errorf("the newer client's ask, after that: %v, %s", err, out)
+	}
+	if out, err := call(newer, "daemon", "stop"); err != nil {
 		t.Errorf("stopping the newer daemon: %v, %s", err, out)
 	}
 }

@@ -40,7 +40,7 @@ func TestHandshake(t *testing.T) {
 	for _, c := range []struct {
 		low, high int
 		hint      string
-	}{{2, 3, "daemon restart"}, {0, 0, "older"}} {
+	}{{2, 3, "`kill "}, {0, 0, "older"}} {
 		q := r.connect()
 		q.send(hello(func(e *wire.EnvSnapshot) { e.ProtocolMin, e.ProtocolMax = c.low, c.high }))
 		e := await(q, func(*wire.Error) bool { return true })

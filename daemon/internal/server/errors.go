@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 
 	"sublet/daemon/internal/eventlog"
@@ -118,7 +119,7 @@ func versionError(env *wire.EnvSnapshot) *wire.Error {
 	e := &wire.Error{
 		Code:    wire.CodeVersion,
 		Message: fmt.Sprintf("this daemon speaks protocol %d to %d, the client %d to %d", wire.MinVersion, wire.Version, env.ProtocolMin, env.ProtocolMax),
-		Hint:    "run `sublet daemon restart`; running turns are finished first",
+		Hint:    fmt.Sprintf("`kill %d` ends this daemon once its running turns have ended, after 30 s at most; then start again", os.Getpid()),
 		Details: map[string]string{"protocol_min": strconv.Itoa(wire.MinVersion), "protocol_max": strconv.Itoa(wire.Version)},
 	}
 	if env.ProtocolMax < wire.MinVersion {
