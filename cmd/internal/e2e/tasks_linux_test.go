@@ -50,6 +50,7 @@ type task struct {
 
 	requests, tokens int64 // how often a model was asked, and what of all requests and answers
 	slow             bool  // a check of a changed file took too long, and the model was sent a line that says so
+	results          []string
 }
 
 // A try is one call of the model in the turn's own agent, with what its result is held to.
@@ -192,7 +193,8 @@ func (k *task) play(t *testing.T, w *world) {
 	if got, want := strconv.Itoa(cmd.ProcessState.ExitCode()), cmp.Or(strings.TrimSpace(k.files["status"]), "0"); got != want {
 		t.Errorf("exit status: got %s, want %s\n%s", got, want, stderr.String())
 	}
-	results := k.results(t, out)
+	results := k.read(t, out)
+	k.results = results
 	if len(results) != len(k.tries) {
 		t.Errorf("got %d results of %d calls", len(results), len(k.tries))
 	}
@@ -241,8 +243,8 @@ func (k *task) tree(t *testing.T, w *world, dir string) map[string]string {
 	return files
 }
 
-// results returns those of the calls of the turn's own agent, in the order of these, and notes what the turn cost.
-func (k *task) results(t *testing.T, events []byte) (results []string) {
+// read returns the results of the calls of the turn's own agent, in the order of these, and notes what the turn cost.
+func (k *task) read(t *testing.T, events []byte) (results []string) {
 	t.Helper()
 	var calls []string
 	byCall := map[string]string{}
@@ -295,7 +297,8 @@ func compareCosts(t *testing.T, tasks []*task) {
 		if off := k.tokens - tokens; k != all && k.requests == requests && (k.slow || max(off, -off) <= tokens/200) {
 			k.tokens = tokens
 		} else if k != all && !*update {
-			t.Errorf("%s: %d requests and %d tokens, want %d and %d (-update, if that is meant)", k.name, k.requests, k.tokens, requests, tokens)
+			t.Errorf("%s: %d requests and %d tokens, want %d and %d (-update, if that is meant); results:\n%s",
+				k.name, k.requests, k.tokens, requests, tokens, strings.Join(k.results, "\n---\n"))
 		}
 		table += fmt.Sprintf("%-24s %4d %8d\n", k.name, k.requests, k.tokens)
 		all.requests, all.tokens = all.requests+k.requests, all.tokens+k.tokens
