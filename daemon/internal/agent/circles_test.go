@@ -49,8 +49,8 @@ func TestCircles(t *testing.T) {
 	}
 }
 
-// The model is told of its third equal call; what is stored is what the call gave. Who is asked may let the agent go on, and what
-// they say reaches it; it is asked again only after as many calls more.
+// The third equal call's result has a line for the model, which is not stored. After more of them the user is asked: an answer to go
+// on reaches the model with the user's words, and the next question comes only after as many calls again.
 func TestCircleGoesOn(t *testing.T) {
 	a := call1("sh", `{"command":"a"}`)
 	model := newModel(append(slices.Repeat([]step{a}, 9), step{text: "ok"})...)

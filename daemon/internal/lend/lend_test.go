@@ -67,8 +67,8 @@ func TestEndOfAClientIsSeen(t *testing.T) {
 	}
 }
 
-// A connection that was replaced is told why it ends, and gets no more messages. What it still sends is older than what is known, and
-// changes nothing.
+// A window that connects again replaces its earlier connection: that one gets an error with the reason, then no more messages, and
+// what it still sends changes nothing.
 func TestAReplacedConnection(t *testing.T) {
 	old := openWindow(t, newShells(t))
 	w := openWindow(t, old.shells)
