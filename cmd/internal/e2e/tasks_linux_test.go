@@ -49,7 +49,6 @@ type task struct {
 	tries        []try
 
 	requests, tokens int64 // how often a model was asked, and what of all requests and answers
-	slow             bool  // a check of a changed file took too long, and the model was sent a line that says so
 	results          []string
 }
 
@@ -268,7 +267,6 @@ func (k *task) read(t *testing.T, events []byte) (results []string) {
 			calls = append(calls, e.Chunk.ExecutionID)
 		case e.Kind == "CommandResult":
 			byCall[e.ExecutionID] = e.Output
-			k.slow = k.slow || strings.Contains(e.Output, "[go vet takes longer than ")
 		case e.Kind == "AgentComplete":
 			k.tokens = e.Usage.Total
 		}
@@ -294,7 +292,7 @@ func compareCosts(t *testing.T, tasks []*task) {
 				t.Fatal(err)
 			}
 		}
-		if off := k.tokens - tokens; k != all && k.requests == requests && (k.slow || max(off, -off) <= tokens/200) {
+		if off := k.tokens - tokens; k != all && k.requests == requests && max(off, -off) <= tokens/200 {
 			k.tokens = tokens
 		} else if k != all && !*update {
 			t.Errorf("%s: %d requests and %d tokens, want %d and %d (-update, if that is meant); results:\n%s",
