@@ -45,19 +45,18 @@ type Session struct {
 	ready   *wire.Ready
 	down    error         // why there is no link
 	changed chan struct{} // closed and replaced when linked, down or paused changes
-	inbox   []wire.Message
+	inbox   []received
 	size    int // bytes in inbox
 	paused  bool
-	asks    []*ask // that have not ended, in order
-	recheck bool   // requests of an older link may still wait for their turn
+	turns   []*Turn // that were asked here, until their ends are in the inbox, in order
+	recheck bool    // requests of an older link may still wait for their turn
 }
 
-// ask is a request that has not ended.
-type ask struct {
-	req       *wire.AgentRequest
-	turn      wire.TurnID // "" = not begun
-	link      int         // number of the link on which it was sent; 0 = being sent
-	cancelled string      // why; "" = not
+// received is a message in the inbox.
+type received struct {
+	wire.Message
+	turn *Turn // that was asked in this session, and to which the message belongs; nil = none
+	last bool  // the turn ends with this message
 }
 
 // Connect attaches to a session, or a new one, and returns when the daemon has answered. ctx bounds the connecting only. Errors
@@ -155,21 +154,21 @@ func (s *Session) up(number int, r *wire.Ready) {
 		s.seq = r.Session.LastSeq
 	}
 	s.signalLocked()
-	if len(s.asks) > 0 {
+	if len(s.turns) > 0 {
 		s.work.Go(s.reconcile) // Close waits for it
 	}
 }
 
-// moveLocked switches to the new session that the daemon assigned. Requests of the one that is gone are ended.
+// moveLocked switches to the new session that the daemon assigned. Turns that had begun in the one that is gone are ended.
 func (s *Session) moveLocked(id wire.SessionID) {
 	was := s.id
 	s.id, s.seq = id, 0
 	if was == "" {
 		return
 	}
-	for _, a := range slices.Clone(s.asks) {
-		if a.turn != "" {
-			s.endLocked(a, wire.CodeNotFoundSession, "the session was deleted while the daemon was away")
+	for _, t := range slices.Clone(s.turns) {
+		if t.turn != "" {
+			s.endLocked(t, wire.CodeNotFoundSession, "the session was deleted while the daemon was away")
 		}
 	}
 }
@@ -200,24 +199,21 @@ func (s *Session) handle(number int, m wire.Message) {
 		s.pauseLocked()
 		return
 	}
-	if event && (s.takenLocked(e) || s.askedLocked(e)) {
+	if !event {
+		s.pushLocked(received{Message: m})
 		return
 	}
-	if event {
-		if meta := e.Meta(); meta.SessionID == s.id {
-			s.seq = max(s.seq, meta.Seq)
-		}
-		s.followLocked(e)
+	t := s.turnLocked(e.Meta().RequestID)
+	if refused, ok := e.(*wire.Error); ok && t != nil && refused.Code == wire.CodeDuplicateID {
+		return // refuses a repeated request whose first copy was still on its way over the same link: the turn continues
 	}
-	s.pushLocked(m)
-}
-
-// takenLocked reports whether e refuses a repeated request whose first copy was still on its way over the same link. The
-// request itself continues.
-func (s *Session) takenLocked(e wire.EventMessage) bool {
-	refused, ok := e.(*wire.Error)
-	return ok && refused.Code == wire.CodeDuplicateID &&
-		slices.ContainsFunc(s.asks, func(a *ask) bool { return a.req.RequestID == refused.RequestID })
+	if s.askedLocked(e) {
+		return
+	}
+	if meta := e.Meta(); meta.SessionID == s.id {
+		s.seq = max(s.seq, meta.Seq)
+	}
+	s.pushLocked(received{m, t, t != nil && s.followLocked(t, e)})
 }
 
 // askedLocked reports whether e is a question that was delivered already: the daemon repeats open questions after attaching.
@@ -226,9 +222,9 @@ func (s *Session) askedLocked(e wire.EventMessage) bool {
 	return ok && q.SessionID == s.id && q.Seq <= s.seq
 }
 
-func (s *Session) pushLocked(m wire.Message) {
-	s.inbox = append(s.inbox, m)
-	s.size += sizeOf(m)
+func (s *Session) pushLocked(r received) {
+	s.inbox = append(s.inbox, r)
+	s.size += sizeOf(r.Message)
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -245,97 +241,25 @@ func (s *Session) pauseLocked() {
 	s.work.Go(func() { conn.Close() }) // not here: this runs in its reader
 }
 
-// followLocked updates the list of requests.
-func (s *Session) followLocked(e wire.EventMessage) {
-	meta := e.Meta()
-	i := slices.IndexFunc(s.asks, func(a *ask) bool { return meta.RequestID != "" && a.req.RequestID == meta.RequestID })
-	switch e := e.(type) {
-	case *wire.TurnStarted:
-		if i >= 0 {
-			s.asks[i].turn = meta.TurnID
-			if why := s.asks[i].cancelled; why != "" {
-				s.cancelLocked(s.asks[i])
-			}
-			s.endWaitingLocked()
-		}
-	case *wire.AgentComplete:
-		if i >= 0 {
-			s.asks = slices.Delete(s.asks, i, i+1)
-		}
-		if s.recheck && len(s.asks) > 0 {
-			s.recheck = false
-			s.work.Go(s.reconcile)
-		}
-	case *wire.Error:
-		if i >= 0 && e.TurnID == "" { // refused
-			s.asks = slices.Delete(s.asks, i, i+1)
-		}
-	}
-}
-
-// reconcile finds out, after a link came up, what became of requests that had not begun on an older one. All missed events
-// come before the daemon's answer to its StatusRequest.
-func (s *Session) reconcile() {
-	s.mu.Lock()
-	conn, link := s.conn, s.links
-	s.mu.Unlock()
-	if conn == nil {
-		return
-	}
-	r, err := wire.Call(s.ctx, conn, &wire.SessionRequest{Op: "get"})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil || conn != s.conn || link != s.links {
-		return // repeated with the next link
-	}
-	for _, a := range slices.Clone(s.asks) {
-		switch {
-		case a.turn != "":
-			if a.cancelled != "" {
-				s.cancelLocked(a)
-			}
-		case a.link == 0 || a.link == link:
-		case r.Session.Running:
-			s.recheck = true // it waits or never arrived: check again when the running one ends
-		case a.cancelled != "":
-			s.endLocked(a, wire.CodeCancelled, a.cancelled+", before it began")
-		default:
-			a.link = link
-			s.log.Info("asked again", "request", a.req.RequestID)
-			again := *a.req
-			s.work.Go(func() { _ = conn.Post(s.ctx, &again) }) // if this link is lost too, reconcile runs again
-		}
-	}
-}
-
-// endLocked ends a request here, without an end from the daemon.
-func (s *Session) endLocked(a *ask, code, message string) {
-	s.asks = slices.DeleteFunc(s.asks, func(b *ask) bool { return a == b })
-	s.pushLocked(&wire.Error{
-		Event: wire.Event{SessionID: s.id, RequestID: a.req.RequestID, AtMS: time.Now().UnixMilli()},
-		Code:  code, Message: message, Details: map[string]string{}, Recoverable: true,
-	})
-}
-
 // Next waits for the next message: an event of the session, a refusal (a *wire.Error without a turn), or a notice. It returns
 // context.Cause(ctx), and ErrClosed after Close. The caller owns the message.
 func (s *Session) Next(ctx context.Context) (wire.Message, error) {
-	list, err := s.NextBatch(ctx, 1)
+	list, err := s.nextBatch(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	return list[0], nil
+	return list[0].Message, nil
 }
 
-// NextBatch is Next for up to most messages. It waits for the first one only.
-func (s *Session) NextBatch(ctx context.Context, most int) ([]wire.Message, error) {
+// nextBatch is Next for up to most messages. It waits for the first one only.
+func (s *Session) nextBatch(ctx context.Context, most int) ([]received, error) {
 	for {
 		s.mu.Lock()
 		if n := min(len(s.inbox), most); n > 0 {
 			list := slices.Clone(s.inbox[:n])
-			for i, m := range list {
-				s.inbox[i] = nil
-				s.size -= sizeOf(m)
+			clear(s.inbox[:n])
+			for _, r := range list {
+				s.size -= sizeOf(r.Message)
 			}
 			s.inbox = s.inbox[n:]
 			s.mu.Unlock()

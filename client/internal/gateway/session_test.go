@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -35,10 +36,19 @@ func connect(t *testing.T, d *gateway.Daemon, o gateway.Options) *gateway.Sessio
 func ask(t *testing.T, s *gateway.Session, prompt string) wire.RequestID {
 	t.Helper()
 	r := &wire.AgentRequest{Prompt: prompt}
-	if err := s.Ask(t.Context(), r); err != nil {
+	begin(t, &gateway.Turns{}, &gateway.Turn{}, s, r)
+	return r.RequestID
+}
+
+// begin begins a turn whose end turns delivers.
+func begin(t *testing.T, turns *gateway.Turns, one *gateway.Turn, s *gateway.Session, r *wire.AgentRequest) {
+	t.Helper()
+	if err := turns.Begin(one, 0); err != nil {
 		t.Fatal(err)
 	}
-	return r.RequestID
+	if err := one.Ask(t.Context(), s, r); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // turn reads one turn: its text, and its end.
@@ -223,5 +233,38 @@ func TestAttachWithoutThePast(t *testing.T) {
 	}
 	if err := one.Attach(t.Context(), "none", -1); !errors.Is(err, wire.ErrNotFoundSession) || one.ID() != two.ID() {
 		t.Errorf("got %v, now at %s", err, one.ID())
+	}
+}
+
+// A turn that ran in the session that Attach left ends for its client, who gets no more of its events: it must not count as running
+// for ever, nor may a later link ask for it again in the other session.
+func TestAttachEndsTheTurnsOfTheOldSession(t *testing.T) {
+	w := gatewaytest.New(t, []scene{{Match: "^wait$", Steps: []step{{Text: "begun", WaitFile: "/nowhere/at/all"}}}})
+	one, two := connect(t, w.Daemon(), gateway.Options{}), connect(t, w.Daemon(), gateway.Options{})
+	var turns gateway.Turns
+	started := make(chan struct{})
+	left := &gateway.Turn{Handle: func(e wire.EventMessage) {
+		if _, ok := e.(*wire.TurnStarted); ok {
+			close(started)
+		}
+	}}
+	var work sync.WaitGroup
+	work.Go(func() { turns.Deliver(t.Context(), one, nil) })
+	t.Cleanup(work.Wait)
+	begin(t, &turns, left, one, &wire.AgentRequest{Prompt: "wait"})
+	<-started
+	if err := one.Attach(t.Context(), two.ID(), -1); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), gatewaytest.Patience)
+	defer cancel()
+	if !turns.Wait(ctx, nil) {
+		t.Fatal("the turn still counts as running")
+	}
+	if left.End != nil || left.Problem == nil || left.Problem.Code != wire.CodeNotFoundSession || left.Pending() {
+		t.Errorf("got end %v, problem %v", left.End, left.Problem)
+	}
+	if err := one.Attach(t.Context(), two.ID(), -1); err != nil { // to itself: nothing is left
+		t.Fatal(err)
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
+	"sublet/client/internal/remote"
 	"sublet/wire"
 )
 
@@ -40,17 +42,20 @@ type Turn struct {
 	// Outlives is set for a turn that goes on when its client has left: Cancel ends it only by its id.
 	Outlives bool
 
-	files   []string // of Turns.Handed, removed at the end
-	request wire.RequestID
-	session *Session      // set once, by Ask, with turns.mu held; may then be read without it
-	done    chan struct{} // closed after Handle of the end
-	turns   *Turns
-
 	// Outcome: read it in Handle, or after Done.
 	Problem *wire.Error         // why it was refused or failed; nil = it was not
 	End     *wire.AgentComplete // nil if it never began
 
-	turn wire.TurnID // "" = not begun; guarded by turns.mu
+	files   []string      // of Turns.Handed, removed at the end
+	done    chan struct{} // closed after Handle of the end
+	turns   *Turns
+	session *Session // set once, by Ask, with turns.mu held; the caller of Ask may then read it without
+
+	// below: guarded by session.mu
+	request   *wire.AgentRequest
+	turn      wire.TurnID // "" = not begun
+	link      int         // number of the link on which the request was sent; 0 = being sent
+	cancelled string      // why; "" = not
 }
 
 // ErrRepeated refuses a turn whose id is that of another one that has not ended.
@@ -74,22 +79,45 @@ func (l *Turns) Begin(t *Turn, limit int) error {
 	if n := len(l.open); limit > 0 && n >= limit {
 		return &BusyError{n, limit}
 	}
-	t.turns, t.request, t.done = l, wire.RequestID(wire.NewID()), make(chan struct{})
+	t.turns, t.done = l, make(chan struct{})
 	l.open = append(l.open, t)
 	return nil
 }
 
-// Ask sends the turn's request in a session whose events Deliver handles. After an error, which is that of Session.Ask, the turn
-// has ended without a call of Handle.
+// Ask sends the turn's request in a session whose events Deliver handles: TurnStarted and exactly one AgentComplete, or one *wire.Error
+// without a turn if it never began. It sets the request's id. After an error of Ask the turn has ended without a call of Handle.
 func (t *Turn) Ask(ctx context.Context, s *Session, r *wire.AgentRequest) error {
-	r.RequestID = t.request
+	r.RequestID = wire.RequestID(wire.NewID())
+	kept := *r
 	t.turns.mu.Lock()
-	t.session = s // before asking: the answer may come before Ask returns
+	s.mu.Lock()
+	t.session, t.request = s, &kept
+	s.turns = append(s.turns, t) // before sending: the answer may come before Ask returns
+	s.mu.Unlock()
 	t.turns.mu.Unlock()
-	err := s.Ask(ctx, r)
-	if err != nil {
-		t.Abandon()
+	err := s.on(ctx, func(c *remote.Conn, link int) error {
+		if err := c.Post(ctx, r); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		t.link = link
+		lost := link != s.links
+		s.mu.Unlock()
+		if lost { // an older link may have delivered it
+			s.work.Go(s.reconcile)
+		}
+		return nil
+	})
+	s.mu.Lock()
+	begun := t.turn != "" || !slices.Contains(s.turns, t) // also where Post failed on a link that broke behind the request
+	if err != nil && !begun {
+		s.turns = slices.DeleteFunc(s.turns, func(o *Turn) bool { return o == t })
 	}
+	s.mu.Unlock()
+	if err == nil || begun {
+		return nil
+	}
+	t.Abandon()
 	return err
 }
 
@@ -110,15 +138,16 @@ func (l *Turns) remove(t *Turn) {
 	}
 }
 
-// Cancel ends a turn for which Ask was called; its end follows. It returns false if the turn has ended.
-func (t *Turn) Cancel(why string) bool { return t.session.Cancel(t.request, why) }
-
 // Done is closed when the turn has ended and Handle was called for it.
 func (t *Turn) Done() <-chan struct{} { return t.done }
 
 // Pending reports whether the session has received neither the end nor a refusal of the turn, for which Ask was called. When a
 // Request of that session returns, the session has received all that the daemon sent before its reply; Handle may be called later.
-func (t *Turn) Pending() bool { return t.session.pending(t.request) }
+func (t *Turn) Pending() bool {
+	t.session.mu.Lock()
+	defer t.session.mu.Unlock()
+	return slices.Contains(t.session.turns, t)
+}
 
 // Ended reports whether id is one of the last turns that ended.
 func (l *Turns) Ended(id string) bool {
@@ -134,16 +163,36 @@ func (l *Turns) Running(of *Session) []*Turn {
 	return slices.DeleteFunc(slices.Clone(l.open), func(t *Turn) bool { return of != nil && t.session != of })
 }
 
-// Cancel ends turns, whose ends follow: that with a client's id, or with the daemon's turn, or, where both are "", all of a session
-// or, for nil, of all sessions. It reports whether there was one.
+// Cancel ends turns, whose ends follow, also those that wait or whose link was lost: that with a client's id, or with the daemon's
+// turn, or, where both are "", all of a session or, for nil, of all sessions. It reports whether there was one.
 func (l *Turns) Cancel(of *Session, id string, turn wire.TurnID, why string) (found bool) {
 	for _, t := range l.Running(of) {
-		l.mu.Lock()
-		wanted := t.session != nil && (id == "" || t.ID == id) && (turn == "" || t.turn == turn) && !(t.Outlives && id == "" && turn == "")
-		l.mu.Unlock()
-		found = wanted && t.Cancel(why) || found
+		wanted := (id == "" || t.ID == id) && !(t.Outlives && id == "" && turn == "")
+		found = wanted && t.cancel(turn, why) || found
 	}
 	return found
+}
+
+// Cancel ends the turn; its end follows. It has no effect on one that has ended, or for which Ask was not called.
+func (t *Turn) Cancel(why string) { t.cancel("", why) }
+
+// cancel cancels the turn, if its id in the daemon is turn or turn is "". It reports whether it did.
+func (t *Turn) cancel(turn wire.TurnID, why string) bool {
+	t.turns.mu.Lock()
+	s := t.session
+	t.turns.mu.Unlock()
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.turns, t) || turn != "" && t.turn != turn {
+		return false
+	}
+	t.cancelled = why
+	s.cancelLocked(t)
+	s.endWaitingLocked()
+	return true
 }
 
 // Wait waits until the turns that run now have ended: those of one session, or all for nil. It returns false if ctx ends first.
@@ -165,28 +214,37 @@ const deliverMost = 256
 // the session ends. A Handle that blocks, since the client does not read, fills the session's inbox.
 func (l *Turns) Deliver(ctx context.Context, s *Session, other func(wire.EventMessage)) {
 	for {
-		list, err := s.NextBatch(ctx, deliverMost)
+		list, err := s.nextBatch(ctx, deliverMost)
 		if err != nil {
 			return // the connection or the session has ended
 		}
 		var last *Turn
-		for _, m := range list {
-			e, ok := m.(wire.EventMessage)
+		for _, r := range list {
+			e, ok := r.Message.(wire.EventMessage)
 			if !ok {
 				continue
 			}
-			t, over := l.follow(s, e)
+			t := r.turn
 			if last != nil && last != t {
 				last.flush()
 			}
-			if last = t; t == nil {
+			if last = t; t == nil { // of no turn, or of one that another session of the client, attached to the same, has asked
 				if e.Meta().RequestID == "" && other != nil {
 					other(e)
 				}
 				continue
 			}
+			switch e := e.(type) {
+			case *wire.Error:
+				t.Problem = e
+			case *wire.AgentComplete:
+				t.End = e
+			}
+			if r.last { // removed first, so that a client that receives the end finds it ended
+				l.remove(t)
+			}
 			t.Handle(e)
-			if over {
+			if r.last {
 				t.flush()
 				close(t.done)
 				last = nil
@@ -204,30 +262,111 @@ func (t *Turn) flush() {
 	}
 }
 
-// follow updates the turn of an event of s and returns it; nil if the event belongs to no turn that was asked there, since another
-// session of the client may be attached to the same one of the daemon. With over the event was the turn's last one, and the turn has
-// been removed, so that a client that receives the end finds it ended.
-func (l *Turns) follow(s *Session, e wire.EventMessage) (t *Turn, over bool) {
-	id := e.Meta().RequestID
-	l.mu.Lock()
-	i := slices.IndexFunc(l.open, func(t *Turn) bool { return id != "" && t.request == id && t.session == s })
+// turnLocked returns the turn that a request of this session began, until its end is in the inbox; else nil.
+func (s *Session) turnLocked(id wire.RequestID) *Turn {
+	i := slices.IndexFunc(s.turns, func(t *Turn) bool { return t.request.RequestID == id })
 	if i < 0 {
-		l.mu.Unlock()
-		return nil, false
+		return nil
 	}
-	t = l.open[i]
+	return s.turns[i]
+}
+
+// followLocked updates a turn by one of its events, and reports whether that is its last one.
+func (s *Session) followLocked(t *Turn, e wire.EventMessage) (last bool) {
 	switch e := e.(type) {
 	case *wire.TurnStarted:
 		t.turn = e.TurnID
-	case *wire.Error:
-		t.Problem = e
-		over = e.TurnID == "" // refused before it began
+		if t.cancelled != "" {
+			s.cancelLocked(t)
+		}
+		s.endWaitingLocked()
 	case *wire.AgentComplete:
-		t.End, over = e, true
+		last = true
+	case *wire.Error:
+		last = e.TurnID == "" // refused before it began
 	}
-	l.mu.Unlock()
-	if over {
-		l.remove(t)
+	if last {
+		s.turns = slices.DeleteFunc(s.turns, func(o *Turn) bool { return o == t })
+		if s.recheck && len(s.turns) > 0 {
+			s.recheck = false
+			s.work.Go(s.reconcile)
+		}
 	}
-	return t, over
+	return last
+}
+
+// reconcile finds out, after a link came up, what became of requests that had not begun on an older one. All missed events
+// come before the daemon's answer to its StatusRequest.
+func (s *Session) reconcile() {
+	s.mu.Lock()
+	conn, link := s.conn, s.links
+	s.mu.Unlock()
+	if conn == nil {
+		return
+	}
+	r, err := wire.Call(s.ctx, conn, &wire.SessionRequest{Op: "get"})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil || conn != s.conn || link != s.links {
+		return // repeated with the next link
+	}
+	for _, t := range slices.Clone(s.turns) {
+		switch {
+		case t.turn != "":
+			if t.cancelled != "" {
+				s.cancelLocked(t)
+			}
+		case t.link == 0 || t.link == link:
+		case r.Session.Running:
+			s.recheck = true // it waits or never arrived: check again when the running one ends
+		case t.cancelled != "":
+			s.endLocked(t, wire.CodeCancelled, t.cancelled+", before it began")
+		default:
+			t.link = link
+			s.log.Info("asked again", "request", t.request.RequestID)
+			again := *t.request
+			s.work.Go(func() { _ = conn.Post(s.ctx, &again) }) // if this link is lost too, reconcile runs again
+		}
+	}
+}
+
+// endLocked ends a turn here, without an end from the daemon.
+func (s *Session) endLocked(t *Turn, code, message string) {
+	s.turns = slices.DeleteFunc(s.turns, func(o *Turn) bool { return o == t })
+	s.pushLocked(received{&wire.Error{
+		Event: wire.Event{SessionID: s.id, RequestID: t.request.RequestID, AtMS: time.Now().UnixMilli()},
+		Code:  code, Message: message, Details: map[string]string{}, Recoverable: true,
+	}, t, true})
+}
+
+// endWaitingLocked ends cancelled turns that wait behind a running one, because the daemon reports the end of such a one only when
+// it would begin.
+func (s *Session) endWaitingLocked() {
+	runs := slices.IndexFunc(s.turns, func(t *Turn) bool { return t.turn != "" })
+	if runs < 0 {
+		return
+	}
+	for _, t := range slices.Clone(s.turns[runs:]) {
+		if t.turn == "" && t.cancelled != "" {
+			s.endLocked(t, wire.CodeCancelled, t.cancelled+", before it began")
+		}
+	}
+}
+
+// cancelLocked sends a cancel; without a link the next reconcile does.
+func (s *Session) cancelLocked(t *Turn) {
+	r := &wire.CancelRequest{Reason: t.cancelled}
+	switch {
+	case s.conn == nil:
+		return
+	case t.turn != "":
+		turn := t.turn
+		r.TurnID = &turn
+	case t.link == s.links:
+		id := t.request.RequestID
+		r.RequestID = &id
+	default:
+		return // it is cancelled when it begins
+	}
+	_ = s.conn.Send(r)
 }

@@ -39,7 +39,7 @@ type print struct {
 type terminal struct {
 	s       *session
 	call    wire.ExecutionID
-	request wire.RequestID
+	turn    wire.TurnID   // that the command belongs to
 	changed chan struct{} // capacity 1: there is output, or the end
 	done    chan struct{} // closed when the goroutine has ended
 	id      string        // the editor's name for it; set before done is closed
@@ -54,11 +54,11 @@ type terminal struct {
 }
 
 // terminal makes one for a command with output; nil if the editor supports none.
-func (s *session) terminal(call wire.ExecutionID, request wire.RequestID) *terminal {
+func (s *session) terminal(call wire.ExecutionID, turn wire.TurnID) *terminal {
 	if !s.a.terminals.Load() || len(s.a.o.Show) == 0 {
 		return nil
 	}
-	t := &terminal{s: s, call: call, request: request, changed: make(chan struct{}, 1), done: make(chan struct{})}
+	t := &terminal{s: s, call: call, turn: turn, changed: make(chan struct{}, 1), done: make(chan struct{})}
 	s.a.work.Go(func() { // ends with finish, or the connection; close waits for it
 		defer close(t.done)
 		if err := t.run(s.a.ctx); err != nil {
@@ -157,7 +157,7 @@ func (t *terminal) run(ctx context.Context) error {
 		defer stop()
 		_, err = a.conn.WaitForTerminalExit(ending, sdk.WaitForTerminalExitRequest{SessionId: t.s.id, TerminalId: t.id})
 	case errors.Is(err, errEnded):
-		t.s.gs.Cancel(t.request, "ended in the editor's terminal")
+		a.turns.Cancel(t.s.gs, "", t.turn, "ended in the editor's terminal")
 		return nil
 	}
 	if err != nil {

@@ -157,7 +157,7 @@ func (s *session) output(m *wire.AgentStreamChunk) {
 		return
 	}
 	if call.tool == "bash" && call.term == nil && !s.past {
-		call.term = s.terminal(id, m.RequestID)
+		call.term = s.terminal(id, m.TurnID)
 	}
 	if call.tail = append(call.tail, data...); len(call.tail) > outputTail {
 		call.tail = call.tail[len(call.tail)-outputTail:]

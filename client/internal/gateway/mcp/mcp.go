@@ -236,7 +236,7 @@ func (s *server) link(ctx context.Context, key string, session *sdk.ServerSessio
 	s.links[key] = l
 	s.work.Go(func() { // ends with the connection; what concerns a call goes to that call
 		for {
-			if _, err := gs.NextBatch(s.ctx, 64); err != nil {
+			if _, err := gs.Next(s.ctx); err != nil {
 				return
 			}
 		}
