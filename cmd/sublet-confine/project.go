@@ -128,20 +128,14 @@ func exists(path string) bool {
 // maxLinks bounds a chain of symbolic links, as the kernel does.
 const maxLinks = 40
 
-// File modes by which a placeholder is recognised. A socket is not executable: see bareNames.
-const (
-	placeholderMode = os.ModeSticky | 0o555
-	socketMode      = os.ModeSticky | 0o444
-)
-
-// bareNames are the folders that a git folder must have, executable.
+// bareNames are the folders that a git folder must have, executable, which a placeholder that is a socket is not.
 var bareNames = []string{"refs", "objects"}
 
 // ownCommondir is what a placeholder for the file commondir of a git folder has in it: the folder itself, as if there were none.
 const ownCommondir = ".\n"
 
+// isPlaceholder reports whether this program made a file as a placeholder: beside those of confine.IsPlaceholder, a file in a git folder.
 func isPlaceholder(st os.FileInfo) bool {
-	kind := st.IsDir() || st.Mode().Type() == os.ModeSocket || st.Mode().IsRegular() && (st.Size() == int64(len(ownCommondir)) || st.Name() == recordName)
-	mode := st.Mode() & (os.ModePerm | os.ModeSticky | os.ModeSetuid)
-	return kind && (mode == placeholderMode || mode == socketMode)
+	inGit := st.Size() == int64(len(ownCommondir)) || st.Name() == recordName
+	return confine.IsPlaceholder(st) || inGit && st.Mode() == os.ModeSticky|0o555
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"sublet/lease/confine"
 )
 
 // ProjectFile is the name of a project's own settings file. Since the author of a cloned repository may have written it, it
@@ -41,7 +43,7 @@ func LoadProject(dir string) (Project, error) {
 	path := filepath.Join(dir, ProjectFile)
 	text, err := readRegular(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err != nil && isPlace(path):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err != nil && isPlaceholder(path):
 		return Project{}, nil
 	case err != nil:
 		return Project{}, &Error{Path: path, Message: err.Error()}
@@ -110,11 +112,11 @@ func (p Project) Fault(rule string, err error) error {
 	return e
 }
 
-// isPlace reports whether path, which could not be read, is the placeholder, a socket or an empty folder, by which sublet-confine
-// keeps a confined command from creating the file, or was one until now.
-func isPlace(path string) bool {
+// isPlaceholder reports whether path, which could not be read, is no file but the place that is kept for one while a confined
+// command runs, or was that until now.
+func isPlaceholder(path string) bool {
 	info, err := os.Lstat(path)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && (info.IsDir() || info.Mode().Type() == fs.ModeSocket) && info.Mode()&(fs.ModePerm|fs.ModeSticky) == fs.ModeSticky|0o555
+	return errors.Is(err, fs.ErrNotExist) || err == nil && confine.IsPlaceholder(info)
 }
 
 // readRegular reads a regular file of bounded size; it does not block on a pipe.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -29,20 +28,6 @@ func TestProject(t *testing.T) {
 		{Decision: "deny", Pattern: "bash: make *", Match: []string{"make x"}, NoMatch: []string{"ls"}},
 	}) {
 		t.Errorf("got %+v, %v", p, err)
-	}
-	// What holds its place while a held command runs is no file.
-	place := t.TempDir()
-	if err := os.Mkdir(filepath.Join(place, ProjectFile), 0o555); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := LoadProject(place); err == nil {
-		t.Error("a folder is taken for no file")
-	}
-	if err := os.Chmod(filepath.Join(place, ProjectFile), 0o555|fs.ModeSticky); err != nil {
-		t.Fatal(err)
-	}
-	if p, err := LoadProject(place); err != nil || p.Path != "" {
-		t.Errorf("the place of a file: got %+v, %v, want the zero Project", p, err)
 	}
 	if got, want := p.Fault("write: db/**", errors.New("bad")).Error(), path+":5:4: bad"; got != want {
 		t.Errorf("fault: got %q, want %q", got, want)

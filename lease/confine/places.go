@@ -22,6 +22,13 @@ var Protected = []string{
 	"appveyor.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "cloudbuild.yaml",
 }
 
+// IsPlaceholder reports whether a file is the placeholder for a name of Protected that does not exist. It is recognised by its
+// sticky bit and by the lack of any right to write.
+func IsPlaceholder(st fs.FileInfo) bool {
+	mode := st.Mode() & (fs.ModePerm | fs.ModeSticky | fs.ModeSetuid)
+	return st.IsDir() && mode == fs.ModeSticky|0o555 || st.Mode().Type() == fs.ModeSocket && mode == fs.ModeSticky|0o444
+}
+
 // GitProtected are the protected names in a git folder.
 var GitProtected = []string{"hooks", "config", "config.worktree", "info/attributes"}
 

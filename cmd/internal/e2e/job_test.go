@@ -16,7 +16,7 @@ func TestJob(t *testing.T) {
 			}
 			w := newWorld(t, "", script{
 				{Match: "^serve", Steps: []step{
-					{ToolCalls: []call{background("echo up on 80; sleep 1000")}},
+					{ToolCalls: []call{background("touch begun; echo up on 80; sleep 1000")}},
 					{ToolCalls: []call{{"jobs", map[string]any{"id": "j1", "until": "up"}}}},
 					{Text: "It serves."},
 				}},
@@ -32,7 +32,10 @@ func TestJob(t *testing.T) {
 			term.allow("the answer", func() bool { return term.sees(`It serves`) })
 			term.see(`a line matched: up on 80`)
 			term.mode(false)
-			term.run("jobs", `unning +sublet_job '?echo up on 80`)
+			term.run("jobs", `unning +sublet_job '?touch begun`)
+			if out, errs, _ := w.sublet("policy", "test", "touch again"); !strings.Contains(out, "* auto  runs") {
+				t.Errorf("with the names of settings kept by the held job: %s%s", out, errs)
+			}
 			if err := syscall.Kill(w.daemonPID(), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
