@@ -99,7 +99,7 @@ func (a *approver) approve(ctx context.Context, q agent.Question) (agent.Decisio
 // goOn asks the user whether an agent may continue that repeats the same calls, or that has reached its limit of cost.
 func (a *approver) goOn(ctx context.Context, q agent.Question) (agent.Decision, error) {
 	v := harmless(q.GoOn)
-	if !a.t.confirm || a.t.approve != nil && !*a.t.approve {
+	if !a.t.origin.confirm || a.t.approve != nil && !*a.t.approve {
 		return a.decided(q, v, policy.Decision{Outcome: policy.Ask, Why: q.GoOn}, agent.Decision{By: "nobody", Reason: q.GoOn}), nil
 	}
 	return a.ask(ctx, q, v, q.GoOn)

@@ -23,7 +23,7 @@ func TestFixedQuestion(t *testing.T) {
 	w := &window{t: t}
 	c := &Client{hub: h, peer: w, confirm: true, cwd: "/"}
 	s := watched(t, h, c)
-	u := &turn{hub: h, s: s, origin: c, id: "t1", confirm: true, asked: asked{mode: "ask"}}
+	u := &turn{hub: h, s: s, origin: c, id: "t1", asked: asked{mode: "ask"}}
 	done := make(chan agent.Decision, 1)
 	go func() {
 		d, err := (&approver{u}).Approve(t.Context(), agent.Question{
@@ -83,7 +83,7 @@ func TestPermissionBehindALink(t *testing.T) {
 	w := &window{t: t}
 	c := &Client{hub: h, peer: w, confirm: true, cwd: "/"}
 	c.session = watched(t, h, c)
-	a := &approver{&turn{hub: h, s: c.session, origin: c, id: "t1", confirm: true}}
+	a := &approver{&turn{hub: h, s: c.session, origin: c, id: "t1"}}
 	v := risk.Verdict{Level: risk.Medium, Reversible: true}
 	ask := func(act tool.Action) (q agent.Question, d policy.Decision) {
 		q = agent.Question{Tool: "bash", ExecutionID: "x", Action: act}
@@ -146,7 +146,7 @@ func TestTrustThatNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)
 		c := &Client{hub: h, peer: &window{t: t}, confirm: true, cwd: "/"}
-		u := &turn{hub: h, s: watched(t, h), origin: c, id: "t1", confirm: true}
+		u := &turn{hub: h, s: watched(t, h), origin: c, id: "t1"}
 		u.askTrust(t.Context(), dir)
 		if trusted, decided, err := h.opts.Store.TrustsFolder(t.Context(), dir); trusted || decided || err != nil {
 			t.Errorf("trusted %v, decided %v", trusted, decided)

@@ -113,7 +113,7 @@ func (t *turn) window() (*lend.Lender, *Client) {
 // attended reports whether somebody can be asked about what the turn does.
 func (t *turn) attended() bool {
 	if t.foreign == nil {
-		return t.confirm
+		return t.origin.confirm
 	}
 	_, c := t.window()
 	return c != nil
@@ -143,7 +143,7 @@ func (c *Client) questioned(id wire.ConfirmationID) *session {
 func (c *Client) cancelForeign() {
 	for _, t := range c.hub.unfinished() {
 		if t.origin == c && t.foreign != nil {
-			t.stop(cancelledBy(c.who(), "its connection ended"))
+			t.cancel(cancelledBy(c.who(), "its connection ended"))
 		}
 	}
 }
@@ -184,7 +184,7 @@ func (c *Client) leaseRunAs(r *wire.LeaseRunRequest, of caller.Agent) error {
 	f.lease = &leaseRun{r: r, relay: lend.NewRelay(r.RequestID, c.Send)}
 	t := c.turn(c.held(), r.RequestID)
 	t.foreign, t.agent, t.work = f, f.Name, f.work(m, string(r.Cwd))
-	t.later(func() {
+	t.cleanup(func() {
 		if f.lease.done {
 			c.Send(&wire.ShellLeaseReleased{LeaseRef: f.lease.relay.Ref(), Reason: wire.ReleasedReleased})
 		}
@@ -263,16 +263,17 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 	if ln == nil {
 		return &lend.NoShellError{PID: r.ClientPID}
 	}
-	if err := c.begin(); err != nil {
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	o := &operation{client: c, request: r.RequestID, limited: true, cancel: cancel}
+	if err := c.hub.begin(o); err != nil {
+		cancel(nil)
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(c.ctx)
-	c.requests.track(r.RequestID, func(why *stopped) { cancel(why) })
 	cfg := c.hub.opts.Config()
 	run := ln.Lend(ctx, lend.Loan{ // from here on others are behind it; the rest is for a goroutine of its own
 		Request: r, Who: c.who(), Wait: cfg.Lease.Wait.Duration, Term: cfg.Lease.Term.Duration, Timeout: cfg.Shell.CommandTimeout.Duration, Relay: lend.NewRelay(r.RequestID, c.Send),
 		Audit: func(e store.AuditEntry) { _ = c.hub.audit(e) }, // it is in the daemon's log
-		Over:  func() { c.end(r.RequestID) },
+		Over:  func() { c.hub.end(o) },
 	})
 	go func() { // ends with the command; Close waits for it
 		defer c.hub.work.Done()

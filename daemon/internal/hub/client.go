@@ -50,9 +50,12 @@ type Client struct {
 
 	shown map[lend.Trusting]shell.State // in which the last PolicyReply named suspects; only the connection's reader uses it
 
-	ctx      context.Context // ends with the connection
-	cancel   context.CancelCauseFunc
-	requests requests
+	ctx    context.Context // ends with the connection
+	cancel context.CancelCauseFunc
+
+	// Used by the connection's reader alone: the ids of the newest requests, to refuse repeats.
+	seen      map[wire.RequestID]bool
+	seenOrder []wire.RequestID // the oldest first
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -221,7 +224,8 @@ func (c *Client) who() string {
 
 // Busy reports whether something runs that the client waits for or takes part in: then heartbeats flow.
 func (c *Client) Busy() bool {
-	return c.requests.busy() || c.attached().snapshot().Running || c.lender != nil && c.lender.Busy()
+	own := c.hub.find(func(o *operation) bool { return o.client == c })
+	return own != nil || c.attached().snapshot().Running || c.lender != nil && c.lender.Busy()
 }
 
 // sessionOf holds the session a request is about: the one it names, else the connection's.

@@ -76,7 +76,7 @@ func (t *turn) fold(ctx context.Context, r *wire.CompactRequest) (*wire.Compacti
 	if r.Op == "undo" {
 		return agent.UndoCompaction(events), nil
 	}
-	model, err := t.hub.opts.OpenModel(ctx, t.model, t.creds)
+	model, err := t.hub.opts.OpenModel(ctx, t.model, t.origin.creds)
 	if err != nil {
 		return none, err
 	}

@@ -42,7 +42,7 @@ func (h host) Play(p crew.Part, ended func(agent.Outcome)) error {
 		return out
 	}
 	hub.hold(h.session.id, h.session)
-	sub.later(func() {
+	sub.cleanup(func() {
 		ended(out)
 		hub.release(h.session)
 	})
@@ -55,7 +55,7 @@ func (h host) Play(p crew.Part, ended func(agent.Outcome)) error {
 func (h host) Cancel(own wire.SessionID, by string) {
 	for _, t := range h.hub.unfinished() {
 		if t.s.id == own {
-			t.stop(cancelledBy(by, ""))
+			t.cancel(cancelledBy(by, ""))
 		}
 	}
 }

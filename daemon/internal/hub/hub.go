@@ -3,8 +3,8 @@
 // (see lend), and leaves a session's events and questions to eventlog and question.
 //
 // Locks: the mu of the Hub, a Client, a session or a turn is never taken while another of them is held, but for that of
-// a turn under its session's. That of a session's questions is taken before any of them, and those of its events, of its policy
-// and of a Client's requests after them. Sending to a Peer only queues, so it is done under the lock whose order it must follow.
+// a turn under its session's. That of a session's questions is taken before any of them, and those of its events and of its policy
+// after them. Sending to a Peer only queues, so it is done under the lock whose order it must follow.
 package hub
 
 import (
@@ -73,7 +73,7 @@ type Hub struct {
 
 	ctx    context.Context // ends when turns are cancelled by Close
 	cancel context.CancelCauseFunc
-	work   sync.WaitGroup // turns' workers and borrowed commands
+	work   sync.WaitGroup // operations that have begun, and answers to StatusRequests
 
 	activity chan struct{} // see Activity
 
@@ -83,8 +83,7 @@ type Hub struct {
 	sessions map[wire.SessionID]*session
 	idle     []*session // nobody attached, nothing runs; the oldest first
 	clients  map[*Client]struct{}
-	turns    map[wire.TurnID]*turn
-	running  int // turns running and queued, and commands that other clients borrowed a shell for
+	running  map[*operation]struct{}
 }
 
 const (
@@ -99,7 +98,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	h := &Hub{
 		opts: o, log: o.Log, started: time.Now(), activity: make(chan struct{}, 1),
 		sessions: map[wire.SessionID]*session{}, clients: map[*Client]struct{}{},
-		turns: map[wire.TurnID]*turn{},
+		running: map[*operation]struct{}{},
 	}
 	// The hub's lifetime is its own: Close ends it in order.
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -124,16 +123,16 @@ func (h *Hub) Activity() <-chan struct{} { return h.activity }
 // Idle reports that no client is attached and that no turn, no borrowed command and no background job runs.
 func (h *Hub) Idle() bool {
 	h.mu.Lock()
-	idle := len(h.clients) == 0 && h.running == 0
+	idle := len(h.clients) == 0 && len(h.running) == 0
 	h.mu.Unlock()
 	return idle && h.jobs.Running() == 0
 }
 
-// Running returns how many turns run or wait.
+// Running returns how many operations run, turns that wait included.
 func (h *Hub) Running() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.running
+	return len(h.running)
 }
 
 func (h *Hub) stir() {
@@ -171,7 +170,16 @@ func (h *Hub) attached() []*Client {
 func (h *Hub) unfinished() []*turn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Collect(maps.Values(h.turns))
+	return h.unfinishedLocked()
+}
+
+func (h *Hub) unfinishedLocked() (turns []*turn) {
+	for o := range h.running {
+		if o.turn != nil {
+			turns = append(turns, o.turn)
+		}
+	}
+	return turns
 }
 
 // Refuse makes every later request that would begin work fail with lend.ErrShuttingDown. Turns that run go on.
@@ -255,24 +263,4 @@ func (h *Hub) daemonInfo() wire.DaemonInfo {
 		Name: "sublet", Version: cmp.Or(h.opts.Version, "devel"), PID: os.Getpid(),
 		UptimeMS: time.Since(h.started).Milliseconds(), BuiltAtMS: h.opts.BuiltAt, Kept: h.opts.Kept,
 	}
-}
-
-// begin counts a piece of work; it fails while the daemon stops. over ends the count, before the work's end is sent. Close waits
-// until work.Done.
-func (h *Hub) begin() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closing {
-		return lend.ErrShuttingDown
-	}
-	h.running++
-	h.work.Add(1)
-	return nil
-}
-
-func (h *Hub) over() {
-	h.mu.Lock()
-	h.running--
-	h.mu.Unlock()
-	h.stir()
 }

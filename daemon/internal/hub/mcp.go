@@ -58,7 +58,7 @@ func (t *turn) serverTools(ctx context.Context, role agent.Role, only []string) 
 	}
 	env := t.environ()
 	return mcp.Offer{
-		Settings: t.hub.opts.MCP, Client: own, Only: only, At: mcp.Place{Env: lend.PrivateEnv(env, nil), Home: lend.Home(env)}, Held: t.later, Notify: t.notify,
+		Settings: t.hub.opts.MCP, Client: own, Only: only, At: mcp.Place{Env: lend.PrivateEnv(env, nil), Home: lend.Home(env)}, Held: t.cleanup, Notify: t.notify,
 		Taken: func(name string) bool { _, taken := settings[name]; return taken },
 	}.Tools(ctx)
 }

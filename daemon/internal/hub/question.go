@@ -177,7 +177,7 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 	if len(names) == 0 {
 		return
 	}
-	if !t.confirm || t.approve != nil && !*t.approve {
+	if !t.origin.confirm || t.approve != nil && !*t.approve {
 		if t.s.first("trust " + root) {
 			t.origin.Send(&wire.Notice{Level: "warning", Text: fmt.Sprintf(
 				"%s is not trusted, so these are not read as instructions: %s; `sublet trust add` there trusts it",

@@ -5,81 +5,69 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/crew"
 	"sublet/daemon/internal/job"
+	"sublet/daemon/internal/lend"
 	"sublet/wire"
 )
 
 // maxRequestIDs bounds the ids remembered to refuse repeats.
 const maxRequestIDs = 1 << 16
 
-// requests are those of one connection. It is safe for concurrent use.
-type requests struct {
-	mu sync.Mutex
-	// below: guarded by mu
-	cancels map[wire.RequestID]func(*stopped) // nil once the request is over
-	order   []wire.RequestID                  // of cancels, the oldest first
-	running int                               // turns running and queued, and commands in other clients' shells
+// operation is work in progress that a client asked for: a turn, which may still wait in its session's queue, a command in another
+// client's shell, or an answer that takes its time.
+type operation struct {
+	client  *Client
+	request wire.RequestID
+	turn    *turn // nil: it is no turn
+	limited bool  // limits.running_turns bounds how many such operations a client may have
+	cancel  context.CancelCauseFunc
 }
 
-// add remembers an id, or returns ErrDuplicateID.
-func (r *requests) add(id wire.RequestID) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, ok := r.cancels[id]; ok {
-		return ErrDuplicateID
-	}
-	if r.cancels == nil {
-		r.cancels = map[wire.RequestID]func(*stopped){}
-	}
-	r.cancels[id] = nil
-	r.order = append(r.order, id)
-	for len(r.order) > maxRequestIDs {
-		oldest := r.order[0]
-		if r.order = r.order[1:]; r.cancels[oldest] != nil { // it runs
-			r.order = append(r.order, oldest)
-			continue
+// begin adds an operation to those that run. It fails while the daemon stops, and above the client's limit. end removes the operation;
+// besides, the caller calls h.work.Done when nothing of it runs any more, for which Close waits.
+func (h *Hub) begin(o *operation) error {
+	limit := h.opts.Config().Limits.RunningTurns
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	own := 0
+	for other := range h.running {
+		if other.limited && other.client == o.client {
+			own++
 		}
-		delete(r.cancels, oldest)
 	}
-	return nil
-}
-
-// track makes a request cancellable by its id, until untrack. It does nothing if the id was not added, or is forgotten.
-func (r *requests) track(id wire.RequestID, cancel func(*stopped)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, ok := r.cancels[id]; ok {
-		r.cancels[id] = cancel
-	}
-}
-
-func (r *requests) untrack(id wire.RequestID) { r.track(id, nil) }
-
-// begin counts a turn, or a command in another client's shell, unless limit of them run; end ends the count.
-func (r *requests) begin(limit int) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.running >= limit {
+	switch {
+	case o.limited && own >= limit:
 		return &LimitError{Limit: limit}
+	case h.closing:
+		return lend.ErrShuttingDown
 	}
-	r.running++
+	h.running[o] = struct{}{}
+	h.work.Add(1)
 	return nil
 }
 
-func (r *requests) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.running--
+// end removes an operation from those that run. It is called before the client is sent the operation's end, so that the client can begin
+// another at once, also at its limit. A second call does nothing.
+func (h *Hub) end(o *operation) {
+	h.mu.Lock()
+	delete(h.running, o)
+	h.mu.Unlock()
+	h.stir()
 }
 
-func (r *requests) busy() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.running > 0
+// find returns an operation that runs and for which is returns true; nil if there is none.
+func (h *Hub) find(is func(o *operation) bool) *operation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for o := range h.running {
+		if is(o) {
+			return o
+		}
+	}
+	return nil
 }
 
 // Seen remembers the id of a request, before the method that serves the request is called. It returns ErrDuplicateID for a repeat and
@@ -88,24 +76,18 @@ func (c *Client) Seen(id wire.RequestID) error {
 	if len(id) == 0 || len(id) > 128 {
 		return invalid("request_id: %d bytes, want 1 to 128", len(id))
 	}
-	return c.requests.add(id)
-}
-
-// begin counts a turn, or a command in another client's shell; end ends the count.
-func (c *Client) begin() error {
-	err := c.requests.begin(c.hub.opts.Config().Limits.RunningTurns)
-	if err == nil {
-		if err = c.hub.begin(); err != nil {
-			c.requests.end()
-		}
+	if c.seen[id] {
+		return ErrDuplicateID
 	}
-	return err
-}
-
-func (c *Client) end(id wire.RequestID) {
-	c.requests.untrack(id)
-	c.requests.end()
-	c.hub.over()
+	if c.seen == nil {
+		c.seen = map[wire.RequestID]bool{}
+	}
+	c.seen[id] = true
+	if c.seenOrder = append(c.seenOrder, id); len(c.seenOrder) > maxRequestIDs {
+		delete(c.seen, c.seenOrder[0])
+		c.seenOrder = c.seenOrder[1:]
+	}
+	return nil
 }
 
 // Cancel ends a turn, of any connection by its id, or a request of this one. What is over already is left alone: the
@@ -117,21 +99,14 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 	case byTurn == byRequest:
 		return invalid("one of turn_id and request_id must be given")
 	case byTurn:
-		c.hub.mu.Lock()
-		t := c.hub.turns[*r.TurnID]
-		c.hub.mu.Unlock()
-		if t != nil {
-			t.stop(why)
+		if o := c.hub.find(func(o *operation) bool { return o.turn != nil && o.turn.id == *r.TurnID }); o != nil {
+			o.cancel(why)
 		}
 	default:
-		c.requests.mu.Lock()
-		cancel, known := c.requests.cancels[*r.RequestID]
-		c.requests.mu.Unlock()
-		if !known {
+		if o := c.hub.find(func(o *operation) bool { return o.client == c && o.request == *r.RequestID }); o != nil {
+			o.cancel(why)
+		} else if !c.dropSteering(*r.RequestID, why) && !c.seen[*r.RequestID] {
 			return invalid("no request %q was made on this connection", *r.RequestID)
-		}
-		if cancel != nil {
-			cancel(why)
 		}
 	}
 	return nil
@@ -141,17 +116,17 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 // The caller's hold on s ends with the work, or with an error.
 func (c *Client) aside(id wire.RequestID, s *session, work func(ctx context.Context) (wire.Message, error)) error {
 	h := c.hub
-	if err := h.begin(); err != nil {
+	ctx, cancel := context.WithCancelCause(h.ctx)
+	o := &operation{client: c, request: id, cancel: cancel}
+	if err := h.begin(o); err != nil {
+		cancel(nil)
 		h.release(s)
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(h.ctx)
-	c.requests.track(id, func(why *stopped) { cancel(why) })
 	go func() { // ends with its work; Close waits for it
 		defer h.work.Done()
 		defer h.release(s)
-		defer h.over()
-		defer c.requests.untrack(id)
+		defer h.end(o)
 		defer cancel(nil)
 		var reply wire.Message
 		err := h.guard("a request", func() (err error) {

@@ -8,26 +8,29 @@ import (
 	"sublet/wire"
 )
 
-// Ids are remembered up to a bound, also while the oldest request runs; that one can be cancelled still.
+// Ids are remembered up to a bound. A request that still runs can be cancelled after that, too.
 func TestRequestIDsAreBounded(t *testing.T) {
-	var r requests
+	h := newHub(t)
+	c := &Client{hub: h}
+	first := wire.RequestID("first")
 	cancelled := false
-	if err := r.add("first"); err != nil {
+	o := &operation{client: c, request: first, cancel: func(error) { cancelled = true }}
+	if err := errors.Join(c.Seen(first), h.begin(o)); err != nil {
 		t.Fatal(err)
 	}
-	r.track("first", func(*stopped) { cancelled = true })
+	defer h.work.Done()
+	if err := c.Seen(first); !errors.Is(err, ErrDuplicateID) {
+		t.Errorf("a repeat: %v", err)
+	}
 	for n := range maxRequestIDs + 10 {
-		if err := r.add(wire.RequestID(strconv.Itoa(n))); err != nil {
+		if err := c.Seen(wire.RequestID(strconv.Itoa(n))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(r.cancels) != maxRequestIDs || len(r.order) != maxRequestIDs {
-		t.Errorf("%d ids, %d in order, want %d", len(r.cancels), len(r.order), maxRequestIDs)
+	if len(c.seen) != maxRequestIDs || len(c.seenOrder) != maxRequestIDs {
+		t.Errorf("%d ids, %d in order, want %d", len(c.seen), len(c.seenOrder), maxRequestIDs)
 	}
-	if err := r.add("first"); !errors.Is(err, ErrDuplicateID) {
+	if err := c.Cancel(&wire.CancelRequest{RequestID: &first}); err != nil || !cancelled {
 		t.Errorf("the one that runs: %v", err)
-	}
-	if r.cancels["first"](nil); !cancelled {
-		t.Error("the one that runs cannot be cancelled")
 	}
 }

@@ -42,11 +42,11 @@ type session struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	turns   []*turn // the first one runs, if working
-	working bool    // a worker goroutine plays turns
-	recent  []wire.RecentCommand
-	spent   float64     // US dollars since the last prompt of a person
-	wakes   []time.Time // when jobs woke its agent, within wakesIn
+	turns  []*turn         // those whose end was not sent yet; the first one runs
+	played <-chan struct{} // closed when all turns that were ever queued are over
+	recent []wire.RecentCommand
+	spent  float64     // US dollars since the last prompt of a person
+	wakes  []time.Time // when jobs woke its agent, within wakesIn
 
 	noticed map[string]bool // the keys of first
 	broken  []judge.Fault   // the faults in projects' files and rules that were reported last
@@ -101,7 +101,9 @@ func (h *Hub) namedSession(ctx context.Context, id wire.SessionID, cwd wire.OSSt
 
 func (h *Hub) makeSession(info wire.SessionInfo) *session {
 	events := eventlog.New[*Client](h.opts.Store, h.log, info)
-	return &session{hub: h, id: info.ID, events: events, questions: question.New(events, h.log, h.stir)}
+	played := make(chan struct{})
+	close(played)
+	return &session{hub: h, id: info.ID, events: events, questions: question.New(events, h.log, h.stir), played: played}
 }
 
 // session finds a session in memory or in the store and holds it: the caller lets it go with release. ErrNoSession where

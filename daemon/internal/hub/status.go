@@ -61,12 +61,12 @@ func (c *Client) status(id wire.RequestID, ask bool) *wire.StatusReply {
 	h.mu.Lock()
 	out := &wire.StatusReply{
 		RequestID: id, State: "idle", Version: h.daemonInfo().Version, PID: os.Getpid(),
-		UptimeMS: time.Since(h.started).Milliseconds(), Clients: len(h.clients), Turns: len(h.turns),
+		UptimeMS: time.Since(h.started).Milliseconds(), Clients: len(h.clients), Turns: len(h.unfinishedLocked()),
 		Leases: leases, Goroutines: runtime.NumGoroutine(), Memory: footprint.Held(),
 		StoreSize: h.opts.Store.Size(),
 	}
 	out.Connections = h.connectionsLocked()
-	closing, running := h.closing, h.running
+	closing, running := h.closing, len(h.running)
 	h.mu.Unlock()
 	switch {
 	case closing:
@@ -108,7 +108,7 @@ func (c *Client) Shutdown(r *wire.ShutdownRequest) (reply *wire.StatusReply, sto
 		return nil, nil, invalid("drain_ms: %d is less than 0", r.DrainMS)
 	}
 	h.mu.Lock()
-	running := h.running
+	running := len(h.running)
 	if r.IfIdle && running > 0 {
 		h.mu.Unlock()
 		return nil, nil, &BusyDaemonError{Turns: running}

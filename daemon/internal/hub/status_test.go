@@ -27,13 +27,14 @@ func TestWhatIsListed(t *testing.T) {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 	}
-	if err := h.begin(); err != nil {
+	o := &operation{}
+	if err := h.begin(o); err != nil {
 		t.Fatal(err)
 	}
 	if st := (&Client{hub: h, session: watched(t, h)}).status("s", false); st.State != "busy" {
 		t.Errorf("with something running: %s", st.State)
 	}
-	h.over()
+	h.end(o)
 	h.work.Done()
 }
 

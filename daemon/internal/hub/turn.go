@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,11 +21,9 @@ type turn struct {
 	hub     *Hub
 	s       *session
 	origin  *Client // who asked; its shell comes first
-	confirm bool    // whoever asked can be asked back
 	id      wire.TurnID
 	request wire.RequestID
 	asked
-	creds   map[string]string
 	work    func(ctx context.Context, t *turn) agent.Outcome
 	serve   func(ctx context.Context) error // in place of work: answers a request that waits its turn in the queue, and stores no events of a turn
 	parent  *session                        // of an agent in the background: the session that started it, held
@@ -34,15 +31,15 @@ type turn struct {
 	rules   []wire.Rule                     // of such an agent
 	foreign *foreign                        // works for an agent of another program; nil: for one of ours, or a person
 
-	ctx    context.Context // ends when the turn is cancelled, also while it waits
-	cancel context.CancelCauseFunc
-	count  sync.Once // see uncount
-	begun  bool      // guarded by the session's mu: it waits no more
+	ctx       context.Context // ends when the turn is cancelled, also while it waits
+	cancel    context.CancelCauseFunc
+	operation *operation    // among the hub's until the turn's end is sent
+	done      chan struct{} // closed when the turn is over, and all that were queued before it
 
 	mu       sync.Mutex
 	approved map[wire.ExecutionID]lend.Approval // guarded by mu
 	shells   []*lend.Private                    // guarded by mu: that this turn started
-	ends     []func()                           // guarded by mu: to be called when it is over
+	cleanups []func()                           // guarded by mu: to be called when it is over
 	steering []steering                         // guarded by mu: what the user said to it, and it has not taken in yet
 
 	unstored atomic.Bool // the store failed: nothing more of the turn is stored
@@ -64,64 +61,53 @@ type asked struct {
 // connection stay when it is closed.
 const maxQueued = 100
 
-// enqueue appends a turn to its session's queue, and starts the queue's worker where none runs. It takes over the caller's hold on
+// enqueue appends a turn to its session's queue and has it played when those before it are over. It takes over the caller's hold on
 // the session, and releases it also if it returns an error.
 func (h *Hub) enqueue(t *turn) error {
-	c, s := t.origin, t.s
-	if err := c.begin(); err != nil { // counts the turn until uncount, and in h.work until leave
+	s := t.s
+	t.ctx, t.cancel = context.WithCancelCause(h.ctx)
+	t.hub, t.id, t.done = h, wire.TurnID(wire.NewID()), make(chan struct{})
+	t.operation = &operation{client: t.origin, request: t.request, turn: t, limited: true, cancel: t.cancel}
+	if err := h.begin(t.operation); err != nil {
+		t.cancel(nil)
 		h.release(s)
 		return err
 	}
-	t.hub, t.id, t.confirm, t.creds = h, wire.TurnID(wire.NewID()), c.confirm, maps.Clone(c.creds)
-	t.ctx, t.cancel = context.WithCancelCause(h.ctx)
-	h.mu.Lock()
-	h.turns[t.id] = t
-	h.mu.Unlock()
-	c.requests.track(t.request, t.stop)
-	start, err := s.queue(t, max(maxQueued, h.opts.Config().Limits.RunningTurns))
+	before, err := s.queue(t, max(maxQueued, h.opts.Config().Limits.RunningTurns))
 	if err != nil {
 		t.cancel(nil)
-		t.uncount()
+		h.end(t.operation)
 		h.release(s)
 		h.work.Done()
 		return err
 	}
-	if start {
-		h.work.Go(func() { s.play() }) // ends when the session's line is empty; Close waits for it
-	}
+	go func() { // ends with the turn; Close waits for it
+		defer h.work.Done()
+		select {
+		case <-before:
+		case <-t.ctx.Done():
+		}
+		t.play()
+		t.close()
+		<-before
+		close(t.done)
+	}()
 	return nil
 }
 
-// queue appends a turn to the session's queue, which holds up to limit, and reports whether the caller has to start its worker.
-func (s *session) queue(t *turn, limit int) (start bool, err error) {
+// queue appends a turn to the session's queue, which holds up to limit, and returns what is closed when the turns before it are over.
+func (s *session) queue(t *turn, limit int) (before <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.events.Deleted():
-		return false, ErrNoSession
+		return nil, ErrNoSession
 	case len(s.turns) >= limit:
-		return false, &LimitError{Limit: limit, Session: true}
+		return nil, &LimitError{Limit: limit, Session: true}
 	}
-	start = !s.working
-	s.turns, s.working = append(s.turns, t), true
-	return start, nil
-}
-
-// play runs the session's turns one after the other until there are none.
-func (s *session) play() {
-	for {
-		s.mu.Lock()
-		if len(s.turns) == 0 {
-			s.working = false
-			s.mu.Unlock()
-			return
-		}
-		t := s.turns[0]
-		t.begun = true
-		s.mu.Unlock()
-		t.play()
-		t.leave()
-	}
+	before = s.played
+	s.turns, s.played = append(s.turns, t), t.done
+	return before, nil
 }
 
 // dropLocked takes a turn out of the session's queue.
@@ -131,22 +117,10 @@ func (s *session) dropLocked(t *turn) {
 	}
 }
 
-// uncount removes the turn from all counts but the session's queue. It is called before the turn's end is sent, so that a client that
-// receives the end can begin another turn at once, also at the limit.
-func (t *turn) uncount() {
-	t.count.Do(func() {
-		h := t.hub
-		h.mu.Lock()
-		delete(h.turns, t.id)
-		h.mu.Unlock()
-		t.origin.end(t.request)
-	})
-}
-
 // end sends the turn's last event, or that of a request which is no turn; nobody who sees it finds the turn in the
 // session. An event that cannot be stored is not sent.
 func (t *turn) end(m wire.EventMessage) error {
-	t.uncount()
+	t.hub.end(t.operation)
 	s := t.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,55 +128,37 @@ func (t *turn) end(m wire.EventMessage) error {
 	return s.events.Emit(m)
 }
 
-// drop takes the turn out of all counts and the session's queue. A serve function calls it before it sends an answer that is no event.
+// drop takes the turn out of the hub's operations and the session's queue. A serve function calls it before it sends an answer that is no event.
 func (t *turn) drop() {
-	t.uncount()
+	t.hub.end(t.operation)
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.s.dropLocked(t)
 }
 
-// leave releases what the turn holds. It is called last for every turn, however it went.
-func (t *turn) leave() {
+// close releases what the turn holds. It is called last for every turn, however it went.
+func (t *turn) close() {
 	t.cancel(nil)
 	t.drop()
-	t.passOn()
+	t.enqueueSteering()
 	t.hub.release(t.s)
 	t.mu.Lock()
-	ends := t.ends
-	t.ends = nil
+	cleanups := t.cleanups
+	t.cleanups = nil
 	t.mu.Unlock()
-	for _, end := range ends {
-		end()
+	for _, f := range cleanups {
+		f()
 	}
-	t.hub.work.Done()
 }
 
-// later has f called when the turn is over and its end has been sent.
-func (t *turn) later(f func()) {
+// cleanup has f called when the turn is over and its end has been sent.
+func (t *turn) cleanup(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ends = append(t.ends, f)
+	t.cleanups = append(t.cleanups, f)
 }
 
-// stop cancels the turn. One that still waits ends here and now, without having begun.
-func (t *turn) stop(why *stopped) {
-	t.cancel(why)
-	s := t.s
-	s.mu.Lock()
-	waits := !t.begun && slices.Contains(s.turns, t)
-	if waits {
-		s.dropLocked(t) // or it would begin meanwhile
-	}
-	s.mu.Unlock()
-	if waits {
-		t.drop()
-		t.origin.neverBegan(s, t.request, why)
-		t.leave()
-	}
-}
-
-// neverBegan answers a request that was cancelled while it waited: by one Error, nothing is stored.
+// neverBegan answers a request that was cancelled while it waited: by one Error; nothing is stored.
 func (c *Client) neverBegan(s *session, id wire.RequestID, why error) {
 	c.Send(&wire.Error{
 		Event: wire.Event{SessionID: s.id, RequestID: id}, Code: wire.CodeCancelled,
@@ -341,7 +297,7 @@ func (t *turn) fromAgent(m wire.EventMessage) {
 	}
 }
 
-// turn makes a turn of a request; enqueue sees that it is played.
+// turn makes a turn of a request; enqueue has it played.
 func (c *Client) turn(s *session, request wire.RequestID) *turn {
 	return &turn{s: s, origin: c, request: request}
 }
@@ -352,34 +308,36 @@ type steering struct {
 	request *wire.AgentRequest
 }
 
-// steer gives r to the turn that runs in the session, and reports whether there is one. If the turn takes nothing in any more, as one
-// of a tool never does, passOn makes a turn of r.
+// steer gives r to the first turn of the session's queue, and reports whether there is one. If the turn takes nothing in any more, as
+// one of a tool never does, enqueueSteering makes a turn of r.
 func (s *session) steer(c *Client, r *wire.AgentRequest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.turns) == 0 || !s.turns[0].begun || s.turns[0].work == nil {
+	if len(s.turns) == 0 || s.turns[0].work == nil {
 		return false
 	}
 	t := s.turns[0]
-	c.requests.track(r.RequestID, func(why *stopped) { t.dropSteering(c, r, why) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.steering = append(t.steering, steering{c, r})
 	return true
 }
 
-// dropSteering answers r as cancelled, unless the turn has taken it in.
-func (t *turn) dropSteering(c *Client, r *wire.AgentRequest, why error) {
-	t.mu.Lock()
-	i := slices.IndexFunc(t.steering, func(st steering) bool { return st.request == r })
-	if i >= 0 {
-		t.steering = slices.Delete(t.steering, i, i+1)
+// dropSteering answers the client's request of that id as cancelled, if a turn was given it and has not taken it in, and reports whether
+// that is so.
+func (c *Client) dropSteering(id wire.RequestID, why error) bool {
+	for _, t := range c.hub.unfinished() {
+		t.mu.Lock()
+		left := slices.DeleteFunc(t.steering, func(st steering) bool { return st.client == c && st.request.RequestID == id })
+		found := len(left) < len(t.steering)
+		t.steering = left
+		t.mu.Unlock()
+		if found {
+			c.neverBegan(t.s, id, why)
+			return true
+		}
 	}
-	t.mu.Unlock()
-	if i >= 0 {
-		c.requests.untrack(r.RequestID)
-		c.neverBegan(t.s, r.RequestID, why)
-	}
+	return false
 }
 
 // steered takes what the user said to the turn since the last call, once it is stored and sent. It satisfies agent.Turn.
@@ -398,15 +356,14 @@ func (t *turn) steered() []*wire.TurnSteered {
 			t.mu.Unlock()
 			break
 		}
-		st.client.requests.untrack(m.RequestID)
 		out = append(out, m)
 	}
 	return out
 }
 
-// passOn makes turns of what the turn has not taken in, in its order.
-func (t *turn) passOn() {
-	t.s.mu.Lock() // nobody steers the turn any more: it is out of the line
+// enqueueSteering makes turns of what the user said to the turn and it has not taken in, in its order.
+func (t *turn) enqueueSteering() {
+	t.s.mu.Lock() // nobody steers the turn any more: it is out of the queue
 	t.mu.Lock()
 	list := t.steering
 	t.steering = nil
@@ -418,7 +375,6 @@ func (t *turn) passOn() {
 		id := t.s.id
 		r.SessionID = &id
 		if err := st.client.Ask(context.WithoutCancel(t.ctx), &r); err != nil {
-			st.client.requests.untrack(r.RequestID)
 			st.client.fail(r.RequestID, failed(err))
 		}
 	}

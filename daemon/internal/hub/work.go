@@ -135,7 +135,7 @@ func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentReque
 // conversation is an agent's turn with what came before it in the session.
 func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentRequest) (agent.Turn, error) {
 	h := t.hub
-	model, err := h.opts.OpenModel(ctx, t.model, t.creds)
+	model, err := h.opts.OpenModel(ctx, t.model, t.origin.creds)
 	if err != nil {
 		return agent.Turn{}, err
 	}
@@ -182,11 +182,11 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 	}
 	at.Options.Thinking = cmp.Or(r.Options.Thinking, h.opts.Config().Thinking)
 	if name := h.opts.Config().Models.Compaction; name != "" {
-		if at.Compactor, err = h.opts.OpenModel(ctx, name, t.creds); err != nil {
+		if at.Compactor, err = h.opts.OpenModel(ctx, name, t.origin.creds); err != nil {
 			t.hub.log.Warn("the model for summaries cannot be used; the conversation's own writes them", "model", name, "err", err)
 		}
 	}
-	at.OpenModel = func(name string) (provider.Model, error) { return h.opts.OpenModel(ctx, name, t.creds) }
+	at.OpenModel = func(name string) (provider.Model, error) { return h.opts.OpenModel(ctx, name, t.origin.creds) }
 	return at, nil
 }
 
