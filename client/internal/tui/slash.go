@@ -138,8 +138,11 @@ func request[R wire.Message](m *model, what string, r wire.RequestFor[R], f func
 	await(m, what, func(ctx context.Context) (R, error) { return wire.Call(ctx, m.Daemon, r) }, f)
 }
 
-// post is request for what is answered by events.
+// post is request for what is a turn of its own: it waits for the running one, and is answered by events.
 func post(m *model, what string, r wire.OfRequest) {
+	if m.turn != nil {
+		m.note(what + " is done after this turn")
+	}
 	await(m, what, func(ctx context.Context) (struct{}, error) { return struct{}{}, m.Daemon.Post(ctx, r) }, func(struct{}) {})
 }
 

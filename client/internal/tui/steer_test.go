@@ -20,6 +20,8 @@ func TestSteering(t *testing.T) {
 	if !word.Options.Steer || later.Options.Steer {
 		t.Errorf("sent %+v, then %+v", word.Options, later.Options)
 	}
+	w.keys("/undo\r")
+	w.see("/undo is done after this turn")
 	e := event(7)
 	e.RequestID = word.RequestID
 	w.p.Send(&wire.TurnSteered{Event: e, Prompt: "faster"})
