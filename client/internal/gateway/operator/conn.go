@@ -42,8 +42,14 @@ type conn struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	links    []*link                        // least recently used first
-	confirms map[wire.ConfirmationID]string // the confirm request that answered a question, by its id
+	links    []*link     // least recently used first
+	confirms []confirmed // the last confirm requests, for confirmFailed
+}
+
+// confirmed is a confirm request and the question that it answered.
+type confirmed struct {
+	question wire.ConfirmationID
+	request  string // its id
 }
 
 // serve serves one client until it closes its sending half, or the server stops; then the turns of S3 are cancelled, those of S4
@@ -51,7 +57,6 @@ type conn struct {
 func (s *Server) serve(ctx context.Context, rw io.ReadWriteCloser, peer string, authorized bool) {
 	c := &conn{
 		s: s, rw: rw, peer: peer, out: gateway.NewWriter(rw), authorized: authorized, turns: gateway.Turns{Handed: &s.handed},
-		confirms: map[wire.ConfirmationID]string{},
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	err := gateway.NewLineReader(rw, s.o.MaxMessage).Each(c.line, c.long)

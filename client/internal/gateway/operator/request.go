@@ -84,6 +84,8 @@ const (
 	kindDispatch = "dispatch"
 
 	maxID      = 128                 // bytes of an id or a name
+	maxShort   = 4 << 10             // bytes of a token or a cursor
+	maxComment = 64 << 10            // bytes of a comment, which a model reads
 	maxPrompt  = 10 << 20            // the daemon's own bound
 	maxTimeout = 24 * 60 * 60 * 1000 // a day, in milliseconds
 )
@@ -161,21 +163,28 @@ func wrong(field, why string) *problem { return invalid("%s %s", field, why).wit
 func (r *request) check(idSize int) *problem {
 	for _, f := range []struct {
 		name, value string
-		size        int
+		most        int // bytes
 	}{
-		{"id", r.ID, idSize},
-		{"sessionID", r.Session, 0}, // sessionName bounds it
-		{"agentID", r.Agent, len(r.Agent)},
-		{"confirmationID", r.Confirmation, len(r.Confirmation)},
-		{"decision", r.Decision, len(r.Decision)},
-		{"requestID", r.Request, len(r.Request)},
-		{"turnID", r.Turn, len(r.Turn)},
-		{"lastTurnID", r.LastTurn, len(r.LastTurn)},
-		{"metadata.model", r.Metadata.Model, len(r.Metadata.Model)},
+		{"id", r.ID, maxID},
+		{"sessionID", r.Session, maxMessage}, // sessionName bounds it
+		{"agentID", r.Agent, maxID},
+		{"confirmationID", r.Confirmation, maxID},
+		{"decision", r.Decision, maxID},
+		{"requestID", r.Request, maxID},
+		{"turnID", r.Turn, maxID},
+		{"lastTurnID", r.LastTurn, maxID},
+		{"metadata.model", r.Metadata.Model, maxID},
+		{"metadata.token", r.Metadata.Token, maxShort},
+		{"cursor", r.Cursor, maxShort},
+		{"comment", r.Comment, maxComment},
 	} {
+		size := len(f.value)
+		if f.name == "id" {
+			size = idSize
+		}
 		switch {
-		case f.size > maxID:
-			return wrong(f.name, fmt.Sprintf("has %d bytes, at most %d are allowed", f.size, maxID))
+		case size > f.most:
+			return wrong(f.name, fmt.Sprintf("has %d bytes, at most %d are allowed", size, f.most))
 		case f.value == "" && (slices.Contains(r.kind.needs, f.name) || f.name == "id" && !r.s4):
 			return wrong(f.name, "is missing")
 		}

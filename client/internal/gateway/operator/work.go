@@ -2,6 +2,7 @@ package operator
 
 import (
 	"cmp"
+	"slices"
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
@@ -138,7 +139,7 @@ func (c *conn) confirm(r *request) *problem {
 		Grant: (*wire.Grant)(r.Grant),
 	}
 	c.mu.Lock()
-	c.confirms[a.ConfirmationID] = r.ID // for confirmFailed: the daemon's refusal names the question only
+	c.confirms = gateway.Remember(c.confirms, confirmed{a.ConfirmationID, r.ID}) // the daemon's refusal names the question only
 	c.mu.Unlock()
 	if err := l.sess.Confirm(c.ctx, a); err != nil {
 		return away(err)
@@ -155,9 +156,12 @@ func (c *conn) confirmFailed(e wire.EventMessage) {
 		return
 	}
 	c.mu.Lock()
-	id, known := c.confirms[wire.ConfirmationID(refused.Details["confirmation_id"])]
+	confirms := c.confirms
 	c.mu.Unlock()
-	if known {
-		c.send(line(s3Refusal(id, "", problemOf(refused), refused.AtMS)))
+	for _, one := range slices.Backward(confirms) {
+		if string(one.question) == refused.Details["confirmation_id"] {
+			c.send(line(s3Refusal(one.request, "", problemOf(refused), refused.AtMS)))
+			return
+		}
 	}
 }
