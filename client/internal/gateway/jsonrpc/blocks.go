@@ -100,8 +100,10 @@ func (s *splitter) partial(out []piece) []piece {
 	case s.in == "maybe" && len(s.held) > maxOpening:
 		return s.partial(s.finish(out)) // both lines are text
 	case s.in != "" && s.body.Len()+len(s.held) > maxBlock:
-		s.body.Write(s.held)
-		s.held = s.held[:0]
+		if s.body.Len() == 0 { // only a line that is longer than a block is cut in its middle
+			s.body.Write(s.held)
+			s.held = s.held[:0]
+		}
 		out = s.emit(out)
 	}
 	return out

@@ -106,6 +106,23 @@ func TestABlockIsBounded(t *testing.T) {
 	}
 }
 
+// The parts of a long block end with whole lines, also where the text arrives in pieces of lines: the end of a part was in the middle
+// of a line, so that a client which joined the parts by lines had a broken one.
+func TestALongBlockIsCutBetweenLines(t *testing.T) {
+	var lines []string
+	for i := range 30_000 {
+		lines = append(lines, fmt.Sprintf("line %d %s", i, strings.Repeat("x", 90)))
+	}
+	code := strings.Join(lines, "\n")
+	var parts []string
+	for _, p := range split("```go\n"+code+"\n```\n", 70) {
+		parts = append(parts, p.block.Content)
+	}
+	if len(parts) < 2 || strings.Join(parts, "\n") != code {
+		t.Errorf("%d parts do not join to the code", len(parts))
+	}
+}
+
 // What an answer costs grows with its length, not with its square: neither a line that could begin a block for ever, nor many
 // lines that come at once.
 func TestLongTextIsCheap(t *testing.T) {
