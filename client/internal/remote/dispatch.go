@@ -105,6 +105,10 @@ func (c *Conn) fresh(e wire.EventMessage) bool {
 	return true
 }
 
+// maxUnstored is how many turns that ended so are remembered. The daemon stores such an end when it can write again, or at its next
+// start.
+const maxUnstored = 256
+
 // afterUnstoredEnd reports whether e follows an end of its turn that had no number, because the daemon could not store it: such
 // an event, like the end that the daemon stores later, is ignored. It records e if e is an end without a number.
 func (c *Conn) afterUnstoredEnd(e wire.EventMessage) bool {
@@ -118,7 +122,7 @@ func (c *Conn) afterUnstoredEnd(e wire.EventMessage) bool {
 		return true
 	}
 	if _, end := e.(*wire.AgentComplete); end && meta.Seq == 0 {
-		c.unstored = append(c.unstored, meta.TurnID)
+		c.unstored = append(c.unstored[max(0, len(c.unstored)+1-maxUnstored):], meta.TurnID)
 	}
 	return false
 }

@@ -77,7 +77,7 @@ type Conn struct {
 	session  wire.SessionInfo
 	want     wire.SessionID           // to attach to at the next handshake; "" = a new session
 	seen     map[wire.SessionID]int64 // number of the last delivered event, by session
-	unstored []wire.TurnID            // turns whose end had no number; see afterUnstoredEnd
+	unstored []wire.TurnID            // the last turns whose end had no number; see afterUnstoredEnd
 	err      error                    // why the last link ended
 	asleep   bool                     // the daemon was stopped on request: look for one, start none
 	starting chan struct{}            // closed when the attempt that a request began has ended; nil = there is none
