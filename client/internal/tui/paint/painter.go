@@ -41,8 +41,9 @@ type Painter struct {
 	wake chan struct{}
 
 	mu       sync.Mutex
-	requests []func() // guarded by mu, which is never held while writing; they run with wmu held
-	picture  int      // guarded by mu; the place, from 1, of the request that sets the picture; 0 = none does
+	requests []request // guarded by mu, which is never held while writing
+	text     int       // guarded by mu; bytes of text in requests
+	picture  int       // guarded by mu; the place, from 1, of the request that sets the picture; 0 = none does
 
 	wmu sync.Mutex
 	// Guarded by wmu, held while writing.
@@ -60,6 +61,17 @@ type Painter struct {
 	shell    modeTracker // modes that the shell has set
 	modes    modeTracker // modes that the program with the terminal has set
 	lastByte byte        // that program's last byte of output
+}
+
+// textMost is how many bytes of text may wait for a terminal that does not read, such as one whose output ^S has stopped. Beyond it
+// the waiting text is left out, and a line says so. The newest picture is drawn in any case.
+const textMost = 8 << 20
+
+// request is something to do to the screen. do runs with wmu held.
+type request struct {
+	do      func()
+	text    int  // bytes of text that wait with it; 0 = it changes who has the screen, or the picture
+	picture bool // it sets the picture
 }
 
 // New returns a painter for a terminal of w by h cells, whose screen the shell has.
@@ -94,10 +106,10 @@ func (p *Painter) Flush() {
 func (p *Painter) serve() {
 	p.mu.Lock()
 	requests := p.requests
-	p.requests, p.picture = nil, 0
+	p.requests, p.picture, p.text = nil, 0, 0
 	p.mu.Unlock()
-	for _, do := range requests {
-		do()
+	for _, r := range requests {
+		r.do()
 	}
 }
 
@@ -109,9 +121,21 @@ func (p *Painter) closeWritten() {
 	p.written = nil
 }
 
-func (p *Painter) later(do func()) {
+// queue adds a request without text.
+func (p *Painter) queue(do func()) { p.queueText(0, do) }
+
+// queueText adds a request that keeps size bytes of text.
+func (p *Painter) queueText(size int, do func()) {
 	p.mu.Lock()
-	p.requests = append(p.requests, do)
+	if p.text += size; p.text > textMost {
+		p.requests = slices.DeleteFunc(p.requests, func(r request) bool { return r.text > 0 })
+		p.requests = append(p.requests, request{text: 1, do: func() {
+			p.prints = append(p.prints, p.th.Warn.Render("! some output was left out: the terminal did not read it"))
+		}})
+		p.picture = 1 + slices.IndexFunc(p.requests, func(r request) bool { return r.picture })
+		p.text = 1 + size
+	}
+	p.requests = append(p.requests, request{do: do, text: size})
 	p.mu.Unlock()
 	p.signal()
 }
@@ -132,7 +156,7 @@ func (p *Painter) Set(f Frame) {
 	if at := p.picture; at > 0 { // nothing is drawn between two requests, so nobody would see it
 		p.requests = slices.Delete(p.requests, at-1, at)
 	}
-	p.requests = append(p.requests, func() { p.want, p.fresh = f, true })
+	p.requests = append(p.requests, request{picture: true, do: func() { p.want, p.fresh = f, true }})
 	p.picture = len(p.requests)
 	p.mu.Unlock()
 	p.signal()
@@ -140,22 +164,22 @@ func (p *Painter) Set(f Frame) {
 
 // Print prints text, one or more whole lines, above the live part. While a program has the terminal the text waits.
 func (p *Painter) Print(text string) {
-	p.later(func() { p.prints = append(p.prints, p.th.Spell(text)) })
+	p.queueText(len(text), func() { p.prints = append(p.prints, p.th.Spell(text)) })
 }
 
 // Resize sets the terminal's new size.
-func (p *Painter) Resize(w, h int) { p.later(func() { p.newW, p.newH, p.fresh = w, h, true }) }
+func (p *Painter) Resize(w, h int) { p.queue(func() { p.newW, p.newH, p.fresh = w, h, true }) }
 
 // WhenWritten closes done when all requests so far are written.
 func (p *Painter) WhenWritten(done chan struct{}) {
-	p.later(func() { p.written = append(p.written, done) })
+	p.queue(func() { p.written = append(p.written, done) })
 }
 
 // Give prints the text that waits, erases the live part and leaves the screen to the shell, with the cursor in the first
 // column of an empty row and the modes that the shell had set. The channel is closed when that is written.
 func (p *Painter) Give() <-chan struct{} {
 	done := make(chan struct{})
-	p.later(func() {
+	p.queue(func() {
 		if p.has == ourScreen {
 			b := append(p.erase(p.buf[:0]), "\x1b[m"+pasteOff...)
 			p.has = shellScreen
@@ -168,7 +192,7 @@ func (p *Painter) Give() <-chan struct{} {
 
 // Hold erases the live part, writes head in its place and leaves the terminal to a borrowed command.
 func (p *Painter) Hold(head string) {
-	p.later(func() {
+	p.queue(func() {
 		if p.has == ourScreen {
 			b := append(append(p.erase(p.buf[:0]), pasteOff...), p.th.Spell(head)...)
 			p.has, p.lastByte = programScreen, '\n'
@@ -179,7 +203,7 @@ func (p *Painter) Hold(head string) {
 
 // Raw writes a program's output. It keeps its order with Hold and Release.
 func (p *Painter) Raw(data []byte) {
-	p.later(func() {
+	p.queueText(len(data), func() {
 		if p.has == programScreen && len(data) > 0 {
 			p.modes.scan(data)
 			p.lastByte = data[len(data)-1]
@@ -191,7 +215,7 @@ func (p *Painter) Raw(data []byte) {
 // Release takes the terminal back: modes that the program left on are switched off, and the live part is drawn again
 // on a line of its own.
 func (p *Painter) Release() {
-	p.later(func() {
+	p.queue(func() {
 		if p.has == programScreen {
 			p.has = ourScreen
 			p.write(append(p.tidy(p.buf[:0]), pasteOn...))
@@ -207,7 +231,7 @@ func (p *Painter) Redraw() { p.anew("\r\x1b[J") }
 
 // anew draws the live part again behind erase, which leaves the cursor in the first column.
 func (p *Painter) anew(erase string) {
-	p.later(func() {
+	p.queue(func() {
 		if p.has == ourScreen {
 			p.shown, p.row, p.col, p.fresh = nil, 0, 0, true
 			p.write(append(p.buf[:0], erase...))
@@ -217,7 +241,7 @@ func (p *Painter) anew(erase string) {
 
 // Notice writes lines below the shell's output, for when the screen cannot be taken from the shell.
 func (p *Painter) Notice(text string) {
-	p.later(func() {
+	p.queue(func() {
 		if p.has == shellScreen {
 			_, _ = p.out.Write(appendPrints([]byte("\r\n"), []string{p.th.Spell(text)}))
 		}
@@ -245,7 +269,7 @@ func (p *Painter) Take() {
 }
 
 // TakeLater requests a Take, which keeps its order with the other requests.
-func (p *Painter) TakeLater() { p.later(p.take) }
+func (p *Painter) TakeLater() { p.queue(p.take) }
 
 func (p *Painter) take() {
 	if p.has != shellScreen {

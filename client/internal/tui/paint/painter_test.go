@@ -75,6 +75,31 @@ func TestOnePictureWaits(t *testing.T) {
 	}
 }
 
+// What is printed while the terminal reads nothing (^S) is bounded: the oldest text is left out, which a line says, and what was printed
+// last and the newest picture are there when the terminal reads again. It grew until the system killed the program.
+func TestATerminalThatDoesNotRead(t *testing.T) {
+	p, s := canvas(60, 6)
+	line := strings.Repeat("x", 59)
+	for i := range 3 * textMost / len(line) {
+		p.Print(line)
+		if i%1000 == 0 {
+			p.Set(Frame{Lines: []string{fmt.Sprint("picture ", i)}})
+		}
+	}
+	p.Print("the last line")
+	p.Set(Frame{Lines: []string{"$ "}, Col: 2})
+	if p.text > textMost || len(p.requests) > textMost/len(line)+10 {
+		t.Errorf("%d bytes in %d requests wait, want at most %d", p.text, len(p.requests), textMost)
+	}
+	p.Flush()
+	if got := s.Text(); !strings.HasSuffix(got, "the last line\n$") {
+		t.Errorf("at the end: got %q", got)
+	}
+	if n := strings.Count(string(s.Raw()), "some output was left out"); n != 1 {
+		t.Errorf("%d lines say that text was left out, want one", n)
+	}
+}
+
 // tmux takes "erase below" from the screen's first cell for a clear, and keeps what stood there in its scrollback: a
 // live part at the top of the screen would be seen twice.
 func TestPainterErasesWithoutClearing(t *testing.T) {
