@@ -23,6 +23,8 @@ const (
 	maxWidth = 100
 	// minWidth is the width below which nested blocks are no longer indented.
 	minWidth = 10
+	// maxNested is how many quotes and list items may begin on one line. The parser's time grows with the square of that number.
+	maxNested = 100
 )
 
 // Renderer renders whole blocks.
@@ -31,10 +33,33 @@ type Renderer struct {
 }
 
 // Render returns block set for a terminal of width cells, without empty lines around it. Lines of code are not wrapped, so
-// that a copy of them is the code.
+// that a copy of them is the code. A block in which one line begins more than maxNested quotes or items is shown as it is written.
 func (m *Renderer) Render(block string, width int) string {
+	width = min(max(width, minWidth), maxWidth)
+	for line := range strings.Lines(block) {
+		if nested(line) > maxNested {
+			return strings.Join(reflow(strings.TrimRight(block, "\n"), width), "\n")
+		}
+	}
 	p := page{src: []byte(block), md: m}
-	return strings.Join(p.blocks(newParser().Parse(text.NewReader(p.src)), min(max(width, minWidth), maxWidth), ""), "\n")
+	return strings.Join(p.blocks(newParser().Parse(text.NewReader(p.src)), width, ""), "\n")
+}
+
+// nested returns how many quotes and list items begin on a line, each inside the one before; it counts to maxNested and one.
+func nested(line string) (n int) {
+	for ; n <= maxNested; n++ {
+		line = strings.TrimLeft(line, " \t")
+		if after, quote := strings.CutPrefix(line, ">"); quote {
+			line = after
+			continue
+		}
+		after := strings.TrimLeft(line, "0123456789")
+		if after == "" || !strings.Contains("-*+.)", after[:1]) || !strings.HasPrefix(after[1:], " ") {
+			break
+		}
+		line = after[1:]
+	}
+	return n
 }
 
 // sgr returns the parameters of an escape sequence (SGR) for attributes and a colour, as far as the terminal has them.

@@ -27,6 +27,21 @@ func show(s string) string {
 	}
 }
 
+// A line that begins thousands of quotes or items took seconds, and so did each picture while it was written. It is shown as it is.
+func TestDeepNesting(t *testing.T) {
+	m := &Renderer{Profile: colorprofile.ASCII}
+	for _, marker := range []string{">", "> ", "- ", "* ", "+ ", "1. ", "12) ", "> - "} {
+		if got := m.Render(strings.Repeat(marker, maxNested+1)+"deep", 100); !strings.HasPrefix(got, strings.TrimSpace(marker)) {
+			t.Errorf("%q: got %.40q", marker, got)
+		}
+	}
+	for _, text := range []string{"> > > deep", strings.Repeat("-", 1000), strings.Repeat("1", 1000), strings.Repeat("- a\n", 1000)} {
+		if n := nested(text); n > 3 {
+			t.Errorf("%.20q: got %d", text, n)
+		}
+	}
+}
+
 func TestMarkdown(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"headings", "# One *two*\n## Three", "{1;4;36}One {}{1;4;36;3}two{}\n\n{1;36}Three{}"},
