@@ -49,10 +49,15 @@ func (m *model) onForeign(msg wire.Message) {
 }
 
 // questionKey handles a key while a question is on the screen. A key that was not meant for the question goes into the line; pass
-// reports that this is the shell's.
+// reports that this is the shell's. Enter runs and asks nothing then: in AI mode it only keeps what follows apart.
 func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 	answer, typing := q.Key(k, text, m.now(), m.lastKey)
 	switch {
+	case typing && k == "enter":
+		if m.own.ai && !m.ed.Empty() {
+			m.ed.Insert("\n")
+		}
+		return false
 	case typing && !m.own.ai:
 		return true
 	case typing:

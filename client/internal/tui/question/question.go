@@ -202,8 +202,8 @@ func (q *Question) Paste(text string) bool {
 }
 
 // Key handles a key and returns an answer, or nil. Until the question is armed, keys belong to what the user was typing before:
-// typing is true for them, but Enter, Tab and Esc are dropped. typing is also true for a key that means nothing to the question,
-// which is then disarmed.
+// typing is true for them, but Tab and Esc are dropped. typing is also true for a key that means nothing to the question, which is
+// then disarmed.
 func (q *Question) Key(k, text string, now, lastKey time.Time) (answer *wire.ConfirmationResponse, typing bool) {
 	if q.writing() || q.armed(now, lastKey) {
 		answer, meant := q.press(k, text)
@@ -218,7 +218,9 @@ func (q *Question) Key(k, text string, now, lastKey time.Time) (answer *wire.Con
 			q.live = true
 			q.press(k, text)
 		}
-	case "enter", "ctrl+d":
+	case "ctrl+d":
+	case "enter":
+		return nil, true
 	default: // typed text may contain the key of any answer
 		q.Back()
 		q.live = false
