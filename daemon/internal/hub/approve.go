@@ -19,64 +19,57 @@ import (
 	"sublet/wire"
 )
 
-// approver decides for one turn what may run: by policy, or by asking whoever is attached. It implements agent.Approver
-// and holds no shell while it waits.
-type approver struct{ t *turn }
-
 // maxEdits bounds how often a person's own edit is asked about again because it is riskier than what they were shown.
 const maxEdits = 5
 
-// Approve implements agent.Approver.
-func (a *approver) Approve(ctx context.Context, q agent.Question) (agent.Decision, error) {
+// Approve decides what may run: by policy, or by asking whoever is attached. It implements agent.Approver, and no shell is held while it
+// waits.
+func (t *turn) Approve(ctx context.Context, q agent.Question) (agent.Decision, error) {
 	if q.GoOn != "" {
-		return a.goOn(ctx, q)
+		return t.goOn(ctx, q)
 	}
-	d, err := a.approve(ctx, q)
+	d, err := t.decide(ctx, q)
 	if err == nil && !d.Allowed {
 		if d.EditedCommand != nil {
 			q.Action.Command = *d.EditedCommand
 		}
-		d.About = a.refusal(ctx, q)
+		d.About = t.refusal(ctx, q)
 	}
 	return d, err
 }
 
-func (a *approver) approve(ctx context.Context, q agent.Question) (agent.Decision, error) {
+func (t *turn) decide(ctx context.Context, q agent.Question) (agent.Decision, error) {
 	var own *string // what the user wrote in place of the command
 	for range maxEdits {
-		v := a.judge(ctx, q)
-		d := a.policy(ctx, q).Decide(v, a.action(q, a.reach(q, v)))
+		v := t.judge(ctx, q)
+		d := t.policy(ctx, q).Decide(v, t.action(q, t.reach(q, v)))
 		verdict := agent.Decision{By: d.By(), EditedCommand: own, Reach: d.Held()}
 		switch {
 		case d.Outcome == policy.Deny:
 			verdict.Reason = d.Why
-			return a.decided(q, v, d, verdict), nil
+			return t.decided(q, v, d, verdict), nil
 		case q.ReadOnly && v.Level > risk.Low && d.Reach != risk.ReachRead && q.Action.Server == "": // such a role has a server's tool only where the user named it
 			verdict.By, verdict.Reason = "role "+q.Role, "the role "+q.Role+" only reads, and this is "+v.Level.String()
-			return a.decided(q, v, d, verdict), nil
-		case d.Outcome == policy.Allow && (d.Rule != nil || !a.wanted(q)):
+			return t.decided(q, v, d, verdict), nil
+		case d.Outcome == policy.Allow && (d.Rule != nil || !t.wanted(q)):
 			verdict.Allowed = true
-			return a.decided(q, v, d, verdict), nil
-		case !a.t.attended():
-			verdict.By = "nobody"
-			verdict.Reason = d.Why + "; it was not asked, because " + a.t.unattended()
-			return a.decided(q, v, d, verdict), nil
-		case a.t.approve != nil && !*a.t.approve:
-			verdict.By = "nobody"
-			verdict.Reason = d.Why + "; it was not asked, because the request said not to ask"
-			return a.decided(q, v, d, verdict), nil
+			return t.decided(q, v, d, verdict), nil
 		}
-		answer, err := a.t.ask(ctx, q, v, d)
+		if why := t.unasked(); why != "" {
+			verdict.By, verdict.Reason = "nobody", d.Why+"; it was not asked, because "+why
+			return t.decided(q, v, d, verdict), nil
+		}
+		answer, err := t.ask(ctx, q, v, d)
 		if err != nil {
-			a.decided(q, v, d, agent.Decision{By: "cancel", Reason: err.Error()})
+			t.decided(q, v, d, agent.Decision{By: "cancel", Reason: err.Error()})
 			return agent.Decision{EditedCommand: own}, err
 		}
 		if answer.EditedCommand == nil || *answer.EditedCommand == q.Action.Command {
 			answer.EditedCommand, answer.Reach = own, d.Held()
-			return a.decided(q, v, d, answer), nil
+			return t.decided(q, v, d, answer), nil
 		}
 		if q.Fixed {
-			return a.decided(q, v, d, agent.Decision{By: answer.By, Reason: q.Agent + " runs a command of its own only as it is; the user wants instead: " + *answer.EditedCommand}), nil
+			return t.decided(q, v, d, agent.Decision{By: answer.By, Reason: q.Agent + " runs a command of its own only as it is; the user wants instead: " + *answer.EditedCommand}), nil
 		}
 		// A command of the user's own: what rules forbid stays forbidden, and what is riskier than they were shown is
 		// shown once more, as it would run.
@@ -85,24 +78,24 @@ func (a *approver) approve(ctx context.Context, q agent.Question) (agent.Decisio
 		if q.Arguments, err = agent.WithCommand(q.Arguments, *own); err != nil {
 			return agent.Decision{EditedCommand: own}, err
 		}
-		again := a.judge(ctx, q)
+		again := t.judge(ctx, q)
 		shown := d.Reach
-		d = a.policy(ctx, q).Decide(again, a.action(q, a.reach(q, again)))
+		d = t.policy(ctx, q).Decide(again, t.action(q, t.reach(q, again)))
 		if again.Level <= v.Level && d.Outcome != policy.Deny && risk.Wider(shown, d.Reach) == shown {
 			answer.Reach = d.Held()
-			return a.decided(q, again, d, answer), nil
+			return t.decided(q, again, d, answer), nil
 		}
 	}
 	return agent.Decision{By: "nobody", EditedCommand: own, Reason: "the command was changed too often while it was asked about"}, nil
 }
 
 // goOn asks the user whether an agent may continue that repeats the same calls, or that has reached its limit of cost.
-func (a *approver) goOn(ctx context.Context, q agent.Question) (agent.Decision, error) {
+func (t *turn) goOn(ctx context.Context, q agent.Question) (agent.Decision, error) {
 	v := harmless(q.GoOn)
-	if !a.t.origin.confirm || a.t.approve != nil && !*a.t.approve {
-		return a.decided(q, v, policy.Decision{Outcome: policy.Ask, Why: q.GoOn}, agent.Decision{By: "nobody", Reason: q.GoOn}), nil
+	if t.unasked() != "" {
+		return t.decided(q, v, policy.Decision{Outcome: policy.Ask, Why: q.GoOn}, agent.Decision{By: "nobody", Reason: q.GoOn}), nil
 	}
-	return a.ask(ctx, q, v, q.GoOn)
+	return t.askAbout(ctx, q, v, q.GoOn)
 }
 
 // harmless is the verdict on what does nothing by itself.
@@ -110,19 +103,28 @@ func harmless(why string) risk.Verdict {
 	return risk.Verdict{Level: risk.Low, Reversible: true, Reasons: []risk.Reason{{Text: why, Effect: risk.Unknown, Level: risk.Low}}}
 }
 
-// ask asks about what no rule decides, and records the answer. If ctx ends first the answer is a no, and the error the cause.
-func (a *approver) ask(ctx context.Context, q agent.Question, v risk.Verdict, why string) (agent.Decision, error) {
+// askAbout asks about what no rule decides, and records the answer. If ctx ends first the answer is a no, and the error the cause.
+func (t *turn) askAbout(ctx context.Context, q agent.Question, v risk.Verdict, why string) (agent.Decision, error) {
 	p := policy.Decision{Outcome: policy.Ask, Why: why}
-	d, err := a.t.ask(ctx, q, v, p)
+	d, err := t.ask(ctx, q, v, p)
 	if err != nil {
 		d = agent.Decision{By: "cancel", Reason: err.Error()}
 	}
-	return a.decided(q, v, p, d), err
+	return t.decided(q, v, p, d), err
 }
 
-// unattended returns why nobody can be asked.
-func (t *turn) unattended() string {
+// unasked returns why nobody is asked about what the turn does; "" if somebody can be.
+func (t *turn) unasked() string {
+	canAsk := t.origin.confirm
+	if t.foreign != nil {
+		_, window := t.window()
+		canAsk = window != nil
+	}
 	switch {
+	case canAsk && t.approve != nil && !*t.approve:
+		return "the request said not to ask"
+	case canAsk:
+		return ""
 	case t.origin.within.Load():
 		return "the request came from inside a shell that agents use"
 	case t.foreign != nil:
@@ -132,46 +134,46 @@ func (t *turn) unattended() string {
 }
 
 // refusal returns what of a refused call the refusal is about, for the model.
-func (a *approver) refusal(ctx context.Context, q agent.Question) string {
-	rules := a.policy(ctx, q)
-	return judge.Refusal(q.Action.Command, a.judge(ctx, q).Reasons, func(statement string) bool {
+func (t *turn) refusal(ctx context.Context, q agent.Question) string {
+	rules := t.policy(ctx, q)
+	return judge.Refusal(q.Action.Command, t.judge(ctx, q).Reasons, func(statement string) bool {
 		q := q
 		q.Action.Command = statement
-		v := a.judge(ctx, q)
-		d := rules.Decide(v, a.action(q, a.reach(q, v)))
-		return d.Outcome == policy.Allow && (!q.ReadOnly || v.Level == risk.Low || d.Reach == risk.ReachRead) && (d.Rule != nil || !a.wanted(q))
+		v := t.judge(ctx, q)
+		d := rules.Decide(v, t.action(q, t.reach(q, v)))
+		return d.Outcome == policy.Allow && (!q.ReadOnly || v.Level == risk.Low || d.Reach == risk.ReachRead) && (d.Rule != nil || !t.wanted(q))
 	})
 }
 
 // environ is the environment and the folder that a call is judged by: of the client that asked, but for a foreign agent those of
 // the shell that it borrows.
-func (a *approver) environ() (map[string]wire.OSString, wire.OSString) {
-	if a.t.foreign != nil {
-		if ln, err := a.t.Lent(); err == nil && ln != nil {
+func (t *turn) shellEnviron() (map[string]wire.OSString, wire.OSString) {
+	if t.foreign != nil {
+		if ln, err := t.Lent(); err == nil && ln != nil {
 			return ln.Environ()
 		}
 	}
-	return a.t.origin.environ()
+	return t.origin.environ()
 }
 
 // wanted reports whether the request asked for a question about everything that does something.
-func (a *approver) wanted(q agent.Question) bool {
+func (t *turn) wanted(q agent.Question) bool {
 	does := q.Action.Command != "" || len(q.Action.Writes) > 0 || q.Action.Network != "" || q.Action.Server != ""
-	return does && a.t.approve != nil && *a.t.approve
+	return does && t.approve != nil && *t.approve
 }
 
 // judge returns the verdict on what a call would do, in the shell and the folder where it would run.
-func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
-	h := a.t.hub
-	env, cwd := a.environ()
+func (t *turn) judge(ctx context.Context, q agent.Question) risk.Verdict {
+	h := t.hub
+	env, cwd := t.shellEnviron()
 	return judge.Place{
 		Settings: h.opts.Config().Policy, Env: lend.Texts(env), Cwd: string(cwd), Home: lend.Home(env), Own: h.shells.Own(), Trees: &h.projects.Trees,
-		Written: a.t.s.files.Written, Made: a.t.s.files.Made,
+		Written: t.s.files.Written, Made: t.s.files.Made,
 		Shell: func(ctx context.Context, c *risk.Context) (known bool) {
 			if q.Action.Private {
-				return a.t.privateFacts(ctx, q.Action.StateDigest, c)
+				return t.privateFacts(ctx, q.Action.StateDigest, c)
 			}
-			ln, err := a.t.Lent()
+			ln, err := t.Lent()
 			if err != nil || ln == nil {
 				return true // no user's shell runs it: lend.Shell refuses it as changed, and a hosted agent runs its own commands itself
 			}
@@ -182,36 +184,36 @@ func (a *approver) judge(ctx context.Context, q agent.Question) risk.Verdict {
 }
 
 // policy is the rules and the mode that hold for this turn now.
-func (a *approver) policy(ctx context.Context, q agent.Question) policy.Policy {
-	mode := a.t.governs().policyMode()
+func (t *turn) policy(ctx context.Context, q agent.Question) policy.Policy {
+	mode := t.governs().policyMode()
 	switch { // checked when the request came
-	case a.t.wider:
-		mode = cmp.Or(policy.Mode(a.t.mode), mode) // "" once a plan was accepted
-	case a.t.mode != "":
-		mode = judge.Stricter(mode, policy.Mode(a.t.mode))
+	case t.wider:
+		mode = cmp.Or(policy.Mode(t.mode), mode) // "" once a plan was accepted
+	case t.mode != "":
+		mode = judge.Stricter(mode, policy.Mode(t.mode))
 	}
 	if q.Mode != "" { // checked when the role was read
 		mode = judge.Stricter(mode, policy.Mode(q.Mode))
 	}
-	return a.policyIn(ctx, q, mode)
+	return t.policyIn(ctx, q, mode)
 }
 
 // policyIn is the rules that hold now, with a mode that a project's file may still narrow.
-func (a *approver) policyIn(ctx context.Context, q agent.Question, mode policy.Mode) policy.Policy {
+func (t *turn) policyIn(ctx context.Context, q agent.Question, mode policy.Mode) policy.Policy {
 	p := policy.Policy{Mode: mode}
-	list, err := a.t.hub.listRules(ctx, a.t.s, a.t.inherited()...)
+	list, err := t.hub.listRules(ctx, t.s, t.inherited()...)
 	rules, faults := judge.Holding(list)
 	if err != nil {
 		// Without its rules the store could have said no: nothing runs unasked.
 		if ctx.Err() == nil {
-			a.t.hub.log.Error("rules could not be read", "err", err)
+			t.hub.log.Error("rules could not be read", "err", err)
 		}
 		p.Mode = policy.ModePlan
 	}
 	p.Rules = rules
-	t := a.t.origin.tighten(a.t.s, q.Action.Cwd)
-	a.t.s.reportFaults(append(t.Faults(), faults...))
-	return t.Apply(p)
+	asked := t.origin.tighten(t.s, q.Action.Cwd)
+	t.s.reportFaults(append(asked.Faults(), faults...))
+	return asked.Apply(p)
 }
 
 // rootOf returns the top of the project in which a call works that would run in the folder at. It has its links resolved for a file
@@ -223,8 +225,8 @@ func rootOf(q agent.Question, at string) string {
 	return project.Root(at)
 }
 
-func (a *approver) action(q agent.Question, to risk.Reach) policy.Action {
-	env, cwd := a.environ()
+func (t *turn) action(q agent.Question, to risk.Reach) policy.Action {
+	env, cwd := t.shellEnviron()
 	at := q.Action.Cwd
 	if at == "" {
 		at = string(cwd)
@@ -240,13 +242,13 @@ func (a *approver) action(q agent.Question, to risk.Reach) policy.Action {
 	root := rootOf(q, at)
 	return policy.Action{
 		Tool: q.Tool, Command: q.Action.Command, Cwd: at, Reads: q.Action.Reads, Writes: q.Action.Writes,
-		Network: q.Action.Network, Server: q.Action.Server, Reach: to, Bound: bound, Passing: q.Action.ServerOfClient, Session: string(a.t.s.id), Project: root, Real: reach.Real(root), Editable: reach.IsProject(root, reach.Home()), Home: lend.Home(env), Now: time.Now(),
+		Network: q.Action.Network, Server: q.Action.Server, Reach: to, Bound: bound, Passing: q.Action.ServerOfClient, Session: string(t.s.id), Project: root, Real: reach.Real(root), Editable: reach.IsProject(root, reach.Home()), Home: lend.Home(env), Now: time.Now(),
 	}
 }
 
 // decided writes a decision into the audit log and returns it, as a no where that failed. p is what the policy said: that a person was to be asked, and why.
-func (a *approver) decided(q agent.Question, v risk.Verdict, p policy.Decision, d agent.Decision) agent.Decision {
-	e := a.t.entry("decision", q.Agent, q.Tool, q.Subject(), q.Action.Cwd)
+func (t *turn) decided(q agent.Question, v risk.Verdict, p policy.Decision, d agent.Decision) agent.Decision {
+	e := t.entry("decision", q.Agent, q.Tool, q.Subject(), q.Action.Cwd)
 	e.Level, e.Decision, e.By, e.Why = v.Level.String(), "deny", d.By, mask.String(p.Why)
 	if p.Rule != nil {
 		e.Rule = mask.String(p.Rule.Pattern)
@@ -260,11 +262,11 @@ func (a *approver) decided(q agent.Question, v risk.Verdict, p policy.Decision, 
 	if d.Allowed {
 		e.Decision = "allow"
 	}
-	if err := a.t.hub.audit(e); err != nil { // what is not on record does not run
+	if err := t.hub.audit(e); err != nil { // what is not on record does not run
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be recorded: "+err.Error()
 	}
 	if d.Allowed {
-		a.t.vet(q.ExecutionID, lend.Approval{Person: strings.HasPrefix(d.By, "client ") && !judge.Opaque(v), Literal: p.Reach == risk.ReachShell, Holds: a.t.unchanged(v.Scripts)})
+		t.vet(q.ExecutionID, lend.Approval{Person: strings.HasPrefix(d.By, "client ") && !judge.Opaque(v), Literal: p.Reach == risk.ReachShell, Holds: t.unchanged(v.Scripts)})
 	}
 	return d
 }

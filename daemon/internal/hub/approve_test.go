@@ -13,6 +13,7 @@ import (
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/question"
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -26,7 +27,7 @@ func TestFixedQuestion(t *testing.T) {
 	u := &turn{hub: h, s: s, origin: c, id: "t1", asked: asked{mode: "ask"}}
 	done := make(chan agent.Decision, 1)
 	go func() {
-		d, err := (&approver{u}).Approve(t.Context(), agent.Question{
+		d, err := u.Approve(t.Context(), agent.Question{
 			Agent: "claude", Tool: "bash", ExecutionID: "x", Fixed: true, Action: tool.Action{Command: "rm -rf build", Cwd: "/"},
 		})
 		if err != nil {
@@ -83,7 +84,7 @@ func TestPermissionBehindALink(t *testing.T) {
 	w := &window{t: t}
 	c := &Client{hub: h, peer: w, confirm: true, cwd: "/"}
 	c.session = watched(t, h, c)
-	a := &approver{&turn{hub: h, s: c.session, origin: c, id: "t1"}}
+	u := &turn{hub: h, s: c.session, origin: c, id: "t1"}
 	v := risk.Verdict{Level: risk.Medium, Reversible: true}
 	ask := func(act tool.Action) (q agent.Question, d policy.Decision) {
 		q = agent.Question{Tool: "bash", ExecutionID: "x", Action: act}
@@ -92,7 +93,7 @@ func TestPermissionBehindALink(t *testing.T) {
 			t.Fatal(err)
 		}
 		rules, _ := judge.Holding(list)
-		return q, policy.Policy{Mode: policy.ModeAsk, Rules: rules}.Decide(v, a.action(q, risk.ReachProject))
+		return q, policy.Policy{Mode: policy.ModeAsk, Rules: rules}.Decide(v, u.action(q, risk.ReachProject))
 	}
 	// The question names the folder that is meant; the link is led elsewhere before the answer.
 	q, d := ask(tool.Action{Command: "make", Cwd: at("app/repo")})
@@ -101,7 +102,7 @@ func TestPermissionBehindALink(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := a.t.ask(t.Context(), q, v, d)
+		_, err := u.ask(t.Context(), q, v, d)
 		done <- err
 	}()
 	asked := awaitSent[*wire.ConfirmationRequest](w)
@@ -154,6 +155,31 @@ func TestTrustThatNobodyAnswers(t *testing.T) {
 	})
 }
 
+// Where it cannot be read whether a folder is trusted, the user is told that its instructions are not followed.
+func TestTrustThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("Shout."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := newHub(t)
+	w := &window{t: t}
+	u := &turn{hub: h, s: watched(t, h), origin: &Client{hub: h, peer: w, confirm: true, cwd: "/"}, id: "t1"}
+	intact := h.opts.Store
+	defer func() { h.opts.Store = intact }()
+	closed, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "db"), h.log)
+	if err == nil {
+		err = closed.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.opts.Store = closed
+	u.askTrust(t.Context(), dir)
+	if n := awaitSent[*wire.Notice](w); !strings.Contains(n.Text, "AGENTS.md") || h.trusts(dir) {
+		t.Errorf("got %+v", n)
+	}
+}
+
 // A rule for a project is one for the project that the client is in, whatever folder its session began in.
 func TestRuleOfTheCurrentFolder(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -184,7 +210,7 @@ func TestModeOfARequestIsNoWider(t *testing.T) {
 		u.hub = h
 		want := map[policy.Mode]policy.Mode{policy.ModeAuto: policy.ModePlan, policy.ModeAsk: policy.ModeAuto}[was]
 		c.session.policy.SetMode(policy.ModePlan)
-		if got := (&approver{u}).policy(t.Context(), agent.Question{Tool: "bash"}).Mode; got != want {
+		if got := u.policy(t.Context(), agent.Question{Tool: "bash"}).Mode; got != want {
 			t.Errorf("auto was asked for in %s mode: got %s, want %s", was, got, want)
 		}
 		h.release(c.session)

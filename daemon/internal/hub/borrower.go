@@ -110,15 +110,6 @@ func (t *turn) window() (*lend.Lender, *Client) {
 	return ln, c
 }
 
-// attended reports whether somebody can be asked about what the turn does.
-func (t *turn) attended() bool {
-	if t.foreign == nil {
-		return t.origin.confirm
-	}
-	_, c := t.window()
-	return c != nil
-}
-
 // asksAgain sends a client that has come, or come back, the questions that concern it beside those of its session.
 func (h *Hub) asksAgain(c *Client) {
 	if !c.confirm {
@@ -225,8 +216,8 @@ func (t *turn) askUser(ctx context.Context, agentName, arguments string) (*wire.
 	if _, err := wire.ParseUserQuestion(arguments); err != nil {
 		return nil, invalid("%v", err)
 	}
-	if !t.attended() {
-		return nil, errors.New(t.unattended())
+	if why := t.unasked(); why != "" {
+		return nil, errors.New(why)
 	}
 	begun := time.Now()
 	id := wire.ExecutionID(wire.NewID())

@@ -190,14 +190,14 @@ func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, rep
 	if !filepath.IsAbs(cwd) {
 		return invalid("cwd: %q is not absolute", visible.Exact(visible.Cut(cwd, 64)))
 	}
-	a := &approver{t: &turn{hub: c.hub, s: s, origin: origin}}
+	t := &turn{hub: c.hub, s: s, origin: origin}
 	q := agent.Question{Tool: "bash", Action: tool.Action{Command: string(r.Command), Cwd: cwd}}
-	v := a.judge(ctx, q)
+	v := t.judge(ctx, q)
 	verdict := judge.Verdict(v)
 	reply.Verdict = &verdict
-	reach := a.reach(q, v)
+	reach := t.reach(q, v)
 	reply.Outcomes = judge.Outcomes(reach != "", func(mode policy.Mode) policy.Decision {
-		return a.policyIn(ctx, q, mode).Decide(v, a.action(q, reach))
+		return t.policyIn(ctx, q, mode).Decide(v, t.action(q, reach))
 	})
 	return nil
 }

@@ -89,7 +89,7 @@ func (t *turn) propose(role agent.Role, cwd string) tool.Propose {
 			Agent: t.agent, Mode: role.Mode, Tool: wire.ToolPlan, ExecutionID: wire.ExecutionID(call.ExecutionID), Arguments: call.Arguments,
 			Action: tool.Action{Cwd: cwd, Preview: tool.Preview{Type: "text", Content: tool.PlanText(steps)}},
 		}
-		if !t.attended() || t.approve != nil && !*t.approve {
+		if t.unasked() != "" {
 			return tool.Proposal{Reason: "nobody is there who could"}, nil
 		}
 		next := judge.AfterPlan(t.s.policyMode(), policy.Mode(t.hub.opts.Config().Policy.Mode))
@@ -97,12 +97,12 @@ func (t *turn) propose(role agent.Role, cwd string) tool.Propose {
 		if role.Mode != "" {
 			holds = judge.Stricter(next, policy.Mode(role.Mode))
 		}
-		holds = (&approver{t: t}).policyIn(ctx, q, holds).Mode
+		holds = t.policyIn(ctx, q, holds).Mode
 		why := "yes ends plan mode: it is carried out in " + string(holds) + " mode"
 		if holds == policy.ModePlan {
 			why = "plan mode stays on, by the settings of the project or of the role"
 		}
-		d, err := (&approver{t: t}).ask(ctx, q, harmless(why), why)
+		d, err := t.askAbout(ctx, q, harmless(why), why)
 		if err != nil || !d.Allowed {
 			return tool.Proposal{Comment: d.Comment, Reason: d.Reason}, err
 		}
@@ -166,10 +166,10 @@ func (c *Client) trust(ctx context.Context, r *wire.PolicyRequest, reply *wire.P
 }
 
 // askTrust asks once, where the folder that a turn works in holds what would instruct agents and nobody has decided about
-// it. Where nobody can be asked it says in one line what is not read.
+// it. Where nobody can be asked, or the decision cannot be read, it says in one line what is not read as instructions.
 func (t *turn) askTrust(ctx context.Context, cwd string) {
 	_, decided, err := t.hub.opts.Store.TrustsFolder(ctx, reach.Real(cwd))
-	if err != nil || decided || !filepath.IsAbs(cwd) {
+	if decided || ctx.Err() != nil || !filepath.IsAbs(cwd) {
 		return
 	}
 	root := reach.Real(project.Root(cwd))
@@ -177,16 +177,19 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 	if len(names) == 0 {
 		return
 	}
-	if !t.origin.confirm || t.approve != nil && !*t.approve {
+	state, hint := " is not trusted", "`sublet trust add` there trusts it"
+	if err != nil {
+		state, hint = " is not known to be trusted", "what you decided cannot be read: "+err.Error()
+	}
+	if err != nil || t.unasked() != "" {
 		if t.s.first("trust " + root) {
-			t.origin.Send(&wire.Notice{Level: "warning", Text: fmt.Sprintf(
-				"%s is not trusted, so these are not read as instructions: %s; `sublet trust add` there trusts it",
-				visible.Exact(root), visible.Exact(strings.Join(names, ", ")))})
+			t.origin.Send(&wire.Notice{Level: "warning", Text: visible.Exact(
+				root + state + ", so these are not read as instructions: " + strings.Join(names, ", ") + "; " + hint)})
 		}
 		return
 	}
 	q, v := judge.Trust(root, would)
-	d, err := (&approver{t: t}).ask(ctx, q, v, would)
+	d, err := t.askAbout(ctx, q, v, would)
 	if err != nil || d.By == "expiry" { // the turn is over, or nobody decided
 		return
 	}

@@ -24,12 +24,12 @@ func (h *Hub) confiner() reach.Confiner {
 
 // reach returns what a call would run with, by what it needs and what the agent asked for; "" where nothing can hold it, and
 // the words decide alone.
-func (a *approver) reach(q agent.Question, v risk.Verdict) risk.Reach {
-	if !a.t.hub.confiner().Holds(confine.Project) {
+func (t *turn) reach(q agent.Question, v risk.Verdict) risk.Reach {
+	if !t.hub.confiner().Holds(confine.Project) {
 		return ""
 	}
 	if q.Action.Command != "" && !q.Action.Private {
-		ln, err := a.t.Lent()
+		ln, err := t.Lent()
 		if err != nil || ln != nil && !ln.Confines() {
 			return ""
 		}
@@ -42,7 +42,7 @@ func (a *approver) reach(q agent.Question, v risk.Verdict) risk.Reach {
 		return v.Reach // it changes the shell harmlessly, and in a child would do nothing
 	}
 	to := risk.Wider(v.Reach, asked)
-	_, cwd := a.t.origin.environ()
+	_, cwd := t.origin.environ()
 	if q.Action.Cwd != "" {
 		cwd = wire.OSString(q.Action.Cwd)
 	}

@@ -176,7 +176,7 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 		return agent.Recall(events, query), nil
 	}
 	at.Images, at.Steering = store.TurnImages{Store: h.opts.Store, Session: t.s.id, Turn: t.id}, t.steered
-	at.Mode = string((&approver{t: t}).policy(ctx, agent.Question{Mode: role.Mode, Action: tool.Action{Cwd: string(r.Context.Cwd)}}).Mode)
+	at.Mode = string(t.policy(ctx, agent.Question{Mode: role.Mode, Action: tool.Action{Cwd: string(r.Context.Cwd)}}).Mode)
 	if t.parent == nil { // else plan mode is that of another session, which a sub-agent cannot end
 		at.Propose = t.propose(role, string(r.Context.Cwd))
 	}
@@ -201,7 +201,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	}
 	held, languages := t.checkers()
 	at := agent.Turn{
-		Role: role, Tools: agent.Tools(cfg, roles), Approver: &approver{t: t}, Emit: t.fromAgent,
+		Role: role, Tools: agent.Tools(cfg, roles), Approver: t, Emit: t.fromAgent,
 		Log: t.hub.log, ShowSecrets: t.governs().policy.ShowSecrets.Load, Team: agent.Team{Roles: roles, NewPrivateShell: t.newPrivateShell, Host: t.host},
 		Env:   tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: held, Languages: languages, Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
 		Place: agent.Place{Project: root, Trusted: t.hub.trusts, Jobs: t.s.jobsRunning, Trees: &t.hub.projects.Trees, Instructions: t.hub.opts.Instructions},
