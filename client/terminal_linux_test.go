@@ -19,7 +19,7 @@ import (
 
 	"sublet/client/internal/tui/screentest"
 	"sublet/lease/procstat"
-	"sublet/lease/shell/dialect/dialecttest"
+	"sublet/wire/citest"
 )
 
 // terminal is a client on a terminal of its own.
@@ -268,7 +268,7 @@ func TestKilledClient(t *testing.T) {
 func TestEachShell(t *testing.T) {
 	for _, name := range []string{"bash", "zsh", "fish"} {
 		t.Run(name, func(t *testing.T) {
-			path := dialecttest.Find(t, name)
+			path := citest.Program(t, name)
 			w := newWorld(t)
 			for file, text := range map[string]string{
 				".bashrc": "PS1='PROMPT> '", ".zshrc": "PS1='PROMPT> '", "fish/config.fish": "function fish_prompt; echo -n 'PROMPT> '; end; set -g fish_greeting",

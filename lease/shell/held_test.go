@@ -15,7 +15,7 @@ import (
 	"sublet/lease/confine"
 	"sublet/lease/confine/confinetest"
 	"sublet/lease/procstat"
-	"sublet/lease/shell/dialect/dialecttest"
+	"sublet/wire/citest"
 )
 
 // outsideTmp returns a folder that a held command does not take for a temporary one.
@@ -34,7 +34,7 @@ func TestHeld(t *testing.T) {
 	program := confinetest.Need(t)
 	for _, name := range []string{"bash", "zsh", "fish"} {
 		t.Run(name, func(t *testing.T) {
-			path := dialecttest.Find(t, name)
+			path := citest.Program(t, name)
 			project := outsideTmp(t)
 			s, scr := start2(t, func(o *Options) {
 				o.Path, o.Dir = path, project

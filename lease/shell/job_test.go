@@ -12,8 +12,8 @@ import (
 
 	"sublet/lease/confine"
 	"sublet/lease/confine/confinetest"
-	"sublet/lease/shell/dialect/dialecttest"
 	"sublet/lease/shell/procs"
+	"sublet/wire/citest"
 )
 
 // job starts a background job and returns its folder and process group.
@@ -60,7 +60,7 @@ func TestJob(t *testing.T) {
 	for _, name := range []string{"bash", "zsh"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := dialecttest.Find(t, name)
+			path := citest.Program(t, name)
 			s, scr := start2(t, func(o *Options) { o.Path = path })
 			scr.prompts(t, 1)
 			do(t, s, "greet() { echo hello $1; }; mine=7")
@@ -111,7 +111,7 @@ func TestCancelledStartOfAJob(t *testing.T) {
 	for _, name := range []string{"bash", "zsh"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := dialecttest.Find(t, name)
+			path := citest.Program(t, name)
 			s, scr := start2(t, func(o *Options) { o.Path = path })
 			scr.prompts(t, 1)
 			for range 30 {
@@ -182,7 +182,7 @@ func TestHeldJob(t *testing.T) {
 
 // Fish cannot, and says so.
 func TestJobRefused(t *testing.T) {
-	path := dialecttest.Find(t, "fish")
+	path := citest.Program(t, "fish")
 	s, scr := start2(t, func(o *Options) { o.Path = path })
 	scr.prompts(t, 1)
 	if _, err := s.Run(t.Context(), Command{Text: "sleep 100", Job: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "fish runs only programs in the background") {

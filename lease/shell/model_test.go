@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"sublet/lease/shell/dialect/dialecttest"
+	"sublet/wire/citest"
 )
 
 var (
@@ -30,7 +30,7 @@ func TestModel(t *testing.T) {
 	for _, d := range dialects {
 		t.Run(d.Name, func(t *testing.T) {
 			t.Parallel()
-			path := dialecttest.Find(t, d.Name)
+			path := citest.Program(t, d.Name)
 			seed := *modelSeed
 			if seed == 0 {
 				seed = uint64(time.Now().UnixNano())

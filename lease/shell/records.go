@@ -120,7 +120,8 @@ func (s *Shell) promptLocked() {
 		}
 		e := UserEnded{Text: strings.TrimSpace(text), ExitCode: t.status, Dir: t.dir, Started: c.started, Duration: time.Since(c.started)}
 		if !c.tail.Alternate && e.Text != "" {
-			e.Output = []byte(visible.CutTail(string(term.Render(c.tail.Bytes(), s.size.Cols)), userOutput))
+			output := strings.TrimRight(string(term.Render(c.tail.Bytes(), s.size.Cols)), " ") // zsh fills a row before its prompt
+			e.Output = []byte(visible.CutTail(output, userOutput))
 		}
 		s.event(e)
 	}

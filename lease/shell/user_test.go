@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"sublet/lease/shell/dialect/dialecttest"
 	"sublet/lease/shell/procs"
+	"sublet/wire/citest"
 )
 
 func keys(t *testing.T, s *Shell, text string) {
@@ -23,15 +23,20 @@ func keys(t *testing.T, s *Shell, text string) {
 	}
 }
 
-// What the user runs is reported with its text, status and output.
+// What the user runs is reported with its text, status and output; a long text is cut.
 func TestUserCommand(t *testing.T) {
-	s, scr := start2(t, nil)
-	scr.prompts(t, 1)
-	keys(t, s, "echo seen; false\r")
-	scr.prompts(t, 2)
-	ended := last[UserEnded](scr)
-	if ended.Text != "echo seen; false" || ended.ExitCode != 1 || string(ended.Output) != "seen\n" || ended.Dir != s.Dir() {
-		t.Errorf("got %+v, output %q", ended, ended.Output)
+	for name := range languages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newSession(t, name, "")
+			if e := u.enter("echo  'seen  it'; sh -c 'exit 3'"); e.Text != "echo  'seen  it'; sh -c 'exit 3'" || e.ExitCode != 3 || string(e.Output) != "seen  it\n" || e.Dir != u.home {
+				t.Errorf("got %+v, output %q", e, e.Output)
+			}
+			long := "echo " + strings.Repeat("0123456789", 500)
+			if e := u.enter("\x1b[200~" + long + "\x1b[201~"); len(e.Text) < 2900 || len(e.Text) > 3000 || !strings.HasPrefix(long, e.Text) {
+				t.Errorf("%d bytes were reported as %d: %q", len(long), len(e.Text), e.Text)
+			}
+		})
 	}
 }
 
@@ -61,35 +66,48 @@ func TestUserCommandsBehindTheReader(t *testing.T) {
 	}
 }
 
-// A borrower waits while the user's program runs, in a search and at a continuation line, and is told why.
+// A borrower waits while the user's program runs, in a search, in a menu and at a continuation line, and is told why.
 func TestBusy(t *testing.T) {
+	const inALine = "the user is in the middle of a line"
 	for name, c := range map[string]struct {
-		typed     []string
-		why, free string
+		shell, startup string
+		typed          []string
+		why, free      string
 	}{
-		"program":       {[]string{"sleep 100\r"}, "sleep is running", "\x03"},
-		"search":        {[]string{"\x12ec"}, "the user is in the middle of a line", "\x03"},
-		"after a paste": {[]string{"\x1b[200~pasted\x1b[20", "1~\x12ec"}, "the user is in the middle of a line", "\x03"},
-		"continuation":  {[]string{"for x in 1 2\r"}, "the shell shows no prompt", "\x03"},
-		"open quote":    {[]string{"echo 'a\r"}, "the shell shows no prompt", "\x03"},
+		"program":       {"bash", "", []string{"sleep 100\r"}, "sleep is running", "\x03"},
+		"search":        {"bash", "", []string{"\x12ec"}, inALine, "\x03"},
+		"after a paste": {"bash", "", []string{"\x1b[200~pasted\x1b[20", "1~\x12ec"}, inALine, "\x03"},
+		"continuation":  {"bash", "", []string{"for x in 1 2\r"}, inALine, "\x03"},
+		"open quote":    {"bash", "", []string{"echo 'a\r"}, inALine, "\x03"},
+		// What follows can only be known from the widget: the keys are plain, or were typed before the prompt.
+		"continuation typed ahead":        {"bash", "", []string{"sleep 0.1\rfor x in 1 2\r"}, inALine, "\x03"},
+		"continuation typed ahead in zsh": {"zsh", "", []string{"sleep 0.1\rfor x in 1 2; do\r"}, inALine, "\x03"},
+		"menu on an arrow key of zsh": {
+			"zsh", "autoload -Uz compinit; compinit -u; zmodload zsh/complist; zstyle ':completion:*' menu select; bindkey '\\e[B' menu-complete",
+			[]string{"echo /\x1b[B", "\x1b[B"},
+			inALine, "\r\r",
+		},
+		"search by Up in fish": {"fish", "", []string{"true\r", "tr", "\x1b[A"}, inALine, "\r\r"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, scr := start2(t, nil)
-			scr.prompts(t, 1)
+			u := newSession(t, c.shell, c.startup)
 			for _, p := range c.typed {
-				keys(t, s, p)
+				keys(t, u.Shell, p)
+				if strings.HasPrefix(p, "true\r") {
+					u.ended(1)
+				}
 			}
-			scr.until(t, c.why, func() bool { return s.Busy() == c.why || name == "continuation" || name == "open quote" })
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), holdBound+time.Second)
 			defer cancel()
-			if _, err := s.Run(ctx, Command{Text: "echo lent"}); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := u.Run(ctx, Command{Text: "echo lent"}); !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("ran: %v", err)
 			}
-			keys(t, s, c.free)
-			if res := do(t, s, "echo lent"); string(res.Output) != "lent\n" {
-				t.Errorf("got %q", res.Output)
+			if why := u.Busy(); why != c.why {
+				t.Errorf("it waited because %q, want %q", why, c.why)
 			}
+			keys(t, u.Shell, c.free)
+			u.do("echo lent", "lent\n", 0)
 		})
 	}
 }
@@ -274,7 +292,7 @@ func TestKeyboard(t *testing.T) {
 // Under the user's errexit nothing is lent, and the error says what to do.
 func TestErrexit(t *testing.T) {
 	for _, name := range []string{"bash", "zsh"} {
-		path := dialecttest.Find(t, name)
+		path := citest.Program(t, name)
 		s, scr := start2(t, func(o *Options) { o.Path = path })
 		scr.prompts(t, 1)
 		keys(t, s, "set -e\r")
@@ -340,31 +358,12 @@ func TestCancelSparesTheNewShell(t *testing.T) {
 	}
 }
 
-// The state is read behind a borrowed command, before the half-typed line comes back.
-func TestHalfTypedLineBehindState(t *testing.T) {
-	s, scr := start2(t, nil)
-	scr.prompts(t, 1)
-	keys(t, s, "echo half")
-	if err := s.Hold(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	do(t, s, "export A=1")
-	if st, err := s.State(t.Context()); err != nil || st.Vars["A"] != "1" {
-		t.Fatalf("state %v, %v", st.Vars, err)
-	}
-	if err := s.Release(); err != nil {
-		t.Fatal(err)
-	}
-	keys(t, s, " line\r")
-	scr.shows(t, "\rhalf line\r\n")
-}
-
 // Where the user's set-up has replaced the prompt hook nothing is lent. The error names the cause and the way back: an Enter.
 func TestReplacedHooks(t *testing.T) {
 	for name, replace := range map[string]string{"bash": "PROMPT_COMMAND='echo mine'", "zsh": "precmd_functions=()"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := dialecttest.Find(t, name)
+			path := citest.Program(t, name)
 			s, scr := start2(t, func(o *Options) { o.Path = path })
 			scr.prompts(t, 1)
 			keys(t, s, replace+"\r")
@@ -389,7 +388,7 @@ func TestUserReadsALine(t *testing.T) {
 	for name, read := range map[string]string{"bash": "ask() { read -e answer; }; ask", "zsh": "ask() { vared -c answer; }; ask"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := dialecttest.Find(t, name)
+			path := citest.Program(t, name)
 			s, scr := start2(t, func(o *Options) { o.Path = path })
 			scr.prompts(t, 1)
 			keys(t, s, read+"\r")

@@ -3,6 +3,7 @@ package citest
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,16 @@ func Skip(t testing.TB, reason ...any) {
 		t.Fatal(reason...)
 	}
 	t.Skip(reason...)
+}
+
+// Program returns the path of a program on PATH. Without it the test is skipped, as by Skip.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		Skip(t, err)
+	}
+	return path
 }
 
 // Buffer is a text that may be read while it is written.

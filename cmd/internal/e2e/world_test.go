@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"sublet/lease/shell/dialect/dialecttest"
+	"sublet/wire/citest"
 )
 
 // patience bounds every wait for something that another process does. It is long because these machines are slow under
@@ -87,7 +87,7 @@ func newWorld(t *testing.T, bashrc string, s script, settings ...string) *world 
 // login makes zsh or fish the user's shell, with a start-up file that ends with rc, or adds rc to bash's.
 func (w *world) login(shell, rc string) {
 	w.t.Helper()
-	path := dialecttest.Find(w.t, shell)
+	path := citest.Program(w.t, shell)
 	file := map[string][2]string{
 		"bash": {".bashrc", "PS1='\\W$ '\n"}, "zsh": {".zshrc", "PS1='%1~$ '\n"},
 		"fish": {".config/fish/config.fish", "function fish_prompt; echo -n (basename $PWD)'$ '; end\nset -g fish_greeting\n"},

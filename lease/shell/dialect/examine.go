@@ -27,7 +27,7 @@ func Examine(lang syntax.LangVariant, fish bool, text string, known func(name st
 	}
 	// fish takes \' inside of '…' for a quote character, the parser for the end of the quotes.
 	if file := parse(lang, text); file == nil || fish && strings.Contains(text, `\'`) {
-		e.Ends = endingWords().MatchString(text)
+		e.Ends = endingWords(fish).MatchString(text)
 		if m := lastingWords().FindStringSubmatch(text); m != nil {
 			e.Lasts = m[1]
 		}
@@ -54,8 +54,18 @@ func parse(lang syntax.LangVariant, text string) *syntax.File {
 	return file
 }
 
-// endingWords finds what may end the shell in a text that cannot be parsed.
-var endingWords = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(exit|logout|exec|errexit)\b|\bset\s+[-+]\w*e`) })
+// endingWords finds what may end the shell in a text that cannot be parsed. In fish, set -e erases a variable.
+func endingWords(fish bool) *regexp.Regexp {
+	if fish {
+		return endingFish()
+	}
+	return endingOthers()
+}
+
+var (
+	endingFish   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(exit|logout|exec)\b`) })
+	endingOthers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(exit|logout|exec|errexit)\b|\bset\s+[-+]\w*e`) })
+)
 
 // prefixes are words that a command follows; the last four are fish's, and those before are options of the first two.
 var prefixes = map[string]bool{
@@ -164,7 +174,7 @@ func (x *examiner) mayEndShell(name string, args []string) bool {
 			return strings.EqualFold(strings.ReplaceAll(w, "_", ""), "errexit") || strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "e")
 		})
 	case "eval":
-		return endingWords().MatchString(strings.Join(args, " "))
+		return endingWords(x.fish).MatchString(strings.Join(args, " "))
 	}
 	return false
 }
