@@ -59,7 +59,7 @@ type try struct {
 }
 
 // TestTasks plays each task with a model that makes the mistakes models make, in real projects with real compilers and git. What a
-// task costs is in testdata/tasks/golden, within one per cent: paths and host names differ, and a run of go-checker now and then has 42 tokens more. -update writes it.
+// task costs is in testdata/tasks/golden, within a quarter per cent, since paths and host names differ. -update writes it.
 func TestTasks(t *testing.T) {
 	confinetest.Need(t)
 	if out, err := exec.Command("which", "gcc", "make", "node", "python3").Output(); err != nil {
@@ -292,7 +292,7 @@ func compareCosts(t *testing.T, tasks []*task) {
 				t.Fatal(err)
 			}
 		}
-		if off := k.tokens - tokens; k != all && k.requests == requests && max(off, -off) <= tokens/100 {
+		if off := k.tokens - tokens; k != all && k.requests == requests && max(off, -off) <= tokens/400 {
 			k.tokens = tokens
 		} else if k != all && !*update {
 			t.Errorf("%s: %d requests and %d tokens, want %d and %d (-update, if that is meant); results:\n%s",

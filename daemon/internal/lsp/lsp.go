@@ -61,20 +61,6 @@ type Finding struct {
 	Fault error    // why this server is not used any more; it is returned once
 }
 
-// Warm reports whether the server for path's language in the project at root answered the last question in time.
-func (s *Servers) Warm(root, path string) bool {
-	l, _ := languageOf(path)
-	s.mu.Lock()
-	v := s.running[key{l, root}]
-	s.mu.Unlock()
-	if v == nil {
-		return false
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.warm
-}
-
 // Check asks what would be wrong with path, which is in the project at root, if its content were text. It returns when ctx ends
 // at the latest; a server that is slow to start serves later calls.
 func (s *Servers) Check(ctx context.Context, start Start, root, path string, text []byte) Finding {

@@ -162,9 +162,6 @@ func TestRefusedReports(t *testing.T) {
 
 func TestErrorsAndWarnings(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fake, s *Servers) {
-		if s.Warm("/no/such", "/no/such/a b.go") {
-			t.Error("warm before the first question")
-		}
 		want(t, f.check(s, "x\n  bad1 bad2\nhint\n"), "a b.go:2:3: no bad1", "a b.go:2:8: no bad2")
 		want(t, f.check(s, "x\n"))
 		if got := s.Check(t.Context(), f.start, "/no/such", "/no/such/b.go", []byte("bad")); !slices.Equal(got.Lines, []string{"b.go:1:1: no bad"}) {
@@ -174,7 +171,7 @@ func TestErrorsAndWarnings(t *testing.T) {
 		if got, want := strings.Join(f.received[2:], " "), "textDocument/didOpen textDocument/didChange textDocument/didClose textDocument/didOpen textDocument/didClose textDocument/didOpen"; got != want {
 			t.Errorf("got %s, want only the file asked about open", got)
 		}
-		if !s.Warm("/no/such", "/no/such/a b.go") || f.starts != 1 {
+		if f.starts != 1 {
 			t.Errorf("got %d starts", f.starts)
 		}
 		if got := s.Check(t.Context(), f.start, "/no/such", "/no/such/a.txt", nil); got.By != "" {
@@ -360,7 +357,8 @@ func TestServersEnd(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if s.Warm("/no/such", "/no/such/a.go") || !s.Warm("/no/such0", "/no/such0/a.go") || len(s.live) != most {
+		running := func(root string) bool { return s.running[key{languages[0], root}] != nil }
+		if running("/no/such") || !running("/no/such0") || len(s.live) != most {
 			t.Errorf("got %d servers", len(s.live))
 		}
 	})

@@ -61,7 +61,6 @@ type server struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	warm    bool
 	since   time.Time // of the first question without an answer; zero: there is none
 	err     error     // why it ended
 	path    string    // the file of the last question
@@ -165,13 +164,11 @@ func (v *server) ask(ctx context.Context, path, language, text string) ([]string
 	defer v.mu.Unlock()
 	switch waited := time.Since(v.since); {
 	case err == nil:
-		v.warm, v.since = true, time.Time{}
+		v.since = time.Time{}
 	case v.err != nil:
 		err = v.err
 	case waited >= v.silent:
 		err = fault("it has not answered for %s", waited.Round(time.Second))
-	default:
-		v.warm = false
 	}
 	return lines, err
 }

@@ -86,8 +86,6 @@ func (l languages) root(path string) string {
 	return ""
 }
 
-func (l languages) Warm(path string) bool { return l.servers.Warm(l.root(path), path) }
-
 func (l languages) Check(ctx context.Context, path string, text []byte) (by string, problems []string, fault error) {
 	root := l.root(path)
 	if root == "" {

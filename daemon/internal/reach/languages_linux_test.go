@@ -66,10 +66,6 @@ func TestGopls(t *testing.T) {
 		_, report, _ := strings.Cut(r.Content, "\n")
 		return report
 	}
-	// With a server that has answered, go vet is not asked beside it.
-	if by, problems, fault := env.Languages.Check(t.Context(), filepath.Join(dir, "b.go"), []byte("package x\n\nvar Other = 1\n")); by != "gopls" || len(problems) > 0 || fault != nil {
-		t.Fatalf("got %q, %q, %v", by, problems, fault)
-	}
 	for _, step := range []struct{ name, text, want string }{
 		{"a.go", "package x\n\nvar A = Other + missing\n", "[gopls reports of a.go:\na.go:3:17: undefined: missing]"},
 		{"a.go", "package x\n\nvar A = Other + missing + absent\n", "[gopls reports of a.go:\na.go:3:27: undefined: absent\n1 as before]"},

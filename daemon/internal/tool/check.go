@@ -19,10 +19,11 @@ import (
 )
 
 const (
-	checkTime   = 3 * time.Second // for all checks of one change, unless Env sets another
-	maxProblems = 10              // lines of one report
-	slowSkips   = 10              // changes in a folder after which a check that was too slow there is tried again
-	maxProblem  = 300             // bytes of a line
+	checkTime   = 3 * time.Second        // for all checks of one change, unless Env sets another
+	serverAlone = 500 * time.Millisecond // how long a language server may take before go vet begins beside it
+	maxProblems = 10                     // lines of one report
+	slowSkips   = 10                     // changes in a folder after which a check that was too slow there is tried again
+	maxProblem  = 300                    // bytes of a line
 )
 
 // Held runs a program that the kernel confines to reading, in dir, and returns its output. It is nil if programs cannot be
@@ -32,10 +33,8 @@ type Held func(ctx context.Context, dir string, args []string, stdin []byte) (ou
 // Languages are language servers.
 type Languages interface {
 	// Check returns what would be wrong with a file with this content, and which server says so; by is "" if none answered. fault
-	// is why a server is not used any more, the first time.
+	// is why a server is not used any more, the first time. It returns when ctx ends.
 	Check(ctx context.Context, path string, text []byte) (by string, problems []string, fault error)
-	// Warm reports whether a server can be expected to answer soon.
-	Warm(path string) bool
 }
 
 // checked is the result of checking a file.
@@ -91,39 +90,34 @@ func (env Env) report(ctx context.Context, path string, before, after []byte, ex
 	return fmt.Sprintf("%s\n[%s reports of %s:%s]", notes, now.by, filepath.Base(path), b.String())
 }
 
-// deeper checks more than the syntax: it asks a language server or, for Go, go vet where no server answers. A server that has
-// not answered yet in this project may be loading it; go vet runs beside that, and what ends first counts. notes are lines about
-// the checkers.
+// deeper checks more than the syntax: it asks a language server and, for Go, go vet where no server answers in time. go vet names
+// only the first problem of many, so it counts only then, however much sooner it ends: else the report would depend on the load of
+// the machine. notes are lines about the checkers.
 func (env Env) deeper(ctx context.Context, path string, text []byte) (c checked, notes string) {
-	serve, stop := context.WithCancel(ctx)
+	vetting, stop := context.WithCancel(ctx)
 	defer stop()
-	served := make(chan checked, 1)
-	go func() { served <- env.serve(serve, path, text) }() // Languages.Check returns when serve ends
-	vetted := func() (checked, string) {
-		if filepath.Ext(path) != ".go" {
-			return checked{}, ""
-		}
-		return env.vet(ctx, path)
-	}
-	var s checked
+	headStart, begin := context.WithTimeout(vetting, serverAlone)
+	defer begin()
+	var vetted checked
 	var slow string
-	if env.Languages == nil || env.Languages.Warm(path) {
-		if s = <-served; s.by == "" && (env.Languages == nil || ctx.Err() == nil) {
-			c, slow = vetted()
-		}
-	} else {
-		if c, slow = vetted(); c.by != "" {
-			stop()
-		}
-		s = <-served
+	var beside sync.WaitGroup
+	beside.Go(func() {
+		<-headStart.Done()
+		vetted, slow = env.vet(vetting, path)
+	})
+	served := env.serve(ctx, path, text)
+	if served.by != "" {
+		stop()
 	}
-	if s.fault != nil {
-		notes = fmt.Sprintf("\n[%s]", visible.Cut(visible.Line(s.fault.Error()), maxProblem))
+	begin()
+	beside.Wait()
+	if served.fault != nil {
+		notes = fmt.Sprintf("\n[%s]", visible.Cut(visible.Line(served.fault.Error()), maxProblem))
 	}
-	if s.by != "" {
-		c, slow = s, ""
+	if served.by != "" {
+		return served, notes
 	}
-	return c, notes + slow
+	return vetted, notes + slow
 }
 
 // serve asks the language server for path.
@@ -205,16 +199,16 @@ func goSyntax(path string, text []byte) (lines []string) {
 // time. A build by the agent may make it faster, so it is tried again some changes later.
 func (env Env) vet(ctx context.Context, path string) (c checked, slow string) {
 	dir, name := filepath.Split(path)
-	if env.Held == nil || env.Files.skips(dir) {
+	if filepath.Ext(name) != ".go" || env.Held == nil || errors.Is(ctx.Err(), context.Canceled) || env.Files.skips(dir) {
 		return checked{}, ""
 	}
 	out, err := env.Held(ctx, dir, []string{"go", "vet", "."}, nil)
-	if errors.Is(ctx.Err(), context.Canceled) { // cancelled by the user
+	if errors.Is(ctx.Err(), context.Canceled) { // by the user, or a language server answered
 		return checked{}, ""
 	}
 	if ctx.Err() != nil {
 		env.Files.skip(dir, slowSkips)
-		return checked{}, fmt.Sprintf("\n[go vet takes longer than %s here; the next %d changes are not checked by it]", env.checkTime(), slowSkips)
+		return checked{}, fmt.Sprintf("\n[go vet did not end within %s here; the next %d changes are not checked by it]", env.checkTime(), slowSkips)
 	}
 	if err == nil {
 		return checked{by: "go vet"}, ""
