@@ -73,11 +73,10 @@ func (s *Shell) deliver(p *process, b []byte) {
 	if s.command != nil {
 		s.command.tail.Add(b)
 	}
-	on, off := bytes.LastIndex(b, pasteModeOn), bytes.LastIndex(b, pasteModeOff)
-	switch {
-	case off > on: // the line was read; what runs now may read a password
+	switch mode := pasteMode(b); {
+	case mode == 'l': // the line was read; what runs now may read a password
 		s.editor.unreported = false
-	case s.records.prompts > 0 && !s.editor.prompt && (r == nil || r.ended) && on >= 0 && p.term.Foreground() == p.pid:
+	case mode == 'h' && s.records.prompts > 0 && !s.editor.prompt && (r == nil || r.ended) && p.term.Foreground() == p.pid:
 		s.editor.unreported, s.editor.typed = true, typing{last: s.editor.typed.last}
 		s.changeLocked()
 	}
@@ -197,7 +196,19 @@ func (p *painted) typed() {
 	}
 }
 
-var pasteModeOn, pasteModeOff = []byte("\x1b[?2004h"), []byte("\x1b[?2004l")
+// pasteModeOn switches bracketed paste on; with "l" at its end it would switch it off.
+var pasteModeOn = []byte("\x1b[?2004h")
+
+// pasteMode returns 'h' or 'l', the end of the last sequence in b that switches bracketed paste on or off; 0 = there is none.
+// It searches forward: bytes.LastIndex, twice, was a fifth of what a window costs that passes much output on.
+func pasteMode(b []byte) (last byte) {
+	for found := true; found; {
+		if _, b, found = bytes.Cut(b, pasteModeOn[:len(pasteModeOn)-1]); found && len(b) > 0 && (b[0] == 'h' || b[0] == 'l') {
+			last = b[0]
+		}
+	}
+	return last
+}
 
 // rows returns how many rows below the prompt's first one the cursor is, as far as that is certain. The editor begins its prompt
 // by switching paste mode on; what precedes that is output of prompt hooks.
