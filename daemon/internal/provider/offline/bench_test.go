@@ -26,6 +26,7 @@ type bench struct {
 	sh    *shell.Shell
 	model provider.Model
 	deny  func(agent.Question) *agent.Decision // nil = allow
+	plan  tool.Propose                         // not nil: plan mode
 
 	mu       sync.Mutex
 	commands []string // guarded by mu
@@ -111,11 +112,15 @@ func (b *bench) ask(prompt string, recent ...wire.RecentCommand) string {
 	seq := int64(0)
 	cfg := config.Default()
 	roles, _ := agent.Roles(cfg, "")
+	mode := ""
+	if b.plan != nil {
+		mode = "plan"
+	}
 	o := agent.Run(b.t.Context(), agent.Turn{
 		Role: roles[agent.Orchestrator], Model: b.model, Prompt: prompt, Tools: agent.Tools(cfg, roles),
 		Context:  wire.RequestContext{RecentCommands: recent},
 		Env:      tool.Env{Cwd: b.sh.Dir(), Shell: b},
-		Approver: b,
+		Approver: b, Place: agent.Place{Mode: mode, Propose: b.plan},
 		Team: agent.Team{Roles: roles, NewPrivateShell: func(context.Context, string) (tool.Shell, func(), error) {
 			own, err := benchIn(b.t, b.sh.Dir())
 			return own, func() {}, err

@@ -75,6 +75,10 @@ func newJob(req provider.Request, prompt string, after []provider.Message) *job 
 				j.before = append(j.before, r)
 			case r.tool == "bash" && r.isError && !j.private && noShell().MatchString(r.text):
 				j.private = true // the same call comes again, in a shell of the agent's own
+			case r.tool == "plan" && !r.isError:
+				if j.last().denied { // by plan mode: the same call comes again
+					j.results = j.results[:len(j.results)-1]
+				}
 			default:
 				j.results = append(j.results, r)
 			}

@@ -17,6 +17,7 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
+	"sublet/wire"
 	"sublet/wire/visible"
 )
 
@@ -94,13 +95,23 @@ func reply(req provider.Request) (string, []call) {
 	if clauses == nil {
 		return unknown(j), nil
 	}
+	switch last := j.last(); {
+	case last.tool == "plan":
+		return "You did not accept the plan, so nothing was changed. I work by fixed rules and have no other; ask in other words.", nil
+	case last.denied && j.tools["plan"]:
+		return "", []call{plan("run " + code(last.command))}
+	}
 	text, calls := play(j, clauses)
-	if len(calls) > 0 {
-		for _, c := range calls {
-			if !j.tools[c.tool] {
-				return "For this I would need the tool " + code(c.tool) + ", which I was not given here. Nothing was done.", nil
-			}
+	for _, c := range calls {
+		switch {
+		case j.tools[c.tool]:
+		case j.tools["plan"]:
+			return "", []call{plan(c.tool + " " + wire.CallSubject(c.tool, string(c.args)))}
+		default:
+			return "For this I would need the tool " + code(c.tool) + ", which I was not given here. Nothing was done.", nil
 		}
+	}
+	if len(calls) > 0 {
 		return text, calls
 	}
 	if strings.TrimSpace(text) == "" {
@@ -155,20 +166,25 @@ func (in *intent) refusal(r result) string {
 		return "That was interrupted before it gave a result, so I cannot say what came of it. Ask again to try once more."
 	case r.comment != "":
 		return "You said no, so " + in.no + ". You wrote: " + quoteText(r.comment) + " I work by fixed rules and cannot take that into account; ask in other words, or run the command yourself."
-	case byUser().MatchString(r.why):
+	case r.why == "denied by the user": // and not by a rule or a mode, nor because nobody could be asked
 		return "You said no, so " + in.no + "."
 	}
 	return "It was refused (" + visible.Line(strings.TrimSpace(r.why)) + "), so " + in.no + "."
 }
 
-// byUser matches the refusal by a person ("refused by client NAME PID"), and not one by a rule, a mode, or because nobody could be
-// asked.
-var byUser = rx(`^refused by (?:client|the user)\b`)
-
 // call is a tool call to be.
 type call struct {
 	tool string
 	args json.RawMessage // an object
+}
+
+// plan returns the call that ends plan mode: it shows the user the next step, which plan mode refuses.
+func plan(step string) call {
+	args, err := json.Marshal(map[string][]string{"items": {step}})
+	if err != nil {
+		args = json.RawMessage("{}") // strings always marshal
+	}
+	return call{tool: "plan", args: args}
 }
 
 // bash returns a call of the bash tool. purpose is shown to the user while the shell is lent.

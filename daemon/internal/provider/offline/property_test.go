@@ -23,7 +23,7 @@ func TestAlwaysAnswers(t *testing.T) {
 		"", "[no output]", "[exit code 1]", "x\n[exit code 128]", "a|b|c|d\n", "## main...origin/main [ahead 1]\n M a.txt\n?? b\nUU c", "total 4\n-rw-r--r-- 1 u g 12 Nov 20 13:31 a.txt",
 		"drwxr-xr-x 2 u g 4096 Nov 20 13:31 d", "     1\tone\n     2\ttwo\n[lines 1-2 of 9, 50 bytes; more follows: read on with offset 3]", "no match in /x", "a.go:1:x", "1234 sleep 5\n1235 sleep 6", "go.mod\nMakefile",
 		"LISTEN 0 4096 127.0.0.1:8080 0.0.0.0:* users:((\"x\",pid=77,fd=3))", "/usr/bin/git\n/usr/bin/go", "2026-11-20 13:45 UTC", "Mem: 1 2 3 4 5 6 7", "\x00\xff\x1b[31m", "|||", "17", "diff --git a/x b/x\n+++ b/x\n@@ -1 +1 @@\n+<<<<<<< x", "builtin", "file",
-		`no shell to borrow; set "private": true to run it in a shell of your own instead`, "Denied: refused by client x 1. It did not run. Do not try the same in another way; go on.", "stopped: the turn was cancelled", "half\n[ended: it ran longer than 2m0s]",
+		`no shell to borrow; set "private": true to run it in a shell of your own instead`, "Denied: denied by the user. It did not run. Do not try the same in another way; go on.", "stopped: the turn was cancelled", "half\n[ended: it ran longer than 2m0s]",
 	}
 	m := Open(provider.Config{})
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,6 +13,7 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/offline"
+	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
 
@@ -46,6 +47,39 @@ func TestLookingAtFiles(t *testing.T) {
 	b.want("show me the readme", "5 lines", "# Title")
 	b.want("show the changelog", "cannot show it: .*changelog: no such file")
 	b.want("what's in conf.toml", "x = 1")
+}
+
+// In plan mode the next step that it refuses is shown, and done once the user has accepted it.
+func TestPlanMode(t *testing.T) {
+	b := newBench(t)
+	var steps []string
+	accept := true
+	b.plan = func(_ context.Context, p tool.Proposed) (tool.Proposal, error) {
+		steps = p.Steps
+		return tool.Proposal{Accepted: accept, Steps: p.Steps, Mode: "ask", Comment: "not so"}, nil
+	}
+	for _, tc := range []struct{ prompt, step, done, refused string }{
+		{`write "x" to x.txt`, "write x.txt", "Created `x.txt`", "not accept the plan"},
+		{"make a folder called docs", "run `mkdir", "`docs` is there", "not accept the plan"},
+	} {
+		for _, accept = range []bool{false, true} {
+			steps = nil
+			b.deny = func(q agent.Question) *agent.Decision {
+				if steps != nil || q.Tool == "plan" || strings.HasPrefix(q.Action.Command, "test ") {
+					return nil
+				}
+				return &agent.Decision{Reason: "plan mode runs nothing above low, and this is medium"}
+			}
+			if accept {
+				b.want(tc.prompt, tc.done)
+			} else {
+				b.want(tc.prompt, tc.refused)
+			}
+			if len(steps) != 1 || !strings.HasPrefix(steps[0], tc.step) {
+				t.Errorf("%q: the plan is %q", tc.prompt, steps)
+			}
+		}
+	}
 }
 
 func TestChangingFiles(t *testing.T) {
@@ -222,12 +256,19 @@ func TestDelegate(t *testing.T) {
 func TestDenied(t *testing.T) {
 	b := newBench(t)
 	b.do("touch keep.txt")
+	no := func(comment string) agent.Decision {
+		d, err := agent.Answered(&wire.ConfirmationRequest{}, &wire.ConfirmationResponse{Decision: wire.DecisionDeny, Comment: comment})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
 	for _, c := range []struct {
 		decision agent.Decision
 		want     string
 	}{
-		{agent.Decision{By: "client sublet 12"}, `^You said no, so nothing was deleted\.$`},
-		{agent.Decision{By: "client sublet 12", Comment: "I need it."}, `You said no, so nothing was deleted\. You wrote: “I need it\.”`},
+		{no(""), `^You said no, so nothing was deleted\.$`},
+		{no("I need it."), `You said no, so nothing was deleted\. You wrote: “I need it\.”`},
 		{agent.Decision{By: "mode plan", Reason: "mode plan runs only what is low"}, `It was refused \(mode plan.*\), so nothing was deleted`},
 	} {
 		b.deny = func(q agent.Question) *agent.Decision {
@@ -245,7 +286,7 @@ func TestDenied(t *testing.T) {
 		return &agent.Decision{Reason: "high is asked in ask mode; it was not asked, because the request came from a client that cannot confirm"}
 	}
 	b.want("what is in here", "It was refused .*cannot confirm.*, so I did not look")
-	b.deny = func(q agent.Question) *agent.Decision { return &agent.Decision{By: "client x"} }
+	b.deny = func(agent.Question) *agent.Decision { d := no(""); return &d }
 	b.want("what is in here", "You said no, so I did not look")
 	b.want("create a file x.txt with hi", "You said no, so nothing was changed")
 }
