@@ -53,7 +53,7 @@ type analysis struct {
 	v        Verdict
 	findings []finding
 	cmd      int // index into v.Commands of the command being judged; -1: none
-	guess    int // above 0, what is read may not be a command: see maybe
+	guess    int // above 0, what is read may not be a command: see Maybe
 	tracked  int // calls of c.Tracked so far
 	shadows  map[string]string
 	loose    bool // PATH finds programs in the present folder first
@@ -122,7 +122,7 @@ func (a *analysis) text(text string) {
 		a.Read(text, a.Start(a.c.Cwd))
 		if a.Dialect == "zsh" && a.v.Unread { // what bash makes of it may be what it is meant to do
 			a.Dialect = "bash"
-			a.maybe(text, whole, a.Start(a.c.Cwd))
+			a.Maybe(text, whole, a.Start(a.c.Cwd))
 		}
 	})
 	if !done {
@@ -177,8 +177,8 @@ func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
 	return &a.findings[len(a.findings)-1]
 }
 
-// maybe judges a text that may be a command, and keeps what is High and above: that it is no command is no finding.
-func (a *analysis) maybe(text string, sp Span, st *state) {
+// Maybe implements bashread.Judge: it judges a text that may be a command, and keeps what is High and above: that it is no command is no finding.
+func (a *analysis) Maybe(text string, sp Span, st *state) {
 	if len(text) > 4096 || bashread.Brackets(text) > 200 || strings.TrimSpace(text) == "" {
 		return
 	}

@@ -131,7 +131,7 @@ func (a *analysis) code(c *call, f *field) {
 	}
 	a.wideLoss(text, f.Span)
 	if slices.Contains([]string{"pwsh", "powershell", "nu", "xonsh", "elvish", "expect"}, c.name) {
-		a.maybe(strings.ReplaceAll(text, "spawn ", ""), f.Span, c.st) // they know the same programs
+		a.Maybe(strings.ReplaceAll(text, "spawn ", ""), f.Span, c.st) // they know the same programs
 	}
 }
 
@@ -168,10 +168,10 @@ func (a *analysis) commandsIn(text string, sp Span, st *state) {
 	for _, m := range expr("code-string").FindAllStringSubmatch(text, -1) {
 		s := strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\n`, "\n", `\\`, `\`).Replace(m[1] + m[2] + m[3])
 		quoted = append(quoted, shellQuote(s))
-		a.maybe(s, sp, st)
+		a.Maybe(s, sp, st)
 	}
 	if len(quoted) > 1 { // ['rm', '-rf', '/']
-		a.maybe(strings.Join(quoted, " "), sp, st)
+		a.Maybe(strings.Join(quoted, " "), sp, st)
 	}
 	for _, mark := range []string{"!", "qx", "shell ", "system ", "make ", ".system", `\o |`, `\o|`} {
 		if _, rest, ok := strings.Cut(text, mark); ok {
@@ -179,7 +179,7 @@ func (a *analysis) commandsIn(text string, sp Span, st *state) {
 				rest = strings.Trim(rest, "(){}[]/; ")
 			}
 			line, _, _ := strings.Cut(rest, "\n")
-			a.maybe(line, sp, st)
+			a.Maybe(line, sp, st)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func (a *analysis) awkProgram(c *call, f *field) {
 		}
 		a.runsFlow(fl, f.Span)
 		_, value, _ := strings.Cut(c.val("-v", "--assign"), "=") // -v c='rm -rf /' and system(c)
-		a.maybe(value, f.Span, c.st)
+		a.Maybe(value, f.Span, c.st)
 	}
 	if strings.Contains(bare, ">") {
 		for _, m := range expr("awk-write").FindAllStringSubmatch(text, -1) {
@@ -320,7 +320,7 @@ func (a *analysis) sedScript(c *call, f *field) {
 		a.runs()
 		a.note(High, RunCode, f.Span, "a sed script that runs what it made as a command")
 		for part := range strings.FieldsFuncSeq(strings.ReplaceAll(f.S, `\/`, "\x02"), func(r rune) bool { return strings.ContainsRune("/|#,@", r) }) {
-			a.maybe(strings.ReplaceAll(part, "\x02", "/"), f.Span, c.st)
+			a.Maybe(strings.ReplaceAll(part, "\x02", "/"), f.Span, c.st)
 		}
 	}
 	for _, m := range expr("sed-file").FindAllStringSubmatch(f.S, -1) {

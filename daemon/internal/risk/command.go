@@ -152,7 +152,7 @@ func (a *analysis) resolve(c *call) {
 		a.opaque()
 	}
 	if strings.ContainsAny(f.S, " \t;") { // a wrapper may hand it to a shell
-		a.maybe(bashread.Join(c.fields, c.span).S, c.span, c.st)
+		a.Maybe(bashread.Join(c.fields, c.span).S, c.span, c.st)
 	}
 	if strings.IndexByte(f.S, '/') >= 0 {
 		a.byPath(c)
@@ -322,7 +322,7 @@ func (a *analysis) unknown(c *call) {
 		f := &c.fields[i]
 		switch {
 		case strings.ContainsAny(f.S, " \n;{$"):
-			a.maybe(optionStart.ReplaceAllString(f.S, ""), f.Span, c.st)
+			a.Maybe(optionStart.ReplaceAllString(f.S, ""), f.Span, c.st)
 		case programs.Lookup(f.Base()) != nil && (!programs.Builtin(f.S) || f.S == "kill"):
 			tails++
 			a.guess++

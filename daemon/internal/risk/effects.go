@@ -81,7 +81,7 @@ func (a *analysis) matched(m programs.Match, f *field, st *state) {
 	case RunCode:
 		a.givenCode(f, st)
 		_, val, _ := strings.Cut(strings.NewReplacer("%h", "_", "%p", "_", "%r", "_").Replace(f.S), "=")
-		a.maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(val), f.Span, st)
+		a.Maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(val), f.Span, st)
 	case Secret:
 		a.Seen |= flowSecret
 		a.secret = true
@@ -206,13 +206,13 @@ func (a *analysis) role(c *call, role string, f *field) {
 			a.note(High, RunCode, f.Span, show(c.name)+" runs a program that is named here")
 			a.shellText(*f, c.st)
 		} else if first == "ssh" {
-			a.maybe(f.S+" _", f.Span, c.st)
+			a.Maybe(f.S+" _", f.Span, c.st)
 		}
 	case programs.Code:
 		a.note(High, RunCode, f.Span, "runs code that is given to "+show(c.name))
 		a.givenCode(f, c.st)
 	case programs.Make:
-		a.maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(f.S), f.Span, c.st)
+		a.Maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(f.S), f.Span, c.st)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // nodeCases says where each node type of the parser is handled. A type that is new there has to be decided here.
 var nodeCases = map[string]string{
-	"File": "program", "Comment": "endComments", "Stmt": "stmt", "Assign": "assign", "Redirect": "redirect",
+	"File": "program", "Comment": "program", "Stmt": "stmt", "Assign": "assign", "Redirect": "redirect",
 	"CallExpr": "command", "Subshell": "command", "Block": "command", "IfClause": "command", "WhileClause": "command", "ForClause": "command",
 	"BinaryCmd": "command", "FuncDecl": "command", "ArithmCmd": "command", "TestClause": "command", "DeclClause": "command", "CaseClause": "command",
 	"LetClause": "command", "TimeClause": "command", "CoprocClause": "command", "TestDecl": "an error of the parser",

@@ -384,7 +384,7 @@ func (a *analysis) gitSetting(c *call, key string, val *field) {
 	}
 	a.runs()
 	a.note(High, RunCode, val.Span, "sets git's "+show(key)+", which decides what git runs or trusts")
-	a.maybe(strings.TrimPrefix(val.S, "!"), val.Span, c.st)
+	a.Maybe(strings.TrimPrefix(val.S, "!"), val.Span, c.st)
 }
 
 // gitConfig judges git config.
@@ -406,7 +406,7 @@ func (a *analysis) gitConfig(c *call) {
 	if len(ops) > 0 && expr("git-runs").MatchString(strings.ToLower(ops[0].S)) {
 		a.note(min(Critical, level+1), Persistence, c.span, "changes a setting that decides what git runs or trusts")
 		if len(ops) > 1 {
-			a.maybe(strings.TrimPrefix(ops[1].S, "!"), c.span, c.st)
+			a.Maybe(strings.TrimPrefix(ops[1].S, "!"), c.span, c.st)
 		}
 	}
 	a.note(level, Write, c.span, "changes git's settings")

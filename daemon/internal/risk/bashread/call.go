@@ -118,7 +118,6 @@ func (r *Reader) liveFunction(body string, sp Span) (fn Function, ok bool) {
 		if err != nil || len(list) == 0 {
 			return
 		}
-		r.src.list, r.src.loops = list, &mutation{}
 		fn, ok = Function{src: r.src, body: &syntax.Stmt{Cmd: &syntax.Block{Stmts: list}}}, true
 		if decl, is := list[0].Cmd.(*syntax.FuncDecl); is && len(list) == 1 {
 			fn.body = decl.Body

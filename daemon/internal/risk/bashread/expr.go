@@ -72,7 +72,6 @@ func (r *Reader) EvalText(s string, st *State, sp Span) {
 			r.Judge.Unread(sp, "code inside an expression that could not be read")
 			return
 		}
-		r.src.list, r.src.loops = []*syntax.Stmt{{Cmd: &syntax.CallExpr{Args: []*syntax.Word{w}}}}, &mutation{}
 		r.word(w, st.Clone())
 	})
 }

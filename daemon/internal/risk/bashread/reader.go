@@ -32,6 +32,8 @@ type Judge interface {
 	Note(l programs.Level, e programs.Effect, sp Span, text string)
 	// Unread records that a part of the text was not understood.
 	Unread(sp Span, why string)
+	// Maybe judges a text that may be a command.
+	Maybe(text string, sp Span, st *State)
 	// PrintsVariables records that the text prints all variables.
 	PrintsVariables(sp Span)
 }
@@ -68,7 +70,7 @@ type Reader struct {
 	Files    map[string]Written // what this text wrote
 	NetFD    bool               // a descriptor is a network connection
 	src      source
-	mending  bool                // the text that is walked was put right: see program
+	changes  changes
 	integers map[string]bool     // variables whose every value is evaluated: declare -i
 	live     map[string]Function // functions of the live shell that have been parsed
 }
@@ -87,8 +89,6 @@ const (
 type source struct {
 	text  string
 	outer *Span // where the text stands in the outermost one, if it is not that
-	list  []*syntax.Stmt
-	loops *mutation
 }
 
 // The work of one reading is counted in steps: a node that is walked, or a piece of text that is parsed, copied or
@@ -168,41 +168,27 @@ func (r *Reader) inside(text string, sp Span, walk func()) {
 
 // program walks a text. Commands before a syntax error are judged too, since the shell runs a file line by line.
 func (r *Reader) program(text string, st *State) {
-	if other := endComments(text); other != text {
-		keep := r.src
-		r.src.text = other
-		r.program(other, st.Clone())
-		r.src = keep
-	}
 	list, err := r.parse(text)
-	r.src.list, r.src.loops = list, &mutation{}
+	before := st.Clone()
 	r.stmts(list, st)
-	if err == nil {
+	at, why := joinedComment().FindStringIndex(text), "a comment that ends in a backslash: parser and shell read on differently"
+	switch pe, ok := errors.AsType[syntax.ParseError](err); {
+	case err != nil:
+		at, why = []int{0, len(text)}, "its syntax could not be read, so what runs is not known"
+		if ok {
+			at[0] = int(pe.Pos.Offset())
+		}
+	case at == nil:
 		return
 	}
-	at := 0
-	var pe syntax.ParseError
-	if errors.As(err, &pe) {
-		at = int(pe.Pos.Offset())
+	r.Judge.Unread(r.at(at[0], at[1]), why)
+	for piece := range strings.FieldsFuncSeq(text, func(c rune) bool { return strings.ContainsRune("\n$()`\"", c) }) {
+		if piece != text {
+			r.Judge.Maybe(piece, r.at(0, len(text)), before)
+		}
 	}
-	r.Judge.Unread(r.at(at, len(text)), "its syntax could not be read, so what runs is not known")
-	// Two texts that bash takes and the parser refuses: a here-document that ends with the text, and $((…) …).
-	mended := ""
-	if m := openHeredoc().FindStringSubmatch(err.Error()); m != nil {
-		mended = text + "\n" + m[1] + "\n"
-	} else if strings.Contains(text, "$((") {
-		mended = strings.ReplaceAll(text, "$((", "$( (")
-	}
-	if mended == "" || r.mending {
-		return
-	}
-	keep, sp := r.src, r.at(0, len(text))
-	r.src, r.mending = source{text: mended, outer: &sp}, true
-	if list, err := r.parse(mended); err == nil {
-		r.src.list, r.src.loops = list, &mutation{}
-		r.stmts(list, st)
-	}
-	r.src, r.mending = keep, false
 }
 
-var openHeredoc = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("unclosed here-document `([A-Za-z0-9_]+)`") })
+// joinedComment matches a comment after whose last backslash the parser (mvdan.cc/sh 3.14.1) goes on with the next line, where
+// bash begins a new command.
+var joinedComment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?m)(?:^|[\\s;&|()<>`])#.*\\\\\r*$") })

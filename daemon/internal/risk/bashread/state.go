@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"sublet/daemon/internal/risk/programs"
 )
 
 // Flow is where data came from that reaches a command: by a pipe, a substitution, a variable or a file.
@@ -79,18 +77,18 @@ type State struct {
 	Changed []string // variables set in this text that change what later commands do
 	Aliases map[string]string
 
-	budget *Budget
+	reader *Reader
 	vars   map[string]Value
 	funcs  map[string]Function
 	shared bool // maps belong to another state too
 }
 
 // Start returns the state in which a text begins.
-func (r *Reader) Start(cwd string) *State { return &State{budget: &r.Budget, Cwd: cwd} }
+func (r *Reader) Start(cwd string) *State { return &State{reader: r, Cwd: cwd} }
 
 // Clone returns a state for what runs elsewhere, or perhaps not at all.
 func (s *State) Clone() *State {
-	s.budget.Spend(1)
+	s.reader.Spend(1)
 	s.shared = true
 	c := *s
 	c.Alts, c.Changed = slices.Clip(s.Alts), slices.Clip(s.Changed)
@@ -123,7 +121,7 @@ func (s *State) own() {
 	if !s.shared && s.vars != nil {
 		return
 	}
-	s.budget.Spend(1 + (len(s.vars)+len(s.funcs)+len(s.Aliases))/EntriesMoved)
+	s.reader.Spend(1 + (len(s.vars)+len(s.funcs)+len(s.Aliases))/EntriesMoved)
 	s.vars, s.funcs, s.Aliases = maps.Clone(s.vars), maps.Clone(s.funcs), maps.Clone(s.Aliases)
 	if s.vars == nil {
 		s.vars = map[string]Value{}
@@ -142,6 +140,12 @@ func (s *State) Set(name string, v Value) {
 	s.own()
 	v.Handed = v.Handed || s.vars[name].Handed
 	s.vars[name] = v
+	if c := &s.reader.changes; c.loops > 0 {
+		if c.names == nil {
+			c.names = map[string]bool{}
+		}
+		c.names[name] = true
+	}
 }
 
 // Export hands a variable on to programs.
@@ -182,12 +186,13 @@ func (s *State) Hide() (show func()) {
 }
 
 // Forget makes variables unknown.
-func (s *State) Forget(names ...string) {
+func (s *State) Forget(names map[string]bool) {
 	if len(names) == 0 {
 		return
 	}
+	s.Spend(len(names) / EntriesMoved)
 	s.own()
-	for _, n := range names {
+	for n := range names {
 		s.vars[n] = Value{Words: []string{"\x00"}, Flow: s.vars[n].Flow, Handed: s.vars[n].Handed}
 	}
 }
@@ -213,7 +218,7 @@ func (s *State) join(o *State) {
 	if o == nil {
 		return
 	}
-	s.budget.Spend(1 + (len(s.vars)+len(o.vars)+len(o.funcs)+len(o.Aliases)+len(s.Changed)*len(o.Changed))/EntriesMoved)
+	s.reader.Spend(1 + (len(s.vars)+len(o.vars)+len(o.funcs)+len(o.Aliases)+len(s.Changed)*len(o.Changed))/EntriesMoved)
 	if s.Cwd != o.Cwd {
 		s.MayBe(o.Cwd)
 	}
@@ -248,73 +253,5 @@ func (s *State) join(o *State) {
 	s.ArgsOK = s.ArgsOK && o.ArgsOK
 }
 
-var (
-	movers  = programs.Words("cd pushd popd eval source .")
-	setters = programs.Words("read mapfile readarray printf getopts unset let wait")
-)
-
-// mutation is what the loops of a text may change: variables, the folder and the arguments.
-type mutation struct {
-	names         []string
-	moves, shifts bool
-	found         bool
-}
-
-// mutations collects what any loop of the text may change when it runs zero, one or many times.
-func (r *Reader) mutations() *mutation {
-	m := r.src.loops
-	if m.found {
-		return m
-	}
-	m.found = true
-	count := 0
-	name := func(n syntax.Node) {
-		if w, ok := n.(*syntax.Word); ok && w.Lit() != "" {
-			m.names = append(m.names, w.Lit())
-		}
-	}
-	changes := func(n syntax.Node) bool {
-		count++
-		switch n := n.(type) {
-		case *syntax.Assign:
-			if n.Name != nil {
-				m.names = append(m.names, n.Name.Value)
-			}
-		case *syntax.WordIter:
-			m.names = append(m.names, n.Name.Value)
-		case *syntax.CallExpr:
-			if len(n.Args) == 0 {
-				break
-			}
-			called := n.Args[0].Lit()
-			m.moves = m.moves || called == "" || movers[called]
-			m.shifts = m.shifts || called == "shift" || called == "set" || movers[called]
-			if setters[called] {
-				for _, w := range n.Args[1:] {
-					name(w)
-				}
-			}
-		case *syntax.BinaryArithm:
-			name(n.X)
-		case *syntax.UnaryArithm:
-			name(n.X)
-		}
-		return true
-	}
-	for _, s := range r.src.list {
-		syntax.Walk(s, func(n syntax.Node) bool {
-			count++
-			switch n.(type) {
-			case *syntax.WhileClause, *syntax.ForClause:
-				syntax.Walk(n, changes)
-				return false
-			}
-			return true
-		})
-	}
-	r.Spend((count + len(m.names)) / EntriesMoved)
-	return m
-}
-
 // Spend counts steps of the budget that the state belongs to.
-func (s *State) Spend(n int) { s.budget.Spend(n) }
+func (s *State) Spend(n int) { s.reader.Spend(n) }

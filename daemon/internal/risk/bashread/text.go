@@ -1,9 +1,7 @@
 package bashread
 
 import (
-	"regexp"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -84,21 +82,6 @@ func (r *Reader) hiddenText(text string, sp Span) {
 	if visible.Exact(text) != text {
 		r.Judge.Note(programs.High, programs.Unknown, sp, "holds characters that cannot be seen, or that change what is shown")
 	}
-}
-
-var joinedComment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)#.*\\[\\\r]*$`) })
-
-// endComments undoes a difference between parser and shell (mvdan.cc/sh 3.14.1, bash 5.2): after `# text \` the parser
-// reads the next line as part of the same command, and the shell begins a new one. The backslash is replaced by a blank, also
-// where it belongs to no comment: such a text has to be read both ways.
-func endComments(text string) string {
-	if strings.IndexByte(text, '#') < 0 {
-		return text
-	}
-	return joinedComment().ReplaceAllStringFunc(text, func(line string) string {
-		kept := strings.TrimRight(line, "\\\r")
-		return kept + strings.ReplaceAll(line[len(kept):], "\\", " ")
-	})
 }
 
 // span is where a node stands in the outermost text.

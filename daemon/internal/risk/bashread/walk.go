@@ -26,6 +26,7 @@ func (r *Reader) stmts(list []*syntax.Stmt, st *State) {
 		}
 		before := st.Cwd
 		r.stmt(s, st)
+		r.changes.folder = r.changes.folder || r.changes.loops > 0 && st.Cwd != before
 		if _, ok := s.Cmd.(*syntax.CallExpr); ok && st.Cwd != before && (!st.Errexit || s.Negated) {
 			st.MayBe(before) // a cd that fails leaves the next command where it was
 		}
@@ -57,6 +58,7 @@ func (r *Reader) cond(s *syntax.Stmt, st *State) (fail *State) {
 		r.stmt(s, st)
 		fail = st.Clone()
 		if st.Cwd != before.Cwd {
+			r.changes.folder = r.changes.loops > 0
 			fail.Cwd, fail.Alts = before.Cwd, before.Alts
 			if s.Negated {
 				st.MayBe(before.Cwd)
@@ -194,10 +196,11 @@ func (r *Reader) command(cmd syntax.Command, st *State) {
 	case *syntax.IfClause:
 		r.ifClause(c, st)
 	case *syntax.WhileClause:
-		r.loop(st, func() {
+		round := func() {
 			r.condList(c.Cond, st)
 			r.stmts(c.Do, st)
-		})
+		}
+		r.loop(st, false, round)
 	case *syntax.ForClause:
 		r.forClause(c, st)
 	case *syntax.CaseClause:
@@ -271,18 +274,47 @@ func (r *Reader) ifClause(c *syntax.IfClause, st *State) {
 	}
 }
 
-// loop walks something that may run any number of times: what it changes is known neither in it nor after it.
-func (r *Reader) loop(st *State, body func()) {
-	m := r.mutations()
-	st.Forget(m.names...)
-	if m.moves {
-		st.MayBe("")
+// changes is what the loops that are being walked change: known neither behind a loop, which may end anywhere in its body,
+// nor in the rounds of it that are not known.
+type changes struct {
+	loops    int  // that are being walked; without any nothing is noted
+	repeated bool // one of them has rounds that are not known
+	names    map[string]bool
+	folder   bool
+	args     bool
+}
+
+// loop walks a loop by rounds, which walks each round that is known, or stands for any. Of loops in each other the outermost
+// one of that kind is walked twice: the first time finds out what they change.
+func (r *Reader) loop(st *State, known bool, rounds func()) {
+	c, before := &r.changes, st.Clone()
+	c.loops++
+	forget := func() {
+		st.Forget(c.names)
+		if c.folder {
+			st.MayBe("")
+		}
+		c.args = c.args || !slices.Equal(st.Args, before.Args) || st.ArgsOK != before.ArgsOK
+		st.ArgsOK = st.ArgsOK && !c.args
 	}
-	st.ArgsOK = st.ArgsOK && !m.shifts
-	before := st.Clone()
-	body()
-	st.join(before)
-	st.Forget(m.names...)
+	walk := func() {
+		rounds()
+		st.join(before)
+		forget()
+	}
+	switch {
+	case known:
+	case c.repeated:
+		forget()
+	default:
+		c.repeated = true
+		walk()
+		defer func() { c.repeated = false }()
+	}
+	walk()
+	if c.loops--; c.loops == 0 {
+		*c = changes{}
+	}
 }
 
 // MaxUnroll bounds the literal items for which a loop's body is judged one by one.
@@ -296,7 +328,8 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 				r.arithm(x, st)
 			}
 		}
-		r.loop(st, func() { r.stmts(c.Do, st) })
+		round := func() { r.stmts(c.Do, st) }
+		r.loop(st, false, round)
 	case *syntax.WordIter:
 		items := r.words(l.Items, st)
 		if !l.InPos.IsValid() {
@@ -315,24 +348,19 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 			st.Set(l.Name.Value, Value{Words: []string{f.S}, Flow: f.Flow, Glob: f.Glob})
 		}
 		if !simple {
-			r.loop(st, func() {
+			round := func() {
 				set(Field{S: "\x00", Flow: fl})
 				r.stmts(c.Do, st)
-			})
-			return
+			}
+			r.loop(st, false, round)
+			break
 		}
-		m := r.mutations()
-		if m.moves && len(items) > 1 {
-			st.MayBe("")
-		}
-		st.ArgsOK = st.ArgsOK && !m.shifts
-		before := st.Clone()
-		for i := range items {
-			set(items[i])
-			r.stmts(c.Do, st)
-		}
-		st.join(before)
-		st.Forget(m.names...)
+		r.loop(st, true, func() {
+			for i := range items {
+				set(items[i])
+				r.stmts(c.Do, st)
+			}
+		})
 	default:
 		r.Judge.Unread(r.span(c), "a loop that is not known here")
 	}

@@ -65,7 +65,7 @@ func Absolute(cwd, p string) string {
 
 // Path returns the absolute path that a known word names, else "".
 func Path(f *Field, st *State) string {
-	if st.budget.Spend((len(st.Cwd) + len(f.S)) / BytesCopied); !f.Known {
+	if st.Spend((len(st.Cwd) + len(f.S)) / BytesCopied); !f.Known {
 		return ""
 	}
 	return Absolute(st.Cwd, f.S)
