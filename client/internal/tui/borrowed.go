@@ -80,7 +80,7 @@ func (m *model) offering() bool { return m.again.armed("enter", m.now()) }
 func (m *model) offer() {
 	m.again = again{"enter", m.now().Add(offerLife)}
 	waits := "your line runs when it has ended · "
-	if m.own.ai {
+	if m.own.ai() {
 		waits = ""
 	}
 	m.hint = m.th.Dim.Render(waits + "enter again takes your shell back")
@@ -105,7 +105,7 @@ func (m *model) leaseBar() string {
 	if lent(l) {
 		what = visible.FirstLine(cmp.Or(l.Purpose, l.Command))
 		help = "ctrl+c takes it back"
-		if m.turn != nil && m.own.ai {
+		if m.turn != nil && m.own.ai() {
 			help = "esc stops it"
 		}
 	}

@@ -319,7 +319,7 @@ func TestScreenHandOver(t *testing.T) {
 
 // Who has the shell, since when, and who waits for it and for what.
 func TestLeaseBar(t *testing.T) {
-	m := &model{w: 80, th: *screentest.Theme(), Options: Options{now: time.Now}, own: owner{ai: true}}
+	m := &model{w: 80, th: *screentest.Theme(), Options: Options{now: time.Now}, own: owner{mode: aiMode}}
 	for _, c := range []struct {
 		lending lender.Lending
 		waiting []wire.LeaseWaiter

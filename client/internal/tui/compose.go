@@ -32,7 +32,7 @@ func (m *model) below(room int) (lines []string, row, col int) {
 	if q := m.question(); q != nil {
 		armed := m.ready(q)
 		lines, row, col = q.Render(&m.th, m.w, max(6, room), len(m.questions), armed)
-		if m.ed.Empty() || !m.own.ai {
+		if m.ed.Empty() || !m.own.ai() {
 			return lines, row, col
 		}
 		kept := m.th.Dim.Render(cells.Fit("  your line waits: "+visible.FirstLine(m.ed.Text), m.w))
@@ -47,14 +47,14 @@ func (m *model) below(room int) (lines []string, row, col int) {
 	case m.own.insert != "":
 		text, prompt = &line.Line{Text: m.own.insert, Pos: len(m.own.insert)}, m.th.Dim.Render("$ ")
 		after = cells.Wrap(m.th.Dim.Render("ending that command: your line runs when it has ended"), m.w)
-	case !m.own.ai: // the type-ahead for the shell
+	case !m.own.ai(): // the type-ahead for the shell
 		if m.ahead.Empty() && m.hint == "" {
 			return []string{""}, 0, 0
 		}
 		text, prompt = &m.ahead, m.th.Dim.Render("typed for your shell: ")
 	default:
 		mark := ">"
-		if m.own.once {
+		if m.own.mode != aiMode {
 			mark = "?"
 		}
 		prompt = m.th.Accent.Render(mark) + " "
@@ -68,7 +68,7 @@ func (m *model) below(room int) (lines []string, row, col int) {
 	switch f := m.footer(); {
 	case m.hint != "":
 		lines = append(lines, cells.Wrap(m.hint, m.w)...)
-	case m.own.ai && len(after) == 0 && f != "" && room > 6:
+	case m.own.ai() && len(after) == 0 && f != "" && room > 6:
 		lines = append(lines, f)
 	}
 	return lines[:min(len(lines), max(room, row+1))], row, col
@@ -108,7 +108,7 @@ func (m *model) above(room int) []string {
 	case len(work) > 0:
 		apart = len(out)+len(work) < room && (last == kindText || last == kindEcho)
 	case len(out) == 0:
-		apart = m.own.ai && printed && m.lastKind != kindNote && m.h > 8
+		apart = m.own.ai() && printed && m.lastKind != kindNote && m.h > 8
 	}
 	if apart && len(out) < room {
 		out = append(out, "")
@@ -119,7 +119,7 @@ func (m *model) above(room int) []string {
 // workLines returns what agents do and who has the shell, in at most room lines. q is the open question.
 func (m *model) workLines(q *question.Question, room int) []string {
 	var work []string
-	if q == nil && (m.own.ai || !m.own.leased) {
+	if q == nil && (m.own.ai() || !m.own.leased) {
 		work = m.working()
 	}
 	if bar := m.leaseBar(); bar != "" {

@@ -148,7 +148,7 @@ func (m *model) onReady(r *wire.Ready) {
 
 // quietly prints a note when AI mode is on, because it does not justify taking the screen from the shell.
 func (m *model) quietly(text string) {
-	if m.own.ai {
+	if m.own.ai() {
 		m.note(text)
 	} else {
 		m.later = append(m.later, text)

@@ -31,7 +31,7 @@ func (m *model) onInput(e *keyEvent) {
 		msg()
 		return
 	case keys.Switch:
-		if e.pass = !m.own.ai; m.own.ai {
+		if e.pass = !m.own.ai(); m.own.ai() {
 			m.leaveAI()
 		}
 	case keys.Key:
@@ -52,7 +52,7 @@ func (m *model) onPaste(text string) (pass bool) {
 	case q != nil && q.Paste(text):
 	case m.picker != nil:
 		m.picker.typed(strings.TrimSpace(text))
-	case m.own.has && !m.own.ai:
+	case m.own.has && !m.own.ai():
 		m.typedAhead(text)
 		return true
 	default: // also the rest of a paste that began in AI mode, if that was left meanwhile
@@ -66,11 +66,11 @@ func (m *model) onPaste(text string) (pass bool) {
 func (m *model) onKey(k, text string) (pass bool) {
 	switch q := m.question(); {
 	case k != "ctrl+c" && m.rest.Takes(k, m.now(), m.lastKey):
-	case k == "ctrl+c" && (q != nil || m.own.ai):
+	case k == "ctrl+c" && (q != nil || m.own.ai()):
 		m.interrupt()
 	case q != nil:
 		return m.questionKey(q, k, text)
-	case m.own.ai:
+	case m.own.ai():
 		m.askKey(k, text)
 	default:
 		return m.shellKey(k, text)
@@ -169,7 +169,7 @@ func (m *model) interrupt() {
 }
 
 // unasked reports whether AI mode is for one question, which has not been written yet.
-func (m *model) unasked() bool { return m.own.once && !m.own.asked && m.ed.Empty() }
+func (m *model) unasked() bool { return m.own.mode == oneQuestion && m.ed.Empty() }
 
 func (m *model) hintWaysOut() {
 	m.hint = m.th.Dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves")
@@ -227,9 +227,13 @@ func (m *model) submit(text string, steer bool) {
 		if !m.slash(text) {
 			return // the line stays, and a hint gives the reason
 		}
-		m.own.once = false
+		if m.own.ai() {
+			m.own.mode = aiMode
+		}
 	default:
-		m.own.asked = true
+		if m.own.mode == oneQuestion {
+			m.own.mode = oneAnswer
+		}
 		m.ask(text, steer)
 	}
 	m.asks.Add(text)

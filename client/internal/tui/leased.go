@@ -114,7 +114,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 		m.keys.Mute(handMute) // the rest of a secret must not reach the shell or the line
 	}
 	m.endHand(e.ExecutionID)
-	if !m.own.ai || m.again.what == "enter" {
+	if !m.own.ai() || m.again.what == "enter" {
 		m.hint = ""
 	}
 	m.ahead, m.again = line.Line{}, again{}

@@ -116,7 +116,9 @@ func (m *model) handle(msg any) {
 	case lender.LeasedStarted, lender.LeasedOutput, lender.LeasedKeyboard, lender.LeasedEnded:
 		m.onLeased(msg)
 	case shell.PromptShown:
-		m.own.failed = false
+		if m.own.screen == shellRefused {
+			m.own.screen = shellHas
+		}
 	case shell.UserBegan:
 	case shell.UserEnded:
 		m.onUserEnded(msg)
@@ -130,9 +132,7 @@ func (m *model) handle(msg any) {
 
 // settle draws and keeps the spinner turning after a message.
 func (m *model) settle() {
-	m.flushOut()
 	m.settleOwner()
-	m.flushOut() // on a screen that was taken just now
 	if len(m.drawn) > 0 && len(m.out) == 0 {
 		m.allDrawn()
 	}

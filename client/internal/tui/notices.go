@@ -139,7 +139,7 @@ func (m *model) onLink(l LinkChanged) {
 
 // linkLine prints what became of the daemon, unless the shell is on the screen, which works without one.
 func (m *model) linkLine(text string) {
-	if m.own.ai && text != "" {
+	if m.own.ai() && text != "" {
 		m.note(text)
 	}
 }

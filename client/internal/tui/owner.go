@@ -9,48 +9,64 @@ import (
 	"sublet/lease/shell"
 )
 
-// owner is who has the terminal's screen: the user's shell (command mode), or this program, for one of these reasons:
+// mode is what the user's keys are for.
+type mode int
+
+const (
+	commandMode mode = iota // the user's shell
+	aiMode                  // questions to agents
+	oneQuestion             // one question, not asked yet; begun by ? on an empty line of the shell
+	oneAnswer               // its answer, with which command mode returns
+)
+
+// screenState is where the terminal's screen is on its way between the user's shell and this program. A step from one to the other
+// takes time, and the next one begins after it:
 //
-//   - AI mode: the user asks agents.
-//   - A borrowed command runs in command mode. The lender has the editor, whose prompt is erased; the screen is the
-//     shell's again when the command's end is drawn.
-//   - Something must be shown in command mode: a question, what agents said and did, a notice.
+//	shellHas ── takeScreen ── taking ── weHave ── giveScreen ── giving ── shellHas
 //
-// Unless a borrowed command holds the editor anyway, the screen is taken from the shell and given back to it. That takes
-// time, and one such step is under way at most.
+// In shellRefused the shell has the screen and its editor does not answer; the next prompt leads back to shellHas.
+type screenState int
+
+const (
+	shellHas screenState = iota
+	shellRefused
+	taking
+	weHave
+	giving
+)
+
+// owner is who has the terminal's screen. This program needs it in AI mode, and to show a question, what agents said and did, or a
+// notice. While a borrowed command runs, it has the screen too, without a step: the lender has the shell's editor then, whose prompt
+// is erased.
 type owner struct {
-	ai     bool // AI mode
-	once   bool // AI mode is for one question and ends with the answer
-	asked  bool // with once: the question was asked
-	taken  bool // the shell has given the screen up
-	leased bool // a borrowed command runs, or its end is not drawn yet
-	has    bool // the painter draws
-	// moving is true while a task takes or gives the screen; cancel ends a take.
-	moving  bool
-	cancel  context.CancelFunc
-	waiters []chan struct{} // closed when the step has ended
-	yields  bool            // the keyboard asks the shell for the screen; no other take may begin
-	failed  bool            // the last take failed; the next one waits for the next prompt
-	typed   bool            // the user types for the shell, so it gets the screen back
-	// insert is a line that the shell runs when it gets the screen back. With returns, set if AI mode was on, that begins again when
-	// it has run.
-	insert  string
-	returns bool
+	mode    mode
+	screen  screenState
+	cancel  context.CancelFunc // ends taking before the shell has given the screen up
+	waiters []chan struct{}    // closed when the step under way has ended
+	leased  bool               // a borrowed command runs, or its end is not drawn yet
+	has     bool               // the painter draws
+	yields  bool               // the keyboard asks the shell for the screen (Program.enter): no taking may begin
+	typed   bool               // the user types for the shell, so it gets the screen back
+	insert  string             // a line that the shell runs when it gets the screen back; "" = none
+	back    mode               // the AI mode to which the end of that line leads back; commandMode = to none
 }
+
+// ai reports whether AI mode is on.
+func (o *owner) ai() bool { return o.mode != commandMode }
 
 // mayEnter reports whether a key may switch to AI mode; the keyboard waits for it. With ours it may not: this program has the
 // screen, and the key is handled as any other. Otherwise the keyboard asks the shell for the screen, after wait is closed if
 // wait is not nil: a step under way must end first. A take that waits for the user is cancelled.
 func (m *model) mayEnter() (ours bool, wait <-chan struct{}) {
 	o := &m.own
-	if o.ai || o.leased || m.question() != nil {
+	if o.ai() || o.leased || m.question() != nil {
 		return true, nil
 	}
 	o.yields = true
 	if o.cancel != nil {
 		o.cancel()
 	}
-	if o.moving || o.taken {
+	if o.screen != shellHas && o.screen != shellRefused {
 		o.typed = true // so that the screen is given back
 		done := make(chan struct{})
 		o.waiters = append(o.waiters, done)
@@ -59,17 +75,15 @@ func (m *model) mayEnter() (ours bool, wait <-chan struct{}) {
 	return false, wait
 }
 
-// switched begins AI mode, for which the keyboard has taken the screen; with once it ends after one question.
-func (m *model) switched(once bool) {
-	o := &m.own
-	o.taken, o.has, o.typed, o.yields = true, true, false, false
-	m.lastKey = m.now()
-	m.paint.TakeLater() // the end of a borrowed command may have given it back meanwhile
-	m.enterAI(once)
+// switched begins AI mode, for which the keyboard has taken the screen.
+func (m *model) switched(to mode) {
+	m.own.screen, m.own.typed, m.own.yields = weHave, false, false
+	m.enterAI(to)
 }
 
-func (m *model) enterAI(once bool) {
-	m.own.ai, m.own.once, m.own.asked, m.own.returns = true, once, false, false
+// enterAI begins AI mode, in one of its kinds.
+func (m *model) enterAI(to mode) {
+	m.own.mode, m.own.back = to, commandMode
 	m.hint = ""
 	m.asks.Reset()
 	for _, line := range m.later {
@@ -81,16 +95,15 @@ func (m *model) enterAI(once bool) {
 
 // lineRan returns to AI mode, from which the line came that has run, unless that was for one question.
 func (m *model) lineRan() {
-	o := &m.own
-	if o.returns && !o.once {
-		m.enterAI(false)
+	if m.own.back == aiMode {
+		m.enterAI(aiMode)
 	}
-	o.returns, o.once = false, o.once && o.ai
+	m.own.back = commandMode
 }
 
 // leaveAI returns to command mode. What is written stays in the question line.
 func (m *model) leaveAI() {
-	m.own.ai, m.own.once = false, false
+	m.own.mode = commandMode
 	m.picker, m.hint = nil, ""
 }
 
@@ -98,14 +111,14 @@ func (m *model) leaveAI() {
 func (m *model) wantsScreen() bool {
 	o := &m.own
 	switch {
-	case o.insert != "", o.yields && !o.ai: // the shell runs the line, or the keyboard asks it for the screen
+	case o.insert != "", o.yields && !o.ai(): // the shell runs the line, or the keyboard asks it for the screen
 		return false
-	case o.ai, len(m.questions) > 0, len(m.out) > 0 && (o.taken || !o.leased):
+	case o.ai(), len(m.questions) > 0, len(m.out) > 0 && (o.screen == weHave || !o.leased):
 		return true
-	case o.taken && m.rest.Expected(m.now(), m.lastKey): // the rest of an answer must not reach the shell
+	case o.screen == weHave && m.rest.Expected(m.now(), m.lastKey): // the rest of an answer must not reach the shell
 		return true
 	}
-	return o.taken && !o.typed && m.streaming() // more of the text follows at once
+	return o.screen == weHave && !o.typed && m.streaming() // more of the text follows at once
 }
 
 // streaming reports whether an agent is in the middle of a block of text.
@@ -120,30 +133,28 @@ func (m *model) streaming() bool {
 	return false
 }
 
-// settleOwner takes or gives the screen, one step at a time, so that it comes to whoever should have it, and routes the keyboard
-// to the one who has it.
+// settleOwner prints what waits on a screen that this program has, takes or gives the screen, one step at a time, so that it comes to
+// whoever should have it, and routes the keyboard to the one who has it.
 func (m *model) settleOwner() {
 	o := &m.own
-	if o.once && o.asked && m.turn == nil && len(m.waiting) == 0 && m.ed.Empty() && m.picker == nil && len(m.questions) == 0 {
+	if o.mode == oneAnswer && m.turn == nil && len(m.waiting) == 0 && m.ed.Empty() && m.picker == nil && len(m.questions) == 0 {
 		m.leaveAI()
 	}
-	want := m.wantsScreen()
-	switch {
-	case o.moving:
-		if !want && o.cancel != nil {
-			o.cancel()
-		}
-	case want && !o.taken && !o.failed:
-		m.takeScreen()
-	case !want && o.taken && !o.leased:
-		m.giveScreen()
-	}
-	switch has := o.taken || o.leased; {
-	case has && !o.has:
+	if !o.has && (o.screen == weHave || o.leased) {
 		o.has = true
 		m.paint.TakeLater()
 		m.unshow()
-	case !has && o.has:
+	}
+	m.flushOut()
+	switch want := m.wantsScreen(); {
+	case o.screen == taking && !want:
+		o.cancel()
+	case o.screen == shellHas && want:
+		m.takeScreen()
+	case o.screen == weHave && !want && !o.leased:
+		m.giveScreen()
+	}
+	if o.has && o.screen != weHave && !o.leased { // the end of a borrowed command is drawn
 		o.has = false
 		m.lastKind = kindShell
 		m.paint.Give()
@@ -168,10 +179,8 @@ func (m *model) allDrawn() {
 }
 
 func (m *model) takeScreen() {
-	o := &m.own
-	o.moving = true
 	take, cancel := context.WithCancel(context.Background())
-	o.cancel = cancel
+	m.own.screen, m.own.cancel = taking, cancel
 	m.task(func(ctx context.Context) then {
 		defer cancel()
 		defer context.AfterFunc(ctx, cancel)()
@@ -181,20 +190,19 @@ func (m *model) takeScreen() {
 		} else {
 			m.paint.Take()
 		}
-		return func() { m.onMoved(err == nil, err) }
+		return func() { m.stepEnded(weHave, err) }
 	})
 }
 
 // giveScreen gives the screen back to the shell, which runs the line in insert, if there is one.
 func (m *model) giveScreen() {
 	o := &m.own
-	m.flushOut()
-	o.taken, o.has, o.moving, o.typed = false, false, true, false
+	o.screen, o.has, o.typed = giving, false, false
 	m.lastKind = kindShell
 	m.keys.Route(keys.ToShell)
 	line := o.insert
 	if o.insert = ""; line != "" {
-		o.ai, o.returns = false, o.ai
+		o.mode, o.back = commandMode, o.mode
 	}
 	given := m.paint.Give()
 	m.task(func(ctx context.Context) then {
@@ -209,38 +217,34 @@ func (m *model) giveScreen() {
 		} else {
 			err = m.Shell.GiveScreen(ctx)
 		}
-		return func() { m.onMoved(false, err) }
+		return func() { m.stepEnded(shellHas, err) }
 	})
 }
 
-// onMoved handles the end of a step.
-func (m *model) onMoved(taken bool, err error) {
+// stepEnded handles the end of taking, or giving, the screen, which led to a state unless err says otherwise.
+func (m *model) stepEnded(to screenState, err error) {
 	o := &m.own
-	o.moving, o.cancel = false, nil
 	for _, wait := range o.waiters {
 		close(wait)
 	}
-	o.waiters = nil
-	if taken {
-		o.taken, o.has = true, true
-		m.paint.TakeLater() // as in switched
-		m.unshow()
+	o.waiters, o.cancel, o.screen = nil, nil, to
+	if err == nil {
+		return
 	}
-	if err == nil || o.taken || errors.Is(err, context.Canceled) || errors.Is(err, shell.ErrClosed) {
+	o.screen = shellHas
+	if errors.Is(err, context.Canceled) || errors.Is(err, shell.ErrClosed) {
 		return
 	}
 	m.Log.Warn("the screen could not be taken or given", "err", err)
-	broken, ok := errors.AsType[*shell.BrokenError](err)
-	switch {
-	case o.returns:
+	if o.back != commandMode {
 		m.fail("not run: "+err.Error(), "")
-		m.enterAI(false)
-	case ok:
-		o.failed = true
+		m.enterAI(aiMode)
+		return
+	}
+	o.screen = shellRefused
+	if broken, ok := errors.AsType[*shell.BrokenError](err); ok {
 		m.cannotLend(broken.Error(), broken.Hint())
 		m.printBeside()
-	default:
-		o.failed = true
 	}
 }
 

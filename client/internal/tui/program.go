@@ -319,7 +319,11 @@ func (p *Program) enter(chunk []byte) bool {
 	}
 	p.paint.Take()
 	p.keys.Route(keys.ToUs)
-	do(func() { p.model.switched(string(chunk) == "?") })
+	to := aiMode
+	if string(chunk) == "?" {
+		to = oneQuestion
+	}
+	do(func() { p.model.switched(to) })
 	return true
 }
 

@@ -54,11 +54,11 @@ func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 	answer, typing := q.Key(k, text, m.now(), m.lastKey)
 	switch {
 	case typing && k == "enter":
-		if m.own.ai && !m.ed.Empty() {
+		if m.own.ai() && !m.ed.Empty() {
 			m.ed.Insert("\n")
 		}
 		return false
-	case typing && !m.own.ai:
+	case typing && !m.own.ai():
 		return true
 	case typing:
 		if !m.ed.Key(k) && text != "" {
