@@ -232,6 +232,8 @@ func (p Policy) decide(v risk.Verdict, a Action) Decision {
 func (p Policy) asked(v risk.Verdict, a Action) Decision {
 	d := Decision{Outcome: Ask, Grants: grants(v, a, p.Mode.runs()), Project: a.real(), Why: fmt.Sprintf("%s is asked in %s mode", v.Level, p.modeName())}
 	switch {
+	case a.Reach == risk.ReachFree && v.Reach == risk.ReachProject && !a.Editable:
+		d.Why = "it changes files, and this folder is no project that it could be held to"
 	case a.Reach == risk.ReachFree:
 		d.Why = "it needs more than a command that is held to the project"
 	case a.Reach == risk.ReachProject && loses(v):

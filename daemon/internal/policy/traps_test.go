@@ -204,6 +204,11 @@ func TestDecideWithReach(t *testing.T) {
 	if len(d.Grants) == 0 || d.Grants[0].Rule != "reach: project" || d.Grants[0].Scope != ScopeProject {
 		t.Errorf("the question about a build offers %+v, want edits and builds in the project first", d.Grants)
 	}
+	v.Reach = risk.ReachProject
+	d = Policy{}.Decide(v, Action{Tool: "bash", Command: "make", Cwd: c.Cwd, Project: c.ProjectRoot, Home: c.Home, Reach: risk.ReachFree})
+	if !strings.Contains(d.Why, "is no project") {
+		t.Errorf("the question about a build outside of a project says %q", d.Why)
+	}
 }
 
 // checkGrants: what is offered lets exactly this through, and neither critical nor what is not known.
