@@ -75,9 +75,9 @@ type Team struct {
 	Reports bool            // Outcome.Summary gets the record of the calls: it goes to another agent
 	// Host plays the turn of a role that is Hosted. nil: such roles cannot be used.
 	Host func(ctx context.Context, t Turn) Outcome
-	// NewPrivateShell starts a private shell for the named agent when its first command needs one. closeShell ends what runs
+	// NewPrivateShell returns a private shell for the named agent, which starts with its first command. closeShell ends what runs
 	// in it, and waits. nil: sub-agents and private calls have no shell.
-	NewPrivateShell func(ctx context.Context, agent string) (shell tool.Shell, closeShell func(), err error)
+	NewPrivateShell func(agent string) (shell tool.Shell, closeShell func())
 	// OpenModel returns the model "provider/model" of a role. nil: all roles use Model.
 	OpenModel func(name string) (provider.Model, error)
 }

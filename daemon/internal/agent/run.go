@@ -36,17 +36,17 @@ type measure struct {
 
 // runner is the state of a running turn of one agent.
 type runner struct {
-	t       Turn
-	log     *slog.Logger
-	begun   time.Time
-	name    string
-	allowed map[string]tool.Tool
-	order   []string // names of allowed tools, in the order of the request
-	exists  map[string]bool
-	system  string
-	private *lazyShell // bash's private shell; nil: none
-	tally   *tally
-	entries []entry
+	t            Turn
+	log          *slog.Logger
+	begun        time.Time
+	name         string
+	allowed      map[string]tool.Tool
+	order        []string // names of allowed tools, in the order of the request
+	exists       map[string]bool
+	system       string
+	tally        *tally
+	closePrivate func() // ends env.Private; nil: the turn has none
+	entries      []entry
 	measure
 	noImages bool   // the model refused images
 	tooLong  int    // how often in a row the provider reported a conversation that is too long
@@ -87,10 +87,9 @@ func newRunner(_ context.Context, t Turn) *runner {
 		r.t.Project = project.Root(r.env.Cwd)
 	}
 	if t.NewPrivateShell != nil {
-		r.private = &lazyShell{agent: r.name, open: t.NewPrivateShell}
-		r.env.Private = r.private
+		r.env.Private, r.closePrivate = t.NewPrivateShell(r.name)
 		if r.env.Shell == nil && t.Role.Private {
-			r.env.Shell = r.private
+			r.env.Shell = r.env.Private
 		}
 	}
 	if len(t.Roles) > 0 {
@@ -132,8 +131,8 @@ func (r *runner) bound() {
 
 // close ends what the turn started and waits for it.
 func (r *runner) close() {
-	if r.private != nil {
-		r.private.close()
+	if r.closePrivate != nil {
+		r.closePrivate()
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"sublet/compaction"
@@ -201,66 +200,4 @@ func orFirstLine(a, b string) string {
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(b), "\n")
 	return line
-}
-
-// PrivateShell returns a private shell for an agent that is started for its first command, and what ends it.
-func PrivateShell(agent string, open func(ctx context.Context, agent string) (tool.Shell, func(), error)) (sh tool.Shell, closeShell func()) {
-	l := &lazyShell{agent: agent, open: open}
-	return l, l.close
-}
-
-// lazyShell is a private shell that is started for the first command.
-type lazyShell struct {
-	agent string
-	open  func(ctx context.Context, agent string) (tool.Shell, func(), error)
-
-	mu sync.Mutex
-	// guarded by mu
-	shell     tool.Shell
-	closeOpen func()
-	closed    bool
-}
-
-func (l *lazyShell) get(ctx context.Context) (tool.Shell, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.closed:
-		return nil, tool.ErrNoShell
-	case l.shell != nil:
-		return l.shell, nil
-	}
-	sh, closeShell, err := l.open(ctx, l.agent)
-	if err != nil {
-		return nil, err
-	}
-	l.shell, l.closeOpen = sh, closeShell
-	return sh, nil
-}
-
-func (l *lazyShell) Where(ctx context.Context) (tool.ShellPlace, error) {
-	sh, err := l.get(ctx)
-	if err != nil {
-		return tool.ShellPlace{}, err
-	}
-	return sh.Where(ctx)
-}
-
-func (l *lazyShell) Run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
-	sh, err := l.get(ctx)
-	if err != nil {
-		return tool.CommandResult{}, err
-	}
-	c.Agent = l.agent
-	return sh.Run(ctx, c, live)
-}
-
-// close ends the shell, if it was started.
-func (l *lazyShell) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-	if l.closeOpen != nil {
-		l.closeOpen()
-	}
 }

@@ -75,7 +75,7 @@ func newRun(ctx context.Context, t Turn) *run {
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	if t.Of.NewPrivateShell != nil {
-		r.shell, r.closer = agent.PrivateShell(r.name, t.Of.NewPrivateShell)
+		r.shell, r.closer = t.Of.NewPrivateShell(r.name)
 	}
 	return r
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/lend"
@@ -114,22 +115,55 @@ func (t *turn) terms() lend.Terms {
 	return lend.Terms{Turn: t.id, Holder: t.agent, Wait: cfg.Lease.Wait.Duration, Term: cfg.Lease.Term.Duration}
 }
 
-// agentShell is a turn as the borrower of a private shell of one agent's own.
+// agentShell is a turn as the borrower of a private shell of one agent's own, which starts with the agent's first command.
 type agentShell struct {
 	*turn
-	own *lend.Private
+	name string // of the agent
+
+	mu sync.Mutex
+	// guarded by mu
+	own    *lend.Private
+	closed bool
 }
 
-func (agentShell) Lent() (*lend.Lender, error)                      { return nil, nil }
-func (a agentShell) Private(context.Context) (*lend.Private, error) { return a.own, nil }
+func (a *agentShell) Lent() (*lend.Lender, error) { return nil, nil }
 
-// newPrivateShell starts a shell for the agent of that name alone; the function that it returns closes it.
-func (t *turn) newPrivateShell(ctx context.Context, name string) (tool.Shell, func(), error) {
-	p, err := t.startShell(ctx, true)
-	if err != nil {
-		return nil, nil, fmt.Errorf("start a private shell for %s: %w", name, err)
+func (a *agentShell) Private(ctx context.Context) (*lend.Private, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.closed:
+		return nil, tool.ErrNoShell
+	case a.own != nil:
+		return a.own, nil
 	}
-	return &lend.Shell{By: agentShell{t, p}}, p.Close, nil
+	p, err := a.startShell(ctx, true)
+	if err != nil {
+		return nil, fmt.Errorf("start a private shell for %s: %w", a.name, err)
+	}
+	a.own = p
+	return p, nil
+}
+
+func (a *agentShell) Prepare(c tool.Command, of lend.Approval, shellName string) (lend.Command, error) {
+	c.Agent = a.name
+	return a.turn.Prepare(c, of, shellName)
+}
+
+// closeOwn ends the shell, if it was started, and waits.
+func (a *agentShell) closeOwn() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	if a.own != nil {
+		a.own.Close()
+	}
+}
+
+// newPrivateShell returns a shell for the agent of that name alone. It implements agent.Team.NewPrivateShell.
+func (t *turn) newPrivateShell(name string) (tool.Shell, func()) {
+	a := &agentShell{turn: t, name: name}
+	return &lend.Shell{By: a}, a.closeOwn
 }
 
 // startShell starts a private shell where the turn's client is: of one agent alone (agentOnly), or in place of the user's.

@@ -165,3 +165,26 @@ func TestOnePrivateShell(t *testing.T) {
 		}
 	}
 }
+
+// An agent's own private shell starts when it is first used, and not at all after its turn.
+func TestShellOfAnAgent(t *testing.T) {
+	h := newHub(t)
+	u := &turn{hub: h, s: watched(t, h), origin: &Client{hub: h, env: map[string]wire.OSString{"SHELL": "/bin/sh", "PATH": "/bin:/usr/bin"}, cwd: "/"}}
+	unused, end := u.newPrivateShell("engineer-1")
+	if end(); len(u.shells) > 0 {
+		t.Error("it was started for nothing")
+	}
+	if _, err := unused.Where(t.Context()); !errors.Is(err, tool.ErrNoShell) {
+		t.Errorf("after its end: got %v", err)
+	}
+	sh, end := u.newPrivateShell("engineer-2")
+	for range 2 {
+		if place, err := sh.Where(t.Context()); err != nil || !place.Private || !place.Agent || len(u.shells) != 1 {
+			t.Errorf("got %+v, %v and %d shells", place, err, len(u.shells))
+		}
+	}
+	if c, err := sh.(*lend.Shell).By.Prepare(tool.Command{}, lend.Approval{}, "bash"); err != nil || c.Agent != "engineer-2" {
+		t.Errorf("got a command of %q, %v", c.Agent, err)
+	}
+	end() // TestMain sees whether it was left running
+}
