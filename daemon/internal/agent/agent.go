@@ -194,7 +194,7 @@ type Outcome struct {
 // them has ended: when ctx ends, at once for the model and within 5 s for running commands. Errors are in Outcome.Err. A
 // repeated request to the model never repeats tools that ran.
 func Run(ctx context.Context, t Turn) Outcome {
-	r := newRunner(ctx, t)
+	r := newRunner(t)
 	defer r.close()
 	o := r.run(ctx)
 	if t.Reports {
@@ -206,7 +206,7 @@ func Run(ctx context.Context, t Turn) Outcome {
 // RunTool runs one tool without a model, for a person or a script, under the same policy and with the events of a call in a
 // turn. Outcome.Summary is the tool's result.
 func RunTool(ctx context.Context, t Turn, name string, args json.RawMessage) Outcome {
-	r := newRunner(ctx, t)
+	r := newRunner(t)
 	defer r.close()
 	return r.runTool(ctx, name, args)
 }

@@ -283,7 +283,7 @@ func TestRefusedImage(t *testing.T) {
 
 // A request carries what every provider takes: the newest images, the others by name.
 func TestNewestImagesAreSent(t *testing.T) {
-	r := newRunner(t.Context(), Turn{Model: newModel()})
+	r := newRunner(Turn{Model: newModel()})
 	var messages []provider.Message
 	for i := range 30 {
 		pic := &picture.Image{Name: fmt.Sprint(i), MIME: "image/png", Width: 1, Height: 1, Size: 1 << 20, Data: make([]byte, 1)}
@@ -325,7 +325,7 @@ func TestImagesInCompaction(t *testing.T) {
 	}
 	// By the user's wish: the summary is asked for with names, and without a pixel.
 	model := newModel(step{text: "they looked at pictures"})
-	done, err := Compact(t.Context(), Compaction{Events: events, Images: kept, Model: model})
+	done, err := Compact(t.Context(), Compaction{Conversation: History(events).WithImages(kept), Model: model})
 	if err != nil || done.Status != wire.StatusSuccess {
 		t.Fatal(done, err)
 	}

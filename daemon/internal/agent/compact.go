@@ -9,7 +9,6 @@ import (
 
 	"sublet/compaction"
 	"sublet/daemon/config"
-	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/provider"
 	"sublet/wire"
 )
@@ -30,8 +29,7 @@ const (
 
 // Compaction is the input of Compact.
 type Compaction struct {
-	Events       []wire.EventMessage        // the session's, all
-	Images       map[int64][]*picture.Image // the stored images of the events, by their numbers
+	Conversation Conversation // of all the session's events
 	Model        provider.Model
 	Instructions string                        // the user's wishes for the summary
 	Preview      bool                          // make the summary without applying it
@@ -49,51 +47,71 @@ func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	conv := History(c.Events).WithImages(c.Images)
-	items := toItems(conv.entries)
-	before := compaction.Tokens(items)
-	complete := &wire.CompactionComplete{Status: CompactionNothing, TokensBefore: int64(before), TokensAfter: int64(before), Ledger: toWire(compaction.Ledger{})}
-	win := window(c.Model.Info())
+	entries := c.Conversation.entries
+	items := toItems(entries)
+	win, before := window(c.Model.Info()), compaction.Tokens(items)
 	p := compaction.Make(items, compaction.Options{Target: win, Tail: min(manualTail, win/8, before/4), Fold: true})
+	complete := folding(entries[p.From:p.To], before)
 	if p.From == p.To {
 		return complete, nil
 	}
-	first, last := span(conv.entries[p.From:p.To])
-	complete.Events = countEvents(c.Events, first, last)
+	if complete.Events <= 0 {
+		complete.Status = wire.StatusError
+		return complete, errors.New("compact: events without numbers")
+	}
 	if c.Waiting == nil {
 		c.Waiting = func(string) {}
 	}
 	if c.Started != nil {
-		c.Started(&wire.CompactionStarted{Events: complete.Events, TokensBefore: int64(before)})
+		c.Started(&wire.CompactionStarted{Events: complete.Events, TokensBefore: complete.TokensBefore})
 	}
-	folded, ok, err := compaction.Fold(ctx, items, p, summarizer(c.Model, c.Used, c.Waiting), c.Instructions, promptRoom(win))
-	switch {
-	case err != nil:
-		complete.Status = wire.StatusCancelled
-		return complete, err
-	case !ok:
-		return complete, nil
-	case first <= 0 || last < first:
-		complete.Status = wire.StatusError
-		return complete, errors.New("compact: events without numbers")
-	}
-	if folded.Err != nil {
-		log.Warn("summary by rules, because the model failed", "err", folded.Err)
-	}
-	fill(complete, folded, first, last)
-	complete.TokensAfter = int64(p.After + compaction.EstimateTokens(folded.Text()))
-	complete.Status = wire.StatusSuccess
-	if c.Preview {
+	_, err := fold(ctx, log, items, p, summarizer(c.Model, c.Used, c.Waiting), c.Instructions, promptRoom(win), complete)
+	if complete.Status == wire.StatusSuccess && c.Preview {
 		complete.Status = CompactionPreview
 	}
-	return complete, nil
+	return complete, err
+}
+
+// folding returns the event of a compaction that would replace the entries, of a conversation of so many tokens, and has not yet. Its
+// count of events is 0 or less if the entries' events have no numbers.
+func folding(entries []entry, before int) *wire.CompactionComplete {
+	m := &wire.CompactionComplete{
+		Status: CompactionNothing, TokensBefore: int64(before), TokensAfter: int64(before), Ledger: toWire(compaction.Ledger{}),
+	}
+	if m.FirstSeq, m.LastSeq = span(entries); m.FirstSeq > 0 {
+		m.Events = int(m.LastSeq - m.FirstSeq + 1)
+	}
+	return m
+}
+
+// fold summarises the plan's middle and records that in m, whose status becomes success, nothing or, with ctx's error, cancelled.
+// TokensAfter is that of the conversation alone. room bounds the request for a summary, in tokens.
+func fold(
+	ctx context.Context, log *slog.Logger, items []compaction.Item, p compaction.Plan, s compaction.Summarizer, instructions string, room int,
+	m *wire.CompactionComplete,
+) (compaction.Folded, error) {
+	f, ok, err := compaction.Fold(ctx, items, p, s, instructions, room)
+	switch {
+	case err != nil:
+		m.Status = wire.StatusCancelled
+	case ok:
+		if f.Err != nil {
+			log.Warn("summary by rules, because the model failed", "err", f.Err)
+		}
+		m.Status, m.Summary, m.Ledger = wire.StatusSuccess, f.Summary, toWire(f.Ledger)
+		m.TokensAfter = int64(p.After + compaction.EstimateTokens(f.Text()))
+	}
+	if m.Status != wire.StatusSuccess {
+		m.FirstSeq, m.LastSeq = 0, 0
+	}
+	return f, err
 }
 
 // UndoCompaction returns the event that undoes the newest compaction in force, without its ids; its status is undone, or
 // nothing if there is none.
 func UndoCompaction(events []wire.EventMessage) *wire.CompactionComplete {
 	out := &wire.CompactionComplete{Status: CompactionNothing, Ledger: toWire(compaction.Ledger{})}
-	stack := compactions(events)
+	stack := threadOf(events).compactions
 	if len(stack) == 0 {
 		return out
 	}
@@ -101,17 +119,6 @@ func UndoCompaction(events []wire.EventMessage) *wire.CompactionComplete {
 	out.Status, out.FirstSeq, out.LastSeq, out.Events = CompactionUndone, last.FirstSeq, last.LastSeq, last.Events
 	out.TokensBefore, out.TokensAfter = last.TokensAfter, last.TokensBefore
 	return out
-}
-
-// compactions returns the compactions in force, oldest first.
-func compactions(events []wire.EventMessage) []*wire.CompactionComplete {
-	var stack []*wire.CompactionComplete
-	for _, ev := range events {
-		if m, ok := ev.(*wire.CompactionComplete); ok {
-			stack = updateInForce(stack, m)
-		}
-	}
-	return stack
 }
 
 // updateInForce returns the compactions in force after the next event m: a compaction is added, an undo removes the newest.
@@ -270,17 +277,14 @@ func isRequest(e entry) bool { return e.kind == compaction.Request }
 
 // fold replaces the plan's middle by a summary and emits the events. It returns nil if there was nothing to gain.
 func (r *runner) fold(ctx context.Context, items []compaction.Item, p compaction.Plan) (*entry, error) {
-	first, last := span(r.entries[p.From:p.To])
-	stored := !r.t.subAgent && first > 0 && last >= first // a sub-agent's conversation is not derived from events
-	before := int64(float64(r.size()) * r.scale)
-	events := p.To - p.From
+	complete := folding(r.entries[p.From:p.To], int(float64(r.size())*r.scale))
+	first, last := complete.FirstSeq, complete.LastSeq
+	stored := !r.t.subAgent && complete.Events > 0 // a sub-agent's conversation is not derived from events
 	if stored {
-		events = int(last - first + 1)
-		r.emit(&wire.CompactionStarted{Events: events, TokensBefore: before})
+		r.emit(&wire.CompactionStarted{Events: complete.Events, TokensBefore: complete.TokensBefore})
 	} else {
 		r.thinking(wire.PhaseAnalyzing, summaryPending)
 	}
-	win := window(r.t.Model.Info())
 	model := r.t.Model
 	if r.t.Compactor != nil {
 		model = r.t.Compactor
@@ -289,31 +293,20 @@ func (r *runner) fold(ctx context.Context, items []compaction.Item, p compaction
 		r.tally.add(u)
 		r.spend(u)
 	}, r.waiting)
-	folded, ok, err := compaction.Fold(ctx, items, p, s, "", promptRoom(int(float64(win)/r.scale)))
-	complete := &wire.CompactionComplete{Status: CompactionNothing, Events: events, TokensBefore: before, TokensAfter: before, Ledger: toWire(compaction.Ledger{})}
-	switch {
-	case err != nil:
-		complete.Status = wire.StatusCancelled
-	case ok:
-		fill(complete, folded, first, last)
-		complete.Status = wire.StatusSuccess
-		complete.TokensAfter = int64(float64(r.fixed()+p.After+compaction.EstimateTokens(folded.Text())) * r.scale)
-		if folded.Err != nil {
-			r.log.Warn("summary by rules, because the model failed", "err", folded.Err)
-		}
+	room := promptRoom(int(float64(window(r.t.Model.Info())) / r.scale))
+	folded, err := fold(ctx, r.log, items, p, s, "", room, complete)
+	done := complete.Status == wire.StatusSuccess
+	if done {
+		complete.TokensAfter = int64(float64(r.fixed()+int(complete.TokensAfter)) * r.scale)
 	}
 	if stored {
 		r.emit(complete)
 	}
-	if err != nil || !ok {
+	if !done {
 		return nil, err
 	}
 	e := summaryEntry(folded.Summary, folded.Ledger, first, last)
 	return &e, nil
-}
-
-func fill(m *wire.CompactionComplete, f compaction.Folded, first, last int64) {
-	m.Summary, m.Ledger, m.FirstSeq, m.LastSeq = f.Summary, toWire(f.Ledger), first, last
 }
 
 // span returns the range of event numbers of entries.
@@ -325,16 +318,6 @@ func span(entries []entry) (first, last int64) {
 		last = max(last, e.last)
 	}
 	return first, last
-}
-
-func countEvents(events []wire.EventMessage, first, last int64) int {
-	n := 0
-	for _, ev := range events {
-		if seq := ev.Meta().Seq; seq >= first && seq <= last {
-			n++
-		}
-	}
-	return n
 }
 
 // shortened copies the contents of shortened results from items to entries.

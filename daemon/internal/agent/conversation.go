@@ -144,18 +144,17 @@ const sinceHead = "Since the last prompt, in their shell:\n"
 // "interrupted", since providers require one. Context chunks are added to their prompt or results. Commands of the user, and
 // tools run without a model (TurnStarted with no Model), are added to the next prompt.
 func History(events []wire.EventMessage) Conversation {
-	h := folder{}
-	for _, ev := range events {
-		h.add(ev)
-	}
-	h.endTurn("interrupted", "")
-	return Conversation{foldRanges(h.entries, outermost(compactions(events))), h.pending, h.plan}
+	return threadOf(events).Conversation()
 }
 
-// folder builds entries from a sequence of events.
-type folder struct {
-	entries []entry
-	pending []string // the user's commands since the last prompt
+// Thread builds the conversation of a session incrementally from events as they are stored. The zero value is that of a session
+// without events. It is not safe for concurrent use.
+type Thread struct {
+	entries     []entry
+	pending     []string                   // the user's commands since the last prompt
+	compactions []*wire.CompactionComplete // those in force, oldest first
+	last        int64                      // number of the newest event
+	size        int                        // approximate bytes of text in the entries
 
 	turn      wire.TurnID
 	agent     string // the agent that the user asked
@@ -172,14 +171,27 @@ type folder struct {
 	comments  map[wire.ExecutionID]string // the user's, on questions
 }
 
+func threadOf(events []wire.EventMessage) *Thread {
+	h := &Thread{}
+	for _, ev := range events {
+		h.Add(ev)
+	}
+	return h
+}
+
 // textPiece is the position in an answer where the text of a chunk begins.
 type textPiece struct {
 	seq      int64
 	part, at int
 }
 
-func (h *folder) add(ev wire.EventMessage) {
+// Add adds the event that follows those added before.
+func (h *Thread) Add(ev wire.EventMessage) {
 	meta := ev.Meta()
+	h.last, h.size = max(h.last, meta.Seq), h.size+eventSize(ev)
+	if m, ok := ev.(*wire.CompactionComplete); ok {
+		h.compactions = updateInForce(h.compactions, m)
+	}
 	if m, ok := ev.(*wire.TurnStarted); ok {
 		h.endTurn("interrupted", "")
 		h.turn, h.agent, h.open, h.seq = meta.TurnID, m.Agent, true, meta.Seq
@@ -233,7 +245,7 @@ func (h *folder) add(ev wire.EventMessage) {
 	}
 }
 
-func (h *folder) chunk(c wire.Chunk, seq int64) {
+func (h *Thread) chunk(c wire.Chunk, seq int64) {
 	switch c.Type {
 	case wire.ChunkText:
 		if c.Text == "" {
@@ -278,7 +290,7 @@ func steered(entries []entry, prompt string, seq int64) []entry {
 
 // context adds a context chunk to its prompt or results. The first one of a turn replaces the context that was derived from
 // the events before it.
-func (h *folder) context(text string, seq int64) {
+func (h *Thread) context(text string, seq int64) {
 	e := &h.entries[len(h.entries)-1]
 	if e.kind != compaction.Request && e.kind != compaction.Results {
 		return
@@ -292,7 +304,7 @@ func (h *folder) context(text string, seq int64) {
 }
 
 // void removes the text of the newest answer that came from event from on.
-func (h *folder) void(from int64) {
+func (h *Thread) void(from int64) {
 	n := len(h.entries)
 	for k := len(h.pieces); k > 0 && h.pieces[k-1].seq >= from && n > 0 && h.entries[n-1].kind == compaction.Answer; k-- {
 		p, parts := h.pieces[k-1], h.entries[n-1].msg.Parts
@@ -307,7 +319,7 @@ func (h *folder) void(from int64) {
 }
 
 // answer returns the newest answer of the turn, or a new one if that has results already.
-func (h *folder) answer(seq int64) *entry {
+func (h *Thread) answer(seq int64) *entry {
 	n := len(h.entries)
 	if n > 0 && h.entries[n-1].kind == compaction.Results {
 		h.missing("interrupted: no result was recorded")
@@ -321,7 +333,7 @@ func (h *folder) answer(seq int64) *entry {
 	return &h.entries[n-1]
 }
 
-func (h *folder) result(m *wire.CommandResult, seq int64) {
+func (h *Thread) result(m *wire.CommandResult, seq int64) {
 	id := string(m.ExecutionID)
 	call, ok := h.calls[id]
 	if !ok {
@@ -339,7 +351,7 @@ func (h *folder) result(m *wire.CommandResult, seq int64) {
 	}}
 }
 
-func (h *folder) addResult(call provider.ToolCall, content string, isError bool, seq int64) {
+func (h *Thread) addResult(call provider.ToolCall, content string, isError bool, seq int64) {
 	n := len(h.entries)
 	if n == 0 || h.entries[n-1].kind != compaction.Results {
 		h.entries = append(h.entries, entry{
@@ -360,7 +372,7 @@ func resultPart(id, content string, isError bool) provider.Part {
 }
 
 // missing gives every open call a result, and sorts the results of concurrent calls in the order of the calls.
-func (h *folder) missing(why string) {
+func (h *Thread) missing(why string) {
 	for _, id := range h.order {
 		if call, ok := h.calls[id]; ok {
 			h.addResult(call, why, true, h.seq)
@@ -376,7 +388,7 @@ func (h *folder) missing(why string) {
 }
 
 // place returns the index of a part in a Results entry: results in the order of their calls, then texts.
-func (h *folder) place(p provider.Part) int {
+func (h *Thread) place(p provider.Part) int {
 	if p.ToolResult == nil {
 		return len(h.order)
 	}
@@ -384,7 +396,7 @@ func (h *folder) place(p provider.Part) int {
 }
 
 // endTurn ends the open turn with an answer, so that a prompt may follow, and notes in it how the turn ended, unless it succeeded.
-func (h *folder) endTurn(status, failure string) {
+func (h *Thread) endTurn(status, failure string) {
 	if !h.open {
 		return
 	}
@@ -418,7 +430,7 @@ func (h *folder) endTurn(status, failure string) {
 }
 
 // pend adds a text for the next prompt; of many the newest are kept.
-func (h *folder) pend(text string) {
+func (h *Thread) pend(text string) {
 	h.pending = append(h.pending, text)
 	if n := len(h.pending) - maxContextCommands; n > 0 {
 		h.pending = slices.Clone(h.pending[n:])
@@ -426,7 +438,7 @@ func (h *folder) pend(text string) {
 }
 
 // since returns and clears what the user did since the last prompt.
-func (h *folder) since() []provider.Part {
+func (h *Thread) since() []provider.Part {
 	if len(h.pending) == 0 {
 		return nil
 	}

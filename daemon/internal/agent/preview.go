@@ -11,7 +11,7 @@ import (
 // Preview returns the parts of a turn's first request in order. It asks no model, emits no event and runs no tool.
 func Preview(ctx context.Context, t Turn) []wire.RequestPart {
 	t.Emit, t.Images = func(wire.EventMessage) {}, nil
-	r := newRunner(ctx, t)
+	r := newRunner(t)
 	defer r.close()
 	r.system = r.systemPrompt()
 	r.begin(ctx)

@@ -24,13 +24,9 @@ type passage struct {
 // Recall searches a session's events, also the compacted ones, for the words of query. It returns excerpts around the first
 // word from the passages with the most words, the newest first.
 func Recall(events []wire.EventMessage, query string) string {
-	h := folder{}
-	for _, ev := range events {
-		h.add(ev)
-	}
 	words := strings.Fields(strings.ToLower(query))
 	var found []passage
-	for _, e := range slices.Backward(h.entries) {
+	for _, e := range slices.Backward(threadOf(events).entries) {
 		for _, p := range slices.Backward(passages(e)) {
 			text := strings.ToLower(p.text)
 			for _, w := range words {

@@ -65,7 +65,7 @@ type runner struct {
 	seq int64    // of the newest event
 }
 
-func newRunner(_ context.Context, t Turn) *runner {
+func newRunner(t Turn) *runner {
 	r := &runner{t: t, log: t.Log, begun: time.Now(), name: t.Name, env: t.Env, measure: measure{scale: 1}, tally: &tally{}}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)

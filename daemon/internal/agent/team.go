@@ -81,7 +81,7 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 		Name: name, Role: role.Name, Title: clip(clean(orFirstLine(a.Title, a.Prompt)), 200), State: wire.AgentRunning, StartedAtMS: time.Now().UnixMilli(),
 	}}
 	m.agents.begin(me)
-	sub := newRunner(ctx, t)
+	sub := newRunner(t)
 	defer sub.close()
 	sub.notice("started: " + me.Title)
 	o := sub.run(ctx)

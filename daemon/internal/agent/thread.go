@@ -8,52 +8,11 @@ import (
 	"sublet/wire"
 )
 
-// Thread builds the conversation of a session incrementally from events as they are stored. The zero value is that of a session
-// without events. It is not safe for concurrent use.
-type Thread struct {
-	folder      folder
-	compactions []*wire.CompactionComplete // those in force, oldest first
-	last        int64
-	size        int // approximate bytes of text in the entries
-}
-
-// Size returns the approximate size in bytes.
-func (t *Thread) Size() int { return t.size }
-
-// Add adds the event that follows those added before.
-func (t *Thread) Add(m wire.EventMessage) {
-	t.last = max(t.last, m.Meta().Seq)
-	t.size += eventSize(m)
-	if c, ok := m.(*wire.CompactionComplete); ok {
-		t.compactions = updateInForce(t.compactions, c)
-	}
-	t.folder.add(m)
-}
-
-// Read adds the events that follow, page by page, up to the beginning of that turn, whose number it returns; 0 where it has none.
-func (t *Thread) Read(turn wire.TurnID, page func(after int64) (events []wire.EventMessage, more bool, err error)) (begun int64, err error) {
-	for {
-		events, more, err := page(t.last)
-		if err != nil {
-			return 0, err
-		}
-		for _, m := range events {
-			if _, ok := m.(*wire.TurnStarted); ok && m.Meta().TurnID == turn {
-				return m.Meta().Seq, nil
-			}
-			t.Add(m)
-		}
-		if !more {
-			return 0, nil
-		}
-	}
-}
-
 // Conversation returns History of the events added. Later additions do not change it.
-func (t *Thread) Conversation() Conversation {
-	h := t.folder.clone()
-	h.endTurn("interrupted", "")
-	return Conversation{foldRanges(h.entries, outermost(t.compactions)), h.pending, h.plan}
+func (h *Thread) Conversation() Conversation {
+	c := h.clone()
+	c.endTurn("interrupted", "")
+	return Conversation{foldRanges(c.entries, outermost(c.compactions)), c.pending, c.plan}
 }
 
 // maxCached bounds what a Cache may hold between two turns, in bytes.
@@ -76,16 +35,35 @@ func (c *Cache) History(turn wire.TurnID, page func(after int64) (events []wire.
 	if t == nil {
 		t = &Thread{}
 	}
-	begun, err := t.Read(turn, page)
+	begun, err := t.read(turn, page)
 	if err != nil {
 		return Conversation{}, 0, err
 	}
-	if t.Size() <= maxCached {
+	if t.size <= maxCached {
 		c.mu.Lock()
 		c.thread = t
 		c.mu.Unlock()
 	}
 	return t.Conversation(), begun, nil
+}
+
+// read adds the events that follow, page by page, up to the beginning of that turn, whose number it returns; 0 where it has none.
+func (h *Thread) read(turn wire.TurnID, page func(after int64) (events []wire.EventMessage, more bool, err error)) (begun int64, err error) {
+	for {
+		events, more, err := page(h.last)
+		if err != nil {
+			return 0, err
+		}
+		for _, m := range events {
+			if _, ok := m.(*wire.TurnStarted); ok && m.Meta().TurnID == turn {
+				return m.Meta().Seq, nil
+			}
+			h.Add(m)
+		}
+		if !more {
+			return 0, nil
+		}
+	}
 }
 
 // Drop empties the cache.
@@ -97,7 +75,7 @@ func (c *Cache) Drop() {
 
 // clone returns a copy that can be extended without changing h. It copies only the last two entries: an answer and its results
 // may still grow, those before are complete.
-func (h *folder) clone() folder {
+func (h *Thread) clone() Thread {
 	c := *h
 	c.entries = slices.Clone(h.entries)
 	for i := max(len(c.entries)-2, 0); i < len(c.entries); i++ {

@@ -54,8 +54,8 @@ func TestThreadSize(t *testing.T) {
 			bytes += len(r.Output)
 		}
 	}
-	if thread.Size() < bytes || thread.Size() < 3*1200 {
-		t.Errorf("got %d bytes for three turns that say 1,200 each", thread.Size())
+	if thread.size < bytes || thread.size < 3*1200 {
+		t.Errorf("got %d bytes for three turns that say 1,200 each", thread.size)
 	}
 }
 

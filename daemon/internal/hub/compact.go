@@ -31,20 +31,17 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 	}
 	t := c.turn(s, r.RequestID)
 	t.agent, t.model = agent.Orchestrator, cmp.Or(c.hub.opts.Config().Models.Compaction, c.hub.opts.Config().Model)
-	t.serve = func(ctx context.Context) error {
-		t.compact(ctx, r)
-		return nil
-	}
+	t.serve = func(ctx context.Context) (wire.Message, error) { return t.compact(ctx, r), nil }
 	return c.hub.enqueue(t)
 }
 
-// compact is a CompactRequest when its turn has come. Its events belong to no turn.
-func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
+// compact is a CompactRequest when its turn has come. Its events belong to no turn. It returns what is left to be sent.
+func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) wire.Message {
 	done, err := t.fold(ctx, r)
 	done.Event = wire.Event{RequestID: t.request}
 	// Why it failed is in the summary, which counts for nothing then, and sent to whoever asked.
 	explain := func(err error) {
-		failure := failed(err).Failure()
+		failure := failed(ctx, err).Failure()
 		if fault, ok := errors.AsType[*store.FaultError](err); ok {
 			failure.Hint = fault.Hint()
 		}
@@ -55,15 +52,14 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) {
 	case err != nil && done.Status != wire.StatusCancelled:
 		explain(err)
 	case r.Op == "preview": // shown to whoever asked, and nowhere kept
-		t.drop()
-		t.answer(done)
-		return
+		return t.unnumbered(done)
 	}
 	if err := t.end(done); err != nil {
 		t.hub.log.Error("compaction could not be stored", "session", t.s.id, "err", err)
 		explain(err)
 		t.s.events.EmitUnstored(done, t.recorded) // whoever waits for the end must get one
 	}
+	return nil
 }
 
 // fold does what a CompactRequest asks for. Its result is never nil.
@@ -80,12 +76,12 @@ func (t *turn) fold(ctx context.Context, r *wire.CompactRequest) (*wire.Compacti
 	if err != nil {
 		return none, err
 	}
-	images, err := t.s.images(ctx, agent.History(events))
+	conversation, err := t.s.withImages(ctx, agent.History(events))
 	if err != nil {
 		return none, err
 	}
 	return agent.Compact(ctx, agent.Compaction{
-		Images: images,
+		Conversation: conversation,
 		Used: func(u provider.Usage) {
 			if u.CostUSD != nil {
 				_, _ = t.spend(*u.CostUSD) // it is logged
@@ -96,11 +92,11 @@ func (t *turn) fold(ctx context.Context, r *wire.CompactRequest) (*wire.Compacti
 				t.origin.Send(&wire.Notice{Level: "info", Text: text})
 			}
 		},
-		Events: events, Model: model, Instructions: r.Instructions, Preview: r.Op == "preview", Log: t.hub.log,
+		Model: model, Instructions: r.Instructions, Preview: r.Op == "preview", Log: t.hub.log,
 		Started: func(m *wire.CompactionStarted) {
 			m.RequestID = t.request
 			if r.Op == "preview" {
-				t.answer(m)
+				t.origin.Send(t.unnumbered(m))
 				return
 			}
 			if err := t.s.events.Emit(m); err != nil {
@@ -112,10 +108,10 @@ func (t *turn) fold(ctx context.Context, r *wire.CompactRequest) (*wire.Compacti
 	})
 }
 
-// answer sends an event that is not stored, and so has no number, to the client that asked.
-func (t *turn) answer(m wire.EventMessage) {
+// unnumbered returns an event that is not stored, and so has no number, for the client that asked.
+func (t *turn) unnumbered(m wire.EventMessage) wire.Message {
 	store.Mask(m)
 	e := m.Meta()
 	e.SessionID, e.AtMS = t.s.id, time.Now().UnixMilli()
-	t.origin.Send(m)
+	return m
 }

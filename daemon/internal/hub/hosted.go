@@ -68,20 +68,15 @@ func (c *Client) hostedModels(r *wire.ModelsRequest) error {
 	}
 	t := c.turn(s, r.RequestID)
 	t.agent, t.model = role.Name, role.Model
-	t.serve = func(ctx context.Context) (err error) {
+	t.serve = func(ctx context.Context) (_ wire.Message, err error) {
 		at := t.agentTurn(role, string(cwd))
 		if at.History, at.StartSeq, err = s.history(ctx, t.id); err != nil {
-			return err
+			return nil, err
 		}
 		if err := agents.Begin(ctx, t.hosted(at)); err != nil {
-			return err
+			return nil, err
 		}
-		m, err := offers(ctx)
-		if err == nil {
-			t.drop()
-			c.Send(m)
-		}
-		return err
+		return offers(ctx)
 	}
 	return c.hub.enqueue(t)
 }
@@ -91,16 +86,14 @@ func (c *Client) hostedModels(r *wire.ModelsRequest) error {
 func (c *Client) hostedTool(s *session, r *wire.ToolRequest) error {
 	t := c.turn(s, r.RequestID)
 	t.foreign = &foreign{} // it ends with the connection
-	t.serve = func(ctx context.Context) error {
+	t.serve = func(ctx context.Context) (wire.Message, error) {
 		res, err := c.hub.opts.Hosted.Call(ctx, r)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		t.drop()
 		res.Event = wire.Event{RequestID: r.RequestID}
 		c.Send(res)
-		c.Send(&wire.AgentComplete{Event: res.Event, Status: wire.StatusSuccess, ToolsExecuted: []string{}, Refused: []wire.RefusedTool{}})
-		return nil
+		return &wire.AgentComplete{Event: res.Event, Status: wire.StatusSuccess, ToolsExecuted: []string{}, Refused: []wire.RefusedTool{}}, nil
 	}
 	return c.hub.enqueue(t)
 }

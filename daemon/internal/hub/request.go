@@ -126,36 +126,48 @@ func (c *Client) aside(id wire.RequestID, s *session, work func(ctx context.Cont
 	go func() { // ends with its work; Close waits for it
 		defer h.work.Done()
 		defer h.release(s)
-		defer h.end(o)
 		defer cancel(nil)
-		var reply wire.Message
-		err := h.guard("a request", func() (err error) {
-			reply, err = work(ctx)
-			return err
-		})
-		if err == nil {
-			c.Send(reply)
-			return
-		}
-		out := failed(err)
-		if why, ok := errors.AsType[*stopped](err); ok {
-			out.Status = why.status
-		}
-		failure := out.Failure()
-		failure.RequestID = id
-		if errors.As(err, new(*job.NotFoundError)) || errors.As(err, new(*crew.UnknownError)) {
-			failure.Code = wire.CodeInvalidMessage
-		}
-		c.Send(failure)
+		c.answer(ctx, id, work, func() { h.end(o) })
 	}()
 	return nil
 }
 
-// fail answers a request with why it failed.
-func (c *Client) fail(id wire.RequestID, out agent.Outcome) {
-	failure := out.Failure()
+// answer does work, calls over, and answers the request with what work returned, if that is not nil, or with why it failed.
+func (c *Client) answer(ctx context.Context, id wire.RequestID, work func(ctx context.Context) (wire.Message, error), over func()) {
+	var m wire.Message
+	err := c.hub.guard("a request", func() (err error) {
+		m, err = work(ctx)
+		return err
+	})
+	over()
+	switch {
+	case err != nil:
+		c.fail(ctx, id, err)
+	case m != nil:
+		c.Send(m)
+	}
+}
+
+// fail answers a request with why it failed: because of err or, if ctx has ended, of that.
+func (c *Client) fail(ctx context.Context, id wire.RequestID, err error) {
+	failure := failed(ctx, err).Failure()
 	failure.RequestID = id
+	if errors.As(err, new(*job.NotFoundError)) || errors.As(err, new(*crew.UnknownError)) {
+		failure.Code = wire.CodeInvalidMessage
+	}
 	c.Send(failure)
+}
+
+// failed is the outcome of work that failed because of err or, if ctx has ended, of that.
+func failed(ctx context.Context, err error) agent.Outcome {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	out := agent.Outcome{Status: wire.StatusError, StopReason: wire.StatusError, Summary: err.Error(), Err: err}
+	if why, ok := errors.AsType[*stopped](err); ok {
+		out.Status, out.StopReason = why.status, why.status
+	}
+	return out
 }
 
 // panicError is a fault of ours, or of a library, that ended one turn or request.

@@ -25,11 +25,11 @@ type turn struct {
 	request wire.RequestID
 	asked
 	work    func(ctx context.Context, t *turn) agent.Outcome
-	serve   func(ctx context.Context) error // in place of work: answers a request that waits its turn in the queue, and stores no events of a turn
-	parent  *session                        // of an agent in the background: the session that started it, held
-	cwd     wire.OSString                   // of such an agent: where its private shells start
-	rules   []wire.Rule                     // of such an agent
-	foreign *foreign                        // works for an agent of another program; nil: for one of ours, or a person
+	serve   func(ctx context.Context) (wire.Message, error) // in place of work: answers a request that waits its turn in the queue, and stores no events of a turn
+	parent  *session                                        // of an agent in the background: the session that started it, held
+	cwd     wire.OSString                                   // of such an agent: where its private shells start
+	rules   []wire.Rule                                     // of such an agent
+	foreign *foreign                                        // works for an agent of another program; nil: for one of ours, or a person
 
 	ctx       context.Context // ends when the turn is cancelled, also while it waits
 	cancel    context.CancelCauseFunc
@@ -128,7 +128,7 @@ func (t *turn) end(m wire.EventMessage) error {
 	return s.events.Emit(m)
 }
 
-// drop takes the turn out of the hub's operations and the session's queue. A serve function calls it before it sends an answer that is no event.
+// drop takes the turn out of the hub's operations and the session's queue: before its end is sent.
 func (t *turn) drop() {
 	t.hub.end(t.operation)
 	t.s.mu.Lock()
@@ -177,13 +177,12 @@ func (t *turn) play() {
 	}
 	err := t.s.events.StoreEnds(t.ctx) // of earlier turns, if the store failed then: this one must not begin before
 	if t.serve != nil {
-		if err == nil {
-			err = h.guard("turn "+string(t.id), func() error { return t.serve(t.ctx) })
-		}
-		if err != nil {
-			t.drop()
-			t.origin.fail(t.request, t.failed(t.ctx, err))
-		}
+		t.origin.answer(t.ctx, t.request, func(ctx context.Context) (wire.Message, error) {
+			if err != nil {
+				return nil, err
+			}
+			return t.serve(ctx)
+		}, t.drop)
 		return
 	}
 	started := time.Now()
@@ -193,7 +192,7 @@ func (t *turn) play() {
 	}
 	if err != nil {
 		t.storeFailed(err)
-		t.finish(failed(err), started)
+		t.finish(failed(t.ctx, err), started)
 		return
 	}
 	t.recorded = true
@@ -209,7 +208,7 @@ func (t *turn) play() {
 		out = t.work(ctx, t)
 		return nil
 	}); err != nil {
-		out = failed(err)
+		out = failed(t.ctx, err)
 	}
 	if why, ok := errors.AsType[*stopped](context.Cause(t.ctx)); ok && out.Status == wire.StatusCancelled && why.status == wire.StatusError {
 		out.Status, out.StopReason, out.Err = wire.StatusError, wire.StatusError, why // no person cancelled it
@@ -375,7 +374,7 @@ func (t *turn) enqueueSteering() {
 		id := t.s.id
 		r.SessionID = &id
 		if err := st.client.Ask(context.WithoutCancel(t.ctx), &r); err != nil {
-			st.client.fail(r.RequestID, failed(err))
+			st.client.fail(context.Background(), r.RequestID, err)
 		}
 	}
 }

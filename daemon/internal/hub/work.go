@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
-	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/provider"
@@ -46,14 +44,12 @@ func (c *Client) Show(ctx context.Context, r *wire.ShowRequest) error {
 	if err != nil {
 		return err
 	}
-	t.serve = func(ctx context.Context) error {
+	t.serve = func(ctx context.Context) (wire.Message, error) {
 		at, err := t.conversation(ctx, role, &r.Request)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		t.drop()
-		t.origin.Send(&wire.ShowReply{RequestID: r.RequestID, Model: at.Model.Info().Name, Parts: agent.Preview(ctx, at)})
-		return nil
+		return &wire.ShowReply{RequestID: r.RequestID, Model: at.Model.Info().Name, Parts: agent.Preview(ctx, at)}, nil
 	}
 	return c.hub.enqueue(t)
 }
@@ -143,7 +139,7 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 	if err != nil {
 		return agent.Turn{}, err
 	}
-	images, err := t.s.images(ctx, history)
+	history, err = t.s.withImages(ctx, history)
 	if err != nil {
 		return agent.Turn{}, err
 	}
@@ -163,7 +159,7 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 	if most := r.Options.MaxCostUSD; most > 0 && (at.Budget.Turn == 0 || most < at.Budget.Turn) {
 		at.Budget.Turn = most
 	}
-	at.Model, at.History, at.StartSeq = model, history.WithImages(images), begun
+	at.Model, at.History, at.StartSeq = model, history, begun
 	if usesServers(model) {
 		at.Tools = append(at.Tools, t.serverTools(ctx, role, r.Options.Tools)...)
 	}
@@ -304,25 +300,16 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 	return c.hub.enqueue(t)
 }
 
-// failed is the outcome of a turn that ends before its agent runs: because of err or, if ctx has ended, of that.
+// failed is the outcome of a turn that ends before its agent runs.
 func (t *turn) failed(ctx context.Context, err error) agent.Outcome {
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	}
-	out := failed(err)
+	out := failed(ctx, err)
 	out.Agent, out.Model = t.agent, t.model
-	if why, ok := errors.AsType[*stopped](err); ok && why.status != wire.StatusError {
-		out.Status, out.StopReason = why.status, why.status
-	}
 	return out
 }
 
-func failed(err error) agent.Outcome {
-	return agent.Outcome{Status: wire.StatusError, StopReason: wire.StatusError, Summary: err.Error(), Err: err}
-}
-
-// images are those that were kept with the events of a conversation.
-func (s *session) images(ctx context.Context, c agent.Conversation) (map[int64][]*picture.Image, error) {
+// withImages returns a conversation of the session with the images that were kept with its events.
+func (s *session) withImages(ctx context.Context, c agent.Conversation) (agent.Conversation, error) {
 	events := c.Events()
-	return s.hub.opts.Store.Images(ctx, s.id, func(seq int64) bool { return events[seq] })
+	images, err := s.hub.opts.Store.Images(ctx, s.id, func(seq int64) bool { return events[seq] })
+	return c.WithImages(images), err
 }
