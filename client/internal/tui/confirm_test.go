@@ -98,11 +98,15 @@ func TestSentenceIsNoAnswer(t *testing.T) {
 		}
 	}
 	d := newDesk(t)
+	d.ed.Set("before")
 	d.askTwo()
 	d.wait(3 * time.Second)
 	d.key("a", "enter")
 	if got := d.d.answers(); len(got) != 0 {
 		t.Errorf("a and Enter at once allowed for good: %+v", got)
+	}
+	if d.ed.Text != "before" {
+		t.Errorf("Enter at the list came into the line: %q", d.ed.Text)
 	}
 	d.wait(question.ArmDelay)
 	d.key("enter")

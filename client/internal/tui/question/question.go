@@ -220,7 +220,7 @@ func (q *Question) Key(k, text string, now, lastKey time.Time) (answer *wire.Con
 		}
 	case "ctrl+d":
 	case "enter":
-		return nil, true
+		return nil, q.step != stepGrant // there it is meant for the list
 	default: // typed text may contain the key of any answer
 		q.Back()
 		q.live = false
