@@ -52,7 +52,7 @@ func (c *canceller) stop() {
 // press sends what is due to the foreground process group.
 func (c *canceller) press() {
 	c.s.mu.Lock()
-	p, began, over := c.s.proc, c.r.began, c.r.ended || c.r.restarted != ""
+	p, began, over := c.s.proc, c.r.began(), c.r.ended || c.r.restarted != ""
 	c.s.mu.Unlock()
 	age, wait := time.Since(c.since), time.Duration(0)
 	switch {

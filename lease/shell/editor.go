@@ -3,7 +3,7 @@ package shell
 import (
 	"context"
 	"errors"
-	"os"
+	"fmt"
 	"strings"
 	"time"
 
@@ -20,8 +20,8 @@ const (
 )
 
 var (
-	errNotAnswered = errors.New("the line editor does not answer")
 	errInUse       = errors.New("the line editor is in use")
+	errNotAnswered = fmt.Errorf("%w: it does not answer", errInUse)
 	errTooMuch     = errors.New("too much is typed ahead")
 )
 
@@ -44,7 +44,7 @@ func (s *Shell) Keys(p []byte) error {
 	case s.life.over():
 		s.mu.Unlock()
 		return ErrClosed
-	case !e.asking && !e.held && !e.lease && !e.screen && !e.restores && s.run == nil:
+	case e.widget == idle && !e.lease && !e.screen && s.run == nil:
 		s.typedLocked(p)
 		t := s.proc.term
 		s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Shell) busyLocked(patience time.Duration) (why string, wait time.Durati
 		return "a borrowed command is running", 0
 	case s.records.prompts == 0:
 		return "the shell is starting", 0
-	case e.restores || e.asking:
+	case e.widget == asked:
 		return "the line editor is being asked", 0
 	case s.command != nil:
 		return s.programLocked() + " is running", 0
@@ -142,29 +142,10 @@ func (s *Shell) programLocked() string {
 
 // awaitFree waits until the editor is free, or done reports true.
 func (s *Shell) awaitFree(ctx context.Context, done func() bool) error {
-	for {
-		s.mu.Lock()
+	return s.awaitTimed(ctx, func() (bool, time.Duration) {
 		why, wait := s.busyLocked(s.o.Patience)
-		free := why == "" || s.editor.unhooked || s.editor.unreported && !s.editor.typed.other || done()
-		over, changed := s.life.over(), s.changed
-		s.mu.Unlock()
-		switch {
-		case over:
-			return ErrClosed
-		case free:
-			return nil
-		}
-		var timer <-chan time.Time
-		if wait > 0 {
-			timer = time.After(wait)
-		}
-		select {
-		case <-changed:
-		case <-timer:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+		return why == "" || s.editor.unhooked || s.editor.unreported && !s.editor.typed.other || done(), wait
+	})
 }
 
 // take holds the free editor: it types the hold key and waits, for at most bound, for the widget's answer. It returns
@@ -181,42 +162,30 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 		s.inputLock.Unlock()
 		return ack{}, errInUse
 	}
-	e.asking = true
+	e.widget = asked
 	t := s.proc.term
 	s.mu.Unlock()
 	_, err := t.Write([]byte(s.d.HoldKey))
 	s.inputLock.Unlock()
 	if err != nil {
-		s.mu.Lock()
-		e.asking = false
-		s.mu.Unlock()
-		return ack{}, errNoProcess
+		err = errNoProcess
+	} else {
+		bounded, cancel := context.WithTimeoutCause(ctx, bound, errNotAnswered)
+		defer cancel()
+		err = s.await(bounded, func() bool { return e.widget == blocked })
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, bound, errNotAnswered)
-	defer cancel()
-	if err = s.await(bounded, func() bool { return e.held }); err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		e.erased, e.line, e.cursor = false, "", e.ack.cursor
-		if e.ack.line {
-			line, err := os.ReadFile(s.files.path("line"))
-			if err != nil {
-				s.log.Warn("the half-typed line", "err", err)
-			}
-			e.line = string(line)
-		}
-		s.changeLocked()
-		return e.ack, nil
+	if err == nil {
+		return locked(s, func() ack { return e.ack }), nil
 	}
 	s.inputLock.Lock()
 	defer s.inputLock.Unlock()
 	s.mu.Lock()
 	s.readRecordsLocked(markHeld) // the mark may be late, or lost
-	if e.held {
+	if e.widget == blocked {
 		s.directLocked("none")
 	}
-	e.asking, e.held = false, false
-	free := !e.lease && !e.screen && !e.restores
+	e.widget = idle
+	free := !e.lease && !e.screen
 	s.changeLocked()
 	s.mu.Unlock()
 	if free {
@@ -244,13 +213,22 @@ func (s *Shell) awaitEditor(ctx context.Context) error {
 	return nil // an empty prompt, or echo that the user switched on
 }
 
-// release gives the held editor a last directive, at which the widget ends. The caller has holdLock.
-func (s *Shell) release(directive string) {
+// direct gives the blocked widget a directive, and waits for the mark with which it answers. The caller has holdLock.
+func (s *Shell) direct(ctx context.Context, directive, mark string) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.editor.held {
+	s.editor.done = ""
+	s.directLocked(directive)
+	s.mu.Unlock()
+	bounded, cancel := context.WithTimeoutCause(ctx, doneBound, errNotAnswered)
+	defer cancel()
+	return s.await(bounded, func() bool { return s.editor.done == mark })
+}
+
+// releaseLocked gives the held editor a last directive, at which the widget ends. The caller has holdLock, too.
+func (s *Shell) releaseLocked(directive string) {
+	if s.editor.widget == blocked {
 		s.directLocked(directive)
-		s.editor.held = false
+		s.editor.widget = idle
 		s.changeLocked()
 	}
 }
@@ -265,38 +243,36 @@ func (s *Shell) hold(ctx context.Context, done func() bool) error {
 		if err := s.holdLock.LockContext(ctx); err != nil {
 			return err
 		}
-		s.mu.Lock()
-		over, unhooked, unreported := done(), s.editor.unhooked, s.editor.unreported
-		why, _ := s.busyLocked(s.o.Patience)
-		s.mu.Unlock()
-		if over {
-			return nil
-		}
-		if unhooked {
-			s.holdLock.Unlock()
-			return &BrokenError{Why: "it does not report its prompt: the hook was replaced", Fix: "press Enter at its prompt, or else open sublet again"}
-		}
-		if unreported {
-			err := s.checkHook(ctx)
-			s.holdLock.Unlock()
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if why != "" { // somebody else had holdLock in between
-			s.holdLock.Unlock()
-			continue
-		}
-		err := s.holdNow(ctx)
-		if err == nil {
+		held, err := s.tryHold(ctx, done)
+		if held {
 			return nil
 		}
 		s.holdLock.Unlock()
-		if !errors.Is(err, errInUse) && !errors.Is(err, errNotAnswered) {
+		if err != nil && !errors.Is(err, errInUse) {
 			return err
 		}
 	}
+}
+
+// tryHold holds the editor if it is still free. held is also true if done reports true; without it and without an error somebody
+// else had holdLock in between, or a program of the user's reads the line. The caller has holdLock.
+func (s *Shell) tryHold(ctx context.Context, done func() bool) (held bool, err error) {
+	s.mu.Lock()
+	over, unhooked, unreported := done(), s.editor.unhooked, s.editor.unreported
+	why, _ := s.busyLocked(s.o.Patience)
+	s.mu.Unlock()
+	switch {
+	case over:
+		return true, nil
+	case unhooked:
+		return false, &BrokenError{Why: "it does not report its prompt: the hook was replaced", Fix: "press Enter at its prompt, or else open sublet again"}
+	case unreported:
+		return false, s.checkHook(ctx)
+	case why != "":
+		return false, nil
+	}
+	err = s.holdNow(ctx)
+	return err == nil, err
 }
 
 // checkHook asks the editor, which reads a line without a prompt that was reported, whether the prompt hook was replaced; the
@@ -306,7 +282,7 @@ func (s *Shell) checkHook(ctx context.Context) error {
 	a, err := s.take(ctx, holdBound)
 	if err == nil {
 		s.giveBack()
-	} else if !errors.Is(err, errInUse) && !errors.Is(err, errNotAnswered) {
+	} else if !errors.Is(err, errInUse) {
 		return err
 	}
 	s.mu.Lock()
@@ -339,13 +315,18 @@ func (s *Shell) holdNow(ctx context.Context) error {
 		s.giveBack()
 		return &BrokenError{Why: "set -e is on: a borrowed command that fails would end it", Fix: "set +e"}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.line, e.cursor = a.line, a.cursor
 	return nil
 }
 
 // giveBack ends a hold that changed nothing: the editor goes on with its line. The caller has holdLock.
 func (s *Shell) giveBack() {
-	s.release("none")
 	s.inputLock.Lock()
+	defer s.inputLock.Unlock()
+	s.mu.Lock()
+	s.releaseLocked("none")
+	s.mu.Unlock()
 	s.flush()
-	s.inputLock.Unlock()
 }

@@ -26,13 +26,12 @@ func (s *Shell) HoldIfEmpty(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	a, err := s.take(ctx, askBound)
-	if errors.Is(err, errNotAnswered) || errors.Is(err, errInUse) {
+	switch {
+	case errors.Is(err, errInUse):
 		return false, nil
-	}
-	if err != nil {
+	case err != nil:
 		return false, err
-	}
-	if a.context != "ready" || a.line {
+	case a.context != "ready" || a.line != "":
 		s.giveBack()
 		return false, nil
 	}
@@ -53,30 +52,17 @@ func (s *Shell) TakeScreen(ctx context.Context) error {
 	return s.takeScreen(ctx)
 }
 
-// takeScreen records that the screen is taken, and erases what the held editor shows. The caller has holdLock.
+// takeScreen records that the screen is taken, and has the widget erase what the held editor shows. The caller has holdLock.
 func (s *Shell) takeScreen(ctx context.Context) error {
 	s.mu.Lock()
-	s.editor.screen = true
-	held := s.editor.held
+	e := &s.editor
+	e.screen = true
+	shown := e.widget == blocked && !e.erased
 	s.mu.Unlock()
-	if held {
-		return s.erase(ctx)
-	}
-	return nil
-}
-
-// erase has the widget erase what the held editor shows, and waits for that. The caller has holdLock.
-func (s *Shell) erase(ctx context.Context) error {
-	s.mu.Lock()
-	if s.editor.erased || !s.editor.held {
-		s.mu.Unlock()
+	if !shown {
 		return nil
 	}
-	s.directLocked("screen")
-	s.mu.Unlock()
-	bounded, cancel := context.WithTimeoutCause(ctx, doneBound, errNotAnswered)
-	defer cancel()
-	return s.await(bounded, func() bool { return s.editor.erased })
+	return s.direct(ctx, "screen", markErased)
 }
 
 // eraseLocked returns what erases the rest of what the editor shows, once its widget has erased what it can.
@@ -94,31 +80,42 @@ func (s *Shell) eraseLocked() []byte {
 // Hold takes the editor for a borrower once the user is not busy; while the screen is taken it does not wait for that. The
 // errors are *BrokenError, ErrHeld, ErrClosed and ctx's cause.
 func (s *Shell) Hold(ctx context.Context) error {
-	if err := s.hold(ctx, func() bool { return s.editor.lease || s.editor.held && s.editor.screen }); err != nil {
+	lent, err := s.borrow(ctx)
+	if err != nil {
 		return err
 	}
-	defer s.holdLock.Unlock() // hold took it
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.editor.lease {
+	s.holdLock.Unlock()
+	if lent {
 		return ErrHeld
 	}
-	s.editor.lease = true
-	s.changeLocked()
 	return nil
 }
 
-// ensureHeld takes the editor like Hold, unless a borrower has it already. release ends what ensureHeld began.
-func (s *Shell) ensureHeld(ctx context.Context) (release func(), err error) {
-	lent := locked(s, func() bool { return s.editor.lease })
-	if lent {
-		return func() {}, nil
+// borrow is Hold that returns with holdLock taken. lent reports that a borrower had the editor already.
+func (s *Shell) borrow(ctx context.Context) (lent bool, err error) {
+	e := &s.editor
+	if err := s.hold(ctx, func() bool { return e.lease || e.widget == blocked && e.screen }); err != nil {
+		return false, err
 	}
-	if err := s.Hold(ctx); err != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lent, e.lease = e.lease, true
+	s.changeLocked()
+	return lent, nil
+}
+
+// ensureHeld takes holdLock, with the editor held for a borrower. release ends what ensureHeld began.
+func (s *Shell) ensureHeld(ctx context.Context) (release func(), err error) {
+	lent, err := s.borrow(ctx)
+	if err != nil {
 		return nil, err
 	}
 	return func() {
-		if err := s.Release(); err != nil {
+		defer s.holdLock.Unlock()
+		if lent {
+			return
+		}
+		if err := s.endLease(); err != nil {
 			s.log.Warn("release the line editor", "err", err)
 		}
 	}, nil
@@ -129,88 +126,73 @@ func (s *Shell) ensureHeld(ctx context.Context) (release func(), err error) {
 func (s *Shell) Release() error {
 	s.holdLock.Lock()
 	defer s.holdLock.Unlock()
-	s.mu.Lock()
-	e := &s.editor
-	if !e.lease {
-		s.mu.Unlock()
+	if lent := locked(s, func() bool { return s.editor.lease }); !lent {
 		return nil
 	}
-	e.lease = false
-	screen := e.screen
-	e.restores = !screen // until the line is there, keys are kept
-	s.changeLocked()
-	s.mu.Unlock()
-	if screen {
-		return s.hidePrompt()
-	}
-	s.showPrompt()
-	return nil
+	return s.endLease()
 }
 
-// hidePrompt holds the editor again after a borrowed command, while the screen is taken. The caller has holdLock.
-func (s *Shell) hidePrompt() error {
+// endLease is Release of an editor that a borrower has. The caller has holdLock.
+func (s *Shell) endLease() error {
+	if screen := locked(s, func() bool { return s.editor.screen }); !screen {
+		s.showPrompt()
+		return nil
+	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), doneBound, errNotAnswered)
 	defer cancel()
-	if err := s.holdUnseen(ctx); err != nil {
-		return err
-	}
+	err := s.holdUnseen(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.out.kept, s.editor.erased = nil, true // also where State holds the editor: its prompt was kept from the screen
-	s.out.route = toScreen
-	return nil
+	s.editor.lease = false
+	if err == nil {
+		s.out.route = toScreen
+	}
+	s.changeLocked()
+	return err
 }
 
-// holdUnseen holds the editor again if a borrowed command has released it. The prompt after that command is never shown. The
-// caller has holdLock.
+// holdUnseen holds the editor again if a borrowed command has released it. The prompt after that command was kept from the screen,
+// and is never shown. The caller has holdLock.
 func (s *Shell) holdUnseen(ctx context.Context) error {
-	held := locked(s, func() bool { return s.editor.held })
-	if held {
-		return nil
-	}
 	if err := s.takeAgain(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.out.kept, s.editor.erased = nil, true
-	return nil
-}
-
-// takeAgain holds the editor, if a borrowed command has released it, as soon as its prompt comes. The line that was set aside
-// stays so. The caller has holdLock.
-func (s *Shell) takeAgain(ctx context.Context) error {
-	s.mu.Lock()
-	held, line, cursor := s.editor.held, s.editor.line, s.editor.cursor
-	s.mu.Unlock()
-	for !held {
-		if err := s.await(ctx, func() bool { return s.editor.prompt && s.run == nil }); err != nil {
-			return err
-		}
-		_, err := s.take(ctx, holdBound) // nothing else can have the key
-		switch {
-		case err == nil:
-			s.mu.Lock()
-			s.editor.line, s.editor.cursor, held = line, cursor, true
-			s.mu.Unlock()
-		case !errors.Is(err, errNotAnswered) && !errors.Is(err, errInUse):
-			return err
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		}
+	if s.out.route != toScreen {
+		s.out.kept, s.editor.erased = nil, true
 	}
 	return nil
 }
 
-// showPrompt gives the editor and the screen back to the user. The caller has holdLock and has set restores, so that keys are
-// kept until the line is there.
+// takeAgain holds the editor, if a borrowed command has released it, as soon as its prompt comes. The caller has holdLock.
+func (s *Shell) takeAgain(ctx context.Context) error {
+	for {
+		if held := locked(s, func() bool { return s.editor.widget == blocked }); held {
+			return nil
+		}
+		if err := s.await(ctx, func() bool { return s.editor.prompt && s.run == nil }); err != nil {
+			return err
+		}
+		_, err := s.take(ctx, holdBound)
+		if ctx.Err() != nil && err != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil && !errors.Is(err, errInUse) { // in use: nothing else can have the key
+			return err
+		}
+	}
+}
+
+// showPrompt gives the editor and the screen back to the user; until the half-typed line is there, keys are kept. The caller has
+// holdLock.
 func (s *Shell) showPrompt() {
 	s.mu.Lock()
 	e := &s.editor
-	held, erased, ran, line, cursor := e.held, e.erased, e.ran, e.line, e.cursor
+	held, erased, unseen, line, cursor := e.widget == blocked, e.erased, s.out.route != toScreen, e.line, e.cursor
 	s.mu.Unlock()
 	defer s.restored()
-	if held && !erased && !ran {
+	if held && !erased && !unseen {
 		s.giveBack() // nothing was shown: the editor goes on where it was
 		return
 	}
@@ -235,7 +217,17 @@ func (s *Shell) showPrompt() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.out.kept) > 0 { // a prompt may still be painted meanwhile
+	s.showKeptLocked()
+	s.releaseLocked(directive)
+	if line != "" {
+		e.typed = typing{keys: true, filled: true, last: e.typed.last}
+	}
+	s.ahead.keys = append([]byte(typed), s.ahead.keys...)
+}
+
+// showKeptLocked shows what was kept from the screen, and from then on what comes. It unlocks mu meanwhile.
+func (s *Shell) showKeptLocked() {
+	for len(s.out.kept) > 0 { // more may come meanwhile
 		kept := s.out.kept
 		s.out.kept = nil
 		s.mu.Unlock()
@@ -244,15 +236,7 @@ func (s *Shell) showPrompt() {
 		}
 		s.mu.Lock()
 	}
-	s.out.route, e.ran = toScreen, false
-	if e.held {
-		s.directLocked(directive)
-		e.held = false
-	}
-	if line != "" {
-		e.typed = typing{keys: true, filled: true, last: e.typed.last}
-	}
-	s.ahead.keys = append([]byte(typed), s.ahead.keys...)
+	s.out.route = toScreen
 }
 
 // restored ends showPrompt: it passes on the keys that were kept, once the editor reads them. Before that the terminal would
@@ -264,14 +248,11 @@ func (s *Shell) restored() {
 	s.inputLock.Lock()
 	defer s.inputLock.Unlock()
 	s.mu.Lock()
-	e := &s.editor
-	e.restores = false
-	free := !e.lease && !e.screen && !s.life.closed
+	s.editor.lease, s.editor.screen, s.editor.line = false, false, ""
+	s.showKeptLocked() // where the shell was started again meanwhile
 	s.changeLocked()
 	s.mu.Unlock()
-	if free {
-		s.flush()
-	}
+	s.flush()
 }
 
 // GiveScreen gives the screen back: the shell prints a fresh prompt at the cursor, which must be in column 0, with the
@@ -301,7 +282,7 @@ func (s *Shell) giveScreen(ctx context.Context, change func(e *editor)) error {
 	if e.screen {
 		change(e)
 	}
-	e.screen, e.restores = false, shows
+	e.screen = shows // then until the prompt is there
 	s.changeLocked()
 	s.mu.Unlock()
 	if shows {

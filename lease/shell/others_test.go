@@ -80,6 +80,29 @@ func TestTakenScreen(t *testing.T) {
 	}
 }
 
+// The prompt between two commands of a borrower is never shown: who erased it erased lines above, which the user saw.
+func TestPromptBetweenCommands(t *testing.T) {
+	for name, l := range languages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newSession(t, name, l.rows)
+			u.enter("echo above")
+			if err := u.Hold(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				u.do("true", "", 0)
+				u.look()
+			}
+			if err := u.Release(); err != nil {
+				t.Fatal(err)
+			}
+			want := regexp.MustCompile(`^top *\n0# echo above *(right)?\s*\nabove *\ntop *\n0# *(right)?\s*$`)
+			u.scr.until(t, "a prompt below", func() bool { return want.MatchString(emulated(u.scr)) })
+		})
+	}
+}
+
 // A shell that crashes is started again where it was, with what its State has and another shell can have.
 func TestCrash(t *testing.T) {
 	for name := range languages {

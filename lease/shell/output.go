@@ -64,7 +64,7 @@ func (s *Shell) deliver(p *process, b []byte) {
 		return
 	}
 	to, r := s.out.route, s.run
-	if (to == toScreen || to == toLater) && (!s.editor.prompt || s.editor.typed.other || s.editor.asking) {
+	if (to == toScreen || to == toLater) && (!s.editor.prompt || s.editor.typed.other || s.editor.widget == asked) {
 		b = s.withoutHook(b)
 	}
 	if to != toCommand && s.editor.prompt {
@@ -132,13 +132,15 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 			s.o.Output(erase)
 		}
 		s.mu.Lock()
-		e.erased = true
+		e.done, e.erased = kind, true
 		if s.run != nil { // what comes now is the echo of its line
 			s.out.route, e.prompt = toNobody, false
 		}
+	case markState:
+		e.done = kind
 	case markStart:
-		if r := s.run; r != nil && !r.began {
-			r.began, r.started, s.out.route = true, time.Now(), toCommand
+		if r := s.run; r != nil && !r.began() {
+			r.started, s.out.route = time.Now(), toCommand
 			s.mu.Unlock()
 			r.start()
 			s.mu.Lock()

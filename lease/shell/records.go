@@ -2,6 +2,7 @@ package shell
 
 import (
 	"cmp"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"sublet/wire/visible"
 )
 
-// The kinds of marks and records. Package dialect says what each record holds. markErased and markStart have no record.
+// The kinds of marks and records. Package dialect says what each record holds. markErased, markState and markStart have no record.
 const (
 	markPrompt = "P" // a prompt is about to be shown
 	markBegan  = "B" // a command of the user's begins
@@ -39,11 +40,8 @@ type promptRecord struct {
 	text   string // "" = not known
 }
 
-// ack is the widget's answer to the hold key: the fields of the record of markHeld.
-type ack struct {
-	context, flags, cursor string
-	line                   bool // the editor's line is not empty
-}
+// ack is the widget's answer to the hold key: the fields of the record of markHeld, and the line that it found.
+type ack struct{ context, flags, cursor, line string }
 
 // readRecordsLocked handles the records that the integration script wrote to the FIFO "up" (package dialect has their format),
 // up to the first of that kind from the current process; without one it handles none. It is called at each mark. The script
@@ -81,15 +79,19 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 		if len(f) < 4 {
 			return
 		}
-		a := ack{context: f[0], flags: f[1], cursor: f[2], line: f[3] != "0"}
-		if !s.editor.asking { // nobody waits any more
+		if s.editor.widget != asked { // nobody waits any more
 			s.directLocked("none")
 			return
 		}
-		s.editor.ack, s.editor.asking, s.editor.held = a, false, true // in one step: what the user types is kept from here on
-	case markState:
-		s.editor.looks = false
-		s.stale = false
+		a := ack{context: f[0], flags: f[1], cursor: f[2]}
+		if f[3] != "0" {
+			line, err := os.ReadFile(s.files.path("line"))
+			if err != nil {
+				s.log.Warn("the half-typed line", "err", err)
+			}
+			a.line = string(line)
+		}
+		s.editor.ack, s.editor.widget, s.editor.erased = a, blocked, false
 	case markEnd:
 		f := strings.SplitN(rest, " ", 3)
 		if r := s.run; r != nil && len(f) == 3 && f[0] == s.nonce && !r.ended {

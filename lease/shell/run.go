@@ -31,8 +31,7 @@ type run struct {
 	command   Command
 	out       *term.Collector
 	from      procs.Moment
-	began     bool
-	started   time.Time
+	started   time.Time // when its text began; zero = it has not yet
 	status    int
 	dir       string
 	recorded  bool   // the record of markEnd came
@@ -42,6 +41,9 @@ type run struct {
 	changes   bool   // it may change the shell's state
 	quiet     quiet
 }
+
+// began is called with Shell.mu held.
+func (r *run) began() bool { return !r.started.IsZero() }
 
 // start is called by the terminal's reader at markStart.
 func (r *run) start() {
@@ -70,8 +72,6 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		return Result{}, err
 	}
 	defer release()
-	s.holdLock.Lock()
-	defer s.holdLock.Unlock()
 	x := s.d.Examine(c.Text, s.known)
 	lost := "" // the builtin whose effect would last, had the command run in the shell itself
 	switch {
@@ -157,7 +157,7 @@ func (s *Shell) begin(r *run, text, dir string) error {
 	}
 	s.nonce = newNonce()
 	s.run = r
-	s.editor.held, s.editor.ran = false, true
+	s.editor.widget = idle
 	if s.editor.erased { // what its widget erases now is a prompt that was not seen, and the cursor is elsewhere
 		s.out.route = toNobody
 	}
@@ -170,6 +170,9 @@ func (s *Shell) begin(r *run, text, dir string) error {
 	s.changeLocked()
 	s.mu.Unlock()
 	if _, err := t.Write([]byte(s.d.AcceptKey)); err != nil {
+		s.mu.Lock()
+		s.run = nil
+		s.mu.Unlock()
 		return errNoProcess
 	}
 	return nil
@@ -204,7 +207,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 	done := ctx.Done()
 	for {
 		s.mu.Lock()
-		changed, began, ended, died := s.changed, r.began, r.ended, r.restarted != "" || s.life.gone || s.life.closed && within(s.proc.exited, 0)
+		changed, began, ended, died := s.changed, r.began(), r.ended, r.restarted != "" || s.life.gone || s.life.closed && within(s.proc.exited, 0)
 		s.mu.Unlock()
 		if began && limit.t == nil && r.command.Timeout > 0 {
 			limit.begin(r.command.Timeout)
@@ -215,7 +218,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 		select {
 		case <-changed:
 		case <-begin.C:
-			began := locked(s, func() bool { return r.began })
+			began := locked(s, r.began)
 			if !began && cancelled == nil {
 				cancelled, cancel = errNoBegin, newCanceller(s, r)
 			}
@@ -250,11 +253,11 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 		s.dir = r.dir
 	}
 	res = Result{Status: "shell_exited", Dir: s.dir, Restarted: r.restarted != "", Why: r.restarted}
-	ended, status := r.ended, r.status
+	began, ended, status := r.began(), r.ended, r.status
 	s.stale = s.stale || r.changes || r.restarted != ""
 	s.changeLocked()
 	s.mu.Unlock()
-	if !r.started.IsZero() {
+	if began {
 		res.Duration = time.Since(r.started)
 	}
 	res.Output, res.Truncated, res.SpoolPath, err = r.out.Close()

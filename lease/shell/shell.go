@@ -30,8 +30,8 @@ type Shell struct {
 	workers sync.WaitGroup
 
 	// The locks of a Shell, in the order in which they are taken. Methods that need one taken say so; …Locked means mu.
-	holdLock  lock // its holder may hold and release the line editor, and change what it is held for
-	inputLock lock // its holder may type into the terminal; Answer alone types without it
+	holdLock  lock       // its holder may hold and release the line editor, and change what it is held for
+	inputLock sync.Mutex // its holder may type into the terminal; Answer alone types without it
 	mu        sync.Mutex
 
 	// below: guarded by mu
@@ -74,22 +74,28 @@ type editor struct {
 	prompt bool // it reads a line: mark P came, and since then no command has begun
 	typed  typing
 
-	asking bool   // the hold key was typed, and its answer is awaited
-	ack    ack    // the last answer
-	held   bool   // the widget answered and blocks
-	line   string // the half-typed line that it set aside, "" = none
-	cursor string // the cursor in line, as the script counts
+	widget widget
+	ack    ack    // the widget's last answer to the hold key
+	done   string // the mark with which the widget has answered the last directive; "" = it has not yet
 	erased bool   // what it showed, the prompt included, was erased from the screen or was kept from it
-	looks  bool   // the widget was asked for the state and has not written it yet
+	line   string // the half-typed line that was set aside and comes back when the user has the editor again; "" = none
+	cursor string // the cursor in line, as the script counts
 
-	screen   bool // it is held for a caller that shows a screen of its own: from TakeScreen to GiveScreen
-	lease    bool // it is held for a borrower: from Hold to Release
-	ran      bool // a borrowed command ran since the user had the screen, so the new prompt is in output.kept
-	restores bool // showPrompt gives it back to the user; until the half-typed line is there, keys are kept
+	screen bool // a caller shows a screen of its own: from TakeScreen to the end of GiveScreen
+	lease  bool // a borrower has it: from Hold to the end of Release
 
 	unreported bool // it reads a line, and no prompt was reported: a function of the user's does, or the prompt hook was replaced
 	unhooked   bool // the widget has found that the prompt hook was replaced
 }
+
+// widget is what the script's widget does.
+type widget int
+
+const (
+	idle    widget = iota
+	asked          // the hold key was typed, and its answer is awaited
+	blocked        // it has answered, and waits for directives: the editor is held
+)
 
 // userRun is a command of the user's.
 type userRun struct {
@@ -124,7 +130,7 @@ func Start(o Options) (*Shell, error) {
 	}
 	s := &Shell{
 		o: o, log: o.Log, size: o.Size, life: life{exited: make(chan struct{})}, changed: make(chan struct{}), stale: true,
-		holdLock: make(lock, 1), inputLock: make(lock, 1), dir: o.Dir,
+		holdLock: make(lock, 1), dir: o.Dir,
 	}
 	var err error
 	if o.Path == "" {
@@ -159,7 +165,7 @@ func (s *Shell) spawnLocked(restore string) error {
 	s.editor = editor{screen: s.editor.screen, lease: s.editor.lease}
 	s.out, s.records, s.command = output{}, records{}, nil
 	if s.editor.screen || s.editor.lease { // as after a borrowed command: the user sees its prompt once they have it back
-		s.editor.ran, s.out.route = true, toLater
+		s.out.route = toLater
 	}
 	drain(s.files.up) // records and directives of the previous process
 	drain(s.files.down)
@@ -201,19 +207,30 @@ func (s *Shell) changeLocked() {
 // await calls is with mu held, now and after each change, and returns nil once it reports true. It returns ErrClosed if the
 // shell is over, and ctx's cause if ctx ends first.
 func (s *Shell) await(ctx context.Context, is func() bool) error {
+	return s.awaitTimed(ctx, func() (bool, time.Duration) { return is(), 0 })
+}
+
+// awaitTimed is await for a condition that time alone can change: is also returns after how long to call it again; 0 = after a
+// change only.
+func (s *Shell) awaitTimed(ctx context.Context, is func() (bool, time.Duration)) error {
 	for {
 		s.mu.Lock()
-		if is() {
-			s.mu.Unlock()
-			return nil
-		}
+		met, wait := is()
 		over, changed := s.life.over(), s.changed
 		s.mu.Unlock()
-		if over {
+		switch {
+		case over:
 			return ErrClosed
+		case met:
+			return nil
+		}
+		var timer <-chan time.Time
+		if wait > 0 {
+			timer = time.After(wait)
 		}
 		select {
 		case <-changed:
+		case <-timer:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -21,8 +21,6 @@ func (s *Shell) State(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	defer release()
-	s.holdLock.Lock()
-	defer s.holdLock.Unlock()
 	return s.look(ctx)
 }
 
@@ -31,13 +29,7 @@ func (s *Shell) look(ctx context.Context) (State, error) {
 	if err := s.takeAgain(ctx); err != nil {
 		return State{}, err
 	}
-	s.mu.Lock()
-	s.editor.looks = true
-	s.directLocked("state")
-	s.mu.Unlock()
-	bounded, cancel := context.WithTimeoutCause(ctx, doneBound, errNotAnswered)
-	defer cancel()
-	if err := s.await(bounded, func() bool { return !s.editor.looks }); err != nil {
+	if err := s.direct(ctx, "state", markState); err != nil {
 		return State{}, fmt.Errorf("read the shell's state: %w", err)
 	}
 	text, err := os.ReadFile(s.files.path("state"))
@@ -52,7 +44,7 @@ func (s *Shell) look(ctx context.Context) (State, error) {
 	defer s.mu.Unlock()
 	st.Dir = s.dir
 	st.Digest = st.Sum()
-	s.state = st
+	s.state, s.stale = st, false
 	return st, nil
 }
 

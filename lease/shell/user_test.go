@@ -349,7 +349,7 @@ func TestCancelSparesTheNewShell(t *testing.T) {
 	s, scr := start2(t, nil)
 	scr.prompts(t, 1)
 	pid := s.PID()
-	c := newCanceller(s, &run{began: true, restarted: "the shell ended"})
+	c := newCanceller(s, &run{started: time.Now(), restarted: "the shell ended"})
 	defer c.stop()
 	c.since = time.Now().Add(-endAfter)
 	c.press()

@@ -74,7 +74,7 @@ func (w *watcher) report(why, who string) {
 // that prints (not silent) keeps the last answer, unless it uses the alternate screen or has switched echo off.
 func (w *watcher) wants(silent bool) (why, who string) {
 	w.s.mu.Lock()
-	p, began := w.s.proc, w.r.began
+	p, began := w.s.proc, w.r.began()
 	w.s.mu.Unlock()
 	if !began || w.r.command.Keyboard == nil {
 		return "", ""

@@ -7,17 +7,16 @@
 // half-typed line) and "state".
 //
 // Marks are printed to the terminal, ESC ] 7701 ; KIND ; PID ; NONCE BEL: P before each prompt, B where a
-// command of the user's begins, A where the widget was called, C where it erased the prompt, T where it wrote the
-// state, S and E around the text of a borrowed command.
+// command of the user's begins, A where the widget was called, C where it erased the prompt, T where it wrote the file
+// "state", S and E around the text of a borrowed command.
 //
-// Records go to "up", each before the mark of the same kind, and end with NUL:
+// Records go to "up", each before the mark of the same kind, and end with NUL; C, T and S have none:
 //
 //	P PID STATUS DIR                       a prompt is about to be shown
 //	B PID TEXT                             a command of the user's begins; bash sends its history entry before the next P
 //	A PID CONTEXT FLAGS CURSOR LINE        the widget blocks; CONTEXT is "ready", or why nothing may be run; FLAGS holds e
 //	                                       under errexit, and h if the prompt hook was replaced; LINE is "0" for an empty line,
 //	                                       else the line is in the file "line"
-//	T PID                                  the state is in the file "state"
 //	E PID NONCE STATUS DIR                 the borrowed command ended
 //
 // Directives come from "down", a line each. "state" and "screen" (erase what the editor shows, print mark C) leave the widget

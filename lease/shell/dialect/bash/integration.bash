@@ -132,7 +132,6 @@ __sublet_state() {
 		builtin declare -p
 		builtin printf '%s\n\0' "$__sublet_ifs"
 	} >|"$__sublet_folder/state" 2>/dev/null
-	builtin printf 'T %s\0' "$$" >"$__sublet_folder/up"
 	builtin printf '\e]7701;T;%s;%s\a' "$$" "$__sublet_nonce"
 }
 

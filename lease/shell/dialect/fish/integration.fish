@@ -136,7 +136,6 @@ function __sublet_state
         builtin printf 'abbreviations\0'
         abbr --show | builtin string replace -r '^' = | builtin string join0
     end >$__sublet_folder/state
-    __sublet_send T
     __sublet_mark T
 end
 

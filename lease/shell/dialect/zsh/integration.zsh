@@ -192,7 +192,6 @@ __sublet_state() {
 			builtin print -n '\0'
 		done
 	} >| "$__sublet_folder/state" 2>/dev/null
-	__sublet_send T
 	__sublet_mark T
 }
 
