@@ -214,6 +214,10 @@ func (s *Session) handle(number int, m wire.Message) {
 		s.seq = max(s.seq, meta.Seq)
 	}
 	s.pushLocked(received{m, t, t != nil && s.followLocked(t, e)})
+	if _, ended := e.(*wire.AgentComplete); ended && s.recheck && len(s.turns) > 0 { // perhaps another client's turn
+		s.recheck = false
+		s.work.Go(s.reconcile)
+	}
 }
 
 // askedLocked reports whether e is a question that was delivered already: the daemon repeats open questions after attaching.

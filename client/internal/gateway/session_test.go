@@ -3,6 +3,9 @@ package gateway_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -233,6 +236,48 @@ func TestAttachWithoutThePast(t *testing.T) {
 	}
 	if err := one.Attach(t.Context(), "none", -1); !errors.Is(err, wire.ErrNotFoundSession) || one.ID() != two.ID() {
 		t.Errorf("got %v, now at %s", err, one.ID())
+	}
+}
+
+// A request that a lost link swallowed while another client's turn ran is asked again when that turn ends.
+func TestALostRequestIsAskedAfterAnothersTurn(t *testing.T) {
+	w := gatewaytest.New(t, nil)
+	gate := w.Path("gate")
+	w.Script([]scene{{Match: "^wait$", Steps: []step{{Text: "begun", WaitFile: gate}}}, {Match: "^say$", Steps: []step{{Text: "hello"}}}})
+	two := connect(t, w.Daemon(), gateway.Options{})
+	ask(t, two, "wait")
+	for started := false; !started; {
+		m, err := two.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, started = m.(*wire.TurnStarted)
+	}
+	d := w.Daemon()
+	open := d.Open
+	var first *wire.Conn // whose other end reads, and does nothing
+	d.Open = func(ctx context.Context, s *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
+		c, ready, err := open(ctx, s)
+		if err != nil || first != nil {
+			return c, ready, err
+		}
+		c.Close()
+		ours, theirs := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with ours
+		first = wire.NewConn(ours, wire.Options{})
+		return first, ready, nil
+	}
+	one := connect(t, d, gateway.Options{Session: two.ID()})
+	id := ask(t, one, "say")
+	first.Close()
+	if _, err := one.Request(t.Context(), &wire.SessionRequest{Op: "get"}); err != nil { // over the next link, behind what it asks first
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := turn(t, one, id); text != "hello" {
+		t.Errorf("got %q", text)
 	}
 }
 

@@ -287,10 +287,6 @@ func (s *Session) followLocked(t *Turn, e wire.EventMessage) (last bool) {
 	}
 	if last {
 		s.turns = slices.DeleteFunc(s.turns, func(o *Turn) bool { return o == t })
-		if s.recheck && len(s.turns) > 0 {
-			s.recheck = false
-			s.work.Go(s.reconcile)
-		}
 	}
 	return last
 }
