@@ -1,6 +1,7 @@
 package lender
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -47,6 +48,27 @@ func TestAskedTwice(t *testing.T) {
 		}
 		if ran := d.sh.ran(); !slices.Equal(ran, []string{"vim", "make"}) {
 			t.Errorf("ran %q", ran)
+		}
+	})
+}
+
+// A command that was asked for before another ran does not run again.
+func TestAskedAgainAfterAnother(t *testing.T) {
+	atDesk(t, func(t *testing.T, d *desk) {
+		d.acquire(1)
+		d.take("ShellLeaseAcquired")
+		run := func(id, text string) *wire.ExecuteLeasedCommand {
+			m := d.execute(1, id, text)
+			d.take("CommandStarted")
+			d.sh.finish(0, shell.State{})
+			d.take("CommandCompleted")
+			return m
+		}
+		first := run("x1", "make")
+		run("x2", "make check")
+		d.l.Handle(first)
+		if done := d.take("CommandCompleted")[0].(*wire.CommandCompleted); done.Status != wire.StatusRefused || len(d.sh.ran()) != 2 {
+			t.Errorf("got %s, ran %q, want it refused", done.Status, d.sh.ran())
 		}
 	})
 }
@@ -268,7 +290,11 @@ func TestCloseTellsTheCommandsEnd(t *testing.T) {
 		d.l.mu.Lock() // an offer that comes just before
 		d.l.waiting = append(d.l.waiting, &wire.AcquireShellLease{LeaseRef: ref(2)})
 		d.l.mu.Unlock()
+		begun := time.Now()
 		d.l.Close()
+		if took := time.Since(begun); took != time.Second {
+			t.Errorf("closed after %v, want 1 s, when the command has ended", took)
+		}
 		sent := d.take("ShellLeaseDenied", "CommandCompleted", "ShellState", "ShellLeaseReleased")
 		if c := sent[1].(*wire.CommandCompleted); !slices.Equal(c.Notes, []string{errClosing.Error()}) {
 			t.Errorf("got notes %q", c.Notes)
@@ -279,6 +305,9 @@ func TestCloseTellsTheCommandsEnd(t *testing.T) {
 		}
 		if n := d.l.Lending(); len(n.Waiting) > 0 {
 			t.Errorf("shown as waiting: %q", n.Waiting)
+		}
+		if _, _, err := d.l.UndoShell(t.Context(), false); !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
 		}
 	})
 }

@@ -55,20 +55,6 @@ func TestLeaseFromAcquireToRelease(t *testing.T) {
 	})
 }
 
-// The daemon takes the answer to its release as the sign that it knows what the command left behind.
-func TestStateIsToldBeforeTheReleaseIsAnswered(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
-		d.sh.looks = time.Millisecond
-		d.begin(1, "x1", "cd /tmp")
-		d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1"})
-		d.take("CommandCompleted")
-		d.release(1, "completed")
-		d.take()
-		time.Sleep(time.Millisecond)
-		d.take("ShellState", "ShellLeaseReleased")
-	})
-}
-
 func TestNothingIsLentWhileTheUserRuns(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		d.sh.types("vim\n")
@@ -143,22 +129,27 @@ func TestOlderOffersAreOver(t *testing.T) {
 
 // Rows I8, I11 and M7 of docs/conformance.md.
 func TestCancelEndsTheCommandItself(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
-		d.sh.dies = 3 * time.Second
-		d.begin(1, "x1", "sleep 1000")
-		began := time.Now()
-		cancel := &wire.CancelLeasedCommand{LeaseRef: ref(1), ExecutionID: "x1", Reason: "timeout"}
-		d.l.Handle(cancel)
-		d.l.Handle(cancel)
-		d.take() // not told as ended before it has
-		time.Sleep(3 * time.Second)
-		done := d.take("CommandCompleted")[0].(*wire.CommandCompleted)
-		if done.Status != wire.StatusTimeout || time.Since(began) != 3*time.Second {
-			t.Errorf("got %s after %v, want timeout after 3s", done.Status, time.Since(began))
-		}
-		d.l.Handle(cancel)
-		d.take("CommandCompleted") // it had ended: the same end again, not another
-	})
+	for reason, want := range map[string]*wire.CommandCompleted{
+		"timeout": {Status: wire.StatusTimeout, Notes: []string{}},
+		"stale":   {Status: wire.StatusCancelled, Notes: []string{errLeaseOver.Error()}},
+	} {
+		atDesk(t, func(t *testing.T, d *desk) {
+			d.sh.dies = 3 * time.Second
+			d.begin(1, "x1", "sleep 1000")
+			began := time.Now()
+			cancel := &wire.CancelLeasedCommand{LeaseRef: ref(1), ExecutionID: "x1", Reason: reason}
+			d.l.Handle(cancel)
+			d.l.Handle(cancel)
+			d.take() // not told as ended before it has
+			time.Sleep(3 * time.Second)
+			done := d.take("CommandCompleted")[0].(*wire.CommandCompleted)
+			if done.Status != want.Status || !slices.Equal(done.Notes, want.Notes) || time.Since(began) != 3*time.Second {
+				t.Errorf("%s: got %s %q after %v, want %s %q after 3s", reason, done.Status, done.Notes, time.Since(began), want.Status, want.Notes)
+			}
+			d.l.Handle(cancel)
+			d.take("CommandCompleted") // it had ended: the same end again, not another
+		})
+	}
 }
 
 func TestUserTakesTheShellBack(t *testing.T) {
@@ -260,59 +251,4 @@ func TestWhatIsRefused(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A lease that the daemon holds for over ends here with its command, and the next gets the shell after that.
-func TestNextLeaseWaitsForTheLastCommand(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
-		d.sh.dies = time.Second
-		d.begin(1, "x1", "sleep 1000")
-		d.acquire(2)
-		d.take("ShellLeaseQueued")
-		time.Sleep(time.Second)
-		sent := d.take("CommandCompleted", "ShellLeaseReleased", "ShellLeaseAcquired")
-		if c := sent[0].(*wire.CommandCompleted); c.LeaseRef != ref(1) {
-			t.Errorf("got the end labelled %+v, want %+v", c.LeaseRef, ref(1))
-		}
-	})
-}
-
-func TestReleaseEndsTheRunningCommandFirst(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
-		d.begin(1, "x1", "sleep 1000")
-		d.release(1, "expired")
-		sent := d.take("CommandCompleted", "ShellLeaseReleased")
-		if r := sent[1].(*wire.ShellLeaseReleased); r.Reason != wire.ReleasedExpired {
-			t.Errorf("got reason %s, want expired", r.Reason)
-		}
-	})
-}
-
-// A command runs once, however often it is asked for: also when another ran meanwhile, or when it was refused before.
-func TestEachCommandRunsOnce(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
-		d.acquire(1)
-		first := d.execute(1, "x1", "make")
-		d.take("ShellLeaseAcquired", "CommandStarted")
-		second := d.execute(1, "x2", "make install")
-		d.take("CommandCompleted") // refused
-		d.sh.finish(0, shell.State{})
-		d.take("CommandCompleted")
-		d.execute(1, "x3", "make check")
-		d.take("CommandStarted")
-		d.sh.finish(0, shell.State{})
-		d.take("CommandCompleted")
-		d.l.Handle(first)
-		d.l.Handle(second)
-		for _, m := range d.take("CommandCompleted", "CommandCompleted") {
-			if done := m.(*wire.CommandCompleted); done.Status != wire.StatusRefused {
-				t.Errorf("got %s for %s, which came again, want refused", done.Status, done.ExecutionID)
-			}
-		}
-		if got := d.sh.ran(); !slices.Equal(got, []string{"make", "make check"}) {
-			t.Errorf("got %v run, want make, make check", got)
-		}
-		d.release(1, "completed")
-		d.take("ShellLeaseReleased")
-	})
 }

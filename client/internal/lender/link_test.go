@@ -1,7 +1,6 @@
 package lender
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,16 +14,13 @@ import (
 
 func TestLinkDropsInMidCommand(t *testing.T) {
 	held := wire.HeldLease{LeaseID: "lease-1", Fence: 1, ExecutionID: "x1"}
-	start := func(t *testing.T) *desk {
-		d := open(t)
+	drop := func(d *desk) {
 		d.begin(1, "x1", "make")
 		d.drop()
-		return d
 	}
 	t.Run("the command ends meanwhile and its end is told", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			d := start(t)
-			defer d.close()
+		atDesk(t, func(t *testing.T, d *desk) {
+			drop(d)
 			time.Sleep(10 * time.Second)
 			d.sh.finish(4, shell.State{})
 			synctest.Wait()
@@ -43,9 +39,8 @@ func TestLinkDropsInMidCommand(t *testing.T) {
 		})
 	})
 	t.Run("the command goes on under its fence", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			d := start(t)
-			defer d.close()
+		atDesk(t, func(t *testing.T, d *desk) {
+			drop(d)
 			time.Sleep(wire.LeaseGrace - time.Second)
 			d.up(held)
 			time.Sleep(wire.LeaseGrace)
@@ -55,9 +50,7 @@ func TestLinkDropsInMidCommand(t *testing.T) {
 		})
 	})
 	t.Run("a refusal that was lost is told again", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			d := open(t)
-			defer d.close()
+		atDesk(t, func(t *testing.T, d *desk) {
 			d.acquire(1)
 			d.take("ShellLeaseAcquired")
 			d.sh.looks = time.Second
@@ -75,9 +68,8 @@ func TestLinkDropsInMidCommand(t *testing.T) {
 		})
 	})
 	t.Run("the link does not come back", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			d := start(t)
-			defer d.close()
+		atDesk(t, func(t *testing.T, d *desk) {
+			drop(d)
 			time.Sleep(wire.LeaseGrace - time.Nanosecond)
 			synctest.Wait()
 			if n := d.l.Lending(); n.Command != "make" {
@@ -96,48 +88,12 @@ func TestLinkDropsInMidCommand(t *testing.T) {
 		})
 	})
 	t.Run("a new daemon adopts nothing", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			d := start(t)
-			defer d.close()
+		atDesk(t, func(t *testing.T, d *desk) {
+			drop(d)
 			d.up()
 			d.take("CommandCompleted", "ShellLeaseReleased")
 			d.acquire(1) // its fences begin anew
 			d.take("ShellState", "ShellLeaseAcquired")
-		})
-	})
-	t.Run("an idle lease ends with the grace, and an offer at once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			d := open(t)
-			defer d.close()
-			d.sh.types("vim\n")
-			d.queued(1)
-			d.drop()
-			d.sh.ends(shell.State{})
-			synctest.Wait()
-			if n := d.l.Lending(); n.Holder != "" || len(n.Waiting) > 0 {
-				t.Errorf("got %+v, want agent-1 forgotten", n)
-			}
-			d.up()
-			d.acquire(2)
-			d.take("ShellState", "ShellLeaseAcquired")
-			d.drop()
-			time.Sleep(wire.LeaseGrace)
-			synctest.Wait()
-			if n := d.l.Lending(); n.Holder != "" {
-				t.Errorf("got %+v, want nobody", n)
-			}
-		})
-	})
-	t.Run("a lease the client does not have is given up by the daemon", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			d := open(t)
-			defer d.close()
-			d.drop()
-			d.up(wire.HeldLease{LeaseID: "lease-9", Fence: 9})
-			sent := d.take("ShellLeaseReleased")
-			if r := sent[0].(*wire.ShellLeaseReleased); r.LeaseID != "lease-9" || r.Reason != wire.ReleasedDisconnected {
-				t.Errorf("got %+v, want lease-9 disconnected", r)
-			}
 		})
 	})
 }
@@ -190,28 +146,6 @@ func TestFunctionBodiesTravelOnce(t *testing.T) {
 		if again.Functions[0].Body == "" {
 			t.Error("got no body on a new connection, want all of them again")
 		}
-	})
-}
-
-func TestCloseLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := open(t)
-		d.sh.dies = time.Second
-		d.begin(1, "x1", "sleep 1000")
-		begun := time.Now()
-		d.l.Close()
-		if took := time.Since(begun); took != time.Second {
-			t.Errorf("closed after %v, want 1s, when the command has ended", took)
-		}
-		d.take("CommandCompleted", "ShellLeaseReleased")
-		d.acquire(2)
-		if m := d.take("ShellLeaseDenied")[0].(*wire.ShellLeaseDenied); m.Reason != wire.DeniedShuttingDown {
-			t.Errorf("got %s, want shutting_down", m.Reason)
-		}
-		if _, _, err := d.l.UndoShell(t.Context(), false); !errors.Is(err, ErrClosed) {
-			t.Errorf("got %v, want ErrClosed", err)
-		}
-		d.l.Close()
 	})
 }
 

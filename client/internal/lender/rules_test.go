@@ -10,21 +10,6 @@ import (
 	"sublet/wire"
 )
 
-// A borrower is judged by what is there: what the user's last command made of the shell is read and sent before it is lent.
-func TestTheStateIsReadBeforeTheShellIsLent(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
-		d.runs("alias ls=rm", shell.State{Dir: "/", Digest: "d1"})
-		d.sh.looks = 10 * time.Millisecond
-		d.acquire(1)
-		d.take()
-		time.Sleep(10 * time.Millisecond)
-		sent := d.take("ShellState", "ShellLeaseAcquired")
-		if a := sent[1].(*wire.ShellLeaseAcquired); a.State != "d1" {
-			t.Errorf("lent in state %s, want d1", a.State)
-		}
-	})
-}
-
 // A lease that is to end once its command's change is told takes no other command meanwhile.
 func TestALeaseThatEndsTakesNothing(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
@@ -41,23 +26,6 @@ func TestALeaseThatEndsTakesNothing(t *testing.T) {
 		d.take("ShellState", "ShellLeaseReleased")
 		if ran := d.sh.ran(); !slices.Equal(ran, []string{"make"}) {
 			t.Errorf("ran %q", ran)
-		}
-	})
-}
-
-// A cancel ends the command that it names, not the one that happens to run, and its reason is told.
-func TestCancelNamesItsCommand(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
-		d.begin(1, "x1", "make")
-		cancel := func(id string) {
-			d.l.Handle(&wire.CancelLeasedCommand{LeaseRef: ref(1), ExecutionID: wire.ExecutionID(id), Reason: "stale"})
-		}
-		cancel("x0")
-		d.take()
-		cancel("x1")
-		done := d.take("CommandCompleted")[0].(*wire.CommandCompleted)
-		if want := []string{errLeaseOver.Error()}; done.Status != wire.StatusCancelled || !slices.Equal(done.Notes, want) {
-			t.Errorf("got %s %q, want cancelled %q", done.Status, done.Notes, want)
 		}
 	})
 }

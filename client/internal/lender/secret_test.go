@@ -2,38 +2,19 @@ package lender
 
 import "testing"
 
+// A value is secret by its variable's name, as package secretname has it, or as a URL with a password.
 func TestSecret(t *testing.T) {
-	tests := []struct {
+	for _, c := range []struct {
 		name, value string
 		want        bool
 	}{
-		{"ANTHROPIC_API_KEY", "x", true},
 		{"GITHUB_TOKEN", "x", true},
-		{"aws_secret_access_key", "x", true},
-		{"PGPASSWORD", "x", true},
-		{"MYSQL_PWD", "x", true},
-		{"NPM_CONFIG__AUTH", "x", true},
-		{"MYTOKEN", "x", true},
-		{"DATABASE_URL", "postgres://db/x", true},
+		{"PATH", "/usr/bin", false},
 		{"UPSTREAM", "https://app:hush@host/x", true},
 		{"UPSTREAM", "https://host/x", false},
-		{"MAILGUN_KEY", "x", true},
-		{"SSH_PUBLIC_KEY", "x", false},
-		{"MAILGUN_KEY_2", "x", true},
-		{"DB_PASS_PROD", "x", true},
-		{"SSHPASS", "x", true},
-		{"PATH", "/usr/bin", false},
-		{"PWD", "/home/u", false},
-		{"OLDPWD", "/home/u", false},
-		{"HOME", "/home/u", false},
-		{"SSH_AUTH_SOCK", "/tmp/agent", false},
-		{"KEYBOARD", "us", false},
-		{"MONKEY", "x", false},
-		{"EDITOR", "vim", false},
-	}
-	for _, tt := range tests {
-		if got := Secret(tt.name, tt.value); got != tt.want {
-			t.Errorf("Secret(%q, %q): got %v, want %v", tt.name, tt.value, got, tt.want)
+	} {
+		if got := Secret(c.name, c.value); got != c.want {
+			t.Errorf("Secret(%q, %q): got %v, want %v", c.name, c.value, got, c.want)
 		}
 	}
 }
