@@ -2,6 +2,7 @@ package shell
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -137,7 +138,7 @@ const userOutput = 4 << 10
 
 // directLocked gives the blocked widget a directive.
 func (s *Shell) directLocked(directive string) {
-	if _, err := s.files.down.Write([]byte(directive + "\n")); err != nil {
+	if _, err := fmt.Fprintf(s.files.down, "%-19s\n", directive); err != nil {
 		s.log.Warn("direct the line editor", "err", err)
 	}
 }

@@ -140,10 +140,10 @@ func (s *Shell) known(name string) bool {
 	return function || alias
 }
 
-// begin has the held editor run the text. The caller has holdLock.
+// begin has the held editor run the text, in dir if it is not "". The caller has holdLock.
 func (s *Shell) begin(r *run, text, dir string) error {
-	if strings.ContainsAny(dir, "\n\x00") || strings.HasSuffix(dir, " ") { // a directive is a line of words
-		return &DirError{Dir: dir, Reason: "its name holds a line feed or ends with a space"}
+	if dir != "" {
+		text = "builtin cd -- " + s.d.Quote(dir) + " && builtin eval " + s.d.Quote(text)
 	}
 	if err := s.files.source(text); err != nil {
 		return fmt.Errorf("write the command: %w", err)
@@ -161,11 +161,7 @@ func (s *Shell) begin(r *run, text, dir string) error {
 	if s.editor.erased { // what its widget erases now is a prompt that was not seen, and the cursor is elsewhere
 		s.out.route = toNobody
 	}
-	directive := "run " + s.nonce
-	if dir != "" {
-		directive += " " + dir
-	}
-	s.directLocked(directive)
+	s.directLocked("run " + s.nonce)
 	t := s.proc.term
 	s.changeLocked()
 	s.mu.Unlock()

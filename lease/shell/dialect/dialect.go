@@ -19,9 +19,9 @@
 //	                                       else the line is in the file "line"
 //	E PID NONCE STATUS DIR                 the borrowed command ended
 //
-// Directives come from "down", a line each. "state" and "screen" (erase what the editor shows, print mark C) leave the widget
-// blocked. "none" ends it with the line as it was; "line CURSOR", with the file "line" in the editor; "run NONCE [DIR]" erases as
-// "screen" does and ends it with the line that sources the file "text" in DIR, which the accept key then runs.
+// Directives come from "down", each a line of 20 bytes with blanks at its end, which a shell reads at once. "state" and "screen" (erase what the editor shows, print mark C) leave the widget
+// blocked. "none" ends it with the line as it was; "line CURSOR", with the file "line" in the editor; "run NONCE" erases as
+// "screen" does and ends it with the line that sources the file "text", which the accept key then runs.
 package dialect
 
 import (

@@ -74,7 +74,7 @@ func readState(text []byte) (st dialect.State, err error) {
 			painted = value
 		case special(name):
 			delete(st.Vars, name)
-		case set && strings.Contains(flags, "x") && !strings.ContainsAny(flags, "aAn") && name != "IFS": // it is in Vars
+		case set && strings.Contains(flags, "x") && !strings.ContainsAny(flags, "aAn"): // it is in Vars
 		case name == "PROMPT_COMMAND" || name == "PS0": // without what __sublet_arm in integration.bash adds to them
 			st.Local[name] = strings.NewReplacer("__sublet_prompt;", "", "__sublet_prompt", "", `\\e]7701;B;\$\$;\${__sublet_nonce-}\\a`, "").Replace(statement)
 		default:

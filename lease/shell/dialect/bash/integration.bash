@@ -28,13 +28,11 @@ __sublet_prompt() {
 	builtin return "$__sublet_status"
 }
 
-# Both stand around the text of a borrowed command, in the line that __sublet_widget sets. Begin fails where the command's
-# directory cannot be entered; then the text is not run.
+# Both stand around the text of a borrowed command, in the line that __sublet_widget sets.
 __sublet_begin() {
 	__sublet_running=1
 	__sublet_keep_history
 	builtin printf '\e]7701;S;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
-	[[ ! $__sublet_dir ]] || builtin cd -- "$__sublet_dir" 2>&1
 }
 __sublet_end() {
 	builtin local __sublet_found=$? -
@@ -67,39 +65,35 @@ __sublet_keep_history() {
 }
 
 # Readline calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive of
-# the client's ends it. The user's options and IFS do not hold in it, and its output is the terminal.
+# the client's ends it. The user's options do not hold in it, and its output is the terminal.
 __sublet_widget() {
-	builtin local __sublet_flags=- __sublet_context=ready __sublet_directive __sublet_rest __sublet_ifs=
+	builtin local __sublet_flags=- __sublet_context=ready __sublet_directive
 	builtin local __sublet_options="$SHELLOPTS:$BASHOPTS" -
 	[[ $- != *e* ]] || __sublet_flags=e
 	[[ ${PROMPT_COMMAND-} == *__sublet_prompt* ]] || __sublet_flags+=h
 	builtin set +eufxvk
-	__sublet_ifs=${IFS@a}
-	__sublet_ifs="${IFS+declare -${__sublet_ifs:--} IFS=${IFS@Q}}"
-	builtin local IFS=' '
 	# At a continuation prompt the count of lines is further from that at the last prompt than one.
 	((BASH_LINENO[0] - __sublet_line <= 1)) || __sublet_context=continuation
 	[[ ! $READLINE_LINE ]] || builtin printf %s "$READLINE_LINE" >|"$__sublet_folder/line"
 	__sublet_arm
 	builtin printf 'A %s %s %s %s %s\0' "$$" "$__sublet_context" "$__sublet_flags" "$READLINE_POINT" "${#READLINE_LINE}" >"$__sublet_folder/up"
 	builtin printf '\e]7701;A;%s;%s\a' "$$" "$__sublet_nonce"
-	while builtin read -r __sublet_directive __sublet_rest <"$__sublet_folder/down" || (($? > 128)); do
+	while builtin read -r -N 20 __sublet_directive <"$__sublet_folder/down" || (($? > 128)); do
 		case $__sublet_directive in
-		none) builtin return ;;
-		line)
+		none*) builtin return ;;
+		line*)
 			IFS= builtin read -r -d '' READLINE_LINE <"$__sublet_folder/line"
-			READLINE_POINT=$__sublet_rest
+			READLINE_POINT=$((${__sublet_directive#line}))
 			builtin return
 			;;
-		state) __sublet_state "$__sublet_options" ;;
-		screen) builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce" ;;
-		run)
-			__sublet_nonce=${__sublet_rest%% *} __sublet_dir=
-			[[ $__sublet_rest != *' '* ]] || __sublet_dir=${__sublet_rest#* }
+		state*) __sublet_state "$__sublet_options" ;;
+		screen*) builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce" ;;
+		run*)
+			__sublet_nonce=${__sublet_directive:4:13}
 			builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce"
 			[[ ! ${HISTCONTROL+set} ]] || __sublet_histcontrol=$HISTCONTROL
 			HISTCONTROL=ignorespace
-			READLINE_LINE=' { __sublet_begin; } 2>/dev/null && . "$__sublet_folder/text"; { __sublet_end; } 2>/dev/null'
+			READLINE_LINE=' { __sublet_begin; } 2>/dev/null; . "$__sublet_folder/text"; { __sublet_end; } 2>/dev/null'
 			READLINE_POINT=${#READLINE_LINE}
 			builtin return
 			;;
@@ -109,10 +103,9 @@ __sublet_widget() {
 }
 
 # Writes what a command can change in the shell, for ReadState in bash.go: fields that end with NUL. A table is a count, so many
-# names, and as many values. $1 is the options, as they are outside of the widget; the last statement is that of the user's IFS,
-# behind the local one.
+# names, and as many values. $1 is the options, as they are outside of the widget.
 __sublet_state() {
-	builtin local IFS=$' \t\n' __sublet_name
+	builtin local __sublet_name
 	builtin local -a __sublet_names
 	{
 		builtin umask
@@ -130,7 +123,7 @@ __sublet_state() {
 			builtin printf '%s\0' "${!__sublet_name}"
 		done
 		builtin declare -p
-		builtin printf '%s\n\0' "$__sublet_ifs"
+		builtin printf '\0'
 	} >|"$__sublet_folder/state" 2>/dev/null
 	builtin printf '\e]7701;T;%s;%s\a' "$$" "$__sublet_nonce"
 }

@@ -32,15 +32,13 @@ function __sublet_command --on-event fish_preexec
     __sublet_mark B
 end
 
-# Both stand around the text of a borrowed command, in the line that __sublet_widget sets. Begin fails where the command's
-# directory cannot be entered; then the text is not run. It is evaluated rather than sourced, for fish gives a program of a
+# Both stand around the text of a borrowed command, in the line that __sublet_widget sets. The text is evaluated rather than sourced, for fish gives a program of a
 # sourced file no process group of its own, so that ^Z would leave it stopped without a job.
 function __sublet_begin
     __sublet_resume
     builtin read --global --null __sublet_text <$__sublet_folder/text
     builtin set -g __sublet_running
     __sublet_mark S
-    builtin test -z "$__sublet_dir"; or builtin cd -- $__sublet_dir
 end
 function __sublet_end
     builtin set -l __sublet_found $status
@@ -77,9 +75,8 @@ function __sublet_widget
     end
     __sublet_send A "$__sublet_context - "(builtin commandline --cursor)" $__sublet_filled"
     __sublet_mark A
-    while builtin read --local --line __sublet_directive <$__sublet_folder/down
-        builtin set -l __sublet_words (builtin string split --max 2 ' ' -- $__sublet_directive)
-        switch $__sublet_words[1]
+    while builtin read --local --delimiter ' ' __sublet_directive __sublet_word __sublet_rest <$__sublet_folder/down
+        switch $__sublet_directive
             case state
                 __sublet_state
             case screen
@@ -88,16 +85,15 @@ function __sublet_widget
             case line
                 builtin read --local --null __sublet_line <$__sublet_folder/line
                 builtin commandline --replace -- $__sublet_line
-                builtin commandline --cursor $__sublet_words[2]
+                builtin commandline --cursor $__sublet_word
                 builtin break
             case run
-                builtin set -g __sublet_nonce $__sublet_words[2]
+                builtin set -g __sublet_nonce $__sublet_word
                 __sublet_mark C
-                builtin set -g __sublet_dir $__sublet_words[3]
                 builtin set -g __sublet_aside $fish_history
                 builtin set -g fish_history ''
                 # Behind a quotation mark at its end, fish does not look for a suggestion.
-                builtin commandline --replace -- ' __sublet_begin && builtin eval $__sublet_text; __sublet_end ""'
+                builtin commandline --replace -- ' __sublet_begin; builtin eval $__sublet_text; __sublet_end ""'
                 builtin commandline -f execute
                 builtin set __sublet_erased # fish shows a new prompt by itself
                 builtin break

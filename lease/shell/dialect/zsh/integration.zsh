@@ -41,15 +41,13 @@ __sublet_command() {
 	__sublet_mark B
 }
 
-# Both stand around the text of a borrowed command, in the line that __sublet_widget sets. Begin fails where the command's
-# directory cannot be entered; then the text is not run. End is called in any case, after ^C and an error, too, and has zsh
+# Both stand around the text of a borrowed command, in the line that __sublet_widget sets. End is called in any case, after ^C and an error, too, and has zsh
 # go on, so that the user's own status can be put back.
 __sublet_begin() {
 	builtin emulate -L zsh
 	__sublet_resume
 	__sublet_running=1
 	__sublet_mark S
-	[[ -z $__sublet_dir ]] || builtin cd -- "$__sublet_dir" 2>&1
 }
 __sublet_end() {
 	builtin local __sublet_found=$?
@@ -88,7 +86,7 @@ __sublet_resume() {
 # The line editor calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive
 # of the client's ends it. The prompt is expanded, and the options are listed, under the user's own.
 __sublet_widget() {
-	builtin local __sublet_context=ready __sublet_flags=- __sublet_directive __sublet_rest __sublet_held= __sublet_erased=
+	builtin local __sublet_context=ready __sublet_flags=- __sublet_directive __sublet_held= __sublet_erased=
 	builtin local __sublet_line="$BUFFER" __sublet_cursor=$CURSOR __sublet_after="$POSTDISPLAY"
 	builtin local -a __sublet_highlight
 	builtin local -A __sublet_options
@@ -117,14 +115,13 @@ __sublet_follow() {
 		__sublet_send A "$__sublet_context $__sublet_flags $CURSOR $#BUFFER"
 		__sublet_mark A
 	fi
-	while IFS=' ' builtin read -r __sublet_directive __sublet_rest < "$__sublet_folder/down"; do
+	while builtin read -rk 20 -u 0 __sublet_directive < "$__sublet_folder/down"; do
 		case $__sublet_directive in
-			none | line) builtin break ;;
-			state) builtin return 0 ;;
-			screen) __sublet_erase ;;
-			run)
-				__sublet_nonce=${__sublet_rest%% *} __sublet_dir=
-				[[ $__sublet_rest != *' '* ]] || __sublet_dir=${__sublet_rest#* }
+			none* | line*) builtin break ;;
+			state*) builtin return 0 ;;
+			screen*) __sublet_erase ;;
+			run*)
+				__sublet_nonce=$__sublet_directive[5,17]
 				__sublet_erase
 				builtin break
 				;;
@@ -133,11 +130,11 @@ __sublet_follow() {
 	BUFFER=$__sublet_line CURSOR=$__sublet_cursor POSTDISPLAY=$__sublet_after
 	region_highlight=("${__sublet_highlight[@]}")
 	case $__sublet_directive in
-		line)
+		line*)
 			IFS= builtin read -rd '' BUFFER < "$__sublet_folder/line"
-			CURSOR=$__sublet_rest POSTDISPLAY=
+			CURSOR=${__sublet_directive#line} POSTDISPLAY=
 			;;
-		run)
+		run*)
 			__sublet_erased=
 			[[ $KEYMAP != vicmd ]] || builtin zle .vi-insert # so that the cursor stays
 			builtin zle .push-line
@@ -145,7 +142,7 @@ __sublet_follow() {
 			__sublet_zshaddhistory=("${zshaddhistory_functions[@]}") zshaddhistory_functions=()
 			__sublet_aside=1
 			builtin fc -p
-			BUFFER=' { { __sublet_begin; } 2>/dev/null && builtin . "$__sublet_folder/text"; }'
+			BUFFER=' { { __sublet_begin; } 2>/dev/null; builtin . "$__sublet_folder/text"; }'
 			BUFFER+=' always { { __sublet_end; } 2>/dev/null; }; { __sublet_status; } 2>/dev/null'
 			builtin zle .accept-line
 			;;
