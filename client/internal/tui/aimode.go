@@ -16,7 +16,7 @@ import (
 // asked is a question whose turn has not begun yet.
 type asked struct {
 	*wire.AgentRequest
-	said   bool // its text was printed
+	echoed bool // its text was printed
 	cancel bool // its turn is to be cancelled when it begins
 	unsent bool // it waits for a connection to the daemon
 }
@@ -41,7 +41,7 @@ func (m *model) ask(prompt string, steer bool) {
 		a.unsent = true
 		m.after(askWait, func() {
 			if a.unsent {
-				m.giveBack(a, "no agent can be asked: the daemon is not connected"+detail(m.linkWord), "your shell works without it; `sublet doctor` shows what is wrong")
+				m.returnToLine(a, "no agent can be asked: the daemon is not connected"+detail(m.linkDetail), "your shell works without it; `sublet doctor` shows what is wrong")
 			}
 		})
 		return
@@ -53,10 +53,10 @@ func (m *model) sendAsk(a *asked, first bool) {
 	a.unsent = false
 	if first {
 		m.echo(a.Prompt)
-		a.said = true
+		a.echoed = true
 	}
 	m.send(func(ctx context.Context) error { return m.Daemon.Post(ctx, a.AgentRequest) },
-		func(err error) { m.giveBack(a, "not asked: "+err.Error(), "") })
+		func(err error) { m.returnToLine(a, "not asked: "+err.Error(), "") })
 }
 
 // send runs f, which makes a request, outside the event loop. If f fails, the loop calls failed.
@@ -78,10 +78,10 @@ func (m *model) sendWaiting() {
 	}
 }
 
-// giveBack removes a question that was not sent from the waiting ones, prints why, and puts its text back into the line
+// returnToLine removes a question that was not sent from the waiting ones, prints why, and puts its text back into the line
 // unless the user has written something else there.
-func (m *model) giveBack(a *asked, why, hint string) {
-	if m.begun(a.RequestID) == nil {
+func (m *model) returnToLine(a *asked, why, hint string) {
+	if m.takeWaiting(a.RequestID) == nil {
 		return
 	}
 	if why != "" {
@@ -96,7 +96,7 @@ func (m *model) giveBack(a *asked, why, hint string) {
 func (m *model) cancelTurn(reason string) {
 	for _, a := range m.waiting {
 		if a.unsent {
-			m.giveBack(a, "", "")
+			m.returnToLine(a, "", "")
 			return
 		}
 	}
@@ -126,7 +126,7 @@ func (m *model) working() []string {
 		for i, a := range m.waiting {
 			word := "asking…"
 			if a.unsent {
-				word = "waiting for the daemon" + detail(m.linkWord) + " · esc gives the question back"
+				word = "waiting for the daemon" + detail(m.linkDetail) + " · esc gives the question back"
 			} else if a.cancel {
 				word = "stopping…"
 			} else if i > 0 {
@@ -176,7 +176,7 @@ func (m *model) phase(s *speaker) string {
 	if word == "" {
 		word = "thinking"
 	}
-	running := slices.ContainsFunc(m.live, func(c *execution) bool { return c.Agent == s.name })
+	running := slices.ContainsFunc(m.running, func(c *execution) bool { return c.Agent == s.name })
 	switch {
 	case s.phase == wire.PhaseWaiting:
 		word = visible.FirstLine(s.message)

@@ -25,12 +25,12 @@ const (
 // lease is the state of the lease on the user's shell as the screen shows it.
 type lease struct {
 	lender.Lending
-	queue  wire.ShellQueueChanged // the waiters, as the daemon reported them last
-	back   bool                   // the user took the shell back from the command that runs
-	ahead  line.Line              // what the user has typed for the shell during a borrowed command
-	broken string                 // why the shell cannot be lent, as printed last
-	hand   *handover
-	drawn  []chan struct{} // closed when everything printed so far is on the screen
+	queue     wire.ShellQueueChanged // the waiters, as the daemon reported them last
+	takenBack bool                   // the user took the shell back from the command that runs
+	ahead     line.Line              // what the user has typed for the shell during a borrowed command
+	lendFault string                 // why the shell cannot be lent, as printed last
+	handover  *handover
+	drawn     []chan struct{} // closed when everything printed so far is on the screen
 }
 
 // lent reports whether a borrower's command runs.

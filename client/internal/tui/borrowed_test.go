@@ -220,7 +220,7 @@ func TestRestOfASecretIsDropped(t *testing.T) {
 				w.keys(key)
 				time.Sleep(10 * time.Millisecond) // typed one by one, within half a second
 			}
-			time.Sleep(handMute)
+			time.Sleep(muteAfterSecret)
 			w.keys("x")
 			if ai {
 				w.see("> x")
@@ -258,14 +258,14 @@ func TestMuteAfterAForcedEnd(t *testing.T) {
 		if c.asked {
 			d.send(leasedKeyboard("x1", "password"))
 			d.send(leasedKeyboard("x1", ""))
-			d.wait(handLinger)
-			if d.hand != nil {
+			d.wait(handOverIdle)
+			if d.handover != nil {
 				t.Fatal("the command has the keyboard")
 			}
 		}
 		d.send(lender.LeasedEnded{ExecutionID: "x1", Status: c.end.Status, Result: c.end})
 		d.keys.Feed([]byte("k"))
-		d.wait(handMute - time.Millisecond)
+		d.wait(muteAfterSecret - time.Millisecond)
 		d.keys.Feed([]byte("ey"))
 		if d.ed.Text != c.want {
 			t.Errorf("%+v: got %q, want %q", c, d.ed.Text, c.want)
@@ -288,13 +288,13 @@ func TestMuteEndsWithTheNextQuestion(t *testing.T) {
 	d.send(leasedStart("x2", "read x"))
 	d.keys.Feed([]byte("ret"))
 	d.send(leasedKeyboard("x2", "input"))
-	if d.wait(handQuiet - time.Millisecond); d.held() {
+	if d.wait(handOverAfter - time.Millisecond); d.programHasTerminal() {
 		t.Fatal("the keyboard went over in the middle of a secret")
 	}
 	d.wait(time.Millisecond)
 	d.keys.Feed([]byte("y"))
-	if got := string(d.sh.answer); !d.held() || got != "y" {
-		t.Errorf("held %v, the program got %q, want y", d.held(), got)
+	if got := string(d.sh.answer); !d.programHasTerminal() || got != "y" {
+		t.Errorf("held %v, the program got %q, want y", d.programHasTerminal(), got)
 	}
 }
 

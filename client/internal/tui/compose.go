@@ -14,7 +14,7 @@ import (
 // compose draws the live part. From the top: what agents say and do, who has the shell, and the line being written or the
 // question that must be answered first.
 func (m *model) compose() {
-	if !m.own.has || m.held() {
+	if !m.own.has || m.programHasTerminal() {
 		return
 	}
 	m.paint.Set(m.picture())
@@ -144,7 +144,7 @@ func (m *model) unprinted(q *question.Question, room int) (out []string, last en
 	if text := m.liveText(min(room, max(3, m.h*2/3))); len(text) > 0 {
 		add(kindText, text)
 	}
-	for i, c := range m.live {
+	for i, c := range m.running {
 		left := room - len(out)
 		if left < 1 {
 			break
@@ -153,7 +153,7 @@ func (m *model) unprinted(q *question.Question, room int) (out []string, last en
 			continue // it does not run, and the question shows it
 		}
 		c.Waits = m.waits(i)
-		lines := c.Running(&m.th, m.w, max(1, min(left, (m.h-4)/max(1, len(m.live)-i))), m.now())
+		lines := c.Running(&m.th, m.w, max(1, min(left, (m.h-4)/max(1, len(m.running)-i))), m.now())
 		add(kindCard, lines)
 	}
 	return cells.Last(out, room), last
@@ -162,12 +162,12 @@ func (m *model) unprinted(q *question.Question, room int) (out []string, last en
 // waits reports whether the i-th running card has not begun: an agent's calls of bash run one after the other, and none
 // of them while one is asked about.
 func (m *model) waits(i int) bool {
-	c := m.live[i]
+	c := m.running[i]
 	if c.Tool != "bash" || c.Leased || c.Out.Total > 0 {
 		return false
 	}
 	same := func(o *execution) bool { return o.Agent == c.Agent && o.Tool == "bash" }
-	if slices.ContainsFunc(m.live[:i], same) {
+	if slices.ContainsFunc(m.running[:i], same) {
 		return true
 	}
 	return slices.ContainsFunc(m.questions, func(q *question.Question) bool { return q.Agent == c.Agent && q.ExecutionID != c.id })
@@ -182,8 +182,8 @@ func (m *model) liveText(height int) []string {
 			out = append(out, "")
 		}
 		text := e.text
-		if e.waits != nil {
-			text = e.waits.Finished(&m.th, m.w)
+		if e.awaits != nil {
+			text = e.awaits.Finished(&m.th, m.w)
 		}
 		for l := range strings.SplitSeq(text, "\n") {
 			out = append(out, cells.Fit(l, m.w))

@@ -20,14 +20,14 @@ import (
 
 // turn is the turn that is being shown.
 type turn struct {
-	id      wire.TurnID
-	started time.Time
-	agents  []*speaker
-	spoke   bool // an agent's words were printed
-	calls   int  // tools that were called
-	failed  bool // an Error event was received
-	cancel  bool // the user has cancelled it
-	bare    bool // the run of one tool for the user, such as /undo: only its card is printed
+	id       wire.TurnID
+	started  time.Time
+	agents   []*speaker
+	spoke    bool // an agent's words were printed
+	calls    int  // tools that were called
+	failed   bool // an Error event was received
+	cancel   bool // the user has cancelled it
+	toolOnly bool // the run of one tool for the user, such as /undo: only its card is printed
 }
 
 // speaker is one agent in a turn.
@@ -140,18 +140,18 @@ func (m *model) onReady(r *wire.Ready) {
 	}
 	m.greeted = true
 	if use := r.Models[0]; use.ProviderKind == "offline" {
-		m.quietly("agents use the built-in offline model: everyday jobs by rules, no network. A real one: " + visible.Line(m.connectLine()))
+		m.noteInAI("agents use the built-in offline model: everyday jobs by rules, no network. A real one: " + visible.Line(m.connectLine()))
 	} else {
-		m.quietly("agents use " + visible.Line(use.Name))
+		m.noteInAI("agents use " + visible.Line(use.Name))
 	}
 }
 
-// quietly prints a note when AI mode is on, because it does not justify taking the screen from the shell.
-func (m *model) quietly(text string) {
+// noteInAI prints a note now if AI mode is on, else when it begins: the note does not justify taking the screen from the shell.
+func (m *model) noteInAI(text string) {
 	if m.own.ai() {
 		m.note(text)
 	} else {
-		m.later = append(m.later, text)
+		m.notesForAI = append(m.notesForAI, text)
 	}
 }
 
@@ -179,8 +179,8 @@ func (m *model) at(meta *wire.Event) time.Time {
 	return now
 }
 
-// begun removes the question of a request from the waiting ones and returns it; nil if another client asked it.
-func (m *model) begun(id wire.RequestID) *asked {
+// takeWaiting removes the question of a request from the waiting ones and returns it; nil if another client asked it.
+func (m *model) takeWaiting(id wire.RequestID) *asked {
 	i := slices.IndexFunc(m.waiting, func(a *asked) bool { return a.RequestID == id && id != "" })
 	if i < 0 {
 		return nil
@@ -192,7 +192,7 @@ func (m *model) begun(id wire.RequestID) *asked {
 
 // onSteered shows a message of the user's at the point at which the running turn took it in.
 func (m *model) onSteered(e *wire.TurnSteered) {
-	if a := m.begun(e.RequestID); a == nil || !a.said {
+	if a := m.takeWaiting(e.RequestID); a == nil || !a.echoed {
 		m.flushText("")
 		m.echo(e.Prompt)
 	}
@@ -200,11 +200,11 @@ func (m *model) onSteered(e *wire.TurnSteered) {
 
 func (m *model) onTurn(e *wire.TurnStarted) {
 	t := m.turnOf(e.Meta())
-	t.bare = strings.TrimSpace(e.Prompt) == ""
+	t.toolOnly = strings.TrimSpace(e.Prompt) == ""
 	m.answers = cmp.Or(e.Model, m.answers)
-	a := m.begun(e.RequestID)
+	a := m.takeWaiting(e.RequestID)
 	t.cancel = t.cancel || a != nil && a.cancel
-	if (a == nil || !a.said) && !t.bare {
+	if (a == nil || !a.echoed) && !t.toolOnly {
 		m.asks.Add(e.Prompt)
 		m.echo(e.Prompt)
 	}
@@ -341,7 +341,7 @@ func (m *model) onResult(e *wire.CommandResult) {
 	if e.Tool == "bash" && card.IsMain(e.Agent) && (e.Status == wire.StatusDenied || e.Status == wire.StatusRefused) {
 		k.Shell = m.Name // the card of a command that was not run names the shell that it was for
 	}
-	if !k.shellSaid {
+	if !k.shellReported {
 		k.Output = e.Output
 	}
 	if e.ExitCode != nil {
@@ -350,10 +350,10 @@ func (m *model) onResult(e *wire.CommandResult) {
 	if e.DurationMS > 0 {
 		k.Took = time.Duration(e.DurationMS) * time.Millisecond
 	}
-	if e.Truncated != nil && !k.shellSaid {
+	if e.Truncated != nil && !k.shellReported {
 		k.Cut, k.Spool = e.Truncated.Bytes, string(e.Truncated.SpoolPath)
 	}
-	if k.Leased && !k.shellSaid && e.Status != wire.StatusDenied { // the shell reports nothing of a denied one
+	if k.Leased && !k.shellReported && e.Status != wire.StatusDenied { // the shell reports nothing of a denied one
 		m.reserve(k)
 		return
 	}
@@ -381,11 +381,11 @@ func (m *model) onUserCommand(e *wire.CommandResult) {
 // endTurn prints the rest of the turn's text and removes the turn.
 func (m *model) endTurn() {
 	m.flushText("")
-	for _, k := range slices.Clone(m.live) {
+	for _, k := range slices.Clone(m.running) {
 		if k.Leased && k.turn != m.turn.id {
 			continue // it still runs, for a script that borrowed the shell or for another session
 		}
-		if k.Leased && !k.shellSaid {
+		if k.Leased && !k.shellReported {
 			m.reserve(k) // the shell's report of its end follows
 			continue
 		}
@@ -398,7 +398,7 @@ func (m *model) endTurn() {
 }
 
 func (m *model) onComplete(e *wire.AgentComplete) {
-	m.begun(e.RequestID)
+	m.takeWaiting(e.RequestID)
 	t := m.turn
 	if t == nil || t.id != e.TurnID {
 		if t != nil { // the end of another turn
@@ -415,12 +415,12 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 		m.use = e.Context
 	}
 	m.dropQuestions(func(q *question.Question) bool { return q.TurnID == e.TurnID && e.TurnID != "" })
-	if !t.bare || t.calls == 0 {
+	if !t.toolOnly || t.calls == 0 {
 		if line := m.endLine(e, t); line != "" {
 			m.emit(kindEnd, strings.Join(cells.Wrap(line, m.w), "\n"))
 		}
 	}
-	m.tryHand()
+	m.tryHandOver()
 }
 
 // endLine returns the last line of a turn: its status, duration and usage; "" if that was printed already.
@@ -436,7 +436,7 @@ func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 	case wire.StatusTimeout:
 		word = "out of time"
 	default:
-		if t.failed && (t.bare || len(parts) == 0) {
+		if t.failed && (t.toolOnly || len(parts) == 0) {
 			return "" // the line above says so: without usage the turn ended with its daemon
 		}
 	}

@@ -16,20 +16,20 @@ import (
 	"sublet/wire/visible"
 )
 
-// handQuiet is how long no key must have been typed before the keyboard goes over to an agent's program: what the user
+// handOverAfter is how long no key must have been typed before the keyboard goes over to an agent's program: what the user
 // is writing stays where it is.
-const handQuiet = 300 * time.Millisecond
+const handOverAfter = 300 * time.Millisecond
 
-// handHead is how many further lines of the command are shown above what it asks.
-const handHead = 4
+// handOverHead is how many further lines of the command are shown above what it asks.
+const handOverHead = 4
 
-// handMute is how long what is typed is dropped after a command that asked for the keyboard was ended by force, or ended while
+// muteAfterSecret is how long what is typed is dropped after a command that asked for the keyboard was ended by force, or ended while
 // it asked for a secret: it may be the rest of one.
-const handMute = 500 * time.Millisecond
+const muteAfterSecret = 500 * time.Millisecond
 
-// handLinger is how long a program that asked for nothing more, and was typed nothing, keeps the keyboard: one that asks
+// handOverIdle is how long a program that asked for nothing more, and was typed nothing, keeps the keyboard: one that asks
 // again (a wrong password takes sudo two seconds) finds it its own, and what is typed for it goes nowhere else.
-const handLinger = 5 * time.Second
+const handOverIdle = 5 * time.Second
 
 // handover is the keyboard lent to a running command of an agent's.
 type handover struct {
@@ -43,7 +43,7 @@ type handover struct {
 
 // onKeyboard deals with a command that wants the keyboard, or no longer does.
 func (m *model) onKeyboard(e lender.LeasedKeyboard) {
-	h := m.hand
+	h := m.handover
 	mine := h != nil && h.id == e.ExecutionID && h.on
 	m.dropLocal(e.ExecutionID)
 	if e.Why == "secret" && !(mine && h.asked && (h.who == e.Who || e.Who == "")) {
@@ -56,24 +56,24 @@ func (m *model) onKeyboard(e lender.LeasedKeyboard) {
 			m.keys.Pause()
 		}
 		h.why, h.since = "", m.now()
-		m.after(handLinger, func() { m.lingered(h) })
+		m.after(handOverIdle, func() { m.endIdleHandOver(h) })
 	case e.Why == "":
-		m.endHand(e.ExecutionID)
+		m.endHandOver(e.ExecutionID)
 	case mine:
 		h.why, h.who = e.Why, cmp.Or(e.Who, h.who)
 		m.keys.Begin()
 	default:
-		m.hand = &handover{id: e.ExecutionID, why: e.Why, who: e.Who}
+		m.handover = &handover{id: e.ExecutionID, why: e.Why, who: e.Who}
 		c := m.card(e.ExecutionID, "", "bash")
 		c.Keyboard, c.asked = e.Why, true
-		m.tryHand()
+		m.tryHandOver()
 	}
 }
 
 // askSecret asks before a program that is none of the system's for passwords gets what the user types unseen: its prompt may
 // say anything. No ends the command, which would wait for ever.
 func (m *model) askSecret(e lender.LeasedKeyboard) {
-	m.endHand(e.ExecutionID) // it had the keyboard for something else
+	m.endHandOver(e.ExecutionID) // it had the keyboard for something else
 	c := m.card(e.ExecutionID, "", "bash")
 	c.asked = true
 	who := visible.Line(cmp.Or(e.Who, "a program"))
@@ -89,23 +89,23 @@ func (m *model) askSecret(e lender.LeasedKeyboard) {
 			m.takeBack()
 			return
 		}
-		m.hand = &handover{id: e.ExecutionID, why: "secret", who: e.Who, asked: true}
+		m.handover = &handover{id: e.ExecutionID, why: "secret", who: e.Who, asked: true}
 		c.Keyboard = "secret"
-		m.tryHand()
+		m.tryHandOver()
 	}}}, m.questions...)
 	m.picker = nil
 	m.settleOwner()
 }
 
-// tryHand gives terminal and keyboard to the command that asked for them. While the command has not begun, a question is on the
+// tryHandOver gives terminal and keyboard to the command that asked for them. While the command has not begun, a question is on the
 // screen or the user types, it does nothing: whatever ends that calls it again.
-func (m *model) tryHand() {
-	h := m.hand
+func (m *model) tryHandOver() {
+	h := m.handover
 	if h == nil || h.on || !m.own.leased || m.question() != nil {
 		return
 	}
-	if quiet := min(m.now().Sub(m.lastKey), m.now().Sub(m.keys.Last())); quiet < handQuiet { // Last: also what was not for this program
-		m.after(handQuiet-quiet, m.tryHand)
+	if quiet := min(m.now().Sub(m.lastKey), m.now().Sub(m.keys.Last())); quiet < handOverAfter { // Last: also what was not for this program
+		m.after(handOverAfter-quiet, m.tryHandOver)
 		return
 	}
 	c := m.card(h.id, "", "bash")
@@ -122,11 +122,11 @@ func (m *model) tryHand() {
 	if gap(m.lastKind, kindCard) {
 		b.WriteString("\r\n")
 	}
-	head := c.Header(&m.th, m.w-2, handHead)
+	head := c.Header(&m.th, m.w-2, handOverHead)
 	head[0] = m.th.Accent.Render("▶") + " " + head[0]
-	head = append(head, m.handSign(h.why, h.who))
+	head = append(head, m.handOverLine(h.why, h.who))
 	if h.why != "screen" {
-		head = append(head, m.asksAbout(c, m.h-len(head)-1)...)
+		head = append(head, m.linesBefore(c, m.h-len(head)-1)...)
 	}
 	for _, l := range head {
 		b.WriteString(l + "\r\n")
@@ -140,40 +140,40 @@ func (m *model) tryHand() {
 	}
 }
 
-// asksAbout is what the command printed before the line it waits in, as far as it fits into rows: the packages that would
+// linesBefore is what the command printed before the line it waits in, as far as it fits into rows: the packages that would
 // be removed, the fingerprint of the host. What was there when it last had the keyboard is in the scrollback.
-func (m *model) asksAbout(c *execution, rows int) []string {
-	lines := c.Out.Since(c.handed)
+func (m *model) linesBefore(c *execution, rows int) []string {
+	lines := c.Out.Since(c.seen)
 	at := len(lines)
 	for ; at > 0; at-- {
 		if rows -= max(1, (cells.Width(lines[at-1])+m.w-1)/m.w); rows < 0 || rows == 0 && at > 1 { // one for what is left out
 			break
 		}
 	}
-	if left := c.Out.Total - c.handed - (len(lines) - at); left > 0 {
+	if left := c.Out.Total - c.seen - (len(lines) - at); left > 0 {
 		return append([]string{m.th.Dim.Render("… " + english.Plural(left, "more line", "") + " before")}, lines[at:]...)
 	}
 	return lines
 }
 
-// lingered takes the keyboard back from a program that has long asked for nothing.
-func (m *model) lingered(h *handover) {
-	if m.hand != h || h.why != "" {
+// endIdleHandOver takes the keyboard back from a program that has long asked for nothing.
+func (m *model) endIdleHandOver(h *handover) {
+	if m.handover != h || h.why != "" {
 		return
 	}
 	last := h.since
 	if typed := m.keys.Last(); typed.After(last) {
 		last = typed
 	}
-	if left := handLinger - m.now().Sub(last); left > 0 {
-		m.after(left, func() { m.lingered(h) })
+	if left := handOverIdle - m.now().Sub(last); left > 0 {
+		m.after(left, func() { m.endIdleHandOver(h) })
 		return
 	}
-	m.endHand(h.id)
+	m.endHandOver(h.id)
 }
 
-// handSign is the line that says whose the keyboard is now.
-func (m *model) handSign(why, who string) string {
+// handOverLine is the line that says whose the keyboard is now.
+func (m *model) handOverLine(why, who string) string {
 	sign, help := "your keyboard is this command's until it ends", "ctrl+c stops it"
 	switch why {
 	case "password", "secret":
@@ -188,18 +188,18 @@ func (m *model) handSign(why, who string) string {
 	return cells.Fit(sign, m.w)
 }
 
-// endHand takes terminal and keyboard back.
-func (m *model) endHand(id wire.ExecutionID) {
+// endHandOver takes terminal and keyboard back.
+func (m *model) endHandOver(id wire.ExecutionID) {
 	m.dropLocal(id)
-	if m.hand == nil || m.hand.id != id {
+	if m.handover == nil || m.handover.id != id {
 		return
 	}
 	c := m.card(id, "", "bash")
-	if m.hand.on {
+	if m.handover.on {
 		m.keys.Route(keys.ToUs)
 		m.paint.Release()
-		m.unshow()
-		c.handed = c.Out.Total
+		m.disarmQuestions()
+		c.seen = c.Out.Total
 	}
-	m.hand, c.Keyboard = nil, ""
+	m.handover, c.Keyboard = nil, ""
 }

@@ -44,7 +44,7 @@ func TestWhatAQuestionIsAboutIsShown(t *testing.T) {
 	// Asked again, after the keyboard was the editor's, it shows what is new.
 	d.send(output("x1", "y\r\n"))
 	d.send(leasedKeyboard("x1", ""))
-	d.wait(handLinger)
+	d.wait(handOverIdle)
 	d.send(output("x1", "Removing apt\r\nReally? [y/N] "))
 	d.handed()
 	d.send(leasedKeyboard("x1", "input"))
@@ -126,29 +126,29 @@ func TestHandOverWaitsForQuestionAndTyping(t *testing.T) {
 	d.send(leasedStart("x1", "sudo make install"))
 	d.askTwo()
 	d.send(leasedKeyboard("x1", "password"))
-	if d.hand == nil || d.hand.on || d.keys.Routed() == keys.ToProgram {
+	if d.handover == nil || d.handover.on || d.keys.Routed() == keys.ToProgram {
 		t.Fatal("the keyboard went over although a question is on the screen")
 	}
 	d.resolve("c1", wire.DecisionDeny)
 	d.key("l")
 	d.resolve("c2", wire.DecisionDeny)
-	if d.hand.on || d.keys.Routed() == keys.ToProgram {
+	if d.handover.on || d.keys.Routed() == keys.ToProgram {
 		t.Fatal("the keyboard went over in the middle of typing")
 	}
 	d.key("s")
-	d.wait(handQuiet - time.Millisecond)
-	if d.hand.on {
+	d.wait(handOverAfter - time.Millisecond)
+	if d.handover.on {
 		t.Fatal("the keyboard went over too early")
 	}
 	d.wait(time.Millisecond)
-	if !d.hand.on || d.keys.Routed() != keys.ToProgram {
+	if !d.handover.on || d.keys.Routed() != keys.ToProgram {
 		t.Fatal("the keyboard did not go over")
 	}
 	if d.ed.Text != "ls" {
 		t.Errorf("line: got %q, want ls: keys typed before stay in the editor", d.ed.Text)
 	}
 	d.send(leasedEnd("x1", 0))
-	if d.held() || d.keys.Routed() == keys.ToProgram {
+	if d.programHasTerminal() || d.keys.Routed() == keys.ToProgram {
 		t.Error("the keyboard did not come back")
 	}
 }
@@ -161,21 +161,21 @@ func TestHandOverOfSecretsIsAsked(t *testing.T) {
 		d.wait(time.Hour)
 		d.send(leasedStart("x1", "read -rsp '[sudo] password for root: ' p"))
 		d.send(lender.LeasedKeyboard{ExecutionID: "x1", Why: "secret", Who: "bash"})
-		d.wait(handQuiet)
-		if d.held() || d.keys.Routed() == keys.ToProgram || d.question() == nil {
-			t.Fatal("the keyboard went over unasked")
+		d.wait(handOverAfter)
+		if d.programHasTerminal() || d.keys.Routed() == keys.ToProgram || d.question() == nil {
+			t.Fatal("the keyboard went over awaitsQuestion")
 		}
 		if text := d.asked(); !strings.Contains(text, "bash reads without echo") {
 			t.Errorf("got %q", text)
 		}
 		d.wait(question.ArmDelay)
 		d.key(key)
-		d.wait(handQuiet)
+		d.wait(handOverAfter)
 		if got := d.keys.Routed() == keys.ToProgram; got != (key == "y") || d.question() != nil {
 			t.Errorf("%s: the program has the keyboard: %v", key, got)
 		}
 		if key == "n" {
-			if !d.back {
+			if !d.takenBack {
 				t.Error("no: the command was not ended")
 			}
 			continue
@@ -216,27 +216,27 @@ func TestHandOverLingers(t *testing.T) {
 		if string(typed) != want {
 			t.Errorf("%s: not asked, the program got %q", why, typed)
 		}
-		d.wait(handLinger - time.Second) // less than that behind the last key
+		d.wait(handOverIdle - time.Second) // less than that behind the last key
 		d.send(leasedKeyboard("x1", why))
 		d.keys.Feed([]byte("three"))
 		if string(typed) != "onetwothree" {
 			t.Errorf("%s: asked again, the program got %q", why, typed)
 		}
-		d.wait(2 * handLinger)
-		if d.hand == nil || d.keys.Routed() != keys.ToProgram {
+		d.wait(2 * handOverIdle)
+		if d.handover == nil || d.keys.Routed() != keys.ToProgram {
 			t.Fatalf("%s: the keyboard was taken from a program that asks", why)
 		}
 		d.send(leasedKeyboard("x1", ""))
-		d.wait(handLinger - time.Millisecond)
+		d.wait(handOverIdle - time.Millisecond)
 		d.wait(time.Millisecond)
-		if d.hand != nil || d.held() || d.keys.Routed() != keys.ToUs || d.ed.Text != "" {
+		if d.handover != nil || d.programHasTerminal() || d.keys.Routed() != keys.ToUs || d.ed.Text != "" {
 			t.Errorf("%s: the keyboard did not come back: line %q", why, d.ed.Text)
 		}
 		d.send(leasedKeyboard("x1", "input"))
-		d.wait(handLinger)
+		d.wait(handOverIdle)
 		d.send(leasedKeyboard("x1", ""))
 		d.send(leasedEnd("x1", 0))
-		if d.held() || d.keys.Routed() == keys.ToProgram {
+		if d.programHasTerminal() || d.keys.Routed() == keys.ToProgram {
 			t.Errorf("%s: the command has ended, and has the keyboard", why)
 		}
 	}

@@ -65,7 +65,7 @@ func (m *model) onPaste(text string) (pass bool) {
 // onKey handles one key: k is its name, text what it writes. pass reports that the shell gets the key.
 func (m *model) onKey(k, text string) (pass bool) {
 	switch q := m.question(); {
-	case k != "ctrl+c" && m.rest.Takes(k, m.now(), m.lastKey):
+	case k != "ctrl+c" && m.answerRest.Takes(k, m.now(), m.lastKey):
 	case k == "ctrl+c" && (q != nil || m.own.ai()):
 		m.interrupt()
 	case q != nil:
@@ -126,7 +126,7 @@ func (m *model) askKey(k, text string) {
 // editKey handles a key of the line editor. Some have another meaning on an empty line.
 func (m *model) editKey(k, text string) {
 	switch {
-	case (k == "backspace" || k == "ctrl+h") && m.unasked(): // it deletes the ? that began AI mode
+	case (k == "backspace" || k == "ctrl+h") && m.awaitsQuestion(): // it deletes the ? that began AI mode
 		m.leaveAI()
 	case k == "ctrl+b" && m.ed.Empty() && m.turn != nil:
 		m.toBackground()
@@ -158,7 +158,7 @@ func (m *model) interrupt() {
 		m.cancelTurn("interrupted by the user")
 	case lent(m.Lending): // the borrower is a script, or a turn that another window shows
 		m.takeBack()
-	case m.unasked():
+	case m.awaitsQuestion():
 		m.leaveAI()
 	default:
 		m.hint = ""
@@ -168,8 +168,8 @@ func (m *model) interrupt() {
 	}
 }
 
-// unasked reports whether AI mode is for one question, which has not been written yet.
-func (m *model) unasked() bool { return m.own.mode == oneQuestion && m.ed.Empty() }
+// awaitsQuestion reports whether AI mode is for one question, which has not been written yet.
+func (m *model) awaitsQuestion() bool { return m.own.mode == oneQuestion && m.ed.Empty() }
 
 func (m *model) hintWaysOut() {
 	m.hint = m.th.Dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves")
@@ -250,7 +250,7 @@ func (m *model) insert(line string, takeBack bool) {
 }
 
 func (m *model) takeBack() {
-	m.back = true
+	m.takenBack = true
 	m.task(func(context.Context) then { m.Shell.TakeBack(); return nil })
 }
 

@@ -17,13 +17,13 @@ import (
 // execution is a call of a tool that the screen shows.
 type execution struct {
 	card.Card
-	id        wire.ExecutionID
-	turn      wire.TurnID
-	place     *entry // its place in the scrollback, while the shell's report is awaited
-	printed   bool
-	asked     bool // it has asked for the keyboard
-	handed    int  // lines of its output when it last gave the keyboard back
-	shellSaid bool // LeasedEnded was received
+	id            wire.ExecutionID
+	turn          wire.TurnID
+	place         *entry // its place in the scrollback, while the shell's report is awaited
+	printed       bool
+	asked         bool // it has asked for the keyboard
+	seen          int  // lines of its output when it last gave the keyboard back
+	shellReported bool // LeasedEnded was received
 }
 
 const (
@@ -33,10 +33,10 @@ const (
 
 // executions are the calls of tools that the screen shows.
 type executions struct {
-	cards  map[wire.ExecutionID]*execution
-	live   []*execution // running, in order
-	kept   []*execution // finished, newest last, for ^O
-	openAt int          // how many of kept, from the end, ^O has printed in full
+	cards    map[wire.ExecutionID]*execution
+	running  []*execution // that have not ended, in the order in which they began
+	finished []*execution // that have ended, newest last, for ^O
+	openAt   int          // how many of finished, from the end, ^O has printed in full
 }
 
 // card returns the execution of an ID. It makes one if there is none.
@@ -55,13 +55,13 @@ func (x *executions) card(id wire.ExecutionID, agent, tool string) *execution {
 
 // show adds a card to the running ones; hide removes it.
 func (x *executions) show(c *execution) {
-	if !c.printed && !slices.Contains(x.live, c) {
-		x.live = append(x.live, c)
+	if !c.printed && !slices.Contains(x.running, c) {
+		x.running = append(x.running, c)
 	}
 }
 
 func (x *executions) hide(c *execution) {
-	x.live = slices.DeleteFunc(x.live, func(o *execution) bool { return o == c })
+	x.running = slices.DeleteFunc(x.running, func(o *execution) bool { return o == c })
 }
 
 // keep records that a card was printed.
@@ -69,34 +69,34 @@ func (x *executions) keep(c *execution) {
 	if len(x.cards) > maxCards { // with printed ones, of which one of the two reports of the end never came
 		maps.DeleteFunc(x.cards, func(_ wire.ExecutionID, o *execution) bool { return o.printed && o != c })
 	}
-	x.kept = append(x.kept, c)
-	x.kept = x.kept[max(0, len(x.kept)-maxKept):]
+	x.finished = append(x.finished, c)
+	x.finished = x.finished[max(0, len(x.finished)-maxKept):]
 	x.openAt = 0
 }
 
 // open returns the newest card that has not been opened, then the newest again; nil if there is none.
 func (x *executions) open() *execution {
-	n := len(x.kept)
+	n := len(x.finished)
 	if n == 0 {
 		return nil
 	}
 	x.openAt = x.openAt%n + 1
-	return x.kept[n-x.openAt]
+	return x.finished[n-x.openAt]
 }
 
 // onLeased handles an event of an agent's command in the user's shell.
 func (m *model) onLeased(event any) {
 	switch e := event.(type) {
 	case lender.LeasedStarted:
-		m.own.leased, m.back, m.ahead = true, false, line.Line{}
+		m.own.leased, m.takenBack, m.ahead = true, false, line.Line{}
 		m.flushText("") // the text before the command is printed above it
 		c := m.card(e.ExecutionID, e.Agent, "bash")
 		c.Command, c.Leased, c.Shell, c.Started, c.turn, c.Reach = e.Command, true, m.Name, m.now(), e.TurnID, e.Reach
 		m.show(c)
-		m.tryHand()
+		m.tryHandOver()
 	case lender.LeasedOutput:
 		m.card(e.ExecutionID, "", "bash").Out.Write(e.Data)
-		if m.held() && m.hand.id == e.ExecutionID {
+		if m.programHasTerminal() && m.handover.id == e.ExecutionID {
 			m.paint.Raw(e.Data)
 		}
 	case lender.LeasedKeyboard:
@@ -110,15 +110,15 @@ func (m *model) onLeased(event any) {
 func (m *model) leasedEnded(e lender.LeasedEnded) {
 	c := m.card(e.ExecutionID, "", "bash")
 	forced := e.Result.Signal != "" || e.Result.Status != wire.StatusOK
-	if secret := m.held() && (m.hand.why == "password" || m.hand.why == "secret"); secret || forced && c.asked {
-		m.keys.Mute(handMute) // the rest of a secret must not reach the shell or the line
+	if secret := m.programHasTerminal() && (m.handover.why == "password" || m.handover.why == "secret"); secret || forced && c.asked {
+		m.keys.Mute(muteAfterSecret) // the rest of a secret must not reach the shell or the line
 	}
-	m.endHand(e.ExecutionID)
+	m.endHandOver(e.ExecutionID)
 	if !m.own.ai() || m.again.what == "enter" {
 		m.hint = ""
 	}
 	m.ahead, m.again = line.Line{}, again{}
-	c.shellSaid, c.Taken = true, m.back
+	c.shellReported, c.Taken = true, m.takenBack
 	c.Exit, c.Signal, c.Took = e.Result.ExitCode, e.Result.Signal, e.Result.Duration
 	c.Output, c.Cut, c.Spool = e.Result.Output, e.Result.Truncated, e.Result.SpoolPath // the daemon's result also has notes for the model
 	if c.Status == "" {
@@ -152,7 +152,7 @@ func (m *model) finish(c *execution) {
 	}
 	c.printed = true
 	if e := c.place; e != nil {
-		e.text, e.waits = c.Finished(&m.th, m.w), nil
+		e.text, e.awaits = c.Finished(&m.th, m.w), nil
 		c.place = nil
 	} else {
 		m.emit(kindCard, c.Finished(&m.th, m.w))
@@ -171,7 +171,7 @@ func (m *model) reserve(c *execution) {
 		return
 	}
 	m.hide(c)
-	c.place = &entry{kind: kindCard, waits: c}
+	c.place = &entry{kind: kindCard, awaits: c}
 	m.out = append(m.out, c.place)
 	m.after(reportWait, func() {
 		if c.place != nil {

@@ -38,11 +38,11 @@ type model struct {
 	link
 	conversation
 	executions
-	turn      *turn
-	waiting   []*asked // asked and not begun
-	questions []*question.Question
-	arming    bool          // a timer is set that draws a question again
-	rest      question.Rest // of the last answer
+	turn       *turn
+	waiting    []*asked // asked and not begun
+	questions  []*question.Question
+	arming     bool          // a timer is set that draws a question again
+	answerRest question.Rest // of the last answer
 
 	out      []*entry // to be printed, in order
 	lastKind entryKind
@@ -134,7 +134,7 @@ func (m *model) handle(msg any) {
 func (m *model) settle() {
 	m.settleOwner()
 	if len(m.drawn) > 0 && len(m.out) == 0 {
-		m.allDrawn()
+		m.endDrawn()
 	}
 	if m.moves() && !m.spinning {
 		m.spinning = true
@@ -145,11 +145,11 @@ func (m *model) settle() {
 
 // moves reports whether something on the screen moves by itself.
 func (m *model) moves() bool {
-	return m.own.has && !m.held() && (len(m.live) > 0 || len(m.waiting) > 0 || m.turn != nil && m.loss == nil || lent(m.Lending))
+	return m.own.has && !m.programHasTerminal() && (len(m.running) > 0 || len(m.waiting) > 0 || m.turn != nil && m.loss == nil || lent(m.Lending))
 }
 
-// held reports whether a borrowed command has the terminal.
-func (m *model) held() bool { return m.hand != nil && m.hand.on }
+// programHasTerminal reports whether a borrowed command has the terminal.
+func (m *model) programHasTerminal() bool { return m.handover != nil && m.handover.on }
 
 func (m *model) quit(code int) { m.exit = &code }
 

@@ -57,7 +57,7 @@ func (m *model) onError(e *wire.Error) {
 		m.Log.Info("the daemon does not know a message", "err", e.Message)
 		return
 	}
-	if e.TurnID == "" && m.begun(e.RequestID) != nil && e.Code == wire.CodeCancelled {
+	if e.TurnID == "" && m.takeWaiting(e.RequestID) != nil && e.Code == wire.CodeCancelled {
 		m.note("not asked any more")
 		return
 	}
@@ -68,10 +68,10 @@ func (m *model) onError(e *wire.Error) {
 		if e.Code == wire.CodeCancelled && t.cancel {
 			return // the turn's last line says so
 		}
-		if t.bare && t.calls > 0 {
+		if t.toolOnly && t.calls > 0 {
 			return // the tool's card said so
 		}
-		if t.bare && e.Code == wire.CodeToolFailed { // such as an undo of nothing
+		if t.toolOnly && e.Code == wire.CodeToolFailed { // such as an undo of nothing
 			m.note(visible.Text(e.Message))
 			return
 		}
@@ -89,22 +89,22 @@ const goneWait = 3 * time.Second
 
 // link is the connection to the daemon.
 type link struct {
-	up       bool
-	linkWord string   // describes its state in one line; "" = nothing to say
-	loss     *loss    // set while it is down after it was up
-	later    []string // notes to print when AI mode begins
+	up         bool
+	linkDetail string   // describes its state in one line; "" = nothing to say
+	loss       *loss    // set while it is down after it was up
+	notesForAI []string // to print when AI mode begins
 }
 
-type loss struct{ said bool }
+type loss struct{ reported bool }
 
 // onLink handles a connection that went down or is up again.
 func (m *model) onLink(l LinkChanged) {
 	was, lost := m.up, m.loss
-	m.up, m.linkWord = l.Connected, l.Detail
+	m.up, m.linkDetail = l.Connected, l.Detail
 	if l.Connected {
 		m.loss = nil
 		switch {
-		case lost != nil && lost.said:
+		case lost != nil && lost.reported:
 			m.linkLine("the daemon is back" + detail(l.Detail))
 		case lost != nil && m.turn == nil && l.Detail != "":
 			m.linkLine("the daemon was lost and is back" + detail(l.Detail))
@@ -118,12 +118,12 @@ func (m *model) onLink(l LinkChanged) {
 	if was {
 		lost = &loss{}
 		m.loss = lost
-		m.after(goneWait, func() { m.sayLost(lost) })
+		m.after(goneWait, func() { m.reportLoss(lost) })
 	}
 	switch {
 	case l.Detail == "":
 	case lost != nil:
-		m.sayLost(lost)
+		m.reportLoss(lost)
 	default:
 		m.linkLine(m.linkState())
 	}
@@ -147,18 +147,18 @@ func (m *model) linkLine(text string) {
 // linkState describes a connection that has been down for a while; "" = it is up, or was until a moment ago.
 func (m *model) linkState() string {
 	switch {
-	case m.loss != nil && m.loss.said:
-		return "the daemon is gone; your shell goes on, agents come back with it" + detail(m.linkWord)
-	case m.loss == nil && !m.up && m.linkWord != "":
-		return "no daemon yet" + detail(m.linkWord)
+	case m.loss != nil && m.loss.reported:
+		return "the daemon is gone; your shell goes on, agents come back with it" + detail(m.linkDetail)
+	case m.loss == nil && !m.up && m.linkDetail != "":
+		return "no daemon yet" + detail(m.linkDetail)
 	}
 	return ""
 }
 
-// sayLost prints that the connection is down, unless that was printed or it is up again.
-func (m *model) sayLost(l *loss) {
-	if m.loss == l && !l.said {
-		l.said = true
+// reportLoss prints that the connection is down, unless that was printed or it is up again.
+func (m *model) reportLoss(l *loss) {
+	if m.loss == l && !l.reported {
+		l.reported = true
 		m.linkLine(m.linkState())
 	}
 }
@@ -174,8 +174,8 @@ func detail(s string) string {
 // questions of other programs' agents, which borrow the shell outside of the session.
 func (m *model) forget() {
 	running := map[wire.ExecutionID]*execution{}
-	for _, c := range m.live {
-		if c.Leased && !c.shellSaid {
+	for _, c := range m.running {
+		if c.Leased && !c.shellReported {
 			running[c.id], c.turn = c, "" // so that endTurn leaves it
 		}
 	}
@@ -184,6 +184,6 @@ func (m *model) forget() {
 	}
 	m.waiting, m.cards = nil, running
 	m.dropQuestions(func(q *question.Question) bool { return q.Borrower.Name == "" })
-	m.live = slices.DeleteFunc(m.live, func(c *execution) bool { return running[c.id] == nil })
+	m.running = slices.DeleteFunc(m.running, func(c *execution) bool { return running[c.id] == nil })
 	m.use = wire.ContextUse{}
 }

@@ -23,9 +23,9 @@ const (
 
 // entry is something for the scrollback.
 type entry struct {
-	kind  entryKind
-	text  string
-	waits *execution // the text is not there before its card is finished, and what comes later waits; nil = it is there
+	kind   entryKind
+	text   string
+	awaits *execution // the text is not there before its card is finished, and what comes later waits; nil = it is there
 }
 
 // emit prints text once everything before it is printed.
@@ -55,7 +55,7 @@ func (m *model) flushOut() {
 	if !m.own.has {
 		return
 	}
-	for len(m.out) > 0 && m.out[0].waits == nil {
+	for len(m.out) > 0 && m.out[0].awaits == nil {
 		e := m.out[0]
 		m.out = m.out[1:]
 		if e.text == "" {

@@ -39,16 +39,16 @@ const (
 // notice. While a borrowed command runs, it has the screen too, without a step: the lender has the shell's editor then, whose prompt
 // is erased.
 type owner struct {
-	mode    mode
-	screen  screenState
-	cancel  context.CancelFunc // ends taking before the shell has given the screen up
-	waiters []chan struct{}    // closed when the step under way has ended
-	leased  bool               // a borrowed command runs, or its end is not drawn yet
-	has     bool               // the painter draws
-	yields  bool               // the keyboard asks the shell for the screen (Program.enter): no taking may begin
-	typed   bool               // the user types for the shell, so it gets the screen back
-	insert  string             // a line that the shell runs when it gets the screen back; "" = none
-	back    mode               // the AI mode to which the end of that line leads back; commandMode = to none
+	mode         mode
+	screen       screenState
+	cancel       context.CancelFunc // ends taking before the shell has given the screen up
+	waiters      []chan struct{}    // closed when the step under way has ended
+	leased       bool               // a borrowed command runs, or its end is not drawn yet
+	has          bool               // the painter draws
+	keyboardAsks bool               // the keyboard asks the shell for the screen (Program.enter): no taking may begin
+	typed        bool               // the user types for the shell, so it gets the screen back
+	insert       string             // a line that the shell runs when it gets the screen back; "" = none
+	back         mode               // the AI mode to which the end of that line leads back; commandMode = to none
 }
 
 // ai reports whether AI mode is on.
@@ -62,7 +62,7 @@ func (m *model) mayEnter() (ours bool, wait <-chan struct{}) {
 	if o.ai() || o.leased || m.question() != nil {
 		return true, nil
 	}
-	o.yields = true
+	o.keyboardAsks = true
 	if o.cancel != nil {
 		o.cancel()
 	}
@@ -77,7 +77,7 @@ func (m *model) mayEnter() (ours bool, wait <-chan struct{}) {
 
 // switched begins AI mode, for which the keyboard has taken the screen.
 func (m *model) switched(to mode) {
-	m.own.screen, m.own.typed, m.own.yields = weHave, false, false
+	m.own.screen, m.own.typed, m.own.keyboardAsks = weHave, false, false
 	m.enterAI(to)
 }
 
@@ -86,10 +86,10 @@ func (m *model) enterAI(to mode) {
 	m.own.mode, m.own.back = to, commandMode
 	m.hint = ""
 	m.asks.Reset()
-	for _, line := range m.later {
+	for _, line := range m.notesForAI {
 		m.note(line)
 	}
-	m.later = nil
+	m.notesForAI = nil
 	m.linkLine(m.linkState())
 }
 
@@ -111,11 +111,11 @@ func (m *model) leaveAI() {
 func (m *model) wantsScreen() bool {
 	o := &m.own
 	switch {
-	case o.insert != "", o.yields && !o.ai(): // the shell runs the line, or the keyboard asks it for the screen
+	case o.insert != "", o.keyboardAsks && !o.ai(): // the shell runs the line, or the keyboard asks it for the screen
 		return false
 	case o.ai(), len(m.questions) > 0, len(m.out) > 0 && (o.screen == weHave || !o.leased):
 		return true
-	case o.screen == weHave && m.rest.Expected(m.now(), m.lastKey): // the rest of an answer must not reach the shell
+	case o.screen == weHave && m.answerRest.Expected(m.now(), m.lastKey): // the rest of an answer must not reach the shell
 		return true
 	}
 	return o.screen == weHave && !o.typed && m.streaming() // more of the text follows at once
@@ -143,7 +143,7 @@ func (m *model) settleOwner() {
 	if !o.has && (o.screen == weHave || o.leased) {
 		o.has = true
 		m.paint.TakeLater()
-		m.unshow()
+		m.disarmQuestions()
 	}
 	m.flushOut()
 	switch want := m.wantsScreen(); {
@@ -159,7 +159,7 @@ func (m *model) settleOwner() {
 		m.lastKind = kindShell
 		m.paint.Give()
 	}
-	if m.hand == nil || !m.hand.on {
+	if m.handover == nil || !m.handover.on {
 		to := keys.ToShell
 		if o.has {
 			to = keys.ToUs
@@ -168,8 +168,8 @@ func (m *model) settleOwner() {
 	}
 }
 
-// allDrawn is called when the end of a borrowed command is on the screen.
-func (m *model) allDrawn() {
+// endDrawn is called when the end of a borrowed command is on the screen.
+func (m *model) endDrawn() {
 	m.own.leased = false
 	m.settleOwner()
 	for _, done := range m.drawn {
@@ -250,8 +250,8 @@ func (m *model) stepEnded(to screenState, err error) {
 
 // cannotLend prints why the shell cannot be lent, once for each reason.
 func (m *model) cannotLend(why, hint string) {
-	if m.broken != why {
-		m.broken = why
+	if m.lendFault != why {
+		m.lendFault = why
 		m.fail(why, hint)
 	}
 }

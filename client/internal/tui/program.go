@@ -314,7 +314,7 @@ func (p *Program) enter(chunk []byte) bool {
 		p.opt.Log.Warn("the screen was not taken", "err", err)
 	}
 	if err != nil || !held {
-		do(func() { p.model.own.yields = false })
+		do(func() { p.model.own.keyboardAsks = false })
 		return false
 	}
 	p.paint.Take()

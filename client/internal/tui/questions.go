@@ -11,7 +11,7 @@ import (
 
 // question returns the question on the screen, or nil. Several may wait; they are asked one at a time.
 func (m *model) question() *question.Question {
-	if len(m.questions) == 0 || m.held() || !m.own.has {
+	if len(m.questions) == 0 || m.programHasTerminal() || !m.own.has {
 		return nil
 	}
 	return m.questions[0]
@@ -68,7 +68,7 @@ func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 	case answer == nil:
 		return false
 	}
-	m.rest.Begin(k, m.now())
+	m.answerRest.Begin(k, m.now())
 	m.awaitRest()
 	if q.Local != nil {
 		m.dropLocal(q.ExecutionID)
@@ -102,7 +102,7 @@ func (m *model) dropLocal(id wire.ExecutionID) {
 // awaitRest gives the screen back when the rest of an answer (question.Rest) is no longer expected.
 func (m *model) awaitRest() {
 	m.after(question.ArmDelay, func() {
-		if m.rest.Expected(m.now(), m.lastKey) {
+		if m.answerRest.Expected(m.now(), m.lastKey) {
 			m.awaitRest()
 		}
 	})
@@ -127,14 +127,14 @@ func (m *model) onResolved(r *wire.ConfirmationResolved) {
 		}
 		return true
 	})
-	m.tryHand()
+	m.tryHandOver()
 }
 
-// unshow disarms the questions, because the shell or a program had the screen, and the keys were for it.
-func (m *model) unshow() {
+// disarmQuestions disarms the questions, because the shell or a program had the screen, and the keys were for it.
+func (m *model) disarmQuestions() {
 	m.lastKey = m.keys.Last()
 	for _, q := range m.questions {
-		q.Unshow()
+		q.Disarm()
 	}
 }
 

@@ -166,8 +166,8 @@ func (q *Question) armed(now, lastKey time.Time) bool {
 	return q.live || !q.shown.IsZero() && now.Sub(q.shown) >= ArmDelay && now.Sub(lastKey) >= ArmDelay
 }
 
-// Unshow disarms the question, because the shell or a program had the screen, and the keys were for it.
-func (q *Question) Unshow() { q.shown, q.live = time.Time{}, false }
+// Disarm disarms the question, because the shell or a program had the screen, and the keys were for it.
+func (q *Question) Disarm() { q.shown, q.live = time.Time{}, false }
 
 // Renew replaces the request by a repetition of it.
 func (q *Question) Renew(r *wire.ConfirmationRequest) {
@@ -179,7 +179,7 @@ func (q *Question) Sent() { q.sent, q.problem = true, "" }
 
 // Failed asks again, because the answer could not be sent.
 func (q *Question) Failed(err error) {
-	q.Unshow()
+	q.Disarm()
 	q.Back()
 	q.sent, q.problem = false, "the answer did not reach the daemon: "+visible.Line(err.Error())
 }
