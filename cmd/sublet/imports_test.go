@@ -57,7 +57,7 @@ var ranks = map[string]int{
 	"sublet/daemon/internal/lsp":           7,
 	"sublet/daemon/internal/proxy":         6,
 	"sublet/daemon/internal/tool":          7,
-	"sublet/daemon/internal/store":         7,
+	"sublet/daemon/internal/store":         8,
 	"sublet/daemon/internal/job":           8,
 	"sublet/daemon/internal/provider/open": 6,
 	"sublet/daemon/internal/provider/*":    7,

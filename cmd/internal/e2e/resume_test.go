@@ -2,6 +2,10 @@ package e2e
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -56,6 +60,47 @@ func TestKillTheDaemonAtEveryEvent(t *testing.T) {
 		}
 		late.Close()
 		whole.Close()
+	}
+}
+
+// A daemon that is killed with -9 leaves what undo needs to the next one; what somebody else changed since is left alone.
+func TestUndoAfterTheDaemonWasKilled(t *testing.T) {
+	write := func(name, text string) call { return call{"write", map[string]any{"path": name, "content": text}} }
+	w := newWorld(t, "", script{{Match: "go", Steps: []step{{ToolCalls: []call{write("kept", "mine")}}, {ToolCalls: []call{write("theirs", "mine")}}, {Text: "done"}}}}, "[policy]\nmode = \"auto\"")
+	w.write(filepath.Join(w.project, "kept"), "yours")
+	w.write(filepath.Join(w.project, "theirs"), "yours")
+	w.start()
+	c := dial(t, w, nil, 0)
+	id := c.ready.Session.ID
+	send := func(m wire.Message) wire.EventMessage {
+		t.Helper()
+		if err := c.Send(m); err != nil {
+			t.Fatal(err)
+		}
+		all := c.events(isEnd)
+		return all[len(all)-2]
+	}
+	last := send(&wire.AgentRequest{RequestID: "r", Prompt: "go"}).Meta().Seq + 1
+	if err := syscall.Kill(c.ready.Daemon.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	w.write(filepath.Join(w.project, "theirs"), "yours again")
+	w.start()
+	c = dial(t, w, &id, last)
+	undo := &wire.UndoRequest{What: "file"}
+	for i, want := range []string{
+		`theirs was changed since, and stays as it is; the next /undo takes the change before`, `put back .*/kept`, `nothing to put back`,
+	} {
+		undo.RequestID = wire.RequestID(strconv.Itoa(i))
+		if got := view(t, send(undo)); !regexp.MustCompile(want).Match(got) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	for name, want := range map[string]string{"kept": "yours", "theirs": "yours again"} {
+		if got, err := os.ReadFile(filepath.Join(w.project, name)); string(got) != want {
+			t.Errorf("%s: got %q, %v; want %q", name, got, err, want)
+		}
 	}
 }
 

@@ -86,12 +86,8 @@ type Hub struct {
 	running  map[*operation]struct{}
 }
 
-const (
-	// maxIdleSessions bounds the sessions kept in memory for their undo log and session rules.
-	maxIdleSessions = 100
-	// maxIdleUndo bounds what their undo logs hold together, in bytes; one may hold 32 MiB.
-	maxIdleUndo = 64 << 20
-)
+// maxIdleSessions bounds the sessions kept in memory for their rules and for what their agents know of files.
+const maxIdleSessions = 100
 
 // New returns a Hub. It ends the turns and compactions that an earlier daemon left open as errors, so that each has one end.
 func New(ctx context.Context, o Options) (*Hub, error) {

@@ -16,7 +16,6 @@ import (
 	"sublet/daemon/internal/hosted"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/store"
-	"sublet/daemon/internal/tool"
 	"sublet/lease/caller"
 	"sublet/wire"
 )
@@ -66,7 +65,7 @@ func watched(t testing.TB, h *Hub, clients ...*Client) *session {
 	return s
 }
 
-// Sessions that nobody holds stay for their undo log, up to a bound; one that is held is never forgotten.
+// Sessions that nobody holds stay for their rules, up to a bound; one that is held is never forgotten.
 func TestIdleSessionsAreBounded(t *testing.T) {
 	h := newHub(t)
 	held := h.newSession("/w", "")
@@ -87,21 +86,6 @@ func TestIdleSessionsAreBounded(t *testing.T) {
 	}
 	h.release(again)
 	h.release(held)
-}
-
-// What idle sessions could undo is bounded for all of them together, too: each may keep 32 MiB, and there are a hundred.
-func TestIdleUndoIsBounded(t *testing.T) {
-	h := newHub(t)
-	var all []*session
-	for range 5 {
-		s := h.newSession("/w", "")
-		s.files.Changed("", tool.Change{Path: "/w/f", Before: make([]byte, maxIdleUndo/4)})
-		all = append(all, s)
-		h.release(s)
-	}
-	if len(h.idle) != 4 || h.sessions[all[0].id] != nil || h.sessions[all[4].id] != all[4] {
-		t.Errorf("%d sessions are kept, want the last 4", len(h.idle))
-	}
 }
 
 // A command that a shell was borrowed for leaves nothing behind: its id may be forgotten in its time, and others may run.

@@ -103,7 +103,9 @@ func (h *Hub) makeSession(info wire.SessionInfo) *session {
 	events := eventlog.New[*Client](h.opts.Store, h.log, info)
 	played := make(chan struct{})
 	close(played)
-	return &session{hub: h, id: info.ID, events: events, questions: question.New(events, h.log, h.stir), played: played}
+	s := &session{hub: h, id: info.ID, events: events, questions: question.New(events, h.log, h.stir), played: played}
+	s.files.Changes = store.Changes{Store: h.opts.Store, Session: info.ID}
+	return s
 }
 
 // session finds a session in memory or in the store and holds it: the caller lets it go with release. ErrNoSession where
@@ -145,7 +147,7 @@ func (h *Hub) hold(id wire.SessionID, read *session) *session {
 }
 
 // release lets a session go. When nobody holds it its private shell is closed, and the session itself stays in memory
-// among the last maxIdleSessions, for its undo log and its rules, unless those logs take more than maxIdleUndo together.
+// among the last maxIdleSessions, for its rules and for what its agents know of files.
 func (h *Hub) release(s *session) {
 	h.mu.Lock()
 	var left *lend.Private
@@ -158,7 +160,10 @@ func (h *Hub) release(s *session) {
 			delete(h.sessions, s.id)
 		} else {
 			h.idle = append(h.idle, s)
-			h.forgetLocked()
+			if len(h.idle) > maxIdleSessions {
+				delete(h.sessions, h.idle[0].id)
+				h.idle = slices.Delete(h.idle, 0, 1)
+			}
 		}
 	}
 	h.mu.Unlock()
@@ -168,19 +173,6 @@ func (h *Hub) release(s *session) {
 	}
 	if left != nil {
 		left.Close()
-	}
-}
-
-// forgetLocked drops the sessions that were idle for longest, where there are too many or their undo logs are too large.
-func (h *Hub) forgetLocked() {
-	size := 0
-	for _, s := range h.idle {
-		size += s.files.Size()
-	}
-	for len(h.idle) > maxIdleSessions || size > maxIdleUndo {
-		size -= h.idle[0].files.Size()
-		delete(h.sessions, h.idle[0].id)
-		h.idle = slices.Delete(h.idle, 0, 1)
 	}
 }
 

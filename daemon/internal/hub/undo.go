@@ -34,7 +34,7 @@ func (t *turn) undo(ctx context.Context, r *wire.UndoRequest) agent.Outcome {
 	var text, path string
 	var err error
 	if r.What == "file" {
-		text, path, err = t.undoFile()
+		text, path, err = t.undoFile(ctx)
 	} else {
 		text, err = t.undoShell(ctx, id, r.All)
 	}
@@ -58,8 +58,8 @@ func (t *turn) undo(ctx context.Context, r *wire.UndoRequest) agent.Outcome {
 	}
 }
 
-func (t *turn) undoFile() (text, path string, err error) {
-	change, err := t.s.files.Undo()
+func (t *turn) undoFile(ctx context.Context) (text, path string, err error) {
+	change, left, err := t.s.files.Undo(ctx)
 	if err != nil {
 		return "", "", err
 	}
@@ -67,7 +67,7 @@ func (t *turn) undoFile() (text, path string, err error) {
 	if !change.Existed {
 		text = "removed " + change.Path + ", which was not there before"
 	}
-	if left := t.s.files.Len(); left > 0 {
+	if left > 0 {
 		text += fmt.Sprintf("; changes before it that can be undone: %d", left)
 	}
 	return text, change.Path, nil

@@ -105,4 +105,18 @@ CREATE TABLE hosted (
 	record     TEXT NOT NULL, -- JSON
 	PRIMARY KEY (session_id, agent)
 ) STRICT, WITHOUT ROWID;
+`, `
+-- What agents changed in files, for undo: see maxChanges. The contents are the user's own, unmasked.
+CREATE TABLE file_changes (
+	id         INTEGER PRIMARY KEY AUTOINCREMENT,
+	session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+	path       BLOB NOT NULL,
+	existed    INTEGER NOT NULL,
+	secret     INTEGER NOT NULL, -- before is not kept
+	after      TEXT NOT NULL, -- SHA-256 of what was written
+	at         INTEGER NOT NULL,
+	size       INTEGER NOT NULL, -- of before, which stands last: SQLite reads a row up to the columns it needs
+	before     BLOB
+) STRICT;
+CREATE INDEX file_changes_by_session ON file_changes (session_id, id);
 `}

@@ -75,7 +75,7 @@ func openWithin(ctx context.Context, path string, log *slog.Logger, busy time.Du
 	if err := s.migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), db.Close())
 	}
-	if err := s.prepare(ctx); err != nil {
+	if err := errors.Join(s.prepare(ctx), forgetChanges(ctx, s.db)); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), db.Close())
 	}
 	return s, nil

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -8,37 +9,33 @@ import (
 	"io/fs"
 	"os"
 	"sync"
-)
 
-// maxUndo bounds the earlier file contents in a FileLog, in bytes; the oldest are removed first.
-const maxUndo = 32 << 20
+	"sublet/daemon/internal/store"
+)
 
 // ErrNothingToUndo reports that no change is recorded.
 var ErrNothingToUndo = errors.New("nothing to put back")
 
 // FileLog records what one session's file tools have read and changed. The zero value is ready; it is safe for concurrent
-// use and must not be copied. It is in memory only: after a daemon's restart files must be read again.
+// use and must not be copied. All but Changes is in memory only: after a daemon's restart files must be read again.
 type FileLog struct {
+	Changes store.Changes // what Undo undoes; without a Store nothing is kept for it
+
 	mu sync.Mutex
 	// guarded by mu
-	seen    map[seenBy]string // digest of the content that an agent knows
-	changes []Change
-	size    int                // bytes of Before in changes
+	seen    map[seenBy]string  // digest of the content that an agent knows
 	reports map[string]checked // the last report of a checker, by path
-	wrote   map[string]string  // digest of the content that a tool wrote last, by path
+	wrote   map[string]written // what a tool wrote last, by path
 	slow    map[string]int     // how many changes are not checked, by folder
 }
 
 // seenBy is a file as one agent knows it: what another agent read or changed is not in its conversation.
 type seenBy struct{ agent, path string }
 
-// Change is one file change that can be undone.
-type Change struct {
-	Path    string
-	Existed bool   // false: the file was created
-	Before  []byte // its content before the change
-	After   string // digest of what was written
-	by      seenBy // who wrote it; set by Changed
+// written is the content that a tool wrote.
+type written struct {
+	digest string
+	made   bool // tools made the file, and each found in it what the one before had written
 }
 
 // Digest is the lower-case hex SHA-256 of content, as in Action.FileDigest.
@@ -51,14 +48,10 @@ func Digest(content []byte) string {
 func (l *FileLog) Saw(agent, path, digest string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sawLocked(seenBy{agent, path}, digest)
-}
-
-func (l *FileLog) sawLocked(f seenBy, digest string) {
 	if l.seen == nil {
 		l.seen = map[seenBy]string{}
 	}
-	l.seen[f] = digest
+	l.seen[seenBy{agent, path}] = digest
 }
 
 // ReadText returns a file's content, and records that the agent knows it.
@@ -78,31 +71,25 @@ func (l *FileLog) ReadText(agent, path string) (string, error) {
 
 // Written returns the text that a tool of this session wrote to path, if the file is unchanged since.
 func (l *FileLog) Written(path string) (text string, ok bool) {
-	l.mu.Lock()
-	digest, ok := l.wrote[path]
-	l.mu.Unlock()
-	if !ok {
-		return "", false
-	}
-	now, content, err := fileState(path)
-	return string(content), err == nil && now == digest
+	text, _, ok = l.lastWritten(path)
+	return text, ok
 }
 
 // Made reports whether tools of this session made the file at path, and nobody else changed it since.
-func (l *FileLog) Made(path string) (made bool) {
-	if _, unchanged := l.Written(path); !unchanged {
-		return false
-	}
+func (l *FileLog) Made(path string) bool {
+	_, made, ok := l.lastWritten(path)
+	return made && ok
+}
+
+func (l *FileLog) lastWritten(path string) (text string, made, ok bool) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	last := ""
-	for _, c := range l.changes {
-		if c.Path == path {
-			made = !c.Existed || made && Digest(c.Before) == last // each change found what the one before it wrote
-			last = c.After
-		}
+	w, ok := l.wrote[path]
+	l.mu.Unlock()
+	if !ok {
+		return "", false, false
 	}
-	return made
+	now, content, err := fileState(path)
+	return string(content), w.made, err == nil && now == w.digest
 }
 
 // reported records a checker's report about path, and returns the one before and whether there was one by the same checker.
@@ -152,75 +139,61 @@ func (l *FileLog) Known(agent, path string) (string, bool) {
 	return d, ok
 }
 
-// Changed records a change by the agent. The FileLog owns c.Before from then on.
-func (l *FileLog) Changed(agent string, c Change) {
+// changed records a change that the agent made.
+func (l *FileLog) changed(agent string, c store.FileChange) {
+	l.Saw(agent, c.Path, c.After)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c.by = seenBy{agent, c.Path}
-	l.sawLocked(c.by, c.After)
 	if l.wrote == nil {
-		l.wrote = map[string]string{}
+		l.wrote = map[string]written{}
 	}
-	l.wrote[c.Path] = c.After
-	l.changes = append(l.changes, c)
-	l.size += len(c.Before)
-	for l.size > maxUndo && len(l.changes) > 1 {
-		l.size -= len(l.changes[0].Before)
-		l.changes[0] = Change{}
-		l.changes = l.changes[1:]
-	}
+	last := l.wrote[c.Path]
+	l.wrote[c.Path] = written{c.After, !c.Existed || last.made && last.digest == Digest(c.Before)}
 }
 
-// Size returns the bytes of earlier file contents that are kept.
-func (l *FileLog) Size() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.size
-}
-
-// Len returns how many changes can be undone.
-func (l *FileLog) Len() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.changes)
-}
-
-// Undo undoes the last change and removes it from the log: it restores the old content, or removes a created file. If the
-// file was changed since, Undo leaves it as it is and returns an error; the change is removed from the log nevertheless, so that
-// those before can be undone. It returns ErrNothingToUndo if there is none.
-func (l *FileLog) Undo() (Change, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.changes) == 0 {
-		return Change{}, ErrNothingToUndo
+// Undo undoes the last change and removes it from those that can be undone, of which more are left: it restores the old content,
+// or removes a created file. If the file is no longer what the change made of it, or its old content is not kept, Undo leaves it as
+// it is and returns an error; the change is removed nevertheless, so that those before can be undone. It returns ErrNothingToUndo if
+// there is none.
+func (l *FileLog) Undo(ctx context.Context) (c store.FileChange, more int, err error) {
+	if l.Changes.Store == nil {
+		return c, 0, ErrNothingToUndo
 	}
-	c := l.changes[len(l.changes)-1]
 	replacing.Lock()
 	defer replacing.Unlock()
-	now, _, err := fileState(c.Path)
-	if err != nil {
-		return Change{}, fmt.Errorf("undo: %w", err)
+	c, more, err = l.Changes.Last(ctx)
+	if errors.Is(err, store.ErrNotFound) {
+		return c, 0, ErrNothingToUndo
 	}
+	if err != nil {
+		return c, 0, err
+	}
+	now, _, err := fileState(c.Path)
+	kept := "" // why the file stays as it is
 	switch {
+	case err != nil:
+	case now != c.After && c.Existed && !c.Secret && now == Digest(c.Before), now == "" && !c.Existed:
+		kept = "is as it was before the change already"
 	case now != c.After:
+		kept = "was changed since, and stays as it is"
+	case c.Secret && c.Existed:
+		kept = "holds secrets, so what it was before the change is not kept; it stays as it is"
 	case c.Existed:
 		err = replaceFile(c.Path, c.Before)
 	default:
 		err = os.Remove(c.Path)
 	}
-	if err != nil {
-		return Change{}, fmt.Errorf("undo: %w", err)
+	if err == nil {
+		err = l.Changes.Remove(ctx, c.ID)
 	}
-	l.changes = l.changes[:len(l.changes)-1]
-	l.size -= len(c.Before)
-	if now != c.After {
-		return Change{}, fmt.Errorf("%s was changed since, and stays as it is; the next /undo takes the change before", c.Path)
+	if err != nil {
+		return c, 0, fmt.Errorf("undo: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if kept != "" {
+		return c, 0, fmt.Errorf("%s %s; the next /undo takes the change before", c.Path, kept)
 	}
 	delete(l.wrote, c.Path)
-	if c.Existed {
-		l.seen[c.by] = Digest(c.Before)
-	} else {
-		delete(l.seen, c.by)
-	}
-	return c, nil
+	return c, more, nil
 }

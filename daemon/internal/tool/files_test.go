@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"sublet/daemon/internal/store"
 )
 
 func TestWriteKeepsModeAndLeavesNothingBehind(t *testing.T) {
@@ -122,9 +124,7 @@ func TestWhatAnotherAgentWroteIsAChange(t *testing.T) {
 	if got := slurp(t, path); got != "second" {
 		t.Errorf("got %q, want what the other agent wrote", got)
 	}
-	if _, err := env.Files.Undo(); err != nil {
-		t.Fatal(err)
-	}
+	put(t, env.Cwd, "f", "first")
 	mustDo(t, Edit(), env, m{"path": "f", "old": "first", "new": "third"})
 }
 
@@ -274,44 +274,87 @@ func TestOtherEncodingsAreNotBroken(t *testing.T) {
 }
 
 func TestUndoPutsTheLastChangeBack(t *testing.T) {
-	env := newEnv(t)
+	env := undoable(t)
 	path := put(t, env.Cwd, "f", "one")
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	mustDo(t, Write(), env, m{"path": "f", "content": "two"})
 	mustDo(t, Write(), env, m{"path": "new", "content": "x"})
-	if c, err := env.Files.Undo(); err != nil || c.Existed || c.Path != filepath.Join(env.Cwd, "new") {
+	if c, more, err := env.Files.Undo(t.Context()); err != nil || more != 1 || c.Existed || c.Path != filepath.Join(env.Cwd, "new") {
 		t.Errorf("got %+v, %v", c, err)
 	}
 	if _, err := os.Stat(filepath.Join(env.Cwd, "new")); !os.IsNotExist(err) {
 		t.Errorf("got %v, want the created file gone", err)
 	}
-	if _, err := env.Files.Undo(); err != nil {
+	if _, _, err := env.Files.Undo(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
 	if err != nil || slurp(t, path) != "one" || info.Mode().Perm() != 0o600 {
 		t.Errorf("got %q, %v; want the old content and mode", slurp(t, path), info.Mode())
 	}
-	if _, err := env.Files.Undo(); !errors.Is(err, ErrNothingToUndo) {
+	if _, _, err := env.Files.Undo(t.Context()); !errors.Is(err, ErrNothingToUndo) {
 		t.Errorf("got %v, want ErrNothingToUndo", err)
 	}
-	mustDo(t, Write(), env, m{"path": "f", "content": "three"})
-	put(t, env.Cwd, "f", "theirs")
 }
 
 // A file that was changed since, say by a formatter, is left alone. It does not keep the changes before from being undone.
 func TestUndoPassesOverChangedFiles(t *testing.T) {
-	env := newEnv(t)
+	env := undoable(t)
 	before, path := put(t, env.Cwd, "before", "one"), put(t, env.Cwd, "f", "one")
 	mustDo(t, Write(), env, m{"path": "before", "content": "two"})
 	mustDo(t, Write(), env, m{"path": "f", "content": "two"})
 	put(t, env.Cwd, "f", "theirs")
-	_, err := env.Files.Undo()
+	_, _, err := env.Files.Undo(t.Context())
 	wantErr(t, err, path+" was changed since")
-	if _, err := env.Files.Undo(); err != nil || slurp(t, path) != "theirs" || slurp(t, before) != "one" {
+	if _, _, err := env.Files.Undo(t.Context()); err != nil || slurp(t, path) != "theirs" || slurp(t, before) != "one" {
 		t.Errorf("got %v, %q, %q; want only the change before undone", err, slurp(t, path), slurp(t, before))
+	}
+}
+
+// The daemon may be killed after it recorded a change and before it made it, or after it undid one and before it forgot it: that
+// change is passed over, and no other one is undone in its place.
+func TestUndoPassesOverChangesThatWereNotMade(t *testing.T) {
+	env := undoable(t)
+	path := put(t, env.Cwd, "f", "one")
+	mustDo(t, Write(), env, m{"path": "f", "content": "two"})
+	for _, c := range []store.FileChange{
+		{Path: path, Existed: true, Before: []byte("two"), After: Digest([]byte("three"))},
+		{Path: filepath.Join(env.Cwd, "new"), After: Digest([]byte("three"))},
+	} {
+		if err := env.Files.Changes.Add(t.Context(), &c); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := env.Files.Undo(t.Context())
+		wantErr(t, err, c.Path+" is as it was before the change already")
+		if got := slurp(t, path); got != "two" {
+			t.Errorf("%s: got %q, want the change before not undone", c.Path, got)
+		}
+	}
+	_, _, err := env.replace(t.Context(), located{path: filepath.Join(env.Cwd, "sub/new")}, "", func([]byte) ([]byte, error) {
+		put(t, env.Cwd, "sub", "not a folder")
+		return []byte("x"), nil
+	})
+	wantErr(t, err, "not a directory")
+	if _, more, err := env.Files.Undo(t.Context()); err != nil || more != 0 || slurp(t, path) != "one" {
+		t.Errorf("got %q, %v; want the change that was made undone", slurp(t, path), err)
+	}
+}
+
+// What a file held that holds secrets is nowhere else than in it.
+func TestSecretsAreNotKeptForUndo(t *testing.T) {
+	env := undoable(t)
+	path := put(t, env.Cwd, ".env", "KEY=one")
+	mustDo(t, Write(), env, m{"path": ".env", "content": "KEY=two"})
+	if c, _, err := env.Files.Changes.Last(t.Context()); err != nil || c.Before != nil {
+		t.Errorf("got %q, %v; want no content kept", c.Before, err)
+	}
+	_, _, err := env.Files.Undo(t.Context())
+	wantErr(t, err, path+" holds secrets, so what it was before the change is not kept")
+	mustDo(t, Write(), env, m{"path": "sub/.env", "content": "KEY=x"})
+	if _, _, err := env.Files.Undo(t.Context()); err != nil {
+		t.Errorf("a file that a tool made: got %v, want it removed", err)
 	}
 }
 

@@ -5,12 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"sublet/daemon/internal/store"
+	"sublet/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,6 +27,22 @@ func newEnv(t *testing.T) Env {
 		t.Fatal(err)
 	}
 	return Env{Cwd: dir, Files: &FileLog{}, Todo: &TodoList{}, ExecutionID: "x1"}
+}
+
+// undoable is newEnv with a store for what Undo undoes.
+func undoable(t *testing.T) Env {
+	t.Helper()
+	env := newEnv(t)
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "db"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if err := db.CreateSession(t.Context(), wire.SessionInfo{ID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	env.Files.Changes = store.Changes{Store: db, Session: "s"}
+	return env
 }
 
 // args makes the JSON of a call.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"unicode/utf8"
+
+	"sublet/daemon/internal/store"
 )
 
 // maxWrite bounds what write and edit put into a file, in bytes.
@@ -97,38 +99,49 @@ func change(ctx context.Context, env Env, file located, approved Action, next fu
 	if !slices.Equal(approved.Writes, file.names) {
 		return Preview{}, "", ErrChanged
 	}
-	c, after, err := replace(path, approved.FileDigest, next)
+	c, after, err := env.replace(ctx, file, approved.FileDigest, next)
 	if err != nil {
 		return Preview{}, "", err
 	}
-	env.Files.Changed(env.Agent, c)
+	env.Files.changed(env.Agent, c)
 	return preview(env.Cwd, path, c.Before, after, c.Existed), env.report(ctx, path, c.Before, after, c.Existed), nil
 }
 
 // replacing is held from the look at a file until it is replaced: agents work side by side.
 var replacing sync.Mutex
 
-// replace replaces the content of the file whose digest is the given one.
-func replace(path, digest string, next func(before []byte) ([]byte, error)) (c Change, after []byte, err error) {
+// replace replaces the content of the file whose digest is the given one. The change is recorded before it is made: if the daemon
+// dies between, undo finds a file that is as it was before.
+func (env Env) replace(ctx context.Context, file located, digest string, next func(before []byte) ([]byte, error)) (c store.FileChange, after []byte, err error) {
 	replacing.Lock()
 	defer replacing.Unlock()
-	now, before, err := fileState(path)
+	now, before, err := fileState(file.path)
 	if err != nil {
-		return Change{}, nil, err
+		return c, nil, err
 	}
 	if now != digest {
-		return Change{}, nil, ErrChanged
+		return c, nil, ErrChanged
 	}
 	if after, err = next(before); err != nil {
-		return Change{}, nil, err
+		return c, nil, err
 	}
-	if digest == "" {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return Change{}, nil, err
+	c = store.FileChange{
+		Path: file.path, Existed: digest != "", Before: before, After: Digest(after), Secret: slices.ContainsFunc(file.names, env.Secrets.Holds),
+	}
+	changes := env.Files.Changes
+	if changes.Store != nil {
+		if err := changes.Add(ctx, &c); err != nil {
+			return c, nil, err
 		}
 	}
-	if err := replaceFile(path, after); err != nil {
-		return Change{}, nil, err
+	if digest == "" {
+		err = os.MkdirAll(filepath.Dir(file.path), 0o755)
 	}
-	return Change{Path: path, Existed: digest != "", Before: before, After: Digest(after)}, after, nil
+	if err == nil {
+		err = replaceFile(file.path, after)
+	}
+	if err != nil && changes.Store != nil {
+		err = errors.Join(err, changes.Remove(context.WithoutCancel(ctx), c.ID))
+	}
+	return c, after, err
 }
