@@ -58,7 +58,7 @@ func freshShell(cwd string, p config.Policy) risk.Context {
 	}
 	home, _ := os.UserHomeDir()
 	c := risk.Context{Cwd: cwd, Home: home, ProjectRoot: project.Root(cwd), Secrets: secret.New(home, p.Secrets, p.NotSecrets), Hosts: p.Project.Hosts}
-	if worktree.At(c.ProjectRoot) {
+	if project.IsRepository(c.ProjectRoot) {
 		c.Tracked = func(path string) bool { return explainTrees.Tracked(context.Background(), c.ProjectRoot, path) }
 	}
 	return c

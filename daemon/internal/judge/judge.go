@@ -43,7 +43,7 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 		c.Cwd, c.Home = reach.Real(c.Cwd), reach.Real(c.Home)
 	}
 	c.ProjectRoot = project.Root(c.Cwd)
-	if worktree.At(c.ProjectRoot) {
+	if project.IsRepository(c.ProjectRoot) {
 		c.Tracked = func(path string) bool { return p.Trees.Tracked(ctx, c.ProjectRoot, path) }
 	}
 	if act.Command == "" {

@@ -1,5 +1,5 @@
 // Package project finds the root of a project and the commands by which it is built and tested. It only reads files, and
-// runs nothing of the project. It is a leaf.
+// runs nothing of the project.
 package project
 
 import (
@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"sublet/lease/confine"
 )
 
 // Root returns the nearest folder at or above dir that contains .git, else dir; "" for a relative path.
@@ -21,13 +23,19 @@ func Root(dir string) string {
 		return ""
 	}
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+		if IsRepository(at) {
 			return at
 		}
 		if at == filepath.Dir(at) {
 			return dir
 		}
 	}
+}
+
+// IsRepository reports whether dir has a file or folder .git. What only keeps that name while a confined command runs is none.
+func IsRepository(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, ".git"))
+	return err == nil && !confine.IsPlaceholder(info)
 }
 
 const (

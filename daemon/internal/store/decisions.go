@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"sublet/daemon/internal/project"
 	"sublet/wire"
 )
 
@@ -93,7 +93,7 @@ func (s *Store) TrustsFolder(ctx context.Context, dir string) (trusted, decided 
 		if strings.HasSuffix(filepath.Dir(at), "/.sublet/worktrees") {
 			continue // an agent's working tree belongs to its repository
 		}
-		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil || at == filepath.Dir(at) {
+		if project.IsRepository(at) || at == filepath.Dir(at) {
 			return false, false, nil
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"sublet/daemon/internal/project"
 )
 
 const (
@@ -87,7 +89,7 @@ func fileSet(ctx context.Context, root string) (set fileList, err error) {
 // add adds the files of the repository name inside of root. One that is not checked out has none. The error is that of ctx only.
 func (set *fileList) add(ctx context.Context, root, name string) error {
 	dir := filepath.Join(root, name)
-	if _, err := os.Lstat(filepath.Join(dir, ".git")); err != nil || len(set.files) > maxFiles {
+	if !project.IsRepository(dir) || len(set.files) > maxFiles {
 		return nil
 	}
 	inner, err := fileSet(ctx, dir)

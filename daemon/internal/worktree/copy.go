@@ -32,7 +32,7 @@ var ErrUnchanged = errors.New("nothing was changed in its working tree")
 
 // Add makes a Copy of the working tree with the root repo. Changes that are not committed are not in it.
 func Add(ctx context.Context, repo, name string) (c Copy, err error) {
-	if !At(repo) {
+	if _, err := os.Lstat(filepath.Join(repo, ".git")); err != nil {
 		return c, fmt.Errorf("%s is not the top of a git working tree", repo)
 	}
 	base, err := run(ctx, repo, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")

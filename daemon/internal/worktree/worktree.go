@@ -61,12 +61,6 @@ func (s stamp) same(now stamp) bool {
 	return s.size == now.size && s.sec == now.sec && (s.nsec == now.nsec || s.nsec == 0)
 }
 
-// At reports whether root is the top of a working tree.
-func At(root string) bool {
-	_, err := os.Lstat(filepath.Join(root, ".git"))
-	return err == nil
-}
-
 // Tracked reports whether path, absolute and clean, is a regular file below root that is in git's index and unchanged since
 // by size and time. root is the folder that contains .git. On an error it returns false. The first call for a root, and the
 // first after its index changed, waits for git, at most askBound.
