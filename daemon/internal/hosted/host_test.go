@@ -124,6 +124,24 @@ func TestSignInAtThePrompt(t *testing.T) {
 	}
 }
 
+// A turn that is cancelled while the user signs in is cancelled, and has not failed.
+func TestCancelledSignIn(t *testing.T) {
+	for _, mode := range []string{"unsigned", "late"} {
+		w := newWorld(t, Options{})
+		turn := turnOf(mode, "x", w.dir, w.emit)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("stopped by the user")
+		turn.Ask = func(ctx context.Context, _ string) (*wire.CommandResult, error) {
+			cancel(why)
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+		if o := w.Run(ctx, turn); o.Status != wire.StatusCancelled || !errors.Is(o.Err, why) {
+			t.Errorf("%s: got %s, %v", mode, o.Status, o.Err)
+		}
+	}
+}
+
 // An agent and what it started end with the daemon, however that ends.
 func TestNothingIsLeft(t *testing.T) {
 	cmd := exec.Command(os.Args[0])

@@ -132,6 +132,9 @@ func (a *Agents) Run(ctx context.Context, t Turn) agent.Outcome {
 			o = r.outcome(wire.StatusError, &FaultError{r.name, "it asks for a sign-in again", "sign in with the agent itself"})
 		}
 	}
+	if o.Err != nil && ctx.Err() != nil {
+		o = r.ended(context.Cause(ctx))
+	}
 	if c := o.Usage.CostUSD; c != nil && t.Of.Budget.Spend != nil {
 		if _, err := t.Of.Budget.Spend(*c); err != nil {
 			a.log.Warn("a turn's cost is not recorded", "agent", r.name, "err", err)
@@ -158,9 +161,6 @@ func (a *Agents) signIn(r *run) agent.Outcome {
 	h := r.host
 	err := h.within(r.ctx, signInBound, func(ctx context.Context) error { return h.signIn(ctx, r) })
 	h.end()
-	if cause := context.Cause(r.ctx); cause != nil {
-		return r.ended(cause)
-	}
 	return r.outcome(wire.StatusError, err)
 }
 

@@ -104,9 +104,6 @@ func (h *host) prompt(r *run) agent.Outcome {
 		return r.ended(cause)
 	}
 	if err := h.useModel(r); err != nil {
-		if cause := context.Cause(r.ctx); cause != nil {
-			return r.ended(cause)
-		}
 		return r.outcome(wire.StatusError, err)
 	}
 	h.introduce(r)
