@@ -61,9 +61,7 @@ func playPuppet() {
 
 func (p *puppet) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
 	can := acp.AgentCapabilities{SessionCapabilities: acp.SessionCapabilities{Resume: &acp.SessionResumeCapabilities{}}}
-	byTerminal := acp.AuthMethod{Terminal: &acp.AuthMethodTerminalInline{
-		Id: "t", Name: "By a code", Type: "terminal", Args: []string{"sign-in"}, Env: map[string]any{hostedMode: os.Getenv(hostedMode)},
-	}}
+	byTerminal := acp.AuthMethod{Terminal: &acp.AuthMethodTerminalInline{Id: "t", Name: "By a code", Type: "terminal", Args: []string{"sign-in"}}}
 	return acp.InitializeResponse{ProtocolVersion: acp.ProtocolVersionNumber, AuthMethods: []acp.AuthMethod{byTerminal}, AgentCapabilities: can}, nil
 }
 

@@ -61,28 +61,31 @@ func TestClearedConversation(t *testing.T) {
 	}
 }
 
-// The user signs in by the way that they choose: the agent's, or a command in their shell, which they see first. A session from before
-// the user was signed out is taken up.
+// The user signs in by the way that they choose: the agent's, or a command in their shell, which they see first, with the settings' own
+// variables but no secret. A session from before the user was signed out is taken up.
 func TestSignIn(t *testing.T) {
-	for _, way := range []string{"Sign in on the web", "Terminal"} {
+	for way, command := range map[string]string{"Sign in on the web": "", "Terminal": "A='b c' $ENV '" + os.Args[0] + "' 'login'", "Older": "$ENV '" + os.Args[0] + "' 'auth' 'login'"} {
 		st := openStore(t)
 		for _, want := range []string{"unsigned", "unsigned s"} {
 			w := newWorld(t, Options{Store: st}) // a daemon
 			turn := turnOf("unsigned", "x", w.dir, w.emit)
 			file := filepath.Join(w.dir, "signed")
-			turn.Of.Role.Hosted.Env["HOSTED_TEST_SIGNED"] = file
+			turn.Of.Role.Hosted.Env = map[string]string{"HOSTED_TEST_MODE": "unsigned", "HOSTED_TEST_SIGNED": file, "PLAYER_TOKEN": "none of the terminal's"}
 			asked := 0
 			turn.Ask = func(_ context.Context, arguments string) (*wire.CommandResult, error) {
 				asked++
 				q, err := wire.ParseUserQuestion(arguments)
-				if err != nil || strings.Join(q.Choices, ", ") != "Sign in on the web, Terminal" {
+				if err != nil || strings.Join(q.Choices, ", ") != "Sign in on the web, Terminal, Older" {
 					t.Errorf("got %+v, %v", q, err)
 				}
 				return &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte(way)}, nil
 			}
 			seen := ""
 			turn.Of.Approver = asker(func(q agent.Question) agent.Decision {
-				seen = q.Action.Reach + " " + q.Action.Command
+				seen = q.Action.Command
+				if q.Action.Reach != "free" {
+					t.Errorf("%s: its reach is %q", way, q.Action.Reach)
+				}
 				return agent.Decision{Allowed: true}
 			})
 			turn.Shell = func(string, func([]byte)) tool.Shell {
@@ -95,8 +98,9 @@ func TestSignIn(t *testing.T) {
 			if o := w.Run(t.Context(), turn); o.Err != nil || o.Summary != want || asked != 1 {
 				t.Errorf("%s: got %q, %v, asked %d times", way, o.Summary, o.Err, asked)
 			}
-			if command := "free A='b c' '" + os.Args[0] + "' 'login'"; way == "Terminal" && seen != command {
-				t.Errorf("the user saw %q, want %q", seen, command)
+			runs := strings.Replace(command, "$ENV", "HOSTED_TEST_MODE='unsigned' HOSTED_TEST_SIGNED='"+file+"'", 1)
+			if seen != runs {
+				t.Errorf("%s: the user saw %q, want %q", way, seen, runs)
 			}
 		}
 	}
@@ -107,7 +111,7 @@ func TestSignInAtThePrompt(t *testing.T) {
 	for _, c := range []struct{ way, want string }{{"Sign in on the web", "late s"}, {"Terminal", ""}} {
 		w := newWorld(t, Options{Store: openStore(t)})
 		turn := turnOf("late", "x", w.dir, w.emit)
-		turn.Of.Role.Hosted.Env["HOSTED_TEST_SIGNED"] = filepath.Join(w.dir, "signed")
+		turn.Of.Role.Hosted.Env = map[string]string{"HOSTED_TEST_MODE": "late", "HOSTED_TEST_SIGNED": filepath.Join(w.dir, "signed")}
 		asked := 0
 		turn.Ask = func(context.Context, string) (*wire.CommandResult, error) {
 			asked++

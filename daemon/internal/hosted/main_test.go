@@ -83,7 +83,7 @@ func play(mode string) {
 	<-p.conn.Done()
 }
 
-func (p *player) Initialize(context.Context, sdk.InitializeRequest) (sdk.InitializeResponse, error) {
+func (p *player) Initialize(_ context.Context, in sdk.InitializeRequest) (sdk.InitializeResponse, error) {
 	r := sdk.InitializeResponse{ProtocolVersion: sdk.ProtocolVersionNumber, AuthMethods: []sdk.AuthMethod{}, AgentInfo: &sdk.Implementation{Name: "player", Version: "1.2"}}
 	switch p.mode {
 	case "loads":
@@ -97,6 +97,10 @@ func (p *player) Initialize(context.Context, sdk.InitializeRequest) (sdk.Initial
 		r.AuthMethods = []sdk.AuthMethod{
 			{Agent: &sdk.AuthMethodAgent{Id: "web", Name: "Sign in on the web"}},
 			{Terminal: &sdk.AuthMethodTerminalInline{Id: "t", Name: "Terminal", Type: "terminal", Args: []string{"login"}, Env: map[string]any{"A": "b c"}}},
+		}
+		if in.ClientCapabilities.Meta[terminalAuth] == true { // as opencode does; to the request it would answer that all is well
+			way := map[string]any{"command": filepath.Base(os.Args[0]), "args": []string{"auth", "login"}, "label": "Player Login"}
+			r.AuthMethods = append(r.AuthMethods, sdk.AuthMethod{Agent: &sdk.AuthMethodAgent{Id: "o", Name: "Older", Meta: map[string]any{terminalAuth: way}}})
 		}
 	}
 	return r, nil

@@ -5,13 +5,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"sublet/daemon/internal/mask"
 	"sublet/wire"
+	"sublet/wire/secretname"
 )
+
+// terminalAuth is the extension by which agents describe a sign-in in a terminal that do not use the protocol's own kind for it. Some do so
+// only for a client that announces it.
+const terminalAuth = "terminal-auth"
 
 func needsSignIn(err error) bool {
 	refused, ok := errors.AsType[*sdk.RequestError](err)
@@ -25,13 +33,56 @@ type way struct {
 	command string // "" = the request
 }
 
+// inTerminal returns the command of a way to sign in that is taken in a terminal, with the variables that it needs; no words for another
+// way.
+func (h *host) inTerminal(m sdk.AuthMethod) (name string, words []string, env map[string]any) {
+	if t := m.Terminal; t != nil {
+		return t.Name, slices.Concat([]string{h.path}, h.conf.Command[1:], t.Args), t.Env
+	}
+	if m.Agent == nil {
+		return "", nil, nil
+	}
+	var t struct {
+		Command string
+		Args    []string
+		Env     map[string]any
+	}
+	text, _ := json.Marshal(m.Agent.Meta[terminalAuth]) // it was decoded from JSON
+	if err := json.Unmarshal(text, &t); err != nil || t.Command == "" {
+		return "", nil, nil
+	}
+	if t.Command == filepath.Base(h.path) { // it need not be on the PATH of the user's shell
+		t.Command = h.path
+	}
+	return m.Agent.Name, append([]string{t.Command}, t.Args...), t.Env
+}
+
+// signInEnv returns the variables for a sign-in in a terminal: its own, and those of the agent's settings that are no secrets, such as the
+// folder of its account.
+func (h *host) signInEnv(own map[string]any) map[string]any {
+	env := map[string]any{}
+	settings, _ := mask.Expand(h.conf.Env, true) // its error ends launch
+	for name, value := range settings {
+		if !secretname.IsSecret(name) && mask.String(value) == value {
+			env[name] = value
+		}
+	}
+	maps.Copy(env, own)
+	return env
+}
+
 // signIn asks the user which of the agent's ways to sign in to take, and takes it. A way that cannot be taken here is described.
 func (h *host) signIn(ctx context.Context, r *run) error {
 	var ways []way
 	var lines []string
 	attended := r.t.Ask != nil
 	for _, m := range h.about.AuthMethods {
+		name, words, env := h.inTerminal(m)
 		switch {
+		case words != nil && attended && !r.t.Of.Role.Private && r.t.Shell != nil:
+			ways = append(ways, way{name: shown(name, 60), command: line(words, h.signInEnv(env))})
+		case words != nil:
+			lines = append(lines, fmt.Sprintf("%s: run `%s` in a terminal", shown(name, 60), shown(strings.Join(words, " "), 200)))
 		case m.Agent != nil && attended:
 			ways = append(ways, way{name: shown(m.Agent.Name, 60), method: m.Agent.Id})
 		case m.Agent != nil:
@@ -40,13 +91,6 @@ func (h *host) signIn(ctx context.Context, r *run) error {
 			for _, v := range m.EnvVar.Vars {
 				lines = append(lines, fmt.Sprintf("%s: env = { %s = \"${%s}\" } below [agents.%s]", shown(m.EnvVar.Name, 60), shown(v.Name, 60), shown(v.Name, 60), r.name))
 			}
-		case m.Terminal != nil:
-			words := append(append([]string{h.path}, h.conf.Command[1:]...), m.Terminal.Args...)
-			if attended && !r.t.Of.Role.Private && r.t.Shell != nil {
-				ways = append(ways, way{name: shown(m.Terminal.Name, 60), command: line(words, m.Terminal.Env)})
-				continue
-			}
-			lines = append(lines, fmt.Sprintf("%s: run `%s` in a terminal", shown(m.Terminal.Name, 60), shown(strings.Join(words, " "), 200)))
 		}
 	}
 	refused := &FaultError{r.name, "you are not signed in there", strings.Join(lines, "; ")}
@@ -58,6 +102,7 @@ func (h *host) signIn(ctx context.Context, r *run) error {
 		return refused
 	}
 	if chosen.command == "" {
+		r.notice(r.name + " signs you in; some open a page in your browser for that")
 		_, err = h.conn.Authenticate(ctx, sdk.AuthenticateRequest{MethodId: chosen.method})
 	} else {
 		err = r.signInBy(ctx, chosen.command)
@@ -72,8 +117,8 @@ func (h *host) signIn(ctx context.Context, r *run) error {
 // line returns a command line for a shell. A variable that is no string, or whose name cannot be one, is left out.
 func line(words []string, env map[string]any) string {
 	var parts []string
-	for name, value := range env {
-		if text, ok := value.(string); ok && variable().MatchString(name) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if text, ok := env[name].(string); ok && variable().MatchString(name) {
 			parts = append(parts, name+"="+quote(text))
 		}
 	}

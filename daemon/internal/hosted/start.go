@@ -113,6 +113,7 @@ func (h *host) initialize(ctx context.Context) (err error) {
 		ClientInfo:      &sdk.Implementation{Name: "sublet", Version: h.of.o.Version},
 		ClientCapabilities: sdk.ClientCapabilities{
 			Fs: sdk.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true, Auth: sdk.AuthCapabilities{Terminal: true},
+			Meta: map[string]any{terminalAuth: true},
 		},
 	})
 	if err == nil && h.about.ProtocolVersion != sdk.ProtocolVersionNumber {
