@@ -163,7 +163,7 @@ func TestHandOverOfSecretsIsAsked(t *testing.T) {
 		d.send(lender.LeasedKeyboard{ExecutionID: "x1", Why: "secret", Who: "bash"})
 		d.wait(handOverAfter)
 		if d.programHasTerminal() || d.keys.Routed() == keys.ToProgram || d.question() == nil {
-			t.Fatal("the keyboard went over awaitsQuestion")
+			t.Fatal("the keyboard went over unasked")
 		}
 		if text := d.asked(); !strings.Contains(text, "bash reads without echo") {
 			t.Errorf("got %q", text)

@@ -232,11 +232,11 @@ func (m *model) slashClear(string) {
 	})
 }
 
-const modeHelp = "what agents may do awaitsQuestion, or a hosted agent's own mode; full: `sublet policy mode full --session ID` in another terminal"
+const modeHelp = "what agents may do unasked, or a hosted agent's own mode; full: `sublet policy mode full --session ID` in another terminal"
 
 func (m *model) slashMode(args string) {
 	means := map[string]string{
-		"plan": "agents only look; the rest is refused", "ask": "agents look awaitsQuestion; the rest is asked",
+		"plan": "agents only look; the rest is refused", "ask": "agents look unasked; the rest is asked",
 		"auto": "agents look and change what can be undone in the project; the rest is asked", "full": "only what is critical is asked",
 	}
 	own := args == "" || means[args] != ""

@@ -27,7 +27,7 @@ func TestSlashCommands(t *testing.T) {
 	w.keys("\x03/mode plan\r")
 	w.see("plan mode: agents only look")
 	w.keys("/mode full\r") // the hint named a flag that there is not
-	w.see("/mode takes plan, ask or auto\n  what agents may do awaitsQuestion, or a hosted agent's own mode; full:")
+	w.see("/mode takes plan, ask or auto\n  what agents may do unasked, or a hosted agent's own mode; full:")
 	w.keys("/accept\r")
 	w.see("accepted: PATH ls\n! changed meanwhile, and not accepted: PAGER")
 	w.keys("/accept\r")
