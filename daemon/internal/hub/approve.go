@@ -38,6 +38,7 @@ func (t *turn) Approve(ctx context.Context, q agent.Question) (agent.Decision, e
 	return d, err
 }
 
+// decide answers whether a call may run, and with which command: see Approve. Each decision is in the audit log.
 func (t *turn) decide(ctx context.Context, q agent.Question) (agent.Decision, error) {
 	var own *string // what the user wrote in place of the command
 	for range maxEdits {
@@ -145,7 +146,7 @@ func (t *turn) refusal(ctx context.Context, q agent.Question) string {
 	})
 }
 
-// environ is the environment and the folder that a call is judged by: of the client that asked, but for a foreign agent those of
+// shellEnviron is the environment and the folder that a call is judged by: of the client that asked, but for a foreign agent those of
 // the shell that it borrows.
 func (t *turn) shellEnviron() (map[string]wire.OSString, wire.OSString) {
 	if t.foreign != nil {
@@ -156,7 +157,7 @@ func (t *turn) shellEnviron() (map[string]wire.OSString, wire.OSString) {
 	return t.origin.environ()
 }
 
-// wanted reports whether the request asked for a question about everything that does something.
+// wanted reports whether the request wants a question about this call, since it wants one about each that has an effect.
 func (t *turn) wanted(q agent.Question) bool {
 	does := q.Action.Command != "" || len(q.Action.Writes) > 0 || q.Action.Network != "" || q.Action.Server != ""
 	return does && t.approve != nil && *t.approve
@@ -225,6 +226,7 @@ func rootOf(q agent.Question, at string) string {
 	return project.Root(at)
 }
 
+// action describes a call to the policy, which would run with the reach to ("" = nothing holds it).
 func (t *turn) action(q agent.Question, to risk.Reach) policy.Action {
 	env, cwd := t.shellEnviron()
 	at := q.Action.Cwd
@@ -266,7 +268,7 @@ func (t *turn) decided(q agent.Question, v risk.Verdict, p policy.Decision, d ag
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be recorded: "+err.Error()
 	}
 	if d.Allowed {
-		t.vet(q.ExecutionID, lend.Approval{Person: strings.HasPrefix(d.By, "client ") && !judge.Opaque(v), Literal: p.Reach == risk.ReachShell, Holds: t.unchanged(v.Scripts)})
+		t.rememberApproval(q.ExecutionID, lend.Approval{Person: strings.HasPrefix(d.By, "client ") && !judge.Opaque(v), Literal: p.Reach == risk.ReachShell, Holds: t.unchanged(v.Scripts)})
 	}
 	return d
 }
@@ -279,7 +281,8 @@ func (t *turn) unchanged(scripts []risk.Script) func() bool {
 	return func() bool { return judge.Unchanged(scripts, t.s.files.Written) }
 }
 
-func (t *turn) vet(id wire.ExecutionID, a lend.Approval) {
+// rememberApproval keeps the approval of an execution until Approved takes it.
+func (t *turn) rememberApproval(id wire.ExecutionID, a lend.Approval) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.approved == nil {

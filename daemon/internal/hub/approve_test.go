@@ -203,7 +203,7 @@ func TestModeOfARequestIsNoWider(t *testing.T) {
 		c := &Client{hub: h, peer: &window{t: t}, confirm: true, cwd: "/", owner: lend.OwnerOf(1, 0)}
 		c.session = watched(t, h, c)
 		c.session.policy.SetMode(was)
-		u, _, err := c.asked(t.Context(), "r", &wire.AgentRequest{RequestID: "r", Prompt: "x", Options: wire.RequestOptions{Mode: "auto"}})
+		u, _, err := c.newTurn(t.Context(), "r", &wire.AgentRequest{RequestID: "r", Prompt: "x", Options: wire.RequestOptions{Mode: "auto"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -79,8 +79,8 @@ func (f *foreign) work(r *wire.ToolRequest, cwd string) func(ctx context.Context
 	}
 }
 
-// lentToForeign returns the shell that a turn's foreign agent borrows, nil for a private one of the session.
-func (t *turn) lentToForeign() (*lend.Lender, error) {
+// foreignShell returns the shell that a turn's foreign agent borrows, nil for a private one of the session.
+func (t *turn) foreignShell() (*lend.Lender, error) {
 	if t.foreign.private {
 		return nil, nil
 	}
@@ -110,8 +110,9 @@ func (t *turn) window() (*lend.Lender, *Client) {
 	return ln, c
 }
 
-// asksAgain sends a client that has come, or come back, the questions that concern it beside those of its session.
-func (h *Hub) asksAgain(c *Client) {
+// showQuestions sends a client that has come, or come back, the open questions of other sessions that it may answer: those about a command in
+// its shell, and those of agents that its session started. Its own session's it has already.
+func (h *Hub) showQuestions(c *Client) {
 	if !c.confirm {
 		return
 	}
@@ -120,8 +121,9 @@ func (h *Hub) asksAgain(c *Client) {
 	}
 }
 
-// questioned holds the session of a question that c may answer: its own, else that of one that was sent to it all the same.
-func (c *Client) questioned(id wire.ConfirmationID) *session {
+// sessionOfQuestion returns the session whose question that is, and holds it: another one whose question showQuestions would send to c,
+// else c's own.
+func (c *Client) sessionOfQuestion(id wire.ConfirmationID) *session {
 	for _, t := range c.hub.unfinished() {
 		if t.s.questions.Concerns(id, c) && c.hub.hold(t.s.id, nil) != nil {
 			return t.s
@@ -154,9 +156,9 @@ func (l *leaseRun) window() int {
 	return l.r.ClientPID
 }
 
-// leaseRunAs runs a LeaseRunRequest as a command of the agent that asks: judged, and asked about in the window. What the window
+// leaseRunForAgent runs a LeaseRunRequest as a command of the agent that asks: judged, and asked about in the window. What the window
 // reports is passed on; where the command does not run, the turn's Error answers.
-func (c *Client) leaseRunAs(r *wire.LeaseRunRequest, of caller.Agent) error {
+func (c *Client) leaseRunForAgent(r *wire.LeaseRunRequest, of caller.Agent) error {
 	arguments := map[string]any{"command": string(r.Command)}
 	if r.TimeoutMS > 0 {
 		arguments["timeout_ms"] = r.TimeoutMS
@@ -233,7 +235,7 @@ func (t *turn) askUser(ctx context.Context, agentName, arguments string) (*wire.
 	if !d.Allowed {
 		res.Status, res.Output = wire.StatusDenied, []byte("the user did not answer: "+cmp.Or(d.Comment, d.Reason))
 	}
-	t.fromAgent(res)
+	t.emitFromAgent(res)
 	return res, nil
 }
 
@@ -248,7 +250,7 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 		return invalid("%v", err)
 	}
 	if of := c.startedBy(); of.Name != "" {
-		return c.leaseRunAs(r, of)
+		return c.leaseRunForAgent(r, of)
 	}
 	ln := c.hub.shells.Find(r.ClientPID)
 	if ln == nil {

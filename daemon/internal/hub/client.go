@@ -114,7 +114,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		h.release(s)
 		return nil, err
 	}
-	c.bring(env.MCPServers, env.Cwd)
+	c.setServers(env.MCPServers, env.Cwd)
 
 	ready := h.ready(c, s)
 	ready.Protocol, _ = wire.Negotiate(env.ProtocolMin, env.ProtocolMax) // the server refuses who has none in common
@@ -146,8 +146,8 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 			Hint: "open it in a terminal of another origin",
 		})
 	}
-	h.asksAgain(c)
-	h.stir()
+	h.showQuestions(c)
+	h.signalActivity()
 	h.wakeDue(s)
 	h.log.Info("client attached", "name", c.info.Name, "pid", c.info.PID, "session", s.id, "shell", c.lender != nil)
 	return c, nil
@@ -193,14 +193,14 @@ func (c *Client) Detach() {
 	h.mu.Lock()
 	delete(h.clients, c)
 	h.mu.Unlock()
-	h.stir()
+	h.signalActivity()
 	c.retire()
 	h.log.Info("client detached", "name", c.info.Name, "pid", c.info.PID, "session", s.id)
 }
 
 // retire lets the client's MCP servers go: those that no turn uses end now.
 func (c *Client) retire() {
-	if servers, _ := c.brought(); servers != nil {
+	if servers, _ := c.ownServers(); servers != nil {
 		servers.Retire()
 	}
 }
@@ -243,8 +243,8 @@ func (c *Client) attached() *session {
 	return c.session
 }
 
-// isAt reports whether the connection is there, and in that session.
-func (c *Client) isAt(s *session) bool {
+// isAttachedTo reports whether the connection still exists and its session is s.
+func (c *Client) isAttachedTo(s *session) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session == s && !c.detached
@@ -261,7 +261,7 @@ func (c *Client) EnvChanged(env *wire.EnvSnapshot) {
 	c.mu.Lock()
 	c.env, c.cwd = maps.Clone(env.Env), env.Cwd
 	c.mu.Unlock()
-	c.bring(env.MCPServers, env.Cwd)
+	c.setServers(env.MCPServers, env.Cwd)
 	if c.lender != nil {
 		c.lender.EnvChanged(c, env)
 	}

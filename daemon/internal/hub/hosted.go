@@ -33,7 +33,7 @@ func (t *turn) hosted(at agent.Turn) hosted.Turn {
 }
 
 // hostedModels answers with the models and modes of an agent of another program, after setting r.Mode. If it does not run in the
-// connection's session, it is started there, after the session's turns. aside and enqueue release the session.
+// connection's session, it is started there, after the session's turns. answerLater and enqueue release the session.
 func (c *Client) hostedModels(r *wire.ModelsRequest) error {
 	reply := &wire.ModelsReply{RequestID: r.RequestID, Models: []wire.Model{}, Faults: []wire.ModelFault{}, Modes: []string{}}
 	_, cwd := c.environ()
@@ -64,7 +64,7 @@ func (c *Client) hostedModels(r *wire.ModelsRequest) error {
 		return reply, nil
 	}
 	if agents.Runs(string(s.id), role.Name) {
-		return c.aside(r.RequestID, s, offers)
+		return c.answerLater(r.RequestID, s, offers)
 	}
 	t := c.turn(s, r.RequestID)
 	t.agent, t.model = role.Name, role.Model

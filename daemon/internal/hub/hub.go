@@ -131,7 +131,8 @@ func (h *Hub) Running() int {
 	return len(h.running)
 }
 
-func (h *Hub) stir() {
+// signalActivity lets the next receive from Activity return.
+func (h *Hub) signalActivity() {
 	select {
 	case h.activity <- struct{}{}:
 	default:

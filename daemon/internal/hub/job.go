@@ -39,7 +39,7 @@ func (s *session) jobsRunning() string { return s.hub.jobs.Summary(string(s.id))
 
 // jobChanged is called when a job has ended or printed what was waited for.
 func (h *Hub) jobChanged(i job.Info) {
-	h.stir()
+	h.signalActivity()
 	if i.State == job.Ended {
 		e := store.AuditEntry{
 			At: i.Ended, Event: "execution", Session: i.Session, Agent: i.Agent, Tool: "bash", Command: i.Command, Cwd: i.Cwd,
@@ -123,7 +123,7 @@ func (c *Client) Job(r *wire.JobRequest) error {
 		}
 	}
 	s := c.held()
-	return c.aside(r.RequestID, s, func(ctx context.Context) (wire.Message, error) {
+	return c.answerLater(r.RequestID, s, func(ctx context.Context) (wire.Message, error) {
 		if r.Op != "background" {
 			return h.jobs.Serve(ctx, c.who(), r, h.refuses)
 		}

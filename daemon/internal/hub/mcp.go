@@ -13,10 +13,10 @@ import (
 	"sublet/wire"
 )
 
-// bring takes over the MCP servers that a client brought along; nil: it says nothing of them. They are started when one of
+// setServers takes over the MCP servers that a client brought along; nil: it says nothing of them. They are started when one of
 // its turns needs them, and end with its connection and its last turn. Neither they nor what is wrong with them is stored
 // or logged with its values.
-func (c *Client) bring(list []wire.MCPServer, cwd wire.OSString) {
+func (c *Client) setServers(list []wire.MCPServer, cwd wire.OSString) {
 	if list == nil {
 		return
 	}
@@ -33,8 +33,8 @@ func (c *Client) bring(list []wire.MCPServer, cwd wire.OSString) {
 	c.faults = faults
 }
 
-// brought is what bring took.
-func (c *Client) brought() (servers *mcp.Servers, faults []string) {
+// ownServers returns the MCP servers that the client brought along, nil for none, and what is wrong with others that it brought.
+func (c *Client) ownServers() (servers *mcp.Servers, faults []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.servers, c.faults
@@ -49,7 +49,7 @@ func (t *turn) serverTools(ctx context.Context, role agent.Role, only []string) 
 		return nil
 	}
 	settings := t.hub.opts.Config().MCP
-	own, faults := t.origin.brought()
+	own, faults := t.origin.ownServers()
 	if len(settings) == 0 && own == nil {
 		return nil
 	}
@@ -68,13 +68,13 @@ func usesServers(m provider.Model) bool { return m.Info().Kind != "offline" }
 
 // notify emits a notice in the turn, once in the session for each key.
 func (t *turn) notify(key, text string) {
-	if t.s.first(key) {
-		t.fromAgent(&wire.AgentStreamChunk{Agent: t.agent, Chunk: wire.Chunk{Type: wire.ChunkNotice, Text: text}})
+	if t.s.firstTime(key) {
+		t.emitFromAgent(&wire.AgentStreamChunk{Agent: t.agent, Chunk: wire.Chunk{Type: wire.ChunkNotice, Text: text}})
 	}
 }
 
-// first reports whether it is called for the first time with this key. It forgets the keys after a thousand.
-func (s *session) first(key string) bool {
+// firstTime reports whether it is called for the first time with this key. It forgets the keys after a thousand.
+func (s *session) firstTime(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.noticed[key] {

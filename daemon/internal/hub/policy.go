@@ -23,6 +23,7 @@ import (
 // ErrNoRule says that no rule has that id.
 var ErrNoRule = errors.New("there is no such rule")
 
+// listRules returns the rules that hold in a session: of the settings, the stored ones, the session's own, and more.
 func (h *Hub) listRules(ctx context.Context, s *session, more ...wire.Rule) ([]wire.Rule, error) {
 	stored, err := h.opts.Store.Rules(ctx)
 	if err != nil {
@@ -70,7 +71,7 @@ func (c *Client) policyOp(ctx context.Context, s *session, r *wire.PolicyRequest
 	switch r.Op {
 	case "get", "list":
 	case "test":
-		return c.try(ctx, s, r, reply)
+		return c.testCommand(ctx, s, r, reply)
 	case "trust", "untrust", "trust_list":
 		return c.trust(ctx, r, reply)
 	case "accept":
@@ -85,7 +86,7 @@ func (c *Client) policyOp(ctx context.Context, s *session, r *wire.PolicyRequest
 	case "set_mode":
 		mode, err := policy.ParseMode(r.Mode)
 		if err == nil {
-			err = c.hub.offered(mode)
+			err = c.hub.modeUnavailable(mode)
 		}
 		if err != nil {
 			return invalid("mode: %v", err)
@@ -167,8 +168,8 @@ func (s *session) reportFaults(faults []judge.Fault) {
 	s.broken = faults
 }
 
-// try judges a command as an agent's would be in this session, in every mode.
-func (c *Client) try(ctx context.Context, s *session, r *wire.PolicyRequest, reply *wire.PolicyReply) error {
+// testCommand judges a command as an agent's would be in this session, in every mode.
+func (c *Client) testCommand(ctx context.Context, s *session, r *wire.PolicyRequest, reply *wire.PolicyReply) error {
 	origin, cwd := c, string(r.Cwd)
 	if r.Live {
 		ln := c.hub.shells.Find(0)

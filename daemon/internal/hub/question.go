@@ -52,7 +52,7 @@ func (t *turn) ask(ctx context.Context, q agent.Question, v risk.Verdict, d poli
 	}
 	if p := t.parent; p != nil { // an agent in the background is asked about where it was started
 		req.Parent = p.id
-		asked.Others, asked.Concerns = p.events.Subscribers(), func(c *Client) bool { return c.isAt(p) }
+		asked.Others, asked.Concerns = p.events.Subscribers(), func(c *Client) bool { return c.isAttachedTo(p) }
 	}
 	return t.s.questions.Ask(ctx, asked)
 }
@@ -66,7 +66,7 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 	if !c.confirm {
 		return fmt.Errorf("%w: it did not announce that it can confirm", ErrNotYours)
 	}
-	s := c.questioned(r.ConfirmationID)
+	s := c.sessionOfQuestion(r.ConfirmationID)
 	defer c.hub.release(s)
 	return s.questions.Answer(r.ConfirmationID, func(q *question.Question[*Client]) (string, agent.Decision, error) {
 		d, err := agent.Answered(q.Request, r)
@@ -182,7 +182,7 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 		state, hint = " is not known to be trusted", "what you decided cannot be read: "+err.Error()
 	}
 	if err != nil || t.unasked() != "" {
-		if t.s.first("trust " + root) {
+		if t.s.firstTime("trust " + root) {
 			t.origin.Send(&wire.Notice{Level: "warning", Text: visible.Exact(
 				root + state + ", so these are not read as instructions: " + strings.Join(names, ", ") + "; " + hint)})
 		}

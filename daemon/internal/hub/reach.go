@@ -52,9 +52,9 @@ func (t *turn) reach(q agent.Question, v risk.Verdict) risk.Reach {
 	return to
 }
 
-// offered returns why a mode cannot be had here, nil where it can: what auto runs without a question must be held by the
-// kernel.
-func (h *Hub) offered(m policy.Mode) error {
+// modeUnavailable returns why a mode cannot be used on this machine, nil where it can: what auto runs without a question must be held by
+// the kernel.
+func (h *Hub) modeUnavailable(m policy.Mode) error {
 	if m != policy.ModeAuto || h.opts.Confine == nil || h.confiner().Holds(confine.Project) {
 		return nil
 	}

@@ -55,7 +55,7 @@ func (h *Hub) end(o *operation) {
 	h.mu.Lock()
 	delete(h.running, o)
 	h.mu.Unlock()
-	h.stir()
+	h.signalActivity()
 }
 
 // find returns an operation that runs and for which is returns true; nil if there is none.
@@ -112,9 +112,9 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 	return nil
 }
 
-// aside answers a request that takes its time, beside the connection's reader: work's context ends when the request is cancelled.
+// answerLater answers a request that takes its time, beside the connection's reader: work's context ends when the request is cancelled.
 // The caller's hold on s ends with the work, or with an error.
-func (c *Client) aside(id wire.RequestID, s *session, work func(ctx context.Context) (wire.Message, error)) error {
+func (c *Client) answerLater(id wire.RequestID, s *session, work func(ctx context.Context) (wire.Message, error)) error {
 	h := c.hub
 	ctx, cancel := context.WithCancelCause(h.ctx)
 	o := &operation{client: c, request: id, cancel: cancel}

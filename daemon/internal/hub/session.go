@@ -48,7 +48,7 @@ type session struct {
 	spent  float64     // US dollars since the last prompt of a person
 	wakes  []time.Time // when jobs woke its agent, within wakesIn
 
-	noticed map[string]bool // the keys of first
+	noticed map[string]bool // the keys that firstTime was called with
 	broken  []judge.Fault   // the faults in projects' files and rules that were reported last
 }
 
@@ -103,7 +103,7 @@ func (h *Hub) makeSession(info wire.SessionInfo) *session {
 	events := eventlog.New[*Client](h.opts.Store, h.log, info)
 	played := make(chan struct{})
 	close(played)
-	s := &session{hub: h, id: info.ID, events: events, questions: question.New(events, h.log, h.stir), played: played}
+	s := &session{hub: h, id: info.ID, events: events, questions: question.New(events, h.log, h.signalActivity), played: played}
 	s.files.Changes = store.Changes{Store: h.opts.Store, Session: info.ID}
 	return s
 }
@@ -128,13 +128,14 @@ func (h *Hub) session(ctx context.Context, id wire.SessionID) (*session, error) 
 	return h.hold(id, h.makeSession(info)), nil
 }
 
-// hold takes a session that is in memory, or puts in the one given, if nobody was faster. Whoever holds read holds it once more.
-func (h *Hub) hold(id wire.SessionID, read *session) *session {
+// hold returns the session of that id and counts one more holder, for whom it stays in memory until release. Where it is not in memory,
+// loaded is put there; without one (nil) hold returns nil.
+func (h *Hub) hold(id wire.SessionID, loaded *session) *session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.sessions[id]
 	if s == nil {
-		if s = read; s == nil {
+		if s = loaded; s == nil {
 			return nil
 		}
 		h.sessions[id] = s
@@ -146,8 +147,8 @@ func (h *Hub) hold(id wire.SessionID, read *session) *session {
 	return s
 }
 
-// release lets a session go. When nobody holds it its private shell is closed, and the session itself stays in memory
-// among the last maxIdleSessions, for its rules and for what its agents know of files.
+// release takes one holder off a session's count. When nobody holds it its private shell is closed, and the session itself stays in
+// memory among the last maxIdleSessions, for its rules and for what its agents know of files.
 func (h *Hub) release(s *session) {
 	h.mu.Lock()
 	var left *lend.Private
@@ -185,14 +186,15 @@ func (s *session) snapshot() wire.SessionInfo {
 	return info
 }
 
-// join attaches c, which was sent info: see eventlog.Log.Subscribe. c's hold on the session is given back by leave.
+// join makes c a client of the session: c, which was sent the session's description info, is sent the events from there on, those that it
+// missed first. The caller holds the session for c; leave releases it.
 func (s *session) join(ctx context.Context, c *Client, from eventlog.Missed, info wire.SessionInfo) error {
 	err := s.events.Subscribe(ctx, c, from, info)
 	s.questions.Watch()
 	return err
 }
 
-// leave detaches c and lets the session go.
+// leave takes c from the session's clients and releases the session.
 func (s *session) leave(c *Client) {
 	s.events.Unsubscribe(c)
 	s.questions.Watch()
@@ -214,7 +216,7 @@ func (s *session) remember(r *wire.CommandResult) {
 // policyMode returns the session's mode, or ask where that mode is not available.
 func (s *session) policyMode() policy.Mode {
 	m := s.policy.Mode(policy.Mode(s.hub.opts.Config().Policy.Mode))
-	if s.hub.offered(m) != nil {
+	if s.hub.modeUnavailable(m) != nil {
 		return policy.ModeAsk
 	}
 	return m

@@ -39,7 +39,7 @@ func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply fun
 	var err error
 	switch r.Op {
 	case "list":
-		err = c.hub.list(ctx, r, limit, out)
+		err = c.hub.listSessions(ctx, r, limit, out)
 	case "search":
 		if out.Hits, err = c.hub.opts.Store.Search(ctx, store.Search{Query: r.Query, Project: string(r.Project), SinceMS: r.SinceMS, Limit: limit}); out.Hits == nil {
 			out.Hits = []wire.SearchHit{}
@@ -48,7 +48,7 @@ func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply fun
 			err = invalid("query: is empty")
 		}
 	case "new", "resume":
-		return c.change(ctx, r, out, reply)
+		return c.switchSession(ctx, r, out, reply)
 	case "load":
 		err = c.load(ctx, r, out)
 	case "get", "rename", "delete", "clear", "save", "export", "fork":
@@ -57,7 +57,7 @@ func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply fun
 			return err
 		}
 		defer c.hub.release(s)
-		err = c.one(ctx, s, r, limit, out)
+		err = c.sessionOp(ctx, s, r, limit, out)
 	default:
 		err = invalid("op: %q is none of list, get, new, resume, rename, delete, clear, save, load, export, search, fork",
 			visible.Exact(visible.Cut(r.Op, 64)))
@@ -69,7 +69,7 @@ func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply fun
 	return nil
 }
 
-func (h *Hub) list(ctx context.Context, r *wire.SessionRequest, limit int, out *wire.SessionReply) error {
+func (h *Hub) listSessions(ctx context.Context, r *wire.SessionRequest, limit int, out *wire.SessionReply) error {
 	list, next, err := h.opts.Store.Sessions(ctx, r.Cursor, limit)
 	if errors.Is(err, store.ErrCursor) {
 		return invalid("cursor: %v", err)
@@ -92,8 +92,8 @@ func (h *Hub) list(ctx context.Context, r *wire.SessionRequest, limit int, out *
 	return nil
 }
 
-// one does what concerns one session.
-func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, limit int, out *wire.SessionReply) error {
+// sessionOp carries out the operations of a SessionRequest that are about the one session s.
+func (c *Client) sessionOp(ctx context.Context, s *session, r *wire.SessionRequest, limit int, out *wire.SessionReply) error {
 	var err error
 	switch r.Op {
 	case "get":
@@ -135,9 +135,9 @@ func (c *Client) one(ctx context.Context, s *session, r *wire.SessionRequest, li
 	return err
 }
 
-// change attaches the connection to another session: a new one, or a stored one, whose events after after_seq follow the
+// switchSession attaches the connection to another session: a new one, or a stored one, whose events after after_seq follow the
 // reply as messages like any other. Turns of the session that is left go on.
-func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.SessionReply, reply func(*wire.SessionReply)) error {
+func (c *Client) switchSession(ctx context.Context, r *wire.SessionRequest, out *wire.SessionReply, reply func(*wire.SessionReply)) error {
 	var to *session
 	var err error
 	if r.Op == "resume" {
@@ -173,7 +173,7 @@ func (c *Client) change(ctx context.Context, r *wire.SessionRequest, out *wire.S
 	if err := to.join(ctx, c, first, out.Session); err != nil {
 		return err
 	}
-	c.hub.asksAgain(c)
+	c.hub.showQuestions(c)
 	c.hub.wakeDue(to)
 	return nil
 }

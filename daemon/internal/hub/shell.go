@@ -20,7 +20,7 @@ import (
 // private one. One whose link is down is waited for within its grace. An agent of another program has the window of its own.
 func (t *turn) Lent() (*lend.Lender, error) {
 	if t.foreign != nil {
-		return t.lentToForeign()
+		return t.foreignShell()
 	}
 	own := t.origin.lender
 	if own != nil {

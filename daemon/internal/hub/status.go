@@ -75,7 +75,7 @@ func (c *Client) status(id wire.RequestID, ask bool) *wire.StatusReply {
 		out.State = "busy"
 	}
 	out.ConversationLength = int(c.attached().events.Info().LastSeq)
-	own, _ := c.brought()
+	own, _ := c.ownServers()
 	out.MCPServers = append(h.opts.MCP.Report(false), own.Report(true)...)
 	return out
 }
@@ -141,7 +141,7 @@ func (c *Client) Models(r *wire.ModelsRequest) error {
 		return c.hostedModels(r)
 	}
 	h, creds := c.hub, maps.Clone(c.creds)
-	return c.aside(r.RequestID, c.held(), func(ctx context.Context) (wire.Message, error) {
+	return c.answerLater(r.RequestID, c.held(), func(ctx context.Context) (wire.Message, error) {
 		reply, err := h.opts.FindModels(ctx, r.Name, creds)
 		if err != nil {
 			return nil, err

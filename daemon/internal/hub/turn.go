@@ -128,8 +128,8 @@ func (t *turn) end(m wire.EventMessage) error {
 	return s.events.Emit(m)
 }
 
-// drop takes the turn out of the hub's operations and the session's queue: before its end is sent.
-func (t *turn) drop() {
+// leaveQueue takes the turn out of the hub's operations and the session's queue: before its end is sent.
+func (t *turn) leaveQueue() {
 	t.hub.end(t.operation)
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
@@ -139,7 +139,7 @@ func (t *turn) drop() {
 // close releases what the turn holds. It is called last for every turn, however it went.
 func (t *turn) close() {
 	t.cancel(nil)
-	t.drop()
+	t.leaveQueue()
 	t.enqueueSteering()
 	t.hub.release(t.s)
 	t.mu.Lock()
@@ -171,7 +171,7 @@ func (c *Client) neverBegan(s *session, id wire.RequestID, why error) {
 func (t *turn) play() {
 	h := t.hub
 	if err := context.Cause(t.ctx); err != nil {
-		t.drop()
+		t.leaveQueue()
 		t.origin.neverBegan(t.s, t.request, err)
 		return
 	}
@@ -182,7 +182,7 @@ func (t *turn) play() {
 				return nil, err
 			}
 			return t.serve(ctx)
-		}, t.drop)
+		}, t.leaveQueue)
 		return
 	}
 	started := time.Now()
@@ -245,7 +245,7 @@ func (t *turn) finish(out agent.Outcome, started time.Time) {
 		if end.Status == wire.StatusSuccess {
 			end.Status, end.StopReason = wire.StatusError, wire.StatusError
 		}
-		t.drop()
+		t.leaveQueue()
 		t.s.events.EmitUnstored(end, t.recorded)
 	}
 	t.hub.log.Info("turn ended", "turn", t.id, "status", end.Status, "ms", end.DurationMS)
@@ -276,8 +276,8 @@ func (t *turn) emit(m wire.EventMessage) error {
 	return t.s.events.Emit(m)
 }
 
-// fromAgent is the agent's way to emit. A store that fails ends the turn: nothing may be shown that is not kept.
-func (t *turn) fromAgent(m wire.EventMessage) {
+// emitFromAgent is the agent's way to emit. A store that fails ends the turn: nothing may be shown that is not kept.
+func (t *turn) emitFromAgent(m wire.EventMessage) {
 	e := m.Meta()
 	e.TurnID, e.RequestID = t.id, t.request
 	if c, ok := m.(*wire.AgentStreamChunk); ok && (c.Chunk.Type == wire.ChunkToolOutput || c.Chunk.Type == wire.ChunkToolCallDelta) {

@@ -45,14 +45,14 @@ func (t *turn) undo(ctx context.Context, r *wire.UndoRequest) agent.Outcome {
 	if err != nil {
 		if !errors.Is(err, tool.ErrNothingToUndo) { // else nothing ran that could have a result
 			res.Status, res.Output = wire.StatusError, []byte(err.Error())
-			t.fromAgent(res)
+			t.emitFromAgent(res)
 		}
 		return t.failed(ctx, &agent.ToolError{Tool: "undo", Status: wire.StatusError, Message: err.Error()})
 	}
 	if path != "" {
 		res.FilesModified = []wire.OSString{wire.OSString(path)}
 	}
-	t.fromAgent(res)
+	t.emitFromAgent(res)
 	return agent.Outcome{
 		Agent: t.agent, Status: wire.StatusSuccess, StopReason: string(provider.EndTurn), Summary: text, ToolsExecuted: []string{"undo"},
 	}

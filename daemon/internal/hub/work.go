@@ -25,7 +25,7 @@ import (
 // Ask begins a turn of an agent, or gives the question to the turn that runs. It returns an error if the request is refused
 // before it began; afterwards the turn's own AgentComplete is the answer.
 func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
-	t, role, err := c.asked(ctx, r.RequestID, r)
+	t, role, err := c.newTurn(ctx, r.RequestID, r)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
 
 // Show answers what Ask would send to the model first. It waits its turn in the session, as Ask does.
 func (c *Client) Show(ctx context.Context, r *wire.ShowRequest) error {
-	t, role, err := c.asked(ctx, r.RequestID, &r.Request)
+	t, role, err := c.newTurn(ctx, r.RequestID, &r.Request)
 	if err != nil {
 		return err
 	}
@@ -54,15 +54,15 @@ func (c *Client) Show(ctx context.Context, r *wire.ShowRequest) error {
 	return c.hub.enqueue(t)
 }
 
-// asked makes a turn of a question, with the role that answers it. The caller enqueues it.
-func (c *Client) asked(ctx context.Context, id wire.RequestID, r *wire.AgentRequest) (*turn, agent.Role, error) {
+// newTurn makes a turn of a question, with the role that answers it. The caller enqueues it.
+func (c *Client) newTurn(ctx context.Context, id wire.RequestID, r *wire.AgentRequest) (*turn, agent.Role, error) {
 	none := agent.Role{}
 	if err := agent.CheckRequest(r); err != nil {
 		return nil, none, invalid("%v", err)
 	}
 	mode, err := policy.ParseMode(r.Options.Mode)
 	if err == nil {
-		err = c.hub.offered(mode)
+		err = c.hub.modeUnavailable(mode)
 	}
 	if err != nil {
 		return nil, none, invalid("options.mode: %v", err)
@@ -197,7 +197,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	}
 	held, languages := t.checkers()
 	at := agent.Turn{
-		Role: role, Tools: agent.Tools(cfg, roles), Approver: t, Emit: t.fromAgent,
+		Role: role, Tools: agent.Tools(cfg, roles), Approver: t, Emit: t.emitFromAgent,
 		Log: t.hub.log, ShowSecrets: t.governs().policy.ShowSecrets.Load, Team: agent.Team{Roles: roles, NewPrivateShell: t.newPrivateShell, Host: t.host},
 		Env:   tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: held, Languages: languages, Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
 		Place: agent.Place{Project: root, Trusted: t.hub.trusts, Jobs: t.s.jobsRunning, Trees: &t.hub.projects.Trees, Instructions: t.hub.opts.Instructions},
@@ -250,6 +250,7 @@ func (s *session) history(ctx context.Context, id wire.TurnID) (agent.Conversati
 	})
 }
 
+// recentCommands returns the user's own last commands in the session, for a request that names none.
 func (s *session) recentCommands() []wire.RecentCommand {
 	s.mu.Lock()
 	defer s.mu.Unlock()
