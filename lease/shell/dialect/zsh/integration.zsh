@@ -7,14 +7,11 @@
 # sourced at the top level, where they do. Names of local variables begin as all others do, because the state is listed from
 # inside of them.
 
-# Prints the mark $1.
-__sublet_mark() {
-	builtin print -rn -- $'\e]7701;'"$1;$$;$__sublet_nonce"$'\a'
-}
-
-# Sends the record $1, with the text $2 behind the process id.
-__sublet_send() {
+# Sends the record $1, with the text $2 behind the process id, and prints its mark. For each call of a function inside of another
+# zsh maps new memory: marks without a record are printed where they are due.
+__sublet_report() {
 	builtin print -rn -- "$1 $$ $2"$'\0' >| "$__sublet_folder/up"
+	builtin print -rn -- $'\e]7701;'"$1;$$;$__sublet_nonce"$'\a'
 }
 
 # Zsh calls this before each prompt, first in precmd_functions. Zsh itself keeps the status for the hooks that follow.
@@ -30,32 +27,29 @@ __sublet_prompt() {
 		__sublet_status=$__sublet_found
 	fi
 	__sublet_bind
-	__sublet_send P "$__sublet_found $PWD"
-	__sublet_mark P
+	__sublet_report P "$__sublet_found $PWD"
 }
 
 # Zsh calls this when a line of the user's begins, not for the borrowed line: __sublet_widget sees to that.
 __sublet_command() {
 	{ builtin emulate -L zsh +x; } 2>/dev/null
-	__sublet_send B "${${1:-$3}[1,3000]}"
-	__sublet_mark B
+	__sublet_report B "${${1:-$3}[1,3000]}"
 }
 
-# Both stand around the text of a borrowed command, in the line that __sublet_widget sets. End is called in any case, after ^C and an error, too, and has zsh
-# go on, so that the user's own status can be put back.
+# Both stand around the text of a borrowed command, in the line that __sublet_widget sets. End is called in any case, after ^C and an
+# error, too, and has zsh go on, so that the user's own status can be put back.
 __sublet_begin() {
 	builtin emulate -L zsh
 	__sublet_resume
 	__sublet_running=1
-	__sublet_mark S
+	builtin print -rn -- $'\e]7701;S;'"$$;$__sublet_nonce"$'\a'
 }
 __sublet_end() {
 	builtin local __sublet_found=$?
 	builtin emulate -L zsh
 	TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0
 	__sublet_running=
-	__sublet_send E "$__sublet_nonce $__sublet_found $PWD"
-	__sublet_mark E
+	__sublet_report E "$__sublet_nonce $__sublet_found $PWD"
 }
 __sublet_status() {
 	builtin return $__sublet_status
@@ -112,8 +106,7 @@ __sublet_follow() {
 		__sublet_held=1
 		__sublet_highlight=("${region_highlight[@]}")
 		[[ -z $BUFFER ]] || builtin print -rn -- "$BUFFER" >| "$__sublet_folder/line"
-		__sublet_send A "$__sublet_context $__sublet_flags $CURSOR $#BUFFER"
-		__sublet_mark A
+		__sublet_report A "$__sublet_context $__sublet_flags $CURSOR $#BUFFER"
 	fi
 	while builtin read -rk 20 -u 0 __sublet_directive < "$__sublet_folder/down"; do
 		case $__sublet_directive in
@@ -159,7 +152,7 @@ __sublet_erase() {
 		builtin zle -R
 		__sublet_erased=1
 	fi
-	__sublet_mark C
+	builtin print -rn -- $'\e]7701;C;'"$$;$__sublet_nonce"$'\a'
 }
 
 # Writes what a command can change in the shell, for ReadState in zsh.go: fields that end with NUL. A table is a count, so many
@@ -189,7 +182,7 @@ __sublet_state() {
 			builtin print -n '\0'
 		done
 	} >| "$__sublet_folder/state" 2>/dev/null
-	__sublet_mark T
+	builtin print -rn -- $'\e]7701;T;'"$$;$__sublet_nonce"$'\a'
 }
 
 # Puts the hooks where zsh looks for them, and binds the hold key: at the start, and when the widget is called behind a start-up
