@@ -53,6 +53,9 @@ function __sublet_resume
     builtin set -e fish_history
     builtin set -q __sublet_aside[1]; and builtin set -g fish_history $__sublet_aside
     builtin set -e __sublet_aside
+    builtin functions --erase fish_title
+    builtin functions --query __sublet_title; and builtin functions --copy __sublet_title fish_title
+    builtin functions --erase __sublet_title
 end
 
 # Fish calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive of the
@@ -73,7 +76,11 @@ function __sublet_widget
     end
     function __sublet_interrupted --on-signal INT # so that a signal does not end the loop below
     end
-    __sublet_send A "$__sublet_context - "(builtin commandline --cursor)" $__sublet_filled"
+    begin # a substitution would hand its output over between threads, which takes longer than the rest
+        builtin printf 'A %s %s - ' $fish_pid $__sublet_context
+        builtin commandline --cursor
+        builtin printf ' %s\0' $__sublet_filled
+    end >$__sublet_folder/up
     __sublet_mark A
     while builtin read --local --delimiter ' ' __sublet_directive __sublet_word __sublet_rest <$__sublet_folder/down
         switch $__sublet_directive
@@ -92,6 +99,10 @@ function __sublet_widget
                 __sublet_mark C
                 builtin set -g __sublet_aside $fish_history
                 builtin set -g fish_history ''
+                # Fish would set the window's title to the line, for which the user's function takes a third of a millisecond.
+                builtin functions --query fish_title; and builtin functions --copy fish_title __sublet_title
+                function fish_title
+                end
                 # Behind a quotation mark at its end, fish does not look for a suggestion.
                 builtin commandline --replace -- ' __sublet_begin; builtin eval $__sublet_text; __sublet_end ""'
                 builtin commandline -f execute
