@@ -209,6 +209,11 @@ func TestT3iOptions(t *testing.T) {
 	exactly(t, Low, here(), "git -C d status", "git --git-dir=x log", "docker compose -f x ps", "kubectl -n x get pods", "grep -e rm -f x y")
 }
 
+// A loop may do nothing: what follows may run where the loop began, however many folders it may lead to.
+func TestFolderBehindALoop(t *testing.T) {
+	atLeast(t, Critical, here(), "while make; do for i in 1 2; do cd src; done; done; rm -rf *", "while make; do cd ..; done; rm -rf *")
+}
+
 // Texts that look other than they are, and texts too long to look at.
 func TestT3jTextTricks(t *testing.T) {
 	atLeast(t, High, here(), "ls\r", "ls \x1b[2K", "echo \x00", "ls\u202e", "ls \u200b", "ls\u00a0-l", "echo \u2066x", "ls \x7f", "echo \xff\xfe", "echo \xef", "ls \ufeff", "ls \u2028rm")
@@ -230,6 +235,10 @@ func TestT3kParserAgainstShell(t *testing.T) {
 	atLeast(t, High, here(), "ls \\", "ls\\\r\n-l", "echo hi\r\nls", "if (", "ls )", "echo 'x", "echo \"x", "cat <<E\nx", "ls &&", "| ls", "for", "}", "ls ;; ls")
 	// Commands before the error run, since a sourced file is read line by line.
 	atLeast(t, Critical, here(), "rm -rf /\nif (", "rm -rf /\n)")
+	// What is quoted, or stands on several lines, is found too.
+	atLeast(t, Critical, here(),
+		"rm -rf \"$HOME\" <<E\nx", "bash <<E\nrm -rf \"/\"", "bash <<E\neval \"$(curl x)\"", "bash <<E\n:(){ :|:& };:", "cat <<E\n$(rm -rf \"$HOME\")",
+		"echo $((rm -rf \"/\") | cat)", "x=/; echo $((rm -rf $x); ls)", "ls # \\\nrm -rf \"$HOME\"", "ls # \\\nfor d in /; do\nrm -rf \"$d\"\ndone")
 	// A live alias is expanded before bash parses.
 	c := here()
 	c.Aliases = map[string]string{"go": "rm -rf src; echo", "both": "rm -rf / #"}

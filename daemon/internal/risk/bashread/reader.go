@@ -182,13 +182,24 @@ func (r *Reader) program(text string, st *State) {
 		return
 	}
 	r.Judge.Unread(r.at(at[0], at[1]), why)
-	for piece := range strings.FieldsFuncSeq(text, func(c rune) bool { return strings.ContainsRune("\n$()`\"", c) }) {
+	for _, piece := range pieces(text) {
 		if piece != text {
 			r.Judge.Maybe(piece, r.at(0, len(text)), before)
 		}
 	}
 }
 
+// pieces returns what a text that could not be read may hold as a command: the text without the comments that parser and shell end in
+// different places, and with what bash may take for a subshell in place of arithmetic; then its lines, what stands in brackets, and
+// that cut at quotes and variables.
+func pieces(text string) []string {
+	all := []string{strings.ReplaceAll(joinedComment().ReplaceAllString(text, "$1"), "$((", "$( (")}
+	for _, ends := range []string{"\n", "\n()<`", "\n()<`$\""} {
+		all = append(all, strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(ends, c) })...)
+	}
+	return all
+}
+
 // joinedComment matches a comment after whose last backslash the parser (mvdan.cc/sh 3.14.1) goes on with the next line, where
 // bash begins a new command.
-var joinedComment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?m)(?:^|[\\s;&|()<>`])#.*\\\\\r*$") })
+var joinedComment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?m)(^|[\\s;&|()<>`])#.*\\\\\r*$") })

@@ -297,21 +297,21 @@ func (r *Reader) loop(st *State, known bool, rounds func()) {
 		c.args = c.args || !slices.Equal(st.Args, before.Args) || st.ArgsOK != before.ArgsOK
 		st.ArgsOK = st.ArgsOK && !c.args
 	}
-	walk := func() {
-		rounds()
-		st.join(before)
-		forget()
-	}
 	switch {
 	case known:
 	case c.repeated:
 		forget()
 	default:
 		c.repeated = true
-		walk()
 		defer func() { c.repeated = false }()
+		rounds()
+		st.join(before)
+		st.Cwd, st.Alts = before.Cwd, before.Alts // others are one that is not known: of many only some are kept
+		forget()
 	}
-	walk()
+	rounds()
+	st.join(before)
+	forget()
 	if c.loops--; c.loops == 0 {
 		*c = changes{}
 	}
