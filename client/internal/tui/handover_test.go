@@ -195,6 +195,22 @@ func TestHandOverOfSecretsIsAsked(t *testing.T) {
 	}
 }
 
+// The question whether a program may read unseen is this window's own: it stays when the daemon is lost or the user goes to another
+// session, since the command goes on and waits for it. It was dropped with the daemon's questions, and the command hung.
+func TestTheQuestionAboutASecretStays(t *testing.T) {
+	for name, msg := range map[string]any{"the daemon is lost": LinkChanged{}, "another session": &wire.Ready{Session: wire.SessionInfo{ID: "s2"}}} {
+		d := newDesk(t)
+		d.wait(time.Hour)
+		d.send(leasedStart("x1", "read -rsp 'password: ' p"))
+		d.send(lender.LeasedKeyboard{ExecutionID: "x1", Why: "secret", Who: "bash"})
+		d.send(testQuestion())
+		d.send(msg)
+		if q := d.question(); q == nil || q.Local == nil || len(d.questions) != 1 {
+			t.Errorf("%s: got %d questions, want the one about the secret", name, len(d.questions))
+		}
+	}
+}
+
 // A password that sudo refused was typed once more before sudo asked again: it went to the editor, with the Enter to the
 // model. The keyboard stays the command's until it ends, or has asked for nothing and was typed nothing for long.
 func TestHandOverLingers(t *testing.T) {

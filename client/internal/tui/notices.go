@@ -128,7 +128,8 @@ func (m *model) onLink(l LinkChanged) {
 		m.linkLine(m.linkState())
 	}
 	// The daemon's questions cannot be answered now. It sends those that are still open again.
-	m.questions, m.queue = nil, wire.ShellQueueChanged{}
+	m.dropQuestions(func(q *question.Question) bool { return q.Local == nil })
+	m.queue = wire.ShellQueueChanged{}
 	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
 		if !a.unsent {
 			m.note("this question may not have arrived; ask again if no answer comes: " + visible.FirstLine(a.Prompt))
@@ -171,7 +172,7 @@ func detail(s string) string {
 }
 
 // forget empties everything that belongs to a session. What runs in the user's shell goes on, whoever it is for, and so do the
-// questions of other programs' agents, which borrow the shell outside of the session.
+// questions about that: the window's own, and those of other programs' agents, which borrow the shell outside of the session.
 func (m *model) forget() {
 	running := map[wire.ExecutionID]*execution{}
 	for _, c := range m.running {
@@ -183,7 +184,7 @@ func (m *model) forget() {
 		m.endTurn()
 	}
 	m.waiting, m.cards = nil, running
-	m.dropQuestions(func(q *question.Question) bool { return q.Borrower.Name == "" })
+	m.dropQuestions(func(q *question.Question) bool { return q.Borrower.Name == "" && q.Local == nil })
 	m.running = slices.DeleteFunc(m.running, func(c *execution) bool { return running[c.id] == nil })
 	m.use = wire.ContextUse{}
 }
