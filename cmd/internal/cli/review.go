@@ -47,13 +47,18 @@ func (a *app) review() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		revisions := append(args, "HEAD")[0]
+		revisions, hint := "HEAD", "`git add -N FILE` includes a file that git does not know yet"
+		if len(args) > 0 {
+			revisions, hint = args[0], ""
+		} else if unborn() {
+			revisions = emptyTree
+		}
 		changed, err := differs(revisions)
 		if err != nil {
 			return err
 		}
 		if !changed {
-			a.printNotice("nothing to review", "`git diff "+revisions+"` shows no change", "")
+			a.printNotice("nothing to review", "`git diff "+revisions+"` shows no change", hint)
 			return a.printReview([]byte("{}"), asJSON, sarif)
 		}
 		q.agent, q.ephemeral, q.prompt = "reviewer", true, "Review the changes that `git diff "+revisions+"` shows. Look at the code around them where that decides. "+
@@ -71,6 +76,16 @@ func (a *app) review() *cobra.Command {
 	f.StringVar(&q.options.Model, "model", "", "provider/name instead of the configured one")
 	f.DurationVar(&q.timeout, "timeout", 0, "end the review after this time (0 = no bound)")
 	return c
+}
+
+// emptyTree is the tree without files, which git knows in every repository.
+const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+// unborn reports whether the folder is in a repository without a commit.
+func unborn() bool {
+	err := exec.Command("git", "rev-parse", "--quiet", "--verify", "HEAD").Run()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	return ok && exit.ExitCode() == 1 // 128: there is no repository
 }
 
 // differs reports whether git diff shows changes in a range, before a model is paid to look at them. A folder or range that git

@@ -124,6 +124,7 @@ func TestGit(t *testing.T) {
 	b.want("recent commits", "not in a git repository")
 	b.want("make this a git repository", "is a git repository now")
 	b.want("recent commits", "no commit yet")
+	b.want("review my changes", "no commit yet")
 	b.do("git switch -q -c main 2>/dev/null || git checkout -q -b main; printf 'one\\ntwo\\n' > a.txt; printf 'x\\n' > b.txt; mkdir d; touch d/c.txt")
 	b.want("what changed?", `3 changed files`, `\?\? a.txt`)
 	b.want("commit this", "Committed as `[0-9a-f]+` on `main`", "Update a.txt, b.txt and d")

@@ -13,6 +13,9 @@ func review(j *job) string {
 	var parts [3]result // what the commands of the row brought: stat, check, unknown files
 	copy(parts[:], j.results)
 	stat, check, others := parts[0], parts[1], parts[2].lines()
+	if strings.Contains(stat.text, "ambiguous argument 'HEAD'") {
+		return "There is no commit yet to compare with. `sublet review` looks at the files that were added with `git add`."
+	}
 	if !stat.ok() {
 		return trouble(stat)
 	}
