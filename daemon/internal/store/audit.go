@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -58,21 +60,31 @@ type Audit struct {
 
 // write writes text to the named regular file, creating it if necessary, and sets left to the file's state after that.
 func write(name string, flag int, text []byte, left *fs.FileInfo) (n int, err error) {
-	f, err := os.OpenFile(name, flag|os.O_WRONLY|os.O_CREATE, 0o600)
+	f, _, err := openRegular(name, flag|os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		return 0, err
+	}
+	n, err = f.Write(text)
+	if info, serr := f.Stat(); serr == nil {
+		*left = info
+	}
+	return n, errors.Join(err, f.Close())
+}
+
+// openRegular opens a regular file. It does not wait for the other end of a pipe of that name.
+func openRegular(name string, flag int) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s is no regular file", name)
 	}
-	if err == nil {
-		n, err = f.Write(text)
-		if info, serr := f.Stat(); serr == nil {
-			*left = info
-		}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
 	}
-	return n, errors.Join(err, f.Close())
+	return f, info, nil
 }
 
 // touched returns what happened to the file of that name since it was left, "" for nothing. sized: compare the size as well.
@@ -237,11 +249,16 @@ func (h auditHead) fault(last auditLine) string {
 
 // readHead returns the recorded last line; the zero value if nothing was written yet.
 func readHead(path string) (auditHead, error) {
-	text, err := os.ReadFile(path + ".head")
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
+	f, _, err := openRegular(path+".head", os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
 		return auditHead{}, nil
 	}
 	if err != nil {
+		return auditHead{}, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	if err != nil || len(text) == 0 {
 		return auditHead{}, err
 	}
 	var h auditHead

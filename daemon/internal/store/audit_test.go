@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -46,6 +47,28 @@ func verify(t *testing.T, path string) AuditReport {
 		t.Fatal(err)
 	}
 	return rep
+}
+
+// A pipe in the place of a file of the log kept the daemon, and with it every decision, waiting for its other end.
+func TestAuditWaitsForNoPipe(t *testing.T) {
+	for _, name := range []string{"audit.log", "audit.log.head"} {
+		path := filepath.Join(t.TempDir(), "audit.log")
+		a := openAudit(t, path)
+		record(t, a, "one")
+		pipe := filepath.Join(filepath.Dir(path), name)
+		if err := errors.Join(os.Remove(pipe), syscall.Mkfifo(pipe, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Record(AuditEntry{}); err == nil {
+			t.Errorf("%s: an entry was recorded", name)
+		}
+		if _, err := OpenAudit(path); err == nil {
+			t.Errorf("%s: the log was opened", name)
+		}
+		if rep, err := VerifyAudit(path); err == nil && len(rep.Faults) == 0 {
+			t.Errorf("%s: the log was verified", name)
+		}
+	}
 }
 
 // A log goes on over restarts as one chain, and its files are for their owner alone.

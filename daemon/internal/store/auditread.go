@@ -70,15 +70,11 @@ const maxAuditLine = 16 << 20
 
 // tail returns the end of a file, long enough for the longest line.
 func tail(name string) ([]byte, error) {
-	f, err := os.Open(name)
+	f, info, err := openRegular(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
 	for n := int64(64 << 10); ; n *= 16 {
 		from := max(0, info.Size()-n)
 		text := make([]byte, info.Size()-from)
@@ -102,7 +98,7 @@ func eachLine(path string, f func(where string, l auditLine) error) error {
 }
 
 func linesOf(name string, f func(where string, l auditLine) error) error {
-	file, err := os.Open(name)
+	file, _, err := openRegular(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

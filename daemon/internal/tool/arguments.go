@@ -61,6 +61,9 @@ func asObject(args []byte) ([]byte, error) {
 	}
 	var any json.RawMessage
 	if err := json.Unmarshal(text, &any); err != nil {
+		if len(text) > maxRepaired {
+			err = fmt.Errorf("%w; mistakes are repaired in at most %d KiB, this is %d", err, maxRepaired>>10, len(text)>>10)
+		}
 		return nil, fmt.Errorf("arguments: not a JSON object: %w", err)
 	}
 	if text[0] != '{' {

@@ -41,6 +41,12 @@ func TestArgumentsWithOneMeaning(t *testing.T) {
 	}
 }
 
+// A model that sends the same again needs to know why what was repaired in a short call is not in a long one.
+func TestLongArgumentsAreNotRepaired(t *testing.T) {
+	_, err := Arguments(Write().Spec(), json.RawMessage(`{"path":"a","content":"`+strings.Repeat("x", maxRepaired)+`",}`))
+	wantErr(t, err, "mistakes are repaired in at most 64 KiB, this is 64")
+}
+
 // A schema that lets other arguments in is its server's to judge: nothing is renamed, dropped or asked for.
 func TestArgumentsOfAnOpenSchema(t *testing.T) {
 	spec := Spec{Name: "mcp", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer"},"any":{"type":["string","null"]}},"required":["path"]}`)}

@@ -159,7 +159,7 @@ func (p *page) read(ctx context.Context, in io.Reader, toEnd bool) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		line, n, err := readLine(r)
+		line, n, left, err := readLine(r)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
@@ -174,7 +174,8 @@ func (p *page) read(ctx context.Context, in io.Reader, toEnd bool) error {
 			case at == len(p.ranges), p.lines >= p.ranges[at].Offset && p.text.Len() > MaxResult-maxLineBytes-maxSummary:
 				p.next = p.lines
 			case p.lines >= p.ranges[at].Offset:
-				p.show(line, n)
+				p.show(line)
+				p.left += int64(left)
 			}
 		}
 		if err != nil || p.next > 0 && !toEnd {
@@ -183,7 +184,7 @@ func (p *page) read(ctx context.Context, in io.Reader, toEnd bool) error {
 	}
 }
 
-func (p *page) show(line string, n int) {
+func (p *page) show(line string) {
 	if last := len(p.shown) - 1; last >= 0 && p.shown[last].end() == p.lines {
 		p.shown[last].Limit++
 	} else {
@@ -193,9 +194,6 @@ func (p *page) show(line string, n int) {
 		p.shown = append(p.shown, lineRange{p.lines, 1})
 	}
 	fmt.Fprintf(&p.text, "%6d\t%s\n", p.lines, line)
-	if cut := n - len(line); cut > len("\r\n") {
-		p.left += int64(cut)
-	}
 }
 
 // summary returns the line about what was shown, the file's size, and how to read on. whole reports that all lines were
@@ -224,9 +222,9 @@ func (p *page) summary(size int64, whole bool) string {
 	return s + "]"
 }
 
-// readLine returns a line without its end, cut to maxLineBytes, and the n bytes that it takes in the input, its end included. With
-// the last line err may be io.EOF already; after it n is 0.
-func readLine(r *bufio.Reader) (line string, n int, err error) {
+// readLine returns a line without its end, cut to maxLineBytes, the n bytes that it takes in the input, its end included, and how
+// many of them a cut left out. With the last line err may be io.EOF already; after it n is 0.
+func readLine(r *bufio.Reader) (line string, n, left int, err error) {
 	var kept []byte
 	for {
 		piece, err := r.ReadSlice('\n')
@@ -237,9 +235,11 @@ func readLine(r *bufio.Reader) (line string, n int, err error) {
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			s := strings.ToValidUTF8(strings.TrimRight(string(kept), "\r\n"), "\uFFFD")
 			if len(s) > maxLineBytes {
-				s = visible.Cut(s, maxLineBytes) + "… [line cut]"
+				shown := visible.Cut(s, maxLineBytes)
+				left = len(s) - len(shown) + n - len(kept)
+				s = shown + "… [line cut]"
 			}
-			return s, n, err
+			return s, n, left, err
 		}
 	}
 }

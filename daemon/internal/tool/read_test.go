@@ -82,6 +82,10 @@ func TestReadIsBounded(t *testing.T) {
 	if strings.ContainsRune(r.Content, '\uFFFD') {
 		t.Error("got a character cut in two")
 	}
+	put(t, env.Cwd, "one", strings.Repeat("x", maxLineBytes+7))
+	if r = mustDo(t, Read(), env, m{"path": "one"}); r.TruncatedBy != 7 { // the words about the cut are no part of it
+		t.Errorf("got %d bytes left out, want 7", r.TruncatedBy)
+	}
 	if _, ok := env.Files.Known("", filepath.Join(env.Cwd, "long")); !ok {
 		t.Error("got no digest, want that of the whole file though only a part was shown")
 	}
