@@ -120,6 +120,20 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// Fish sets the window's title by the user's function, but not to the borrowed line.
+func TestFishTitle(t *testing.T) {
+	u := newSession(t, "fish", "function fish_title; echo title of $argv; end")
+	before := u.look()
+	u.do("true", "", 0)
+	if d := Difference(before, u.look()); d != "" {
+		t.Errorf("changed: %s", d)
+	}
+	u.enter("echo mine")
+	if raw := u.scr.String(); !strings.Contains(raw, "\x1b]0;title of echo mine\a") || strings.Contains(raw, "title of true") || strings.Contains(raw, "__sublet") {
+		t.Errorf("the terminal got %q", raw)
+	}
+}
+
 // A shell whose line editor does not answer is not lent, and keeps nothing of the key: what the user types next is read. Fish loses
 // what it writes while the window's size changes (fish-shell#12496).
 func TestLostAnswer(t *testing.T) {
