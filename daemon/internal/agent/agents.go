@@ -156,12 +156,12 @@ func (o Order) System() string { return strings.TrimSpace(limitsText(o.Limits)) 
 
 var errStoppedByAgent = errors.New("cancelled by the agent that started it")
 
-// crewed carries out an assignment by an agent of the crew.
-func (m *team) crewed(ctx context.Context, role Role, name string, a tool.Assignment) (tool.Report, error) {
+// delegateToCrew carries out an assignment by an agent of the crew.
+func (m *team) delegateToCrew(ctx context.Context, role Role, name string, a tool.Assignment) (tool.Report, error) {
 	crew := m.parent.t.Crew
 	err := crew.Start(ctx, Order{
 		Role: role, Name: name, Title: orFirstLine(a.Title, a.Prompt), Prompt: a.Prompt, Cwd: m.parent.environment().Cwd,
-		Limits: m.parent.standing(), Options: m.options(),
+		Limits: m.parent.userLimits(), Options: m.options(),
 	})
 	switch {
 	case err != nil:

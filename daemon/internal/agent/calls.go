@@ -51,7 +51,7 @@ func (r *runner) runCalls(ctx context.Context, calls []call) {
 			places <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-places }()
-				done[k] = r.one(ctx, calls[k])
+				done[k] = r.runCall(ctx, calls[k])
 			})
 		}
 		wg.Wait()
@@ -68,8 +68,8 @@ func (r *runner) readOnly(c call) bool {
 	return ok && t.Spec().ReadOnly
 }
 
-// skip adds a result with the reason why for calls that are not run.
-func (r *runner) skip(calls []call, why string) {
+// addNotRun adds a result with the reason why for calls that are not run.
+func (r *runner) addNotRun(calls []call, why string) {
 	if len(calls) == 0 {
 		return
 	}
@@ -100,8 +100,8 @@ func (r *runner) results(done []finished) {
 	r.entries = append(r.entries, e)
 }
 
-// one runs one call, from planning to its events. A panic of a tool becomes an error result.
-func (r *runner) one(ctx context.Context, c call) (f finished) {
+// runCall runs one call, from planning to its events. A panic of a tool becomes an error result.
+func (r *runner) runCall(ctx context.Context, c call) (f finished) {
 	f.begun = time.Now()
 	defer func() {
 		if p := recover(); p != nil {
@@ -132,12 +132,12 @@ func (r *runner) one(ctx context.Context, c call) (f finished) {
 		return f
 	}
 	c.args = args // the repaired arguments also go into the events
-	return r.planned(ctx, c, t, args, f)
+	return r.planAndRun(ctx, c, t, args, f)
 }
 
-// planned plans a call, has it approved, and runs it. No lease is held during a question, so what the plan is about may change in
+// planAndRun plans a call, has it approved, and runs it. No lease is held during a question, so what the plan is about may change in
 // between: then the call is planned and judged again, up to maxReplans times in all.
-func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.RawMessage, f finished) finished {
+func (r *runner) planAndRun(ctx context.Context, c call, t tool.Tool, args json.RawMessage, f finished) finished {
 	env := r.environment()
 	env.ExecutionID = string(c.id)
 	edited := ""
@@ -172,7 +172,7 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 		}
 		if !d.Allowed {
 			f.result = denied(d)
-			f.remark(edited, "")
+			f.addUserWords(edited, "")
 			r.tally.refuse(c.name, d.why())
 			return f
 		}
@@ -211,15 +211,15 @@ func (r *runner) planned(ctx context.Context, c call, t tool.Tool, args json.Raw
 			r.mu.Unlock()
 		}
 		f.result = res
-		f.remark(edited, d.Comment)
+		f.addUserWords(edited, d.Comment)
 		return f
 	}
 	f.result = failure(fmt.Sprintf("not run: what it would work on changed %d times while it was being judged; look again", maxReplans))
 	return f
 }
 
-// remark adds the user's comment and edited command to the result for the model.
-func (f *finished) remark(edited, comment string) {
+// addUserWords adds the user's comment and edited command to the result for the model.
+func (f *finished) addUserWords(edited, comment string) {
 	if edited != "" {
 		f.result.Content = "[the user changed the command to: " + edited + "]\n" + f.result.Content
 	}
@@ -351,7 +351,7 @@ func (r *runner) runTool(ctx context.Context, name string, args json.RawMessage)
 		Type: wire.ChunkToolCall, ExecutionID: c.id, Tool: strings.ToValidUTF8(name, "\uFFFD"),
 		Arguments: strings.ToValidUTF8(string(args), "\uFFFD"),
 	})
-	f := r.one(ctx, c)
+	f := r.runCall(ctx, c)
 	r.partial = f.result.Content
 	switch f.result.Status {
 	case wire.StatusSuccess:

@@ -199,12 +199,12 @@ func (h *Thread) Add(ev wire.EventMessage) {
 		h.asked, h.comments = map[wire.ConfirmationID]wire.ExecutionID{}, map[wire.ExecutionID]string{}
 		h.calls, h.order, h.failure = map[string]provider.ToolCall{}, nil, ""
 		if !h.modelless {
-			h.entries = append(h.entries, promptEntry(m.Prompt, h.since(), meta.Seq))
+			h.entries = append(h.entries, promptEntry(m.Prompt, h.takePending(), meta.Seq))
 		}
 		return
 	}
 	if m, ok := ev.(*wire.CommandResult); ok && m.Tool == "" {
-		h.pend(describeCommand(string(m.Command), m.ExitCode, string(m.OutputTail)))
+		h.addPending(describeCommand(string(m.Command), m.ExitCode, string(m.OutputTail)))
 		return
 	}
 	if !h.open || meta.TurnID != h.turn {
@@ -223,12 +223,12 @@ func (h *Thread) Add(ev wire.EventMessage) {
 	case *wire.TurnSteered:
 		if !h.modelless {
 			h.seq = meta.Seq
-			h.missing("interrupted: no result was recorded")
+			h.completeResults("interrupted: no result was recorded")
 			h.entries = steered(h.entries, m.Prompt, meta.Seq)
 		}
 	case *wire.CommandResult:
 		if h.modelless {
-			h.pend(fmt.Sprintf("The user ran the tool %s: %s", m.Tool, clip(string(m.Output), 2000)))
+			h.addPending(fmt.Sprintf("The user ran the tool %s: %s", m.Tool, clip(string(m.Output), 2000)))
 		} else if m.Agent == h.agent {
 			h.seq = meta.Seq
 			h.result(m, meta.Seq)
@@ -322,7 +322,7 @@ func (h *Thread) void(from int64) {
 func (h *Thread) answer(seq int64) *entry {
 	n := len(h.entries)
 	if n > 0 && h.entries[n-1].kind == compaction.Results {
-		h.missing("interrupted: no result was recorded")
+		h.completeResults("interrupted: no result was recorded")
 		n = len(h.entries)
 	}
 	if n == 0 || h.entries[n-1].kind != compaction.Answer {
@@ -371,8 +371,8 @@ func resultPart(id, content string, isError bool) provider.Part {
 	return provider.Part{ToolResult: &provider.ToolResult{CallID: id, Content: content, IsError: isError}}
 }
 
-// missing gives every open call a result, and sorts the results of concurrent calls in the order of the calls.
-func (h *Thread) missing(why string) {
+// completeResults gives every open call a result, and sorts the results of concurrent calls in the order of the calls.
+func (h *Thread) completeResults(why string) {
 	for _, id := range h.order {
 		if call, ok := h.calls[id]; ok {
 			h.addResult(call, why, true, h.seq)
@@ -381,14 +381,14 @@ func (h *Thread) missing(why string) {
 	}
 	if n := len(h.entries); n > 0 && h.entries[n-1].kind == compaction.Results {
 		slices.SortStableFunc(h.entries[n-1].msg.Parts, func(a, b provider.Part) int {
-			return h.place(a) - h.place(b)
+			return h.resultOrder(a) - h.resultOrder(b)
 		})
 	}
 	h.order = nil
 }
 
-// place returns the index of a part in a Results entry: results in the order of their calls, then texts.
-func (h *Thread) place(p provider.Part) int {
+// resultOrder returns the index of a part in a Results entry: results in the order of their calls, then texts.
+func (h *Thread) resultOrder(p provider.Part) int {
 	if p.ToolResult == nil {
 		return len(h.order)
 	}
@@ -404,7 +404,7 @@ func (h *Thread) endTurn(status, failure string) {
 	if h.modelless {
 		return
 	}
-	h.missing("interrupted: no result was recorded")
+	h.completeResults("interrupted: no result was recorded")
 	note := ""
 	switch status {
 	case wire.StatusSuccess:
@@ -429,16 +429,16 @@ func (h *Thread) endTurn(status, failure string) {
 	})
 }
 
-// pend adds a text for the next prompt; of many the newest are kept.
-func (h *Thread) pend(text string) {
+// addPending adds a text for the next prompt; of many the newest are kept.
+func (h *Thread) addPending(text string) {
 	h.pending = append(h.pending, text)
 	if n := len(h.pending) - maxContextCommands; n > 0 {
 		h.pending = slices.Clone(h.pending[n:])
 	}
 }
 
-// since returns and clears what the user did since the last prompt.
-func (h *Thread) since() []provider.Part {
+// takePending returns and clears what the user did since the last prompt.
+func (h *Thread) takePending() []provider.Part {
 	if len(h.pending) == 0 {
 		return nil
 	}

@@ -68,8 +68,8 @@ func (r *runner) spend(u provider.Usage) {
 	}
 }
 
-// over returns the bound that another request would exceed, "" for none.
-func (s *spending) over() string {
+// exceeded returns the bound that another request would exceed, "" for none.
+func (s *spending) exceeded() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := ""
@@ -100,19 +100,19 @@ func (s *spending) raise(b Budget) {
 	}
 }
 
-// afford asks the user before a request that would exceed the budget. It returns a costError on no, or the error of ctx. A
+// keepToBudget asks the user before a request that would exceed the budget. It returns a costError on no, or the error of ctx. A
 // yes raises the bounds.
-func (r *runner) afford(ctx context.Context) error {
+func (r *runner) keepToBudget(ctx context.Context) error {
 	if most := r.t.Role.MaxCost; most > 0 && r.cost >= most {
 		return costError(fmt.Sprintf("the role %s may cost $%.2f a turn, and has cost $%.2f", r.t.Role.Name, most, r.cost))
 	}
 	s := r.t.spending
-	if s.over() == "" {
+	if s.exceeded() == "" {
 		return nil
 	}
 	s.asking.Lock()
 	defer s.asking.Unlock()
-	what := s.over()
+	what := s.exceeded()
 	if what == "" {
 		return nil // another agent got the answer meanwhile
 	}

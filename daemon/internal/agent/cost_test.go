@@ -85,17 +85,17 @@ func TestCostIsNotKnown(t *testing.T) {
 func TestCostOfADayThatCannotBeRead(t *testing.T) {
 	fails := func(float64) (float64, error) { return 0, errors.New("the disk is full") }
 	s := newSpending(Budget{Day: 1, Spend: fails})
-	if s.over() == "" {
+	if s.exceeded() == "" {
 		t.Error("nothing is asked")
 	}
 	s.raise(s.budget)
-	if got := s.over(); got != "" {
+	if got := s.exceeded(); got != "" {
 		t.Errorf("asked again at once: %s", got)
 	}
 	cost := 1.5
 	r := &runner{t: Turn{delegation: delegation{spending: s}, Model: newModel()}}
 	r.spend(provider.Usage{Input: 1, CostUSD: &cost})
-	if s.over() == "" {
+	if s.exceeded() == "" {
 		t.Error("what was spent since is not counted")
 	}
 }

@@ -195,7 +195,7 @@ func (r *runner) run(ctx context.Context) Outcome {
 		}
 		resp, ids, err := r.ask(ctx)
 		if err != nil {
-			if err = r.mend(ctx, err); err != nil {
+			if err = r.repairRequest(ctx, err); err != nil {
 				return r.failed(ctx, err)
 			}
 			step--
@@ -220,16 +220,16 @@ func (r *runner) run(ctx context.Context) Outcome {
 		r.cutText = ""
 		switch {
 		case resp.StopReason == provider.Refusal:
-			r.skip(calls, "not run: the model refused to go on")
+			r.addNotRun(calls, "not run: the model refused to go on")
 			return r.outcome(wire.StatusError, string(provider.Refusal), ErrRefused)
 		case len(calls) > 0 && resp.StopReason == provider.MaxTokens:
 			// The arguments of the last call may be cut off and still be valid JSON, so no call runs.
 			if cut++; cut > maxCut {
-				r.skip(calls, "not run: the answer was cut off at the output limit")
+				r.addNotRun(calls, "not run: the answer was cut off at the output limit")
 				return r.outcome(wire.StatusError, string(provider.MaxTokens),
 					&workError{fmt.Sprintf("the model's output limit cut %d answers in a row", cut), "ask for less at once, or choose a model with a larger output limit"})
 			}
-			r.skip(calls, "not run: your answer was cut off at the output limit; send less at once, for example a file in several parts")
+			r.addNotRun(calls, "not run: your answer was cut off at the output limit; send less at once, for example a file in several parts")
 		case len(calls) > 0:
 			cut, empty = 0, 0
 			r.runCalls(ctx, calls)
@@ -260,7 +260,7 @@ func (r *runner) prepare(ctx context.Context, step int) (out *Outcome) {
 		r.notice(fmt.Sprintf("Stopped after %d steps before the work was done. Say \"go on\" to continue.", step))
 		return end(r.outcome(wire.StatusError, string(provider.ToolUse), ErrStepLimit))
 	}
-	if err := r.afford(ctx); err != nil {
+	if err := r.keepToBudget(ctx); err != nil {
 		return end(r.failed(ctx, err))
 	}
 	if err := r.fit(ctx); err != nil {
@@ -274,8 +274,8 @@ func (r *runner) prepare(ctx context.Context, step int) (out *Outcome) {
 	return nil
 }
 
-// mend handles an error of the model. It returns nil if the request was changed and should be sent again.
-func (r *runner) mend(ctx context.Context, err error) error {
+// repairRequest handles an error of the model. It returns nil if the request was changed and should be sent again.
+func (r *runner) repairRequest(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
@@ -297,7 +297,7 @@ func (r *runner) begin(ctx context.Context) {
 		}
 	}
 	images, attached := r.attachments()
-	beside := r.beside(ctx, attached)
+	beside := r.promptContext(ctx, attached)
 	r.entries = append(r.entries, promptEntry(r.forModel(r.t.Prompt), images, r.t.StartSeq))
 	r.keepImages(r.t.StartSeq, imagesOf(r.entries[len(r.entries)-1:]))
 	r.addContext(beside)

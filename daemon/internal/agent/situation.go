@@ -101,9 +101,9 @@ func (r *runner) situation(ctx context.Context) []string {
 	return lines
 }
 
-// known returns the context that the conversation already contains: lines of situations by their names, and other parts by
+// contextTold returns the context that the conversation already contains: lines of situations by their names, and other parts by
 // their first lines. Context in compacted entries is not included.
-func known(entries []entry) map[string]string {
+func contextTold(entries []entry) map[string]string {
 	told := map[string]string{}
 	for _, e := range entries {
 		if e.kind != compaction.Request && e.kind != compaction.Results {
@@ -130,7 +130,7 @@ func known(entries []entry) map[string]string {
 // standingContext returns the parts of the situation and of the instructions of user and project that are new or changed
 // since the conversation last contained them.
 func (r *runner) standingContext(ctx context.Context) []string {
-	told := known(r.entries)
+	told := contextTold(r.entries)
 	var lines, parts []string
 	for _, line := range r.situation(ctx) {
 		if name, _, _ := strings.Cut(line, ": "); told[name] != line {
@@ -157,16 +157,16 @@ func (r *runner) standingContext(ctx context.Context) []string {
 	return parts
 }
 
-// beside returns the context that goes with a prompt: new standing context, attached texts, the user's commands since the
+// promptContext returns the context that goes with a prompt: new standing context, attached texts, the user's commands since the
 // prompt before, and the open files.
-func (r *runner) beside(ctx context.Context, attached []string) []string {
+func (r *runner) promptContext(ctx context.Context, attached []string) []string {
 	parts := append(r.standingContext(ctx), attached...)
 	add := func(head, text string) {
 		if text = strings.TrimSpace(text); text != "" {
 			parts = append(parts, mask.String(head+text))
 		}
 	}
-	add(sinceHead, strings.Join(r.userDid(), "\n"))
+	add(sinceHead, strings.Join(r.userCommands(), "\n"))
 	c := r.t.Context
 	if len(c.RecentOutput) > 0 && !slices.ContainsFunc(c.RecentCommands, func(rc wire.RecentCommand) bool { return len(rc.OutputTail) > 0 }) {
 		add("Newest output on the user's screen:\n", visible.CutTail(clean(string(c.RecentOutput)), maxOutputTail))
@@ -179,22 +179,22 @@ func (r *runner) beside(ctx context.Context, attached []string) []string {
 	return parts
 }
 
-// userDid returns the commands that the user ran since the last prompt: those that the client lists and the conversation does
+// userCommands returns the commands that the user ran since the last prompt: those that the client lists and the conversation does
 // not contain yet, then those of the session's events.
-func (r *runner) userDid() []string {
+func (r *runner) userCommands() []string {
 	var lines []string
 	recent := r.t.Context.RecentCommands
 	for _, rc := range recent[max(0, len(recent)-maxContextCommands):] {
 		line := mask.String(describeCommand(string(rc.Command), rc.ExitCode, string(rc.OutputTail)))
-		if !slices.Contains(r.t.History.pending, line) && !r.said(line) {
+		if !slices.Contains(r.t.History.pending, line) && !r.contains(line) {
 			lines = append(lines, line)
 		}
 	}
 	return append(lines, r.t.History.pending...)
 }
 
-// said reports whether the conversation contains a text already.
-func (r *runner) said(text string) bool {
+// contains reports whether the conversation contains a text already.
+func (r *runner) contains(text string) bool {
 	return slices.ContainsFunc(r.entries, func(e entry) bool {
 		return slices.ContainsFunc(e.msg.Parts, func(p provider.Part) bool { return strings.Contains(p.Text, text) })
 	})

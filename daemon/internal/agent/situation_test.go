@@ -164,7 +164,7 @@ func TestSteering(t *testing.T) {
 			t.Errorf("got\n%s\nwant %s", last, want)
 		}
 	}
-	if limits := (&runner{t: turn, entries: History(rec.events).entries}).standing(); len(limits) != 1 || limits[0] != "never push" {
+	if limits := (&runner{t: turn, entries: History(rec.events).entries}).userLimits(); len(limits) != 1 || limits[0] != "never push" {
 		t.Errorf("got the limits %q", limits)
 	}
 }

@@ -41,7 +41,7 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 	case a.Agent != "":
 		if crew != nil {
 			if _, known := crew.Find(name); known {
-				return m.crewed(ctx, Role{}, name, a)
+				return m.delegateToCrew(ctx, Role{}, name, a)
 			}
 		}
 		old, known := m.agents.find(name)
@@ -59,7 +59,7 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 	case (a.Background || role.Worktree) && crew == nil:
 		return tool.Report{}, errors.New("agents in the background, and with a working tree of their own, need a session")
 	case a.Background, role.Worktree:
-		return m.crewed(ctx, role, m.name(a.Role), a)
+		return m.delegateToCrew(ctx, role, m.name(a.Role), a)
 	}
 	select {
 	case m.places <- struct{}{}:
@@ -126,7 +126,7 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 		Team:       Team{NewPrivateShell: p.t.NewPrivateShell, Host: p.t.Host},
 		Place:      Place{Project: p.t.Project, Mode: p.t.Mode, Trees: p.t.Trees, Instructions: p.t.Instructions, Trusted: p.t.Trusted},
 		Bounds:     p.t.Bounds,
-		delegation: delegation{subAgent: true, limits: p.standing(), spending: p.t.spending},
+		delegation: delegation{subAgent: true, limits: p.userLimits(), spending: p.t.spending},
 	}
 	t.MaxSteps, t.Options = MaxSubSteps, m.options()
 	env := p.environment()
@@ -142,9 +142,9 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 	return t, nil
 }
 
-// standing returns the limits that the user set in the conversation, word for word, for sub-agents that have not seen it. It
+// userLimits returns the limits that the user set in the conversation, word for word, for sub-agents that have not seen it. It
 // is called while the loop waits for its tools, when the conversation does not change.
-func (r *runner) standing() []string {
+func (r *runner) userLimits() []string {
 	var limits []string
 	add := func(list []string) {
 		for _, l := range list {

@@ -77,16 +77,16 @@ type wish struct {
 // taking it; what the command did is in the result. When ctx ends, the command is cancelled at once and run returns with
 // its end, or when the lease's own bound has passed.
 func (ln *Lender) run(ctx context.Context, w wish) (*wire.CommandCompleted, error) {
-	return ln.see(ln.ask(ctx, w))
+	return ln.carryOut(ln.enqueue(ctx, w))
 }
 
-// see is run for a wish that is in the queue already.
-func (ln *Lender) see(b *borrow) (*wire.CommandCompleted, error) {
+// carryOut is run for a wish that enqueue has put into the queue.
+func (ln *Lender) carryOut(b *borrow) (*wire.CommandCompleted, error) {
 	defer ln.giveBack(b)
 	if b.wish.record != nil {
 		b.wish.record()
 	}
-	ln.recorded(b)
+	ln.markReady(b)
 	done, err := ln.await(b)
 	if err == nil && b.wish.Watch.Ended != nil {
 		b.wish.Watch.Ended(done)
@@ -132,8 +132,8 @@ func (ln *Lender) await(b *borrow) (*wire.CommandCompleted, error) {
 	return nil, b.refusal(time.Since(b.lease.Asked))
 }
 
-// ask puts a wish into the queue.
-func (ln *Lender) ask(ctx context.Context, w wish) *borrow {
+// enqueue puts a wish into the queue.
+func (ln *Lender) enqueue(ctx context.Context, w wish) *borrow {
 	b := &borrow{
 		ctx: ctx, wish: w,
 		ended: make(chan struct{}), completed: make(chan *wire.CommandCompleted, 1), unfit: make(chan error, 1),
@@ -158,8 +158,8 @@ func (ln *Lender) giveBack(b *borrow) {
 	ln.apply(ln.m.Release(time.Now(), &b.lease))
 }
 
-// recorded notes that the command may run as far as its borrower is concerned.
-func (ln *Lender) recorded(b *borrow) {
+// markReady notes that the command may run as far as its borrower is concerned.
+func (ln *Lender) markReady(b *borrow) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	b.ready = true
@@ -196,7 +196,7 @@ func (ln *Lender) beginLocked(b *borrow) {
 	}
 	ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
 	if w.undo {
-		ln.tell(&wire.RestoreShellState{LeaseRef: ref, ExecutionID: w.execution, TimeoutMS: b.lease.Timeout().Milliseconds(), All: w.all})
+		ln.send(&wire.RestoreShellState{LeaseRef: ref, ExecutionID: w.execution, TimeoutMS: b.lease.Timeout().Milliseconds(), All: w.all})
 		return
 	}
 	ln.trust.begin(w.execution, w.vetted, w.confine.Reach != "")
@@ -204,7 +204,7 @@ func (ln *Lender) beginLocked(b *borrow) {
 	if cwd == "" {
 		cwd = b.cwd
 	}
-	ln.tell(&wire.ExecuteLeasedCommand{
+	ln.send(&wire.ExecuteLeasedCommand{
 		LeaseRef: ref, ExecutionID: w.execution, Command: wire.OSString(w.command), Cwd: wire.OSString(cwd),
 		TimeoutMS:   b.lease.Timeout().Milliseconds(),
 		Fingerprint: wire.Fingerprint(wire.OSString(w.command), wire.OSString(cwd), b.digest), Confine: wireConfinement(w.confine),

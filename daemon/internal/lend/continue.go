@@ -112,9 +112,9 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 		}
 		return err == nil
 	}
-	p.continues(k)
+	p.setContinuable(k)
 	defer func() {
-		p.continues(nil)
+		p.setContinuable(nil)
 		close(k.became)
 	}()
 	own, cancel := context.WithCancelCause(p.shells.ctx)
@@ -251,8 +251,8 @@ func (p *Private) replace(ctx context.Context, state shell.State) (left []string
 	return left, nil
 }
 
-// continues notes the command that runs and can become a job; nil = none does.
-func (p *Private) continues(k *continuable) {
+// setContinuable notes the command that runs and can become a job; nil = none does.
+func (p *Private) setContinuable(k *continuable) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.continuable = k

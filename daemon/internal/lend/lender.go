@@ -94,7 +94,7 @@ func (ln *Lender) link(w Window, env *wire.EnvSnapshot, ready *wire.Ready) bool 
 	}
 	ln.conn = newConnection(w, env)
 	ln.view.link(env)
-	ln.answer()
+	ln.releaseAnswered()
 	var refs []lease.Ref
 	var executions []string
 	for _, h := range env.Leases {
@@ -120,7 +120,7 @@ func (ln *Lender) Unlink(w Window) {
 		return
 	}
 	ln.conn.window = nil
-	ln.answer()
+	ln.releaseAnswered()
 	ln.apply(ln.m.Disconnect(time.Now()))
 	ln.conn.lostAt = time.Now()
 	ln.conn.grace = time.AfterFunc(goneEvery, ln.lost)
@@ -165,7 +165,7 @@ func (ln *Lender) closeLocked(outcome string) {
 	if ln.conn.grace != nil {
 		ln.conn.grace.Stop()
 	}
-	ln.answer()
+	ln.releaseAnswered()
 }
 
 // apply carries out effects and sets the timer. Called with mu held: messages leave in the order of the decisions.
@@ -178,7 +178,7 @@ func (ln *Lender) apply(effects []lease.Effect) {
 		ref := wire.LeaseRef{LeaseID: wire.LeaseID(e.Ref.ID), Fence: e.Ref.Fence}
 		switch e.Do {
 		case lease.Offer:
-			ln.tell(&wire.AcquireShellLease{
+			ln.send(&wire.AcquireShellLease{
 				LeaseRef: ref, TurnID: b.wish.Turn, Agent: e.Lease.Holder, Purpose: e.Lease.Purpose,
 				WaitMS: max(0, e.Lease.Wait-time.Since(e.Lease.Asked)).Milliseconds(), TermMS: e.Lease.Term.Milliseconds(),
 			})
@@ -186,11 +186,11 @@ func (ln *Lender) apply(effects []lease.Effect) {
 			ln.beginLocked(b)
 			ln.shells.log.Info("lease granted", "lease", e.Ref.ID, "fence", e.Ref.Fence, "agent", e.Lease.Holder, "client", ln.PID())
 		case lease.Cancel:
-			ln.tell(&wire.CancelLeasedCommand{LeaseRef: ref, ExecutionID: wire.ExecutionID(e.Execution), Reason: e.Reason})
+			ln.send(&wire.CancelLeasedCommand{LeaseRef: ref, ExecutionID: wire.ExecutionID(e.Execution), Reason: e.Reason})
 		case lease.Release:
-			ln.tell(&wire.ReleaseShellLease{LeaseRef: ref, Reason: e.Reason})
+			ln.send(&wire.ReleaseShellLease{LeaseRef: ref, Reason: e.Reason})
 			if e.Lease != nil && ln.conn.window != nil {
-				ln.answer()
+				ln.releaseAnswered()
 				ln.unanswered, ln.answered = e.Ref, make(chan struct{})
 			}
 		case lease.End:
@@ -199,7 +199,7 @@ func (ln *Lender) apply(effects []lease.Effect) {
 			ln.shells.log.Info("lease ended", "lease", e.Ref.ID, "outcome", e.Reason, "client", ln.PID())
 		}
 	}
-	ln.arm()
+	ln.setTimer()
 	ln.sendQueue()
 }
 
@@ -229,7 +229,7 @@ func (ln *Lender) sendQueue() {
 	case ln.conn.shown != nil && ln.conn.shown.More == now.More && slices.EqualFunc(ln.conn.shown.Waiting, now.Waiting, sameWaiter):
 		return
 	}
-	ln.tell(now)
+	ln.send(now)
 	if ln.conn.shown = now; len(now.Waiting) == 0 {
 		ln.conn.shown = nil
 	}
@@ -237,22 +237,23 @@ func (ln *Lender) sendQueue() {
 
 func sameWaiter(a, b wire.LeaseWaiter) bool { return a.LeaseID == b.LeaseID }
 
-// answer lets go whoever waits for the client's answer to a release.
-func (ln *Lender) answer() {
+// releaseAnswered ends the wait of Where for the client's answer to a release: it came, or is not waited for any more.
+func (ln *Lender) releaseAnswered() {
 	if ln.answered != nil {
 		close(ln.answered)
 	}
 	ln.unanswered, ln.answered = lease.Ref{}, nil
 }
 
-func (ln *Lender) tell(m wire.Message) {
+// send queues a message for the client, if it is connected.
+func (ln *Lender) send(m wire.Message) {
 	if ln.conn.window != nil {
 		ln.conn.window.Send(m)
 	}
 }
 
-// arm sets the one timer to the next deadline.
-func (ln *Lender) arm() {
+// setTimer sets the one timer to the next deadline.
+func (ln *Lender) setTimer() {
 	at, ok := ln.m.NextDeadline()
 	if !ok {
 		if ln.timer != nil {

@@ -120,9 +120,9 @@ func (ln *Lender) Lend(ctx context.Context, l Loan) (run func()) {
 	if r.TimeoutMS > 0 {
 		w.timeout = time.Duration(r.TimeoutMS) * time.Millisecond
 	}
-	b := ln.ask(ctx, w)
+	b := ln.enqueue(ctx, w)
 	return func() {
-		_, err := ln.see(b)
+		_, err := ln.carryOut(b)
 		if err != nil {
 			over(wire.StatusRefused, nil)
 			l.Relay.send(denial(l.Relay.Ref(), err))

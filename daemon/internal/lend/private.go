@@ -162,7 +162,7 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 		return p.wentOn(continued, r.Notes), nil
 	}
 	if r.Changes || r.Restarted || cmd.Dir != "" {
-		p.note(ctx, c.ExecutionID, before, c.Person)
+		p.recordChange(ctx, c.ExecutionID, before, c.Person)
 	}
 	res := tool.CommandResult{
 		Output: r.Output, Truncated: r.Truncated, SpoolPath: r.SpoolPath, ExitCode: r.ExitCode, Signal: r.Signal,
@@ -193,8 +193,8 @@ func asked(why, who string) string {
 	return ""
 }
 
-// note records what a command changed in the shell, for undo, and trusts it where a person allowed it. The caller has the turn.
-func (p *Private) note(ctx context.Context, id string, before shell.State, vetted bool) {
+// recordChange records what a command changed in the shell, for undo, and trusts it where a person allowed it. The caller has the turn.
+func (p *Private) recordChange(ctx context.Context, id string, before shell.State, vetted bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound) // also of one that was cancelled
 	defer cancel()
 	now, err := p.shell().State(ctx)

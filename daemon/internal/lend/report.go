@@ -105,7 +105,7 @@ func (ln *Lender) started(now time.Time, ref lease.Ref, m *wire.CommandStarted) 
 		}
 	}
 	ln.m.Keyboard(now, ref, string(m.ExecutionID), m.Keyboard)
-	ln.arm()
+	ln.setTimer()
 }
 
 // completed passes the command's end to its borrower.
@@ -141,7 +141,7 @@ func (ln *Lender) released(now time.Time, ref lease.Ref, m *wire.ShellLeaseRelea
 		outcome = lease.Released
 	}
 	if ref == ln.unanswered {
-		ln.answer()
+		ln.releaseAnswered()
 	}
 	if m.Reason == wire.ReleasedUserFirst && ln.preempted(now, ref) {
 		return

@@ -56,7 +56,7 @@ func (ln *Lender) askUse() (answer <-chan *wire.ShellUseReply, forget func()) {
 	ln.uses.asks++
 	nonce, c := ln.uses.asks, make(chan *wire.ShellUseReply, 1)
 	ln.uses.asked[nonce] = c
-	ln.tell(&wire.ShellUseRequest{Nonce: nonce})
+	ln.send(&wire.ShellUseRequest{Nonce: nonce})
 	return c, func() {
 		ln.mu.Lock()
 		delete(ln.uses.asked, nonce)

@@ -43,8 +43,8 @@ func TestBlame(t *testing.T) {
 		}, nil},
 		{"the user's, who came before an unapproved one", func(t *testing.T, _ *Shells, w *window) {
 			ln := w.ln
-			b := ln.ask(t.Context(), wish{execution: "x"})
-			ln.recorded(b)
+			b := ln.enqueue(t.Context(), wish{execution: "x"})
+			ln.markReady(b)
 			ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
 			w.says(&wire.ShellLeaseAcquired{LeaseRef: ref})
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedUserFirst})
@@ -215,7 +215,7 @@ func TestBlame(t *testing.T) {
 func TestTheNextNeedNotWaitForTheBorrower(t *testing.T) {
 	w := openWindow(t, newShells(t))
 	_, ref := w.lend(wish{})
-	next := w.ln.ask(t.Context(), wish{Terms: Terms{Holder: "next"}})
+	next := w.ln.enqueue(t.Context(), wish{Terms: Terms{Holder: "next"}})
 	w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 	if last, ok := w.sent[len(w.sent)-1].(*wire.AcquireShellLease); !ok || last.Agent != "next" || next.lease.State != lease.Offered {
 		t.Errorf("last sent is %+v, and the next is %v", w.sent[len(w.sent)-1], next.lease.State)

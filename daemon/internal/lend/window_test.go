@@ -82,8 +82,8 @@ func (w *window) lend(wish wish) (b *borrow, ref wire.LeaseRef) {
 	w.t.Helper()
 	wish.execution = "x"
 	ln := w.ln
-	b = ln.ask(w.t.Context(), wish)
-	ln.recorded(b)
+	b = ln.enqueue(w.t.Context(), wish)
+	ln.markReady(b)
 	ref = wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
 	w.says(&wire.ShellLeaseAcquired{LeaseRef: ref})
 	w.says(&wire.CommandStarted{LeaseRef: ref, ExecutionID: "x"})
