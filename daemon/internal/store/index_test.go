@@ -81,7 +81,7 @@ func TestOlderIndexIsTakenOver(t *testing.T) {
 		newSession(t, s, id, 1)
 		mustAppend(t, s, prompted(wire.SessionID(id), 1, "the zebra of "+id))
 	}
-	if _, err := s.db.Exec("DROP TABLE text_rows; DROP TABLE images; DROP TABLE folders; DROP TABLE spending; DROP TABLE agents; DROP TABLE hosted; PRAGMA user_version = 3"); err != nil {
+	if _, err := s.db.Exec("DROP TABLE text_rows; DROP TABLE images; DROP TABLE folders; DROP TABLE spending; DROP TABLE agents; DROP TABLE hosted; DROP TABLE file_changes; PRAGMA user_version = 3"); err != nil {
 		t.Fatal(err)
 	}
 	s = open(t, path)
