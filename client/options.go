@@ -39,7 +39,7 @@ type Options struct {
 	// Dial only.
 	Name     string             // who connects, as `sublet lease ls` and the audit show it; "" = "sublet"
 	Cwd      string             // "" = the current directory
-	Confirm  bool               // a person can answer questions: Handle gets ConfirmationRequests, Conn.Confirm answers
+	Confirm  bool               // a person can answer questions: Handle gets ConfirmationRequests, Conn.Notify answers
 	NoStart  bool               // do not start a daemon: ErrNoDaemon if none runs
 	AfterSeq int64              // with Session: stored events after this number are sent first; -1: none
 	Handle   func(wire.Message) // receives every message that is not a reply, in order, from one goroutine that must not block; nil = none
@@ -50,7 +50,7 @@ type Options struct {
 //	Turn(ctx, wire.OfRequest, each func(wire.Message)) (*wire.AgentComplete, error)          one question or tool to its end; ctx cancels it
 //	LeaseRun(ctx, *wire.LeaseRunRequest, each func(wire.LeaseMessage)) (*wire.CommandCompleted, error)
 //	Request(ctx, wire.OfRequest) (wire.Message, error)                                       one request, one reply: see wire.Call
-//	Post, Cancel, Confirm, UserCommand, Resume, Send                                         answers arrive at Options.Handle
+//	Post, Notify, Resume, Send                                                                answers arrive at Options.Handle
 //	Ready, Session, Connected, Done, Err, Close
 //
 // Request ids left empty are filled in. Errors of the daemon are *wire.Error (errors.Is(err, wire.ErrLeaseStale) and so on).

@@ -10,7 +10,7 @@ import (
 
 // Confirm answers a question; ConfirmationResolved reports how it ended.
 func (s *Session) Confirm(ctx context.Context, r *wire.ConfirmationResponse) error {
-	return s.on(ctx, func(c *remote.Conn, _ int) error { return c.Confirm(ctx, r) })
+	return s.on(ctx, func(c *remote.Conn, _ int) error { return c.Notify(r) })
 }
 
 // Request sends a request and waits for its reply; wire.Call does that with the reply's type. Errors are *wire.Error, ErrAway,
@@ -58,7 +58,7 @@ func (s *Session) Move(ctx context.Context, p Place) error {
 	s.mu.Lock()
 	s.o.Place = p
 	s.mu.Unlock()
-	return s.on(ctx, func(c *remote.Conn, _ int) error { return c.EnvChanged(ctx) })
+	return s.on(ctx, func(c *remote.Conn, _ int) error { return c.EnvChanged() })
 }
 
 // Place returns what Move reported last, or Connect.

@@ -293,7 +293,7 @@ func (s *Session) UseMCPServers(ctx context.Context, servers []wire.MCPServer) {
 	conn := s.conn
 	s.mu.Unlock()
 	if conn != nil {
-		_ = conn.EnvChanged(ctx) // after a failure the handshake of the next link contains them, as every one does
+		_ = conn.EnvChanged() // after a failure the handshake of the next link contains them, as every one does
 	}
 }
 

@@ -470,7 +470,7 @@ func TestHeartbeats(t *testing.T) {
 			c, wc := dial(t, d, s)
 			go count[*wire.Heartbeat](wc, nil)
 			for range 7 {
-				_ = c.UserCommand(t.Context(), &wire.CommandResult{})
+				_ = c.Send(&wire.CommandResult{})
 				time.Sleep(10 * time.Second)
 			}
 			<-c.Done()

@@ -123,20 +123,12 @@ func (c *Conn) Request(ctx context.Context, r wire.OfRequest) (wire.Message, err
 	}
 }
 
-// Cancel ends a turn, by turn_id or by request_id of this connection. The turn's AgentComplete answers.
-func (c *Conn) Cancel(_ context.Context, r *wire.CancelRequest) error { return c.notify(r) }
-
-// Confirm answers a question. ConfirmationResolved reports how it ended.
-func (c *Conn) Confirm(_ context.Context, r *wire.ConfirmationResponse) error { return c.notify(r) }
-
-// UserCommand reports a command that the user ran.
-func (c *Conn) UserCommand(_ context.Context, r *wire.CommandResult) error { return c.Send(r) }
-
 // EnvChanged sends a new EnvSnapshot.
-func (c *Conn) EnvChanged(context.Context) error { return c.Send(c.o.Snapshot()) }
+func (c *Conn) EnvChanged() error { return c.Send(c.o.Snapshot()) }
 
-// notify sends a message that has no reply. Unlike Send it makes the next attempt to connect earlier; it never starts a stopped daemon.
-func (c *Conn) notify(m wire.Message) error {
+// Notify is Send for what the user waits for: a CancelRequest, which the turn's AgentComplete answers, or a ConfirmationResponse, which
+// ConfirmationResolved answers. It makes the next attempt to connect earlier; it never starts a stopped daemon.
+func (c *Conn) Notify(m wire.Message) error {
 	l, err := c.current()
 	if err != nil {
 		return err

@@ -77,7 +77,7 @@ func TestAStoppedDaemonStaysStopped(t *testing.T) {
 			t.Errorf("looked for one %d times in an hour, want once in 30 s", d.finds)
 		}
 		// What the user's own commands make the screen say does not bring it back.
-		if err := c.UserCommand(t.Context(), &wire.CommandResult{}); !errors.Is(err, ErrDisconnected) || !c.Connected() {
+		if err := c.Send(&wire.CommandResult{}); !errors.Is(err, ErrDisconnected) || !c.Connected() {
 			t.Errorf("got %v, want ErrDisconnected; connected %v, want true: a question can be asked", err, c.Connected())
 		}
 		if got := len(d.attempts()); got != 1 {

@@ -109,7 +109,7 @@ func (m *model) cancelTurn(reason string) {
 	default:
 		return
 	}
-	m.send(func(ctx context.Context) error { return m.Daemon.Cancel(ctx, r) },
+	m.send(func(context.Context) error { return m.Daemon.Notify(r) },
 		func(err error) { m.fail("could not stop it: "+err.Error(), "") })
 }
 

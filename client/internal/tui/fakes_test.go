@@ -346,12 +346,19 @@ func (d *fakeDaemon) Post(_ context.Context, r wire.OfRequest) error {
 	return err
 }
 
-func (d *fakeDaemon) Cancel(_ context.Context, r *wire.CancelRequest) error {
-	return d.with(func() { d.cancelled = append(d.cancelled, r) })
-}
+func (d *fakeDaemon) Notify(m wire.Message) error { return d.Send(m) }
 
-func (d *fakeDaemon) Confirm(_ context.Context, r *wire.ConfirmationResponse) error {
-	return d.with(func() { d.confirmed = append(d.confirmed, r) })
+func (d *fakeDaemon) Send(m wire.Message) error {
+	return d.with(func() {
+		switch m := m.(type) {
+		case *wire.CancelRequest:
+			d.cancelled = append(d.cancelled, m)
+		case *wire.ConfirmationResponse:
+			d.confirmed = append(d.confirmed, m)
+		case *wire.CommandResult:
+			d.commands = append(d.commands, m)
+		}
+	})
 }
 
 func (d *fakeDaemon) Request(_ context.Context, r wire.OfRequest) (wire.Message, error) {
@@ -409,10 +416,7 @@ func (d *fakeDaemon) Resume(_ context.Context, id wire.SessionID, _ int64) (*wir
 	return &wire.Ready{Session: wire.SessionInfo{ID: id}}, nil
 }
 
-func (d *fakeDaemon) UserCommand(_ context.Context, r *wire.CommandResult) error {
-	return d.with(func() { d.commands = append(d.commands, r) })
-}
-func (d *fakeDaemon) EnvChanged(context.Context) error { return nil }
+func (d *fakeDaemon) EnvChanged() error { return nil }
 
 func (d *fakeDaemon) answers() []*wire.ConfirmationResponse {
 	d.mu.Lock()

@@ -16,14 +16,13 @@ type Daemon interface {
 	// Request returns the reply to a request; Post makes one that is answered by events.
 	Request(ctx context.Context, r wire.OfRequest) (wire.Message, error)
 	Post(ctx context.Context, r wire.OfRequest) error
-	Cancel(ctx context.Context, r *wire.CancelRequest) error
-	Confirm(ctx context.Context, r *wire.ConfirmationResponse) error
+	// Notify sends a CancelRequest or a ConfirmationResponse, and Send what the user does not wait for, such as a command they ran.
+	Notify(m wire.Message) error
+	Send(m wire.Message) error
 	// Resume attaches to another session; its events after afterSeq arrive as messages like any other.
 	Resume(ctx context.Context, id wire.SessionID, afterSeq int64) (*wire.Ready, error)
-	// UserCommand reports a command the user ran.
-	UserCommand(ctx context.Context, r *wire.CommandResult) error
 	// EnvChanged sends a new EnvSnapshot: cwd, environment or terminal size changed.
-	EnvChanged(ctx context.Context) error
+	EnvChanged() error
 }
 
 // Shell is what the screen needs of the user's own shell: *shell.Shell, and *lender.Lender for what is lent.

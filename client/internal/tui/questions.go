@@ -85,7 +85,7 @@ func (m *model) answer(q *question.Question, answer *wire.ConfirmationResponse) 
 	if k := m.cards[q.ExecutionID]; k != nil && answer.Comment != "" {
 		k.Why = answer.Comment
 	}
-	m.send(func(ctx context.Context) error { return m.Daemon.Confirm(ctx, answer) }, func(err error) {
+	m.send(func(context.Context) error { return m.Daemon.Notify(answer) }, func(err error) {
 		for _, q := range m.questions {
 			if q.ConfirmationID == answer.ConfirmationID {
 				q.Failed(err)

@@ -39,7 +39,7 @@ func (m *model) onUserEnded(e shell.UserEnded) {
 			m.reported = map[wire.ExecutionID]bool{}
 		}
 		m.reported[report.ExecutionID] = true
-		_ = m.Daemon.UserCommand(context.Background(), report) // it only queues; an error: the link is down
+		_ = m.Daemon.Send(report) // it only queues; an error: the link is down
 	}
 	m.envChanged()
 }
@@ -59,7 +59,7 @@ func (m *model) envChanged() {
 	}
 	m.sending = true
 	m.task(func(ctx context.Context) then {
-		_ = m.Daemon.EnvChanged(ctx) // an error: the link is down
+		_ = m.Daemon.EnvChanged() // an error: the link is down
 		return func() {
 			if m.sending = false; m.changed {
 				m.envChanged()

@@ -77,7 +77,7 @@ func (q *asker) ask(ctx context.Context, c *client.Conn, m *wire.ConfirmationReq
 	default:
 		comment = strings.TrimSpace(line) // any other text is a refusal with a comment for the agent
 	}
-	if err := c.Confirm(ctx, &wire.ConfirmationResponse{ConfirmationID: m.ConfirmationID, Decision: decision, Comment: comment}); err != nil {
+	if err := c.Notify(&wire.ConfirmationResponse{ConfirmationID: m.ConfirmationID, Decision: decision, Comment: comment}); err != nil {
 		q.app.printNotice("error", err.Error(), "")
 	}
 }

@@ -381,7 +381,7 @@ func TestShellState(t *testing.T) {
 	win := openWindow(t, w)
 	a.run("export SOME_TOKEN=abcdefgh12345678; alias zz='ls -l'; cd /tmp")
 	one := 1
-	if err := win.conn.UserCommand(t.Context(), &wire.CommandResult{Command: "make x", ExitCode: &one, OutputTail: []byte("no rule\x1b[31m\n")}); err != nil {
+	if err := win.conn.Send(&wire.CommandResult{Command: "make x", ExitCode: &one, OutputTail: []byte("no rule\x1b[31m\n")}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := wire.Call(t.Context(), win.conn, &wire.StatusRequest{}); err != nil { // the daemon has it
@@ -454,7 +454,7 @@ func TestAskUser(t *testing.T) {
 			if q.Tool != wire.ToolAskUser || !strings.Contains(q.Arguments, "Which one?") {
 				t.Errorf("asked %+v", q)
 			}
-			if err := win.conn.Confirm(t.Context(), &wire.ConfirmationResponse{ConfirmationID: q.ConfirmationID, Decision: c.decision, Comment: c.comment}); err != nil {
+			if err := win.conn.Notify(&wire.ConfirmationResponse{ConfirmationID: q.ConfirmationID, Decision: c.decision, Comment: c.comment}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -537,7 +537,7 @@ func TestAskUserInTheClient(t *testing.T) {
 	var work sync.WaitGroup
 	work.Go(func() {
 		q := next(t, win.questions)
-		if err := win.conn.Confirm(t.Context(), &wire.ConfirmationResponse{ConfirmationID: q.ConfirmationID, Decision: wire.DecisionAllow, Comment: "left"}); err != nil {
+		if err := win.conn.Notify(&wire.ConfirmationResponse{ConfirmationID: q.ConfirmationID, Decision: wire.DecisionAllow, Comment: "left"}); err != nil {
 			t.Error(err)
 		}
 	})

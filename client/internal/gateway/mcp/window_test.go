@@ -125,7 +125,7 @@ func (w *window) close() {
 func (w *window) answer(decision string) *wire.ConfirmationRequest {
 	w.t.Helper()
 	q := next(w.t, w.questions)
-	if err := w.conn.Confirm(w.t.Context(), &wire.ConfirmationResponse{ConfirmationID: q.ConfirmationID, Decision: decision}); err != nil {
+	if err := w.conn.Notify(&wire.ConfirmationResponse{ConfirmationID: q.ConfirmationID, Decision: decision}); err != nil {
 		w.t.Error(err)
 	}
 	return q
