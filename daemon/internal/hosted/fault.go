@@ -39,7 +39,7 @@ func (h *host) fault(ctx context.Context, name string, err error, lost bool) err
 	h.mu.Unlock()
 	f := &FaultError{Agent: name, Why: shown(message(err), 500)}
 	bad, first, flood := h.bad.seen()
-	switch bound := h.meter.Fault(); {
+	switch bound := h.in.meter.Fault(); {
 	case cause != nil:
 		f.Why = cause.Error()
 		return f
@@ -92,6 +92,8 @@ func message(err error) string {
 
 // badLines counts what an agent sends that is not the protocol, as the SDK logs it.
 type badLines struct {
+	refused func() // called for an update that it cannot decode
+
 	mu sync.Mutex
 	// below: guarded by mu
 	count int
@@ -106,8 +108,12 @@ func (b *badLines) Enabled(_ context.Context, l slog.Level) bool { return l >= s
 func (b *badLines) Handle(_ context.Context, rec slog.Record) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	undecoded := strings.HasPrefix(rec.Message, "failed to handle notification")
 	b.flood = b.flood || strings.HasPrefix(rec.Message, "failed to queue notification")
 	rec.Attrs(func(at slog.Attr) bool {
+		if undecoded && at.Key == "method" && at.Value.String() == sdk.ClientMethodSessionUpdate {
+			b.refused()
+		}
 		if at.Key == "raw" {
 			if b.count++; b.count == 1 {
 				b.first = visible.Exact(shown(mask.String(at.Value.String()), 100))

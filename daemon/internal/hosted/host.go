@@ -49,7 +49,7 @@ type host struct {
 	conf  config.Agent
 	known known
 	proc  *child.Process
-	meter *child.Meter
+	in    *input
 	conn  *sdk.ClientSideConnection
 	bad   *badLines
 	path  string        // of its program

@@ -73,6 +73,20 @@ func TestOwnCalls(t *testing.T) {
 	}
 }
 
+// A request for permission is answered after the updates before it. Codex describes a call in an update alone: its call of our server was
+// asked about when the request was faster.
+func TestPermissionAfterUpdates(t *testing.T) {
+	w := newWorld(t, Options{})
+	turn := w.as(turnOf("hurries", "", w.dir, w.emit), "codex-acp")
+	turn.Of.Approver = asker(func(agent.Question) agent.Decision {
+		t.Error("the call was asked about")
+		return agent.Decision{}
+	})
+	if o := w.Run(t.Context(), turn); o.Err != nil || o.Summary != "call:yes" {
+		t.Errorf("got %q, %v", o.Summary, o.Err)
+	}
+}
+
 // A command is judged as its call's input has it, word by word and in its folder; what the input does not say is a call with unknown
 // effects.
 func TestCommandsAreTheInputs(t *testing.T) {

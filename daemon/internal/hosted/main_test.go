@@ -296,6 +296,13 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 		} {
 			p.ask(ctx, call)
 		}
+	case "hurries": // a request that overtakes the updates before it has nothing but an id
+		for range 200 {
+			p.update(sdk.UpdatePlan(sdk.PlanEntry{Content: "x", Status: sdk.PlanEntryStatusPending, Priority: "high"}))
+		}
+		fmt.Println(`{"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": {"sessionUpdate": "from a later version"}}}`)
+		p.update(sdk.StartToolCall("call", "shell", sdk.WithStartRawInput(map[string]any{"server": "sublet", "tool": "shell"})))
+		p.ask(ctx, sdk.ToolCallUpdate{ToolCallId: "call"})
 	case "costs":
 		p.costs += 0.25
 		p.update(sdk.SessionUpdate{UsageUpdate: &sdk.SessionUsageUpdate{Cost: &sdk.Cost{Amount: p.costs, Currency: "USD"}, Size: 10, Used: 1}})

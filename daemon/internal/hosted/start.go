@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -28,6 +27,7 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 		of: a, key: k, conf: conf, known: knownOf(conf.Command), token: rand.Text(), lists: make(chan struct{}),
 		session: session{cwd: r.t.Of.Env.Cwd}, bad: &badLines{},
 	}
+	h.bad.refused = func() { h.in.update() }
 	last := a.remembered(r, k)
 	if info, err := os.Stat(last.Cwd); err == nil && info.IsDir() {
 		h.session.cwd = last.Cwd
@@ -148,32 +148,11 @@ func (h *host) launch(r *run) error {
 	if err != nil {
 		return err
 	}
-	h.meter = child.NewMeter(h.proc.Stdout, maxMessage, rate.NewLimiter(linesPerSecond, linesAtOnce))
-	ready := make(chan struct{})
-	h.conn = sdk.NewClientSideConnection(h, h.proc.Stdin, &gated{Reader: h.meter, ready: ready, host: h})
+	h.in = newInput(h, child.NewMeter(h.proc.Stdout, maxMessage, rate.NewLimiter(linesPerSecond, linesAtOnce)))
+	h.conn = sdk.NewClientSideConnection(h, h.proc.Stdin, h.in)
 	h.conn.SetLogger(slog.New(h.bad))
-	close(ready)
+	close(h.in.ready)
 	return nil
-}
-
-// gated reads nothing before ready is closed: a new connection reads at once, and its logger is set after that. More than maxBytes in
-// one turn are an error.
-type gated struct {
-	io.Reader
-	ready <-chan struct{}
-	host  *host
-}
-
-func (g *gated) Read(p []byte) (int, error) {
-	<-g.ready
-	n, err := g.Reader.Read(p)
-	g.host.mu.Lock()
-	defer g.host.mu.Unlock()
-	if g.host.got += n; g.host.got > maxBytes {
-		g.host.cause = fmt.Errorf("it has sent more than %d MiB in one turn, and was ended", maxBytes>>20)
-		return 0, g.host.cause
-	}
-	return n, err
 }
 
 // resume takes up the session of an earlier process. What the agent then sends of the conversation is ignored: the store has it.

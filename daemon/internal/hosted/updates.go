@@ -45,6 +45,7 @@ type call struct {
 // SessionUpdate implements the SDK's client. It does not wait: updates are handled in order, and a connection on which they pile
 // up ends.
 func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error {
+	defer h.in.update()
 	defer h.guard()
 	u := n.Update
 	h.mu.Lock()
