@@ -161,6 +161,34 @@ func host(t *testing.T, o outsider) (took time.Duration, memory int) {
 	return took, memory
 }
 
+// TestOutsideSignIn signs in to opencode in the window: its list of providers has the user's keyboard, and the prompt is sent after it.
+func TestOutsideSignIn(t *testing.T) {
+	needOutside(t)
+	w := lendingWorld(t)
+	model := newStandIn(t)
+	o := outsiders[slices.IndexFunc(outsiders, func(o outsider) bool { return o.name == "opencode" })].unconnected()
+	for path, text := range o.files {
+		o.files[path] = strings.NewReplacer("@ai-sdk/openai-compatible", "@ai-sdk/openai", `, "apiKey": "none"`, "").Replace(text)
+	}
+	o.settle(w, model)
+	w.write(w.path("config.toml"), "[agents.opencode]\ncommand = [\"opencode\", \"acp\"]\n")
+	term := w.openShell()
+	w.connected(1)
+	term.agent("opencode")
+	term.ask("do it")
+	term.see(`You are not signed in to opencode`)
+	term.answer("1", func() bool { return term.sees(`answered: You are not`) })
+	term.see(`'auth' 'login'`)
+	term.answer("y", func() bool { return strings.Contains(term.bytes(), "⌨ ") })
+	for _, step := range [][2]string{{`Select provider`, "other"}, {`Enter provider id`, "stand-in"}, {`Enter your API key`, "none"}} {
+		term.see(step[0])
+		term.send(step[1], enter)
+	}
+	if q := model.next(); !strings.Contains(q.body, "do it") {
+		t.Errorf("got %s", q.body)
+	}
+}
+
 // hosted returns the process id of an agent: the child of the daemon whose command line contains program.
 func (w *world) hosted(program string) int {
 	w.t.Helper()
