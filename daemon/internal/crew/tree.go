@@ -42,8 +42,9 @@ func (a Agent) place() (cwd, instruction string, rules []wire.Rule) {
 	if below, err := filepath.Rel(a.Tree.Repo, a.Cwd); err == nil && filepath.IsLocal(below) {
 		cwd = filepath.Join(cwd, below)
 	}
-	return cwd, "You work in a git working tree of your own, " + a.Tree.Path + ", at the last commit. Change files only there, and do not " +
-		"commit: the user is shown what you changed, and merges it.", []wire.Rule{{
+	instruction = "You work in a git working tree of your own, " + a.Tree.Path + ", at the last commit. Change files only there, and do not " +
+		"commit: the user is shown what you changed, and merges it."
+	return cwd, instruction, []wire.Rule{{
 		ID: wire.RuleID(wire.NewID()), Decision: string(policy.Allow), Pattern: "reach: project", Scope: policy.ScopeProject,
 		Subject: wire.OSString(reach.Real(a.Tree.Path)), Source: "user",
 	}}
