@@ -172,37 +172,20 @@ func (a *analysis) resolve(c *call) {
 		a.note(Low, Read, c.span, "calls the function "+show(c.name))
 		return
 	}
-	if file, hashed := a.c.Hashed[c.name]; hashed && !a.builtin(c.name) && !c.st.Remote {
-		a.hashed(c, file)
+	file := a.c.Hashed[c.name]
+	switch {
+	case c.st.Remote:
+	case programs.Builtin(c.name) && !a.builtin(c.name):
+		a.note(High, RunCode, c.span, "the builtin "+show(c.name)+" is switched off in your shell, so that a program of that name runs")
+	case file != "" && !programs.Builtin(c.name) && !(systemBin(path.Dir(file)) && path.Base(file) == c.name):
+		a.note(High, RunCode, c.span, "your shell runs "+show(file)+" by the name "+show(c.name))
 	}
-	if !programs.Builtin(c.name) || a.builtin(c.name) {
-		a.known(c)
-		return
-	}
-	a.note(Medium, RunCode, c.span, "the builtin "+show(c.name)+" is switched off in your shell, so that a program of that name runs")
-	before := c.st.Cwd
 	a.known(c)
-	c.st.MayBe(before) // a program cannot leave the folder
 }
 
 // builtin reports whether the shell runs a name itself.
 func (a *analysis) builtin(name string) bool {
 	return programs.Builtin(name) && !slices.Contains(a.c.Disabled, name)
-}
-
-// hashed judges the file that the live shell runs for the name of c because its hash table has it (hash -p). The caller judges the
-// program of that name as well: a program that c starts does not know the table.
-func (a *analysis) hashed(c *call, file string) {
-	if path.Base(file) == c.name && path.IsAbs(file) && systemBin(path.Dir(file)) {
-		return
-	}
-	a.note(Medium, RunCode, c.span, "your shell runs "+show(file)+" by the name "+show(c.name))
-	if !strings.Contains(file, "/") {
-		file = "./" + file
-	}
-	fs := slices.Clone(c.fields)
-	fs[0] = field{S: file, Known: true, Span: fs[0].Span}
-	a.byPath(&call{fields: fs, st: c.st.Clone(), span: c.span})
 }
 
 // byPath judges a command that names a file: ./x, bin/x, /usr/bin/x.

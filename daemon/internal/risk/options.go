@@ -150,13 +150,8 @@ func (a *analysis) usual(c *call) {
 func (a *analysis) base(c *call) {
 	s := c.spec
 	level, says := s.Level, s.Says
-	switch {
-	case c.lowered(), s.Bare && len(c.operands)+len(c.opts) == 0, s.Look && len(c.operands) == 0:
+	if c.lowered() || s.Bare && len(c.operands)+len(c.opts) == 0 {
 		level, says = Low, says+" (only shows it)"
-	case s.Sub && len(c.operands) == 0:
-		level = min(level, Medium) // alone it shows its help, or does what everybody does with it
-	case s.Sub && s.Subs != nil && level < High:
-		level, says = High, "a sub-command of "+show(c.name)+" that is not known here"
 	}
 	f := a.note(level, s.Effects[0], c.span, says)
 	f.hard = f.hard || s.Hard && level > Low

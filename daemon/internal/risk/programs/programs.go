@@ -98,9 +98,7 @@ type Spec struct {
 	Up      *Spec // whose options it knows too
 	Subs    map[string]*Spec
 	Long    bool // options have one dash
-	Sub     bool // sub-commands that are not in the table are High
 	Bare    bool // alone it only shows something
-	Look    bool // without operands it only shows something
 	Hard    bool // cannot be undone
 	Runs    bool // it runs what its words name
 	Plain   bool // options that the line does not name are harmless
@@ -322,7 +320,7 @@ func splitLine(s string) (words []string, says string, err error) {
 }
 
 func (s *Spec) word(i int, w string) (err error) {
-	flags := map[string]*bool{"long": &s.Long, "sub": &s.Sub, "bare": &s.Bare, "look": &s.Look, "hard": &s.Hard, "runs": &s.Runs, "plain": &s.Plain}
+	flags := map[string]*bool{"long": &s.Long, "bare": &s.Bare, "hard": &s.Hard, "runs": &s.Runs, "plain": &s.Plain}
 	key, value, _ := strings.Cut(w, "=")
 	switch {
 	case i == 0:
