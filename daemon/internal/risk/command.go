@@ -22,6 +22,7 @@ type call struct {
 	verb     int      // leading words that say what is done
 	plain    []string // see optionsLast; nil: argv itself
 	subs     []string // sub-commands that were found
+	list     string   // a pattern of the paths that find prints; "": not known
 	tail     int      // index of the first word of the command that is run; 0: none
 }
 
@@ -318,7 +319,7 @@ func (a *analysis) unknown(c *call) {
 // rewrites reports whether a command that is more than low may change files other than those that its operands name.
 func rewrites(c *call, handler string) bool {
 	switch {
-	case slices.Contains([]string{"git", "code", "awk", "tar", "unpack", "rsync"}, handler), handler == "" && len(c.operands) == 0:
+	case slices.Contains([]string{"git", "code", "awk", "archive", "rsync"}, handler), handler == "" && len(c.operands) == 0:
 		return true
 	case handler != "", c.spec.Args == programs.Copy && !c.has("-r", "-R", "-a", "--recursive", "--archive"):
 		return false

@@ -80,8 +80,10 @@ func (a *analysis) matched(m programs.Match, f *field, st *state) {
 	switch m.Effect {
 	case RunCode:
 		a.givenCode(f, st)
-		_, val, _ := strings.Cut(strings.NewReplacer("%h", "_", "%p", "_", "%r", "_").Replace(f.S), "=")
-		a.Maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(val), f.Span, st)
+		text := strings.NewReplacer("%h", "_", "%p", "_", "%r", "_", "$(shell ", "$(", "$$", "$").Replace(f.S)
+		for _, val, ok := strings.Cut(text, "="); ok; _, val, ok = strings.Cut(val, "=") {
+			a.Maybe(val, f.Span, st)
+		}
 	case Secret:
 		a.Seen |= flowSecret
 		a.secret = true

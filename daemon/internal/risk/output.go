@@ -1,7 +1,6 @@
 package risk
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -32,8 +31,12 @@ func (a *analysis) prints(c *call) (out bashread.Output) {
 		}
 	case "base64", "base32", "xxd", "rev", "tr":
 		return bashread.Output{Flow: bashread.Decoded}
-	case "git", "find", "fd", "ls", "rg":
-		out.List = a.listed(c)
+	case "find":
+		out.List = c.list
+	case "git", "fd", "ls", "rg": // -l of ls prints more than names
+		if c.has("--name-only", "--files") || c.sub() == "ls-files" || c.name == "fd" || c.has("-l") == (c.name == "rg") && c.name != "git" {
+			out.List = "./*"
+		}
 	}
 	if known && out.Text == nil {
 		out.Text = a.computed(c, args)
@@ -64,38 +67,6 @@ func (a *analysis) computed(c *call, args []field) *string {
 }
 
 func ref(s string) *string { return &s }
-
-// listed returns a pattern of the paths that a program lists, "" where that is not known.
-func (a *analysis) listed(c *call) string {
-	other := slices.ContainsFunc(c.fields[1:], func(f field) bool {
-		return !f.Known && !f.Glob || strings.HasPrefix(f.S, "-exec") || strings.HasPrefix(f.S, "-printf")
-	})
-	switch {
-	case c.name == "git" && (c.sub() == "ls-files" || c.has("--name-only")):
-		return cmp.Or(a.c.ProjectRoot, cmp.Or(c.st.Cwd, ".")) + "/*"
-	case c.name == "git", other, c.name == "rg" && !c.has("-l", "--files"), c.name == "ls" && c.has("-l", "-a", "-i", "-s"):
-		return ""
-	}
-	root, pick := ".", "*"
-	roots := 0
-	for i, f := range c.fields[1:] {
-		switch {
-		case f.S == "-name" && i+2 < len(c.fields):
-			pick = strings.ReplaceAll(c.fields[i+2].S, "/", "*")
-		case c.name == "find" && (f.S == "" || strings.IndexByte("-(!", f.S[0]) >= 0):
-			if roots == 0 {
-				roots = 1
-			}
-		case c.name == "find" && i < 1, c.name == "ls" && !strings.HasPrefix(f.S, "-"):
-			root = f.S
-			roots++
-		}
-	}
-	if roots > 1 {
-		return ""
-	}
-	return strings.TrimRight(root, "/") + "/" + pick
-}
 
 func echoed(args []field) *string {
 	escapes, end := false, "\n"

@@ -161,69 +161,50 @@ func (a *analysis) bundled(c *call) {
 	a.options(c)
 }
 
-// doTar judges tar: what it packs and where it unpacks.
-func (a *analysis) doTar(c *call) {
-	if len(c.fields) > 1 && strings.Trim(c.fields[1].S, "abcdefghijklmnopqrstuvwxyzACFHIJKNOPSTUVWXZ") == "" {
-		a.bundled(c)
+// doArchive judges tar, unzip and the like: what they pack or list, and where they unpack.
+func (a *analysis) doArchive(c *call) {
+	archives, packs := c.operands, false
+	if c.spec.Option("--file") != nil { // tar
+		if len(c.fields) > 1 && strings.Trim(c.fields[1].S, "abcdefghijklmnopqrstuvwxyzACFHIJKNOPSTUVWXZ") == "" {
+			a.bundled(c)
+		}
+		archives, packs = nil, !c.has("-x", "--extract", "--get")
 	}
-	lists, unpacks := c.lowered(), c.has("-x", "--extract", "--get")
-	archive := c.opt("-f", "--file")
-	if lists || !unpacks && c.val("-f", "--file") == "-" {
-		a.note(Low, Read, c.span, "lists an archive, or packs one to its output")
-	} else {
-		a.note(Medium, Write, c.span, c.spec.Says)
-	}
-	a.raises(c)
-	a.optionRoles(c)
+	dir := &field{S: ".", Known: true, Span: c.span}
 	for i := range c.opts {
-		if o := &c.opts[i]; strings.HasPrefix(o.name, "--checkpoint-") && o.val != nil {
-			a.shellText(*o.val.With(strings.TrimPrefix(o.val.S, "exec=")), c.st)
+		switch o := &c.opts[i]; {
+		case o.val == nil:
+		case o.name == "-f" || o.name == "--file":
+			archives = append(archives, *o.val)
+		case slices.Contains([]string{"-C", "--directory", "-d", "-o", "-output-directory"}, o.name):
+			dir = o.val
+		}
+	}
+	if packs && !c.lowered() && c.val("-f", "--file") == "-" {
+		a.note(Low, Read, c.span, "packs files to its output")
+		a.raises(c)
+	} else {
+		a.base(c)
+	}
+	a.optionRoles(c)
+	packs = packs && !c.lowered()
+	for i := range archives {
+		if packs {
+			a.touch(Write, &archives[i], c.st, touching{})
+		} else {
+			a.touch(Read, &archives[i], c.st, touching{})
 		}
 	}
 	switch {
-	case archive == nil || archive.val == nil:
-	case lists || unpacks:
-		a.touch(Read, archive.val, c.st, touching{})
-	case remotePath(archive.val.S):
-		a.connects()
-		a.note(High, Network, archive.span, "writes the archive on another machine")
-	default:
-		a.touch(Write, archive.val, c.st, touching{})
-	}
-	dir := &field{S: ".", Known: true, Span: c.span}
-	if o := c.opt("-C", "--directory"); o != nil && o.val != nil {
-		dir = o.val
-	}
-	switch {
-	case lists:
-	case unpacks && !c.has("-O", "--to-stdout"):
-		a.unpack(dir, c.st)
-	case !unpacks:
+	case packs:
 		for i := range c.operands {
 			if a.touch(Read, &c.operands[i], c.st, touching{verb: "packs", tree: true}); c.has("--remove-files") {
 				a.touch(Delete, &c.operands[i], c.st, touching{tree: true})
 			}
 		}
+	case !c.lowered() && !c.has("--to-stdout") && !(c.has("-O") && c.has("-x")):
+		a.unpack(dir, c.st)
 	}
-}
-
-// doUnpack judges unpackers of other archives.
-func (a *analysis) doUnpack(c *call) {
-	a.base(c)
-	a.optionRoles(c)
-	for i := range c.operands {
-		a.touch(Read, &c.operands[i], c.st, touching{})
-	}
-	if c.lowered() {
-		return
-	}
-	dir := field{S: ".", Known: true, Span: c.span}
-	for i := range c.opts {
-		if o := &c.opts[i]; o.val != nil && slices.Contains([]string{"-d", "-o", "-output-directory"}, o.name) {
-			dir = *o.val
-		}
-	}
-	a.unpack(&dir, c.st)
 }
 
 // unpack judges what an archive may hold: any file below dir.

@@ -21,8 +21,8 @@ func init() { // not in the declaration: they call each other through it
 			"env": (*analysis).doEnv, "export": (*analysis).doExport, "find": (*analysis).doFind, "git": (*analysis).doGit, "kill": (*analysis).doKill,
 			"ln": (*analysis).doLn, "printf": (*analysis).doPrintf, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
 			"sed": (*analysis).doSed, "set": (*analysis).doSet, "shell": (*analysis).doShell, "shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false }, "source": (*analysis).doSource,
-			"sql": (*analysis).doSQL, "tar": (*analysis).doTar, "tee": (*analysis).doTee, "test": (*analysis).doTest,
-			"trap": (*analysis).doTrap, "unpack": (*analysis).doUnpack, "parallel": (*analysis).doParallel, "unset": (*analysis).doUnset, "web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
+			"sql": (*analysis).doSQL, "tee": (*analysis).doTee, "test": (*analysis).doTest,
+			"trap": (*analysis).doTrap, "archive": (*analysis).doArchive, "parallel": (*analysis).doParallel, "unset": (*analysis).doUnset, "web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
 		}
 	})
 }
@@ -192,6 +192,18 @@ func (a *analysis) doFind(c *call) {
 			}
 		}
 	}
+	c.list = findList(args, roots, name)
+}
+
+// findList returns a pattern of the files that find prints, "" where that is not known or it prints more.
+func findList(args, roots []field, name string) string {
+	more := slices.ContainsFunc(args, func(f field) bool {
+		return strings.HasPrefix(f.S, "-exec") || strings.HasPrefix(f.S, "-ok") || f.S == "-printf"
+	})
+	if more || len(roots) != 1 || roots[0].Opaque() {
+		return ""
+	}
+	return strings.TrimRight(roots[0].S, "/") + "/" + cmp.Or(name, "*")
 }
 
 // negated reports whether the test of find that stands behind args is turned into its opposite.
