@@ -109,7 +109,7 @@ func loosePath(list string) bool {
 	return false
 }
 
-func systemBin(dir string) bool { return programs.Place("bin")[path.Clean(dir)] }
+func systemBin(dir string) bool { return programs.In("bin", path.Clean(dir)) }
 
 // text judges the whole text.
 func (a *analysis) text(text string) {

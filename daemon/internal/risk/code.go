@@ -20,10 +20,6 @@ func (a *analysis) doCode(c *call) {
 	a.namesSecrets(c)
 	inPlace := (name == "perl" || name == "ruby") && c.has("-i")
 	text := c.st.Stdin.Plain()
-	if o := c.opt("-m"); name == "python" && o != nil && o.val != nil {
-		a.pythonModule(c, o.val)
-		return
-	}
 	given := a.texts(c, a.code)
 	if inPlace {
 		for k := range c.operands {
@@ -82,22 +78,6 @@ func (a *analysis) program(c *call, code func(c *call, f *field), files ...strin
 	}
 	code(c, &c.operands[0])
 	return c.operands[1:]
-}
-
-// pythonModule judges a module by its line below python -m, or that of the program of its name.
-func (a *analysis) pythonModule(c *call, m *field) {
-	module := programs.Lookup("python").Subs["-m"].Subs[m.S]
-	switch s := programs.Lookup(m.S); {
-	case m.S == "pip" || m.S == "pip3":
-		a.Command(append([]field{{S: "pip", Known: true, Span: m.Span}}, c.operands...), c.st.Clone(), c.span)
-	case module != nil:
-		c.spec, c.opts = module, nil
-		a.usual(c)
-	case s != nil && s.Level == Medium:
-		a.note(Medium, RunCode, c.span, "runs the project's code with "+m.S)
-	default:
-		a.note(High, RunCode, m.Span, "runs the python module "+show(m.S))
-	}
 }
 
 // maxCode is the length of code that is examined, in bytes.

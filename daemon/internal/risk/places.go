@@ -103,9 +103,9 @@ func kernelPlace(first, rest, p string) *place {
 // systemPlace returns the place of a path outside projects, home folders and secrets.
 func systemPlace(first, rest string, deep bool) *place {
 	switch {
-	case programs.Place("system")[first] && deep && strings.Trim(rest, "*.?") != "":
+	case programs.In("system", first) && deep && strings.Trim(rest, "*.?") != "":
 		return system
-	case programs.Place("system")[first], !deep && slices.Contains([]string{"home", "Users", "mnt", "media", "data"}, first):
+	case programs.In("system", first), !deep && slices.Contains([]string{"home", "Users", "mnt", "media", "data"}, first):
 		return root
 	}
 	return outside
@@ -129,7 +129,7 @@ func (a *analysis) inTemp(temp, p string, open bool) *place {
 
 func deviceOf(p, base string) *place {
 	switch {
-	case programs.Place("devices")[base], strings.HasPrefix(p, "/dev/fd/"):
+	case programs.In("devices", base), strings.HasPrefix(p, "/dev/fd/"):
 		return nowhere
 	case strings.HasPrefix(p, "/dev/shm/"), strings.HasPrefix(p, "/dev/mqueue/"):
 		return temporary
@@ -161,13 +161,13 @@ func projectPlace(rest string, open bool) *place {
 	switch {
 	case !open && secret.Named(base):
 		return credential
-	case programs.Place("guarded")[first], programs.Place("guarded")[base]:
+	case programs.In("guarded", first), programs.In("guarded", base):
 		return guarded
 	case programs.Ends("build-ends", base):
 		return built
 	}
 	for seg := range strings.SplitSeq(rest, "/") {
-		if programs.Place("build")[seg] {
+		if programs.In("build", seg) {
 			return built
 		}
 	}

@@ -88,7 +88,7 @@ func needsEffects(v Verdict, c Context) Reach {
 	for i := range v.Commands {
 		cmd := &v.Commands[i]
 		switch {
-		case programs.Place("beyond")[cmd.Name] && !asksVersion(cmd.Argv), fetches(cmd.Argv, c.Hosts), cmd.setsGit():
+		case programs.In("beyond", cmd.Name) && !asksVersion(cmd.Argv), fetches(cmd.Argv, c.Hosts), cmd.setsGit():
 			need = ReachFree
 		case fetches(cmd.Argv, nil), cmd.Level == Medium && slices.Contains(cmd.Effects, RunCode) && !interprets(cmd.Name):
 			need = Wider(need, ReachProject) // builds, tests and the project's own tools write
@@ -153,11 +153,11 @@ func fetches(argv, hosts []string) bool {
 	if i := slices.IndexFunc(argv[1:], func(w string) bool { return !strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "+") }); i >= 0 {
 		verb = argv[1+i]
 	}
-	if !programs.Place("fetch " + name)[verb] && (name != "yarn" || verb != "") {
+	if !programs.In("fetch "+name, verb) && (name != "yarn" || verb != "") {
 		return false
 	}
-	needed, yours := programs.Places("registry "+name), programs.Place("yours")
-	return needed == nil || yours[name+" "+verb] || slices.ContainsFunc(argv, func(w string) bool { return yours[w] }) ||
+	needed := programs.Places("registry " + name)
+	return needed == nil || programs.In("yours", name+" "+verb) || slices.ContainsFunc(argv, func(w string) bool { return programs.In("yours", w) }) ||
 		slices.ContainsFunc(needed, func(host string) bool { return !slices.Contains(hosts, host) })
 }
 
@@ -174,7 +174,7 @@ func (c *Command) setsGit() bool {
 		return len(args) == 0 || strings.HasPrefix(args[len(args)-1], "-") || args[len(args)-1] == "." || len(args) > 1 && args[len(args)-2] == "-b"
 	case "branch":
 		return slices.ContainsFunc(args, func(w string) bool {
-			return programs.Place("git-branch-settings")[w] || strings.HasPrefix(w, "--set-upstream-to")
+			return programs.In("git-branch-settings", w) || strings.HasPrefix(w, "--set-upstream-to")
 		})
 	}
 	return false
@@ -187,7 +187,7 @@ func asksVersion(argv []string) bool {
 
 // interprets reports whether a program runs code that stands in its arguments.
 func interprets(name string) bool {
-	return programs.Place("interpreters")[strings.TrimRight(name, "0123456789.")]
+	return programs.In("interpreters", strings.TrimRight(name, "0123456789."))
 }
 
 // onlyChangesShell reports whether a text changes the shell and has no command that does anything else. Declarations as
@@ -265,16 +265,16 @@ func (s *shellText) call(n *syntax.CallExpr) {
 	switch name := n.Args[0].Lit(); {
 	case len(n.Assigns) > 0:
 		s.only = false
-	case programs.Place("neutral")[name]:
+	case programs.In("neutral", name):
 		s.changes = s.changes || name != "echo" && s.Aliases[name] == "" && s.Functions[name] == ""
-	case programs.Place("sourcers")[name]:
+	case programs.In("sourcers", name):
 		s.changes, s.literal = true, s.literal && len(n.Args) == 2 && name != "eval" && s.standardVenv(n.Args[1].Lit())
-	case programs.Place("lookers")[name]:
+	case programs.In("lookers", name):
 		s.changes, s.literal = true, s.literal && s.level == Low && (name != "jobs" || !slices.ContainsFunc(n.Args, func(w *syntax.Word) bool {
 			return w.Lit() == "" || strings.Contains(w.Lit(), "x") // jobs -x runs a program
 		}))
 	default:
-		s.changes, s.only = true, s.only && programs.Place("changers")[name]
+		s.changes, s.only = true, s.only && programs.In("changers", name)
 	}
 }
 

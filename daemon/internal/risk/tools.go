@@ -77,19 +77,8 @@ func (a *analysis) copies(c *call, move bool) {
 // moves judges what a move takes away. Inside the project it is undone by moving back.
 func (a *analysis) moves(f *field, st *state) {
 	p := bashread.Path(f, st)
-	if p != "" {
-		switch pl := a.placeOf(p); pl {
-		case inProject, built, temporary:
-			a.target(Delete, p, true)
-			a.note(Medium, Write, f.Span, "moves "+show(f.S)).undo = "move it back"
-			return
-		case project, outside, guarded:
-			a.target(Delete, p, true)
-			a.note(High, Delete, f.Span, "moves "+show(f.S)+" away, "+pl.what)
-			return
-		}
-	}
-	a.touch(Delete, f, st, touching{tree: p != "", verb: "moves away"})
+	back := p != "" && slices.Contains([]*place{inProject, built, temporary, project, outside, guarded}, a.placeOf(p))
+	a.touch(Delete, f, st, touching{tree: p != "", safe: back, verb: "moves away"})
 }
 
 func (a *analysis) doLn(c *call) {

@@ -58,7 +58,7 @@ func (a *analysis) touch(e Effect, f *field, st *state, t touching) {
 		a.readsSecret(f, show(f.S)+", keys, passwords or history")
 	case e == Read:
 		a.note(Low, Read, f.Span, t.verb+" "+show(f.S))
-	case e == Write && (projectPlace(path.Clean(p), false).runs && projectPlace(path.Clean(p), false) != guarded || strings.Contains("/"+p, "/.ssh/") || programs.Place("startup")[base]):
+	case e == Write && (projectPlace(path.Clean(p), false).runs && projectPlace(path.Clean(p), false) != guarded || strings.Contains("/"+p, "/.ssh/") || programs.In("startup", base)):
 		a.target(e, "", t.tree)
 		a.note(Critical, Persistence, f.Span, t.verb+" "+show(f.S)+", which runs by itself, in a folder that is not known here")
 	default:
@@ -236,19 +236,12 @@ func (a *analysis) host(f *field) {
 	}
 }
 
+// hostOf returns the host of a text, "" where that is not known.
 func hostOf(s string) string {
-	if _, rest, ok := strings.Cut(s, "://"); ok {
-		s = rest
+	if m := expr("host").FindStringSubmatch(s); m != nil {
+		return strings.ToLower(m[1])
 	}
-	s, _, _ = strings.Cut(strings.NewReplacer("?", "/", "#", "/").Replace(s), "/")
-	s = s[strings.LastIndexByte(s, '@')+1:]
-	if i := strings.IndexByte(s, ':'); i >= 0 && !strings.HasPrefix(s, "[") {
-		s = s[:i]
-	}
-	if strings.ContainsAny(s, "\x00\x01 ") {
-		return ""
-	}
-	return strings.ToLower(s)
+	return ""
 }
 
 // flowOf returns where the data in a file came from, as far as this text put it there.

@@ -2,6 +2,7 @@ package programs
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -116,19 +117,8 @@ var expressions = sync.OnceValue(func() map[string]func() *regexp.Regexp {
 // Expression returns the expression of a name in code.txt.
 func Expression(name string) *regexp.Regexp { return expressions()[name]() }
 
-var placeSets = sync.OnceValue(func() map[string]map[string]bool {
-	m := map[string]map[string]bool{}
-	for section, names := range places() {
-		m[section] = map[string]bool{}
-		for _, n := range names {
-			m[section][n] = true
-		}
-	}
-	return m
-})
-
-// Place returns the names of a section of places.txt as a set.
-func Place(section string) map[string]bool { return placeSets()[section] }
+// In reports whether a section of places.txt has a name.
+func In(section, name string) bool { return slices.Contains(Places(section), name) }
 
 // Ends reports whether a name has one of the endings of a section, and more before it.
 func Ends(section, name string) bool {
