@@ -46,8 +46,6 @@ func (a *analysis) doSource(c *call) {
 		a.Inline(*text, f.Span, c.st)
 	case p != "" && path.Base(p) == "activate":
 		a.note(Medium, ShellState, f.Span, "switches to a virtual environment").undo = "deactivate"
-	case p != "" && a.placeOf(p) == startup:
-		a.note(Medium, ShellState, f.Span, "reads your own start-up file again")
 	default:
 		a.runFile(c, f)
 	}
@@ -196,8 +194,6 @@ func (a *analysis) doRead(c *call) {
 	switch {
 	case c.name == "wait":
 		ops = ops[len(c.operands):]
-	case c.name == "getopts" && len(ops) > 1:
-		ops = ops[1:2]
 	case c.name != "read" && c.val("-C") != "":
 		a.shellText(*c.opt("-C").val, c.st)
 	}

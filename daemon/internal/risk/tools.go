@@ -100,9 +100,6 @@ func (a *analysis) doLn(c *call) {
 	}
 	if src != "" && dst != "" && src != dst && len(a.links) < 32 {
 		a.links = append(a.links, link{from: dst, to: src})
-		if a.placeOf(src) == credential {
-			a.note(High, Secret, ops[0].Span, "links to "+show(ops[0].S)+", keys or passwords")
-		}
 	}
 }
 
@@ -290,20 +287,12 @@ func (a *analysis) doRsync(c *call) {
 // doGit judges git: options before the sub-command set what it runs, and addresses can be commands.
 func (a *analysis) doGit(c *call) {
 	sub := c.sub()
-	if len(c.operands) == 0 && len(c.subs) == 0 {
-		a.note(Low, Read, c.span, "asks git for help")
-		return
-	}
 	a.gitOptions(c)
 	for i := range c.operands {
 		f := &c.operands[i]
 		if cmd, ok := strings.CutPrefix(f.S, "ext::"); ok {
 			a.note(Critical, RunCode, f.Span, "git runs the command in this address")
 			a.shellText(*f.With(cmd), c.st)
-		}
-		if sub == "add" && a.secretWord(f, c.st) {
-			a.secret = true
-			a.note(High, Secret, f.Span, "puts "+show(f.S)+", keys or passwords, into version control")
 		}
 	}
 	switch sub {

@@ -74,19 +74,16 @@ func (a *analysis) readsSecret(f *field, what string) {
 	a.note(High, Secret, f.Span, "reads "+what)
 }
 
+// touchRemote judges an effect on another machine, of which no more is known than that the system's folders are the same there.
 func (a *analysis) touchRemote(e Effect, f *field, t touching) {
 	p := path.Clean(f.S)
+	deep := strings.Count(p, "/") > 1 && !(strings.HasPrefix(p, "/home/\x01") && strings.Count(p, "/") <= 3)
 	l := High
-	if top := strings.Count(p, "/"); e == Delete && t.tree {
-		abs := path.IsAbs(p)
-		if f.Opaque() || abs && (top <= 1 || strings.HasPrefix(p, "/home/\x01") && top <= 3) {
-			l = Critical
-		} else if pl := a.placeOf("/" + strings.TrimPrefix(p, "/")); abs && (pl == system || pl == systemKey || pl == root) {
-			l = Critical // the system's folders are the same everywhere
-		}
-	}
-	if e == Read {
+	switch {
+	case e == Read:
 		l = Low
+	case e == Delete && t.tree && (f.Opaque() || path.IsAbs(p) && (!deep || slices.Contains([]*place{system, systemKey, root}, a.placeOf(p)))):
+		l = Critical
 	}
 	a.note(l, e, f.Span, t.verb+" "+show(f.S)+" on another machine").hard = e == Delete
 }

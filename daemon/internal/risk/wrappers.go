@@ -149,10 +149,6 @@ func (a *analysis) doFind(c *call) {
 	a.note(Low, Read, c.span, "looks for files")
 	args := c.fields[1:]
 	roots, i := findRoots(args, c.span)
-	if from := slices.IndexFunc(args, func(f field) bool { return f.S == "-files0-from" }); from >= 0 && from+1 < len(args) {
-		a.touch(Read, &args[from+1], c.st, touching{})
-		roots = []field{{S: unknownPart, Many: true, Span: c.span}}
-	}
 	name := ""             // the pattern of -name that every file which an action gets here matches; "": any file
 	before := []string{""} // the value of name before the whole expression and each open bracket
 	for ; i < len(args); i++ {
@@ -187,8 +183,8 @@ func (a *analysis) doFind(c *call) {
 				before = before[:n]
 			}
 		default:
-			if args[i].Many && !args[i].Known {
-				a.note(High, Unknown, args[i].Span, "options of find that are not known here")
+			if s == "-files0-from" || args[i].Many && !args[i].Known {
+				a.note(High, Unknown, args[i].Span, "files or options of find that are not known here")
 			}
 		}
 	}
