@@ -221,22 +221,18 @@ func (a *analysis) awkProgram(c *call, f *field) {
 	}
 }
 
-var (
-	// sedCommand is one command of a sed script that neither runs commands nor names files, with its addresses.
-	sedCommand = `[\s;}]*(?:[\d$,~+!\s]|/(?:[^/\\\n]|\\.)*/[IM]?|\\,(?:[^,\\\n]|\\.)*,)*(?:` + sedParts(`s`, `[gpiImM\d]*`) + `|` + sedParts(`y`, ``) +
-		`|[{}=dDgGhHnNpPxzF]|[qQlL]\s*\d*|[btT:][^;}\n]*|[aic][^\n]*(?:\\\n[^\n]*)*|#[^\n]*)`
-	sedPlain = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + sedCommand + `)*[\s;}]*$`) })
-)
-
-// sedParts returns an expression for s/a/b/ or y/a/b/ with the usual delimiters.
-func sedParts(name, flags string) string {
-	var alts []string
-	for _, d := range []string{"/", `\|`, "#", ",", "@", ":", "!", "_", "%", "~", ";", `\+`} {
-		part := `(?:[^` + d + `\\]|\\(?s:.))*`
-		alts = append(alts, d+part+d+part+d)
-	}
-	return name + `(?:` + strings.Join(alts, "|") + `)` + flags
-}
+// sedPlain matches scripts of sed whose commands neither run commands nor name files. The sign § of the expression stands for
+// each of the usual delimiters.
+var sedPlain = sync.OnceValue(func() *regexp.Regexp {
+	parts := regexp.MustCompile(`<([^>]*)>`).ReplaceAllStringFunc(expr("sed-plain").String(), func(part string) string {
+		var alts []string
+		for d := range strings.SplitSeq(`/ \| # , @ : ! _ % ~ ; \+`, " ") {
+			alts = append(alts, strings.ReplaceAll(part[1:len(part)-1], "§", d))
+		}
+		return "(?:" + strings.Join(alts, "|") + ")"
+	})
+	return regexp.MustCompile(parts)
+})
 
 // doSed judges sed: scripts can run commands (e, s///e) and write files (w, s///w); -i writes its files.
 func (a *analysis) doSed(c *call) {
@@ -267,12 +263,8 @@ func (a *analysis) doSed(c *call) {
 // sedInPlace returns the ending of the copies that -i keeps.
 func sedInPlace(c *call) (suffix string, inPlace bool) {
 	for _, f := range c.fields[1:] {
-		name, val, _ := strings.Cut(f.S, "=")
-		if strings.HasPrefix("--in-place", name) && len(name) > 3 {
-			return val, true
-		}
-		if i := strings.IndexByte(f.S, 'i'); i > 0 && f.S[0] == '-' && strings.Trim(f.S[1:i], "nErsuz") == "" {
-			return f.S[i+1:], true
+		if m := expr("sed-in-place").FindStringSubmatch(f.S); m != nil {
+			return strings.TrimPrefix(m[1], "="), true
 		}
 	}
 	return "", false

@@ -149,12 +149,12 @@ func (a *analysis) bundled(c *call) {
 
 // doArchive judges tar, unzip and the like: what they pack or list, and where they unpack.
 func (a *analysis) doArchive(c *call) {
-	archives, packs := c.operands, false
+	archives, packs, toStdout := c.operands, false, false
 	if c.spec.Option("--file") != nil { // tar
 		if len(c.fields) > 1 && strings.Trim(c.fields[1].S, "abcdefghijklmnopqrstuvwxyzACFHIJKNOPSTUVWXZ") == "" {
 			a.bundled(c)
 		}
-		archives, packs = nil, !c.has("-x", "--extract", "--get")
+		archives, packs, toStdout = nil, !c.has("-x", "--extract", "--get"), c.has("-O", "--to-stdout")
 	}
 	dir := &field{S: ".", Known: true, Span: c.span}
 	for i := range c.opts {
@@ -188,7 +188,7 @@ func (a *analysis) doArchive(c *call) {
 				a.touch(Delete, &c.operands[i], c.st, touching{tree: true})
 			}
 		}
-	case !c.lowered() && !c.has("--to-stdout") && !(c.has("-O") && c.has("-x")):
+	case !c.lowered() && !toStdout:
 		a.unpack(dir, c.st)
 	}
 }
