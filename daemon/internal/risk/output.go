@@ -98,7 +98,7 @@ func printfText(args []field) *string {
 	}
 	text := ""
 	for round := 0; round == 0 || len(words) > 0 && round < 64; round++ {
-		s, n, err := expand.Format(nil, strings.NewReplacer("%d", "%s", "%i", "%s").Replace(args[0].S), words)
+		s, n, err := expand.Format(&expand.Config{}, strings.NewReplacer("%d", "%s", "%i", "%s").Replace(args[0].S), words)
 		if text += s; err != nil || n == 0 {
 			break
 		}

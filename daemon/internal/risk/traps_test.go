@@ -3,6 +3,7 @@ package risk
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"sublet/daemon/internal/risk/bashread"
@@ -380,4 +381,19 @@ func TestWhatIsHandedOn(t *testing.T) {
 	if s := reasonsText(v); strings.Contains(s, "safe") {
 		t.Errorf("the value is not the child's:%s", s)
 	}
+}
+
+// Two texts that were judged at once shared the buffer in which mvdan.cc/sh decodes, so that one was judged by the other's words.
+func TestConcurrentVerdicts(t *testing.T) {
+	var judges sync.WaitGroup
+	for _, text := range []string{`$'\x72\x6d' -rf /`, `$'\x6cs' -rf /{a,b}; rm -rf "$(printf '%s' /)"`} {
+		judges.Go(func() {
+			for range 200 {
+				if v := Analyze(text, here()); v.Level != Critical {
+					t.Errorf("%q: got %s, want critical", text, v.Level)
+				}
+			}
+		})
+	}
+	judges.Wait()
 }

@@ -15,7 +15,7 @@ var inHereText = strings.NewReplacer(`\$`, "$", "\\`", "`", `\\`, `\`, "\\\n", "
 
 // AnsiC decodes $'…'.
 func AnsiC(s string) string {
-	text, _, err := expand.Format(nil, s, nil)
+	text, _, err := expand.Format(&expand.Config{}, s, nil) // nil stands for one that all share
 	if err != nil {
 		return s
 	}
@@ -28,7 +28,7 @@ const maxBraces = 128
 // expandBraces writes out {a,b} and {1..3}; ok is false where that would be too much.
 func expandBraces(w *syntax.Word) (list []*syntax.Word, ok bool) {
 	most := min(maxBraces, 64*maxBraces/max(1, len(w.Parts))) // fewer of a word with many parts: each copies them all
-	for x, err := range expand.BracesSeq(nil, w) {
+	for x, err := range expand.BracesSeq(&expand.Config{}, w) {
 		if err != nil || len(list) == most {
 			return nil, false
 		}
