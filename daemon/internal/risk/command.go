@@ -35,17 +35,22 @@ type option struct {
 
 func (c *call) has(names ...string) bool { return c.opt(names...) != nil }
 
-// opt returns the first option of one of these names, nil if there is none. As for getopt_long, --fo may stand for --force.
+// opt returns the first option of one of these names, nil if there is none.
 func (c *call) opt(names ...string) *option {
 	c.st.Spend(len(c.opts) / bashread.EntriesMoved)
 	for i := range c.opts {
-		for _, n := range names {
-			if o := &c.opts[i]; o.name == n || strings.HasPrefix(n, "--") && len(o.name) > 3 && strings.HasPrefix(n, o.name) {
-				return o
-			}
+		if c.opts[i].is(names...) {
+			return &c.opts[i]
 		}
 	}
 	return nil
+}
+
+// is reports whether an option is one of these names, or the beginning of a long one.
+func (o *option) is(names ...string) bool {
+	return slices.ContainsFunc(names, func(n string) bool {
+		return o.name == n || strings.HasPrefix(n, "--") && len(o.name) > 3 && strings.HasPrefix(n, o.name)
+	})
 }
 
 // val returns the value of an option, "" where it was not given.

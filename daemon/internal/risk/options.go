@@ -39,7 +39,7 @@ func (a *analysis) options(c *call) {
 			}
 			c.operands = append(c.operands, args[i+1:]...)
 			i = len(args)
-		case c.isOption(f.S) && c.spec.Subs[f.S] == nil: // python -m is a sub-command
+		case c.isOption(f.S) && (c.spec.Subs[f.S] == nil || c.has("-c")): // python -m is a sub-command, but not behind -c CODE
 			i = c.option(args, i)
 		case len(c.operands) == 0 && f.Known && c.spec.Subs[f.S] != nil:
 			c.spec = c.spec.Subs[f.S]

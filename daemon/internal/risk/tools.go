@@ -160,9 +160,9 @@ func (a *analysis) doArchive(c *call) {
 	for i := range c.opts {
 		switch o := &c.opts[i]; {
 		case o.val == nil:
-		case o.name == "-f" || o.name == "--file":
+		case o.is("-f", "--file"):
 			archives = append(archives, *o.val)
-		case slices.Contains([]string{"-C", "--directory", "-d", "-o", "-output-directory"}, o.name):
+		case o.is("-C", "--directory", "-d", "-o", "-output-directory"):
 			dir = o.val
 		}
 	}

@@ -2,6 +2,7 @@ package risk
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -196,10 +197,14 @@ func findList(args, roots []field, name string) string {
 	more := slices.ContainsFunc(args, func(f field) bool {
 		return strings.HasPrefix(f.S, "-exec") || strings.HasPrefix(f.S, "-ok") || f.S == "-printf"
 	})
-	if more || len(roots) != 1 || roots[0].Opaque() {
+	root := roots[0] // or one that may lie outside of the project
+	if i := slices.IndexFunc(roots, func(f field) bool { return f.Opaque() || path.IsAbs(f.S) }); i >= 0 {
+		root = roots[i]
+	}
+	if more || root.Opaque() {
 		return ""
 	}
-	return strings.TrimRight(roots[0].S, "/") + "/" + cmp.Or(name, "*")
+	return strings.TrimRight(root.S, "/") + "/" + cmp.Or(name, "*")
 }
 
 // negated reports whether the test of find that stands behind args is turned into its opposite.
@@ -214,15 +219,20 @@ func findRoots(args []field, sp Span) (roots []field, i int) {
 		switch option := strings.HasPrefix(s, "-"); {
 		case option && (strings.HasPrefix(s, "-O") || strings.Trim(s[1:], "EHLPXdsx") == ""): // an option of find itself
 		case option && len(s) > 2, s == "(", s == "!":
-			if len(roots) == 0 {
-				return []field{{S: ".", Known: true, Span: sp}}, i
-			}
-			return roots, i
+			return orHere(roots, sp), i
 		case !option:
 			roots = append(roots, args[i])
 		}
 	}
-	return roots, i
+	return orHere(roots, sp), i
+}
+
+// orHere returns the folders that a program works in: the present one, if none is named.
+func orHere(roots []field, sp Span) []field {
+	if len(roots) == 0 {
+		return []field{{S: ".", Known: true, Span: sp}}
+	}
+	return roots
 }
 
 // findRuns judges the command that find runs for each file that it finds.
