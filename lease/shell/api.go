@@ -43,8 +43,6 @@ type Options struct {
 	// Private is a shell of the daemon, which no person types into: it reads no start-up files, keeps no history, and its
 	// terminal does not turn line feeds into carriage return and line feed.
 	Private bool
-	// NoStartup starts the shell without the user's start-up files.
-	NoStartup bool
 	// Termios are the settings that the shell's terminal begins with: those of the caller's terminal, saved before it went
 	// raw. nil = sane defaults.
 	Termios *unix.Termios
@@ -122,8 +120,7 @@ type Result struct {
 	Leftovers []Process // still running in the command's session; background jobs are none
 	JobPID    int       // of Job: the leader of its process group; 0 = it was not started
 	Notes     []string  // what a borrower should know: ran in a subshell, shell was restarted, was answered at the keyboard
-	Restarted bool
-	Why       string // what became of the shell, where it was restarted or could not be ended; else ""
+	Why       string    // why the shell was started again during the command; "" = it was not
 	// Changes reports whether the text may have changed the shell's state, so that State is worth a look.
 	Changes bool
 }

@@ -87,15 +87,16 @@ func home(t *testing.T, o *Options, shell, startup string) (dir string) {
 	t.Helper()
 	dir, o.Path = t.TempDir(), citest.Program(t, shell)
 	l := languages[shell]
-	writeFiles(t, dir, map[string]string{
-		l.file: l.startup + startup + "\n",
-		// Without that fish makes completions of all manual pages, in the background.
-		".local/share/fish/generated_completions/none.fish": "",
-	})
-	o.NoStartup, o.Dir, o.Patience = false, dir, 5*time.Millisecond
+	writeFiles(t, dir, startupFiles)
+	writeFiles(t, dir, map[string]string{l.file: l.startup + startup + "\n"})
+	o.Dir, o.Patience = dir, 5*time.Millisecond
 	o.Env = environment(dir)
 	return dir
 }
+
+// startupFiles are in each home directory: otherwise zsh asks a new user questions, and fish makes completions of all manual pages, in
+// the background.
+var startupFiles = map[string]string{".zshrc": "", ".local/share/fish/generated_completions/none.fish": ""}
 
 func writeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()

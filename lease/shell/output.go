@@ -71,7 +71,7 @@ func (s *Shell) deliver(p *process, b []byte) {
 		s.out.painted.add(b)
 	}
 	if s.command != nil {
-		s.command.tail.Add(b)
+		s.command.add(b)
 	}
 	switch mode := pasteMode(b); {
 	case mode == 'l': // the line was read; what runs now may read a password
@@ -121,7 +121,7 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 		if s.run == nil {
 			e.prompt = false
 			if s.command == nil {
-				s.command = &userRun{started: time.Now(), text: s.out.painted.line()}
+				s.command = &userRun{started: time.Now(), text: s.out.painted.line(), tail: term.Tail{Most: userTail}}
 			}
 			s.event(UserBegan{})
 		}
@@ -142,7 +142,9 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 		if r := s.run; r != nil && !r.began() {
 			r.started, s.out.route = time.Now(), toCommand
 			s.mu.Unlock()
-			r.start()
+			if r.command.Started != nil {
+				r.command.Started()
+			}
 			s.mu.Lock()
 		}
 	case markEnd:
@@ -199,7 +201,7 @@ func (p *painted) typed() {
 }
 
 // pasteModeOn switches bracketed paste on; with "l" at its end it would switch it off.
-var pasteModeOn = []byte("\x1b[?2004h")
+var pasteModeOn, alternateOn = []byte("\x1b[?2004h"), []byte("\x1b[?1049h")
 
 // pasteMode returns 'h' or 'l', the end of the last sequence in b that switches bracketed paste on or off; 0 = there is none.
 // It searches forward: bytes.LastIndex, twice, was a fifth of what a window costs that passes much output on.

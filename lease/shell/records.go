@@ -122,7 +122,7 @@ func (s *Shell) promptLocked() {
 			text = "" // the user keeps it out of the history, so out of everything
 		}
 		e := UserEnded{Text: strings.TrimSpace(text), ExitCode: t.status, Dir: t.dir, Started: c.started, Duration: time.Since(c.started)}
-		if !c.tail.Alternate && e.Text != "" {
+		if !c.screen && e.Text != "" {
 			output := strings.TrimRight(string(term.Render(c.tail.Bytes(), s.size.Cols)), " ") // zsh fills a row before its prompt
 			e.Output = []byte(visible.CutTail(output, userOutput))
 		}
@@ -133,8 +133,10 @@ func (s *Shell) promptLocked() {
 	}
 }
 
-// userOutput is how much of the output of a user's command is reported, in bytes.
-const userOutput = 4 << 10
+const (
+	userOutput = 4 << 10  // how much of the output of a user's command is reported, in bytes
+	userTail   = 16 << 10 // how much of its raw output that is rendered from
+)
 
 // directLocked gives the blocked widget a directive.
 func (s *Shell) directLocked(directive string) {

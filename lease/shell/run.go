@@ -45,13 +45,6 @@ type run struct {
 // began is called with Shell.mu held.
 func (r *run) began() bool { return !r.started.IsZero() }
 
-// start is called by the terminal's reader at markStart.
-func (r *run) start() {
-	if r.command.Started != nil {
-		r.command.Started()
-	}
-}
-
 // output is called by the terminal's reader.
 func (r *run) output(p []byte) {
 	p = r.out.Clean(p)
@@ -248,7 +241,7 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 	if r.dir != "" {
 		s.dir = r.dir
 	}
-	res = Result{Status: "shell_exited", Dir: s.dir, Restarted: r.restarted != "", Why: r.restarted}
+	res = Result{Status: "shell_exited", Dir: s.dir, Why: r.restarted}
 	began, ended, status := r.began(), r.ended, r.status
 	s.stale = s.stale || r.changes || r.restarted != ""
 	s.changeLocked()

@@ -78,9 +78,11 @@ func (s *screen) prompts(t *testing.T, n int) {
 func start2(t *testing.T, change func(*Options)) (*Shell, *screen) {
 	t.Helper()
 	scr := &screen{}
+	home := t.TempDir()
+	writeFiles(t, home, startupFiles)
 	o := Options{
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Path: os.Getenv(envBash), NoStartup: true, Dir: t.TempDir(), Folder: t.TempDir(), Output: scr.output, Event: scr.event,
-		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TERM=xterm-256color", "LANG=C.UTF-8", "SHELL=/bin/bash", "PS1=$ "},
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Path: os.Getenv(envBash), Dir: t.TempDir(), Folder: t.TempDir(), Output: scr.output, Event: scr.event,
+		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TERM=xterm-256color", "LANG=C.UTF-8", "SHELL=/bin/bash", "PS1=$ "},
 	}
 	if change != nil {
 		change(&o)

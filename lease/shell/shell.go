@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -102,6 +103,12 @@ type userRun struct {
 	text    string
 	started time.Time
 	tail    term.Tail
+	screen  bool // it used the alternate screen
+}
+
+func (c *userRun) add(output []byte) {
+	c.tail.Add(output)
+	c.screen = c.screen || bytes.Contains(output, alternateOn)
 }
 
 // process is one shell process with its terminal.
@@ -176,7 +183,7 @@ func (s *Shell) spawnLocked(restore string) error {
 		}
 	}
 	l := s.d.Start(dialect.Start{
-		Folder: s.files.folder, Nonce: s.nonce, Env: env, NoStartup: s.o.NoStartup || s.o.Private, Private: s.o.Private, Restore: restore,
+		Folder: s.files.folder, Nonce: s.nonce, Env: env, Private: s.o.Private, Restore: restore,
 	})
 	if err := s.files.write(l.File, l.Text); err != nil {
 		return fmt.Errorf("start the shell: %w", err)

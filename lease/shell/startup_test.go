@@ -12,10 +12,9 @@ import (
 // Zsh reads the user's own start-up files, wherever they are, and nothing remains of the folder from which it read ours.
 func TestStartupFilesOfZsh(t *testing.T) {
 	for name, row := range map[string]struct {
-		env       string
-		files     map[string]string // in the home directory
-		noStartup bool
-		want      string // ZDOTDIR in the shell, and what the files set; HOME is ~
+		env   string
+		files map[string]string // in the home directory
+		want  string            // ZDOTDIR in the shell, and what the files set; HOME is ~
 	}{
 		"unset": {files: map[string]string{".zshenv": "from=env", ".zshrc": "from+=,rc"}, want: "-,env,rc"},
 		"set":   {env: "ZDOTDIR=/tmp/does/not/exist", files: map[string]string{".zshrc": "from=rc"}, want: "/tmp/does/not/exist-set,"},
@@ -23,7 +22,6 @@ func TestStartupFilesOfZsh(t *testing.T) {
 			files: map[string]string{".zshenv": "export ZDOTDIR=~/it\\'s; from=env", ".zshrc": "from+=,rc", "it's/.zshrc": "from+=,dotrc"},
 			want:  "~/it's-set,env,dotrc",
 		},
-		"without":              {files: map[string]string{".zshenv": "from=env", ".zshrc": "from+=,rc"}, noStartup: true, want: "-,"},
 		"that replace hooks":   {files: map[string]string{".zshrc": "precmd_functions=() preexec_functions=(); precmd() { from=called }"}, want: "-,called"},
 		"that end in an error": {files: map[string]string{".zshrc": "from=rc; this is (not zsh"}, want: "-,rc"},
 	} {
@@ -32,7 +30,7 @@ func TestStartupFilesOfZsh(t *testing.T) {
 			home := t.TempDir()
 			writeFiles(t, home, row.files)
 			s, scr := start2(t, func(o *Options) {
-				o.Path, o.NoStartup, o.Env = citest.Program(t, "zsh"), row.noStartup, append(environment(home), row.env)
+				o.Path, o.Env = citest.Program(t, "zsh"), append(environment(home), row.env)
 			})
 			scr.prompts(t, 1)
 			want := strings.ReplaceAll(row.want, "~", home)

@@ -189,7 +189,7 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	res, err := s.Run(t.Context(), Command{Text: "kill -9 $$"})
-	if err != nil || res.Status != "shell_exited" || !res.Restarted {
+	if err != nil || res.Status != "shell_exited" || res.Why == "" {
 		t.Fatalf("got %+v, %v", res, err)
 	}
 	if res := do(t, s, "echo $KEPT; pwd"); string(res.Output) != "1\n"+dir+"\n" {
@@ -198,7 +198,7 @@ func TestRestart(t *testing.T) {
 	if !strings.Contains(res.Why, "its unexported variables are gone") {
 		t.Errorf("what is gone: %q", res.Why)
 	}
-	if res := do(t, s, "exit 3"); *res.ExitCode != 3 || res.Restarted || len(res.Notes) == 0 {
+	if res := do(t, s, "exit 3"); *res.ExitCode != 3 || res.Why != "" || len(res.Notes) == 0 {
 		t.Errorf("exit: %+v", res)
 	}
 }
@@ -214,7 +214,7 @@ func TestRestartUnderAScreen(t *testing.T) {
 	if err := s.Hold(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if res, err := s.Run(t.Context(), Command{Text: "kill -9 $$"}); err != nil || !res.Restarted {
+	if res, err := s.Run(t.Context(), Command{Text: "kill -9 $$"}); err != nil || res.Why == "" {
 		t.Fatalf("got %+v, %v", res, err)
 	}
 	if _, err := s.State(t.Context()); err != nil {
@@ -335,7 +335,7 @@ func TestCancelledBeforeItBegan(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // its end is due after beginBound
 	defer cancel()
-	if res, err := s.Run(ctx, Command{Text: "echo lent"}); err != nil || !res.Restarted {
+	if res, err := s.Run(ctx, Command{Text: "echo lent"}); err != nil || res.Why == "" {
 		t.Errorf("got %+v, %v", res, err)
 	}
 }

@@ -70,7 +70,7 @@ func openBash(t *testing.T) *bench {
 		}
 	}
 	sh, err := shell.Start(shell.Options{
-		NoStartup: true, Dir: home, Env: env, Folder: t.TempDir(), Event: event, Patience: 50 * time.Millisecond,
+		Dir: home, Env: env, Folder: t.TempDir(), Event: event, Patience: 50 * time.Millisecond,
 		Output: func(p []byte) {
 			b.mu.Lock()
 			defer b.mu.Unlock()

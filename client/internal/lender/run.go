@@ -214,7 +214,7 @@ func (l *Lender) run(e *execution) {
 		return
 	}
 	changed := ""
-	if r.Changes || r.Restarted || err != nil || string(m.Cwd) != before.Dir {
+	if r.Changes || r.Why != "" || err != nil || string(m.Cwd) != before.Dir {
 		changed = l.changedBy(m.ExecutionID, before)
 	}
 	l.Observer.Observe(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: status})

@@ -24,7 +24,7 @@ type realShell struct{ sh *shell.Shell }
 
 func startBash(t *testing.T, dir string) realShell {
 	t.Helper()
-	sh, err := shell.Start(shell.Options{Dir: dir, Folder: t.TempDir(), NoStartup: true, Private: true})
+	sh, err := shell.Start(shell.Options{Dir: dir, Folder: t.TempDir(), Private: true})
 	if err != nil {
 		t.Fatal(err) // a machine without bash fails this test, and rightly
 	}

@@ -161,7 +161,7 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 	if continued != nil {
 		return p.wentOn(continued, r.Notes), nil
 	}
-	if r.Changes || r.Restarted || cmd.Dir != "" {
+	if r.Changes || r.Why != "" || cmd.Dir != "" {
 		p.recordChange(ctx, c.ExecutionID, before, c.Person)
 	}
 	res := tool.CommandResult{

@@ -78,12 +78,11 @@ func Background(j Job) string {
 
 // Start is what a Dialect needs to know to start the shell.
 type Start struct {
-	Folder    string   // private; holds the FIFOs "up" and "down" and the files "text", "line" and "state"
-	Nonce     string   // of the marks until the first "run" directive
-	Env       []string // as os.Environ
-	NoStartup bool     // without the user's start-up files
-	Private   bool     // no person types into it: it keeps no history
-	Restore   string   // text to run once, before the first prompt: what a shell that died had; "" = none
+	Folder  string   // private; holds the FIFOs "up" and "down" and the files "text", "line" and "state"
+	Nonce   string   // of the marks until the first "run" directive
+	Env     []string // as os.Environ
+	Private bool     // no person types into it, and it is bash: it reads no start-up files of the user's and keeps no history
+	Restore string   // text to run once, before the first prompt: what a shell that died had; "" = none
 }
 
 // Script returns the text of an integration script, behind statements that set its variables __sublet_folder, __sublet_nonce,

@@ -8,12 +8,11 @@ import (
 // A Collector keeps the output of one command in bounded memory: rendered, its beginning and its end; raw, in a spool
 // file where it is long. It is safe for concurrent use.
 type Collector struct {
-	mu        sync.Mutex
-	alternate bool // the program uses the alternate screen now
-	screen    *screen
-	text      *headTail
-	spool     spool
-	path      []byte
+	mu     sync.Mutex
+	screen *screen
+	text   *headTail
+	spool  spool
+	path   []byte
 }
 
 // NewCollector returns a Collector for a terminal of cols columns. head and tail are bytes of rendered output, 0 = 32 KiB;
@@ -22,7 +21,6 @@ type Collector struct {
 func NewCollector(cols, head, tail int, folder, path string) *Collector {
 	c := &Collector{text: newHeadTail(head, tail), spool: spool{folder: folder}, path: []byte(path + ": ")}
 	c.screen = newScreen(cols, c.text.Write)
-	c.screen.onAlt = func(on bool) { c.alternate = on }
 	return c
 }
 
@@ -53,7 +51,7 @@ func (c *Collector) Asks() bool {
 func (c *Collector) UsesAlternate() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.alternate
+	return c.screen.alt
 }
 
 // Close ends the output. left is how many rendered bytes were left out of text; path names the spool file, "" = none.
@@ -66,28 +64,22 @@ func (c *Collector) Close() (text []byte, left int64, path string, err error) {
 	return text, left, path, err
 }
 
-// A Tail keeps the last bytes of raw output.
+// A Tail keeps the last Most bytes of what it is given.
 type Tail struct {
-	Alternate bool // the alternate screen was used
-	b         []byte
+	Most int
+	b    []byte // up to twice as many
 }
 
-// tailMost bounds a Tail, in bytes.
-const tailMost = 16 << 10
-
-var alternate = []byte("\x1b[?1049h")
-
-// Add takes output; p is not kept.
+// Add takes bytes; p is not kept.
 func (t *Tail) Add(p []byte) {
-	t.Alternate = t.Alternate || bytes.Contains(p, alternate)
-	if len(p) > tailMost {
-		p = p[len(p)-tailMost:]
+	if len(p) > t.Most {
+		p = p[len(p)-t.Most:]
 	}
-	if len(t.b)+len(p) > 2*tailMost {
-		t.b = append(t.b[:0], t.b[len(t.b)-tailMost:]...)
+	if len(t.b)+len(p) > 2*t.Most {
+		t.b = append(t.b[:0], t.Bytes()...)
 	}
 	t.b = append(t.b, p...)
 }
 
 // Bytes returns what is kept.
-func (t *Tail) Bytes() []byte { return t.b[max(0, len(t.b)-tailMost):] }
+func (t *Tail) Bytes() []byte { return t.b[max(0, len(t.b)-t.Most):] }

@@ -12,13 +12,12 @@ const (
 	defaultTail = 32 << 10
 )
 
-// headTail keeps the beginning and the end of a text, whatever its length, in fixed memory.
+// headTail keeps the beginning and the end of a text, whatever its length, in bounded memory.
 type headTail struct {
-	head, tail []byte
-	headMax    int
-	tailMax    int
-	at         int   // where the ring's oldest byte is, once it is full
-	total      int64 // bytes written
+	head    []byte
+	headMax int
+	tail    Tail
+	total   int64 // bytes written
 }
 
 func newHeadTail(head, tail int) *headTail {
@@ -28,7 +27,7 @@ func newHeadTail(head, tail int) *headTail {
 	if tail <= 0 {
 		tail = defaultTail
 	}
-	return &headTail{headMax: head, tailMax: tail}
+	return &headTail{headMax: head, tail: Tail{Most: tail}}
 }
 
 func (h *headTail) Write(p []byte) {
@@ -37,28 +36,14 @@ func (h *headTail) Write(p []byte) {
 		h.head = append(h.head, p[:n]...)
 		p = p[n:]
 	}
-	if len(p) > h.tailMax {
-		p = p[len(p)-h.tailMax:]
-	}
-	if n := min(h.tailMax-len(h.tail), len(p)); n > 0 {
-		h.tail = append(h.tail, p[:n]...)
-		p = p[n:]
-	}
-	for len(p) > 0 {
-		n := copy(h.tail[h.at:], p)
-		h.at = (h.at + n) % h.tailMax
-		p = p[n:]
-	}
+	h.tail.Add(p)
 }
-
-// cut reports whether something was left out.
-func (h *headTail) cut() bool { return h.total > int64(h.headMax+h.tailMax) }
 
 // result returns the text, with a line in place of what was left out, and how many bytes those are. Head and tail are
 // cut at a line where one is near, never inside a character.
 func (h *headTail) result() (text []byte, left int64) {
-	tail := append(bytes.Clone(h.tail[h.at:]), h.tail[:h.at]...)
-	if !h.cut() {
+	tail := h.tail.Bytes()
+	if h.total == int64(len(h.head)+len(tail)) {
 		return append(bytes.Clone(h.head), tail...), 0
 	}
 	head := h.head

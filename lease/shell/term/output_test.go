@@ -57,8 +57,8 @@ func TestHeadTail(t *testing.T) {
 	if got, left := h.result(); left != 3004 || !strings.HasPrefix(string(got), "a\nb") || !strings.HasSuffix(string(got), "b\nc") {
 		t.Errorf("%d left out of %.10q…%q", left, got, got[len(got)-10:])
 	}
-	if h := newHeadTail(0, -1); h.headMax != defaultHead || h.tailMax != defaultTail {
-		t.Errorf("zero stands for %d and %d", h.headMax, h.tailMax)
+	if h := newHeadTail(0, -1); h.headMax != defaultHead || h.tail.Most != defaultTail {
+		t.Errorf("zero stands for %d and %d", h.headMax, h.tail.Most)
 	}
 }
 

@@ -17,16 +17,15 @@ const windowRows = 64
 // is dropped. Lines come out at sink once they have left the window. Every count a sequence gives is clamped to the
 // window, so that no input costs more than its length. It is not safe for concurrent use.
 type screen struct {
-	cols  int
-	sink  func([]byte)
-	onAlt func(bool) // called when the alternate screen is entered and left; may be nil
+	cols int
+	sink func([]byte)
 
 	rows     [windowRows]row // a ring
 	first, n int             // oldest row, number of rows
 	x, y     int             // cursor; y counts from the oldest row
 	sx, sy   int             // saved cursor
-	alt      bool
-	homed    bool // the previous CSI sequence moved the cursor to the upper left corner
+	alt      bool            // the alternate screen is shown
+	homed    bool            // the previous CSI sequence moved the cursor to the upper left corner
 
 	seq     *ansi.Parser
 	inSeq   bool

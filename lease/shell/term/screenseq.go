@@ -89,12 +89,7 @@ func (s *screen) privateMode(cmd ansi.Cmd, params ansi.Params) {
 	for i := range params {
 		switch raw(params, i) {
 		case 47, 1047, 1049:
-			if s.alt != on {
-				s.alt = on
-				if s.onAlt != nil {
-					s.onAlt(on)
-				}
-			}
+			s.alt = on
 		}
 	}
 }

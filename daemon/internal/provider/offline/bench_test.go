@@ -62,7 +62,7 @@ func benchIn(t *testing.T, dir string) (*bench, error) {
 		"GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.org", "GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=ann@example.org",
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GOCACHE=" + goCache(), "GOFLAGS=-mod=mod", "GOTOOLCHAIN=local", "GREETING=hello",
 	}
-	sh, err := shell.Start(shell.Options{Dir: dir, Folder: t.TempDir(), NoStartup: true, Env: env})
+	sh, err := shell.Start(shell.Options{Dir: dir, Folder: t.TempDir(), Env: env})
 	if err != nil {
 		return nil, err
 	}

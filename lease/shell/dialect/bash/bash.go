@@ -30,7 +30,7 @@ var Dialect = &dialect.Dialect{
 func launch(o dialect.Start) dialect.Launch {
 	startup := ""
 	for _, kv := range o.Env {
-		if home, ok := strings.CutPrefix(kv, "HOME="); ok && home != "" && !o.NoStartup {
+		if home, ok := strings.CutPrefix(kv, "HOME="); ok && home != "" && !o.Private {
 			startup = filepath.Join(home, ".bashrc")
 		}
 	}

@@ -32,14 +32,10 @@ func quote(text string) string {
 
 // launch implements dialect.Dialect.Start.
 func launch(o dialect.Start) dialect.Launch {
-	args := []string{"fish"}
-	if o.NoStartup {
-		args = append(args, "--no-config")
-	}
 	return dialect.Launch{
 		File: "integration.fish",
 		Text: o.Script(integration, "set -g %s %s", quote),
-		Args: append(args, "-C", "source "+quote(filepath.Join(o.Folder, "integration.fish"))),
+		Args: []string{"fish", "-C", "source " + quote(filepath.Join(o.Folder, "integration.fish"))},
 		Env:  o.Env,
 	}
 }

@@ -224,8 +224,6 @@ if [[ -n $__sublet_zdotdir ]]; then
 else
 	builtin unset ZDOTDIR
 fi
-if [[ -z $__sublet_startup ]]; then
-	builtin setopt no_rcs
-elif [[ -r ${ZDOTDIR:-$HOME}/.zshenv ]]; then
+if [[ -r ${ZDOTDIR:-$HOME}/.zshenv ]]; then
 	builtin . "${ZDOTDIR:-$HOME}/.zshenv"
 fi

@@ -30,7 +30,7 @@ var Dialect = &dialect.Dialect{
 // launch implements dialect.Dialect.Start. Zsh reads $ZDOTDIR/.zshenv first of a user's files and looks at ZDOTDIR anew for the next;
 // so only that variable is ours, and only until the integration has begun.
 func launch(o dialect.Start) dialect.Launch {
-	zdotdir, startup := "", "1"
+	zdotdir := ""
 	var env []string
 	for _, kv := range o.Env {
 		if dir, ok := strings.CutPrefix(kv, "ZDOTDIR="); ok {
@@ -39,12 +39,9 @@ func launch(o dialect.Start) dialect.Launch {
 			env = append(env, kv)
 		}
 	}
-	if o.NoStartup {
-		startup = ""
-	}
 	return dialect.Launch{
 		File: "zdot/.zshenv",
-		Text: o.Script(integration, "%s=%s", dialect.Quote, "zdotdir", zdotdir, "startup", startup),
+		Text: o.Script(integration, "%s=%s", dialect.Quote, "zdotdir", zdotdir),
 		Args: []string{"zsh"},
 		Env:  append(env, "ZDOTDIR="+filepath.Join(o.Folder, "zdot")),
 	}
