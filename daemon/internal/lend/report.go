@@ -148,7 +148,7 @@ func (ln *Lender) released(now time.Time, ref lease.Ref, m *wire.ShellLeaseRelea
 	}
 	ln.apply(ln.m.Gone(now, ref, outcome))
 	if ln.view.known != "" && ln.m.Current() == nil { // on a new link the state comes later
-		ln.trust.blame = false
+		ln.trust.unapproved = false
 	}
 }
 
@@ -160,7 +160,7 @@ func (ln *Lender) preempted(now time.Time, ref lease.Ref) bool {
 		if b.begun && (l.Running() == "" || l.Began()) {
 			return false
 		}
-		b.begun, ln.trust.blame = false, false // its command, which is handed over anew later, changed nothing in the shell
+		b.begun, ln.trust.unapproved = false, false // its command, which is handed over anew later, changed nothing in the shell
 	}
 	ln.apply(ln.m.Preempted(now, ref, "user"))
 	return true

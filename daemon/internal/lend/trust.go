@@ -12,10 +12,10 @@ import (
 // may decide what later ones do.
 type trust struct {
 	trusted trusted
-	// blame holds while the state that the client reports is the work of such a command, as far as the order of the messages
+	// unapproved is set while the state that the client reports is the work of such a command, as far as the order of the messages
 	// shows; vetted are the last that a person wanted.
-	blame  bool
-	vetted []wire.ExecutionID
+	unapproved bool
+	vetted     []wire.ExecutionID
 }
 
 // vettedKept is how many commands that a person wanted are remembered: more than what is reported late can be the work of.
@@ -23,17 +23,17 @@ const vettedKept = 64
 
 // begin notes that a command begins that may change the shell.
 func (t *trust) begin(id wire.ExecutionID, vetted, held bool) {
-	t.blame = !vetted && !held // a held child changes nothing in the shell
+	t.unapproved = !vetted && !held // a held child changes nothing in the shell
 	if vetted {
 		t.vetted = append(t.vetted[max(0, len(t.vetted)-vettedKept+1):], id)
 	}
 }
 
-// blames reports whether a state is the work of a command that no person wanted: of one of those named, or, where a client names none
-// or what it named on the link before may be lost, by the order of the messages.
-func (t *trust) blames(executions []wire.ExecutionID, back bool) bool {
+// madeUnapproved reports whether a state is the work of a command that no person wanted: of one of those named, or, where a client
+// names none or what it named on the link before may be lost, by the order of the messages.
+func (t *trust) madeUnapproved(executions []wire.ExecutionID, back bool) bool {
 	unapproved := slices.ContainsFunc(executions, func(id wire.ExecutionID) bool { return !slices.Contains(t.vetted, id) })
-	return unapproved || t.blame && (back || executions == nil)
+	return unapproved || t.unapproved && (back || executions == nil)
 }
 
 // trusted is what the names of a shell meant when a person last stood behind it: at its start, and after each change of the

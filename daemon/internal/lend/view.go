@@ -113,13 +113,13 @@ func (ln *Lender) StateChanged(w Window, st *wire.ShellState) error {
 	trusted := &ln.trust.trusted
 	switch current := ln.m.Current(); {
 	case trusted.begin(now): // nothing was borrowed yet: all of it is the user's
-	case ln.trust.blames(st.Executions, firstOnLink): // an unapproved command did it
+	case ln.trust.madeUnapproved(st.Executions, firstOnLink): // an unapproved command did it
 	case st.Executions == nil && current != nil && current.Owner.(*borrow).wish.undo && len(trusted.suspects(before)) > 0: // an undo of a client that names no commands may have put back what was suspect
 	default: // the user did it
 		trusted.change(before, now)
 	}
-	if firstOnLink && ln.m.Current() == nil { // released had no state of this link yet, so it left blame set
-		ln.trust.blame = false
+	if firstOnLink && ln.m.Current() == nil { // released had no state of this link yet, so it left unapproved set
+		ln.trust.unapproved = false
 	}
 	close(ln.view.reported)
 	ln.view.reported = make(chan struct{})
