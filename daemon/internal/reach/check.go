@@ -70,40 +70,28 @@ func (c Checker) find(dir, name string) (env []string, path string, err error) {
 	return env, path, err
 }
 
-// Languages returns s for the changed files of a turn. Its servers are held as other checkers are.
-func (c Checker) Languages(s *lsp.Servers) tool.Languages { return languages{c, s} }
-
-type languages struct {
-	Checker
-	servers *lsp.Servers
-}
-
-// root is where the server for a file works: nowhere if the file is in no project, as a home may be large.
-func (l languages) root(path string) string {
-	if root := project.Root(filepath.Dir(path)); IsProject(root, l.Home) {
-		return root
+// Languages returns s for the changed files of a turn. Its servers are held as other checkers are, and work for projects only, since a
+// home may be large.
+func (c Checker) Languages(s *lsp.Servers) tool.Languages {
+	return func(ctx context.Context, path string, text []byte) (by string, problems []string, fault error) {
+		root := project.Root(filepath.Dir(path))
+		if !IsProject(root, c.Home) {
+			return "", nil, nil
+		}
+		f := s.Check(ctx, c.start, root, path, text)
+		return f.By, f.Lines, f.Fault
 	}
-	return ""
-}
-
-func (l languages) Check(ctx context.Context, path string, text []byte) (by string, problems []string, fault error) {
-	root := l.root(path)
-	if root == "" {
-		return "", nil, nil
-	}
-	f := l.servers.Check(ctx, l.start, root, path, text)
-	return f.By, f.Lines, f.Fault
 }
 
 // start implements lsp.Start.
-func (l languages) start(dir string, args []string) (lsp.Program, error) {
-	env, path, err := l.find(dir, args[0])
+func (c Checker) start(dir string, args []string) (lsp.Program, error) {
+	env, path, err := c.find(dir, args[0])
 	if err != nil {
 		return lsp.Program{}, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 	}
 	p, err := child.Start(child.Spec{
 		Name: args[0], Path: path, Args: args[1:], Env: env, Dir: dir,
-		Launcher: l.Launcher, Reach: l.Spec(dir), Folder: l.Runtime, Log: l.Log,
+		Launcher: c.Launcher, Reach: c.Spec(dir), Folder: c.Runtime, Log: c.Log,
 	})
 	if err != nil {
 		return lsp.Program{}, err

@@ -30,12 +30,9 @@ const (
 // confined. The error is fs.ErrNotExist if there is no such program.
 type Held func(ctx context.Context, dir string, args []string, stdin []byte) (output []byte, err error)
 
-// Languages are language servers.
-type Languages interface {
-	// Check returns what would be wrong with a file with this content, and which server says so; by is "" if none answered. fault
-	// is why a server is not used any more, the first time. It returns when ctx ends.
-	Check(ctx context.Context, path string, text []byte) (by string, problems []string, fault error)
-}
+// Languages asks a language server what would be wrong with a file with this content. by is the server that says so, "" if none
+// answered; fault is why a server is not used any more, the first time. It returns when ctx ends. It is nil if there are none.
+type Languages func(ctx context.Context, path string, text []byte) (by string, problems []string, fault error)
 
 // checked is the result of checking a file.
 type checked struct {
@@ -125,7 +122,7 @@ func (env Env) serve(ctx context.Context, path string, text []byte) checked {
 	if env.Languages == nil {
 		return checked{}
 	}
-	by, lines, fault := env.Languages.Check(ctx, path, text)
+	by, lines, fault := env.Languages(ctx, path, text)
 	return checked{by: by, lines: lines, served: by != "", fault: fault}
 }
 

@@ -138,7 +138,7 @@ func TestLanguageServers(t *testing.T) {
 		{"the syntax is wrong", "a.go", "package", "[gofmt reports of a.go:\na.go:1:8: expected ';', found 'EOF'\na.go:1:8: expected 'IDENT', found 'EOF']", words{}, 0},
 	} {
 		env, vets := newEnv(t), 0
-		env.Languages = &c.servers
+		env.Languages = c.servers.Check
 		env.Held = func(context.Context, string, []string, []byte) ([]byte, error) {
 			vets++
 			return []byte("a.go:1:1: vetted"), errors.New("exit status 1")
@@ -151,7 +151,7 @@ func TestLanguageServers(t *testing.T) {
 		})
 	}
 	env := newEnv(t)
-	env.Languages = &words{}
+	env.Languages = (&words{}).Check
 	put(t, env.Cwd, "a.rs", "bad1")
 	mustDo(t, Read(), env, m{"path": "a.rs"})
 	r := mustDo(t, Edit(), env, m{"path": "a.rs", "old": "bad1", "new": "bad2 badly"})

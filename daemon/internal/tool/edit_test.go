@@ -57,6 +57,7 @@ func TestEditShowsTheNearestLines(t *testing.T) {
 	for old, want := range map[string]string{
 		"\tif ready() {\n\t\tstart(2)\n\t}": "the nearest is lines 4-6 (- is old, + is the file):\n \tif ready() {\n-\t\tstart(2)\n+\t\tstart(1)\n \t}",
 		"func ready() boolean {":            "the nearest is line 10 (- is old, + is the file):\n-func ready() boolean {\n+func ready() bool { return true }",
+		"\tshop()":                          "the nearest is line 7 ",
 		"stop()\n}\n\nfunc never() {}":      "the nearest is lines 7-10",
 		"entirely different":                "nor anything like it",
 		" \n ":                              "nor anything like it",

@@ -13,7 +13,7 @@ import (
 const (
 	maxLineList = 10      // line numbers in one message
 	maxNearest  = 2 << 10 // bytes of a difference in one message
-	alike       = 0.5     // similarity from which lines count as near; see similarity
+	alike       = 0.5     // similarity from which lines count as near
 )
 
 // place is the range of bytes that a replacement replaces.
@@ -205,12 +205,9 @@ func nearest(have, want, keys, wanted []string) error {
 				i = k
 			}
 		}
-		grams, score := bigrams(wanted[i]), 0.0
+		score := 0.0
 		for j, k := range keys {
-			if n := len(wanted[i]); len(k) > 3*n+3 || n > 3*len(k)+3 {
-				continue // too different in length
-			}
-			if s := similarity(grams, bigrams(k)); s > score {
+			if s := similarity(wanted[i], k); s > score {
 				start, score = j-i, s
 			}
 		}
@@ -242,27 +239,14 @@ func linesFrom(at, n int) string {
 	return fmt.Sprintf("lines %d-%d", at+1, at+n)
 }
 
-func bigrams(s string) map[string]int {
-	s = strings.ReplaceAll(s, " ", "")
-	m := map[string]int{}
-	for i := range max(len(s)-1, 0) {
-		m[s[i:i+2]]++
+// similarity returns how much of two lines is the same at their beginnings and at their ends, from 0 to 1.
+func similarity(a, b string) float64 {
+	same, shorter := 0, min(len(a), len(b))
+	for same < shorter && a[same] == b[same] {
+		same++
 	}
-	return m
-}
-
-// similarity returns the Sørensen-Dice coefficient of two sets of bigrams, from 0 to 1.
-func similarity(a, b map[string]int) float64 {
-	common, total := 0, 0
-	for g, n := range a {
-		common += min(n, b[g])
-		total += n
+	for i := 1; same < shorter && a[len(a)-i] == b[len(b)-i]; i++ {
+		same++
 	}
-	for _, n := range b {
-		total += n
-	}
-	if total == 0 {
-		return 0
-	}
-	return 2 * float64(common) / float64(total)
+	return 2 * float64(same) / float64(max(len(a)+len(b), 1))
 }
