@@ -168,10 +168,11 @@ func (l *FileLog) Undo(ctx context.Context) (c store.FileChange, more int, err e
 	if err != nil {
 		return c, 0, err
 	}
-	now, _, err := fileState(c.Path)
+	now, _, unread := fileState(c.Path)
 	kept := "" // why the file stays as it is
 	switch {
-	case err != nil:
+	case unread != nil:
+		kept = "stays as it is, as it cannot be read (" + unread.Error() + ")"
 	case now != c.After && c.Existed && !c.Secret && now == Digest(c.Before), now == "" && !c.Existed:
 		kept = "is as it was before the change already"
 	case now != c.After:
@@ -189,11 +190,11 @@ func (l *FileLog) Undo(ctx context.Context) (c store.FileChange, more int, err e
 	if err != nil {
 		return c, 0, fmt.Errorf("undo: %w", err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if kept != "" {
 		return c, 0, fmt.Errorf("%s %s; the next /undo takes the change before", c.Path, kept)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	delete(l.wrote, c.Path)
 	return c, more, nil
 }

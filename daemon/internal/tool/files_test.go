@@ -305,8 +305,15 @@ func TestUndoPassesOverChangedFiles(t *testing.T) {
 	before, path := put(t, env.Cwd, "before", "one"), put(t, env.Cwd, "f", "one")
 	mustDo(t, Write(), env, m{"path": "before", "content": "two"})
 	mustDo(t, Write(), env, m{"path": "f", "content": "two"})
+	mustDo(t, Write(), env, m{"path": "now-a-folder", "content": "two"})
 	put(t, env.Cwd, "f", "theirs")
+	folder := filepath.Join(env.Cwd, "now-a-folder")
+	if err := errors.Join(os.Remove(folder), os.Mkdir(folder, 0o700)); err != nil {
+		t.Fatal(err)
+	}
 	_, _, err := env.Files.Undo(t.Context())
+	wantErr(t, err, folder+" stays as it is, as it cannot be read ("+folder+": is a folder, not a file)")
+	_, _, err = env.Files.Undo(t.Context())
 	wantErr(t, err, path+" was changed since")
 	if _, _, err := env.Files.Undo(t.Context()); err != nil || slurp(t, path) != "theirs" || slurp(t, before) != "one" {
 		t.Errorf("got %v, %q, %q; want only the change before undone", err, slurp(t, path), slurp(t, before))
