@@ -53,8 +53,9 @@ type Client struct {
 	ctx    context.Context // ends with the connection
 	cancel context.CancelCauseFunc
 
-	// Used by the connection's reader alone: the ids of the newest requests, to refuse repeats.
-	seen      map[wire.RequestID]bool
+	// Used by the connection's reader alone: the ids of the newest requests, to refuse repeats, each with the turn that it was said to;
+	// nil: it was said to none.
+	seen      map[wire.RequestID]*turn
 	seenOrder []wire.RequestID // the oldest first
 
 	mu sync.Mutex

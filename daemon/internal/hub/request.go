@@ -76,13 +76,13 @@ func (c *Client) Seen(id wire.RequestID) error {
 	if len(id) == 0 || len(id) > 128 {
 		return invalid("request_id: %d bytes, want 1 to 128", len(id))
 	}
-	if c.seen[id] {
+	if _, seen := c.seen[id]; seen {
 		return ErrDuplicateID
 	}
 	if c.seen == nil {
-		c.seen = map[wire.RequestID]bool{}
+		c.seen = map[wire.RequestID]*turn{}
 	}
-	c.seen[id] = true
+	c.seen[id] = nil
 	if c.seenOrder = append(c.seenOrder, id); len(c.seenOrder) > maxRequestIDs {
 		delete(c.seen, c.seenOrder[0])
 		c.seenOrder = c.seenOrder[1:]
@@ -105,8 +105,10 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 	default:
 		if o := c.hub.find(func(o *operation) bool { return o.client == c && o.request == *r.RequestID }); o != nil {
 			o.cancel(why)
-		} else if !c.dropSteering(*r.RequestID, why) && !c.seen[*r.RequestID] {
+		} else if t, seen := c.seen[*r.RequestID]; !seen {
 			return invalid("no request %q was made on this connection", *r.RequestID)
+		} else if t != nil {
+			t.dropSteering(c, *r.RequestID, why)
 		}
 	}
 	return nil

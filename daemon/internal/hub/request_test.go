@@ -1,10 +1,12 @@
 package hub
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"testing"
 
+	"sublet/daemon/internal/agent"
 	"sublet/wire"
 )
 
@@ -32,5 +34,49 @@ func TestRequestIDsAreBounded(t *testing.T) {
 	}
 	if err := c.Cancel(&wire.CancelRequest{RequestID: &first}); err != nil || !cancelled {
 		t.Errorf("the one that runs: %v", err)
+	}
+}
+
+// ending is a client that is slow to take in how a turn ends.
+type ending struct {
+	*window
+	ended, goOn chan struct{}
+}
+
+func (e *ending) Send(m wire.Message) error {
+	if m, ok := m.(*wire.AgentComplete); ok && m.RequestID == "first" {
+		e.ended <- struct{}{}
+		<-e.goOn
+	}
+	return e.window.Send(m)
+}
+
+// What a turn has not taken in when it ends can be cancelled still: it would begin a turn of its own.
+func TestCancelWhatAnEndedTurnWasTold(t *testing.T) {
+	h := newHub(t)
+	w := &ending{window: &window{t: t}, ended: make(chan struct{}), goOn: make(chan struct{})}
+	c := &Client{hub: h, peer: w, cwd: "/"}
+	s := watched(t, h, c)
+	told := make(chan struct{})
+	u := c.turn(s, "first")
+	u.work = func(context.Context, *turn) agent.Outcome {
+		<-told
+		return agent.Outcome{Status: wire.StatusSuccess}
+	}
+	said := wire.RequestID("said")
+	if err := errors.Join(h.enqueue(u), c.Seen(said)); err != nil {
+		t.Fatal(err)
+	}
+	if !s.steer(c, &wire.AgentRequest{RequestID: said, Prompt: "wait"}) {
+		t.Fatal("the turn was not told")
+	}
+	close(told)
+	<-w.ended
+	if err := c.Cancel(&wire.CancelRequest{RequestID: &said}); err != nil {
+		t.Error(err)
+	}
+	close(w.goOn)
+	if e := awaitSent[*wire.Error](w.window); e.RequestID != said || e.Code != wire.CodeCancelled {
+		t.Errorf("got %+v", e)
 	}
 }

@@ -319,24 +319,20 @@ func (s *session) steer(c *Client, r *wire.AgentRequest) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.steering = append(t.steering, steering{c, r})
+	c.seen[r.RequestID] = t
 	return true
 }
 
-// dropSteering answers the client's request of that id as cancelled, if a turn was given it and has not taken it in, and reports whether
-// that is so.
-func (c *Client) dropSteering(id wire.RequestID, why error) bool {
-	for _, t := range c.hub.unfinished() {
-		t.mu.Lock()
-		left := slices.DeleteFunc(t.steering, func(st steering) bool { return st.client == c && st.request.RequestID == id })
-		found := len(left) < len(t.steering)
-		t.steering = left
-		t.mu.Unlock()
-		if found {
-			c.neverBegan(t.s, id, why)
-			return true
-		}
+// dropSteering answers the client's request of that id as cancelled, unless the turn has taken it in.
+func (t *turn) dropSteering(c *Client, id wire.RequestID, why error) {
+	t.mu.Lock()
+	left := slices.DeleteFunc(t.steering, func(st steering) bool { return st.client == c && st.request.RequestID == id })
+	found := len(left) < len(t.steering)
+	t.steering = left
+	t.mu.Unlock()
+	if found {
+		c.neverBegan(t.s, id, why)
 	}
-	return false
 }
 
 // steered takes what the user said to the turn since the last call, once it is stored and sent. It satisfies agent.Turn.
