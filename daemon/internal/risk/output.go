@@ -22,7 +22,7 @@ func (a *analysis) prints(c *call) (out bashread.Output) {
 		if c.name == "tee" || c.name == "cat" && (len(args) == 0 || len(args) == 1 && args[0].S == "-") {
 			return in
 		}
-		if !c.has("-o", "-n", "-c", "-l", "-H", "-h") || slices.Contains([]string{"head", "tail", "sort"}, c.name) {
+		if !c.has("-o", "-n", "-c", "-l", "-H", "-h") || slices.Contains([]string{"head", "tail", "sort"}, c.name) && !c.has("-c", "--bytes") {
 			out.List = in.List // some of its lines: of head, tail and sort these options do not change what a line is
 		}
 	case "pwd":

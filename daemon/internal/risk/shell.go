@@ -162,6 +162,7 @@ func (a *analysis) doSet(c *call) {
 	}
 	for i := 0; i < len(args); i++ {
 		switch s := args[i].S; {
+		case s == "-" && i+1 == len(args): // the arguments stay
 		case s == "--" || s == "-":
 			c.st.Args, c.st.ArgsOK = args[i+1:], true
 			i = len(args)
@@ -226,15 +227,8 @@ func (a *analysis) doTest(c *call) {
 
 // doExport judges export, declare, local and readonly where they are called by name (command export …).
 func (a *analysis) doExport(c *call) {
-	kind := bashread.Plain
-	if c.name == "export" || c.has("-x") {
-		kind = bashread.Export
-	}
 	a.note(Low, ShellState, c.span, "sets variables")
-	for i := range c.operands {
-		a.EvalText(c.operands[i].S, c.st, c.span)
-		a.Declared(&c.operands[i], c.st, kind)
-	}
+	a.Declare(c.fields, c.st, c.span)
 }
 
 func (a *analysis) doPrintf(c *call) {

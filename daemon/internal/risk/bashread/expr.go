@@ -120,13 +120,25 @@ func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 			r.integer(as, st, values)
 		}
 	}
+	r.declared(&d, r.span(c))
+}
+
+// Declare walks a declaration that is called by name, as by command export.
+func (r *Reader) Declare(fs []Field, st *State, sp Span) {
+	d := declaration{word: fs[0].S}
+	r.declareWords(fs[1:], &d, st)
+	r.declared(&d, sp)
+}
+
+// declared notes what a declaration does beside its assignments.
+func (r *Reader) declared(d *declaration, sp Span) {
 	switch exports := d.kind() == Export; {
 	case !d.given && !d.has("fF"): // alone, or with options only, they print all variables
-		r.Judge.PrintsVariables(r.span(c))
+		r.Judge.PrintsVariables(sp)
 	case d.has("fF") && exports:
-		r.Judge.Note(programs.High, programs.ShellState, r.span(c), "exports a function, which every bash started later takes over")
+		r.Judge.Note(programs.High, programs.ShellState, sp, "exports a function, which every bash started later takes over")
 	case exports && d.given:
-		r.Judge.Note(programs.Medium, programs.ShellState, r.span(c), "exports variables to every command run later in this shell")
+		r.Judge.Note(programs.Medium, programs.ShellState, sp, "exports variables to every command run later in this shell")
 	}
 }
 
@@ -139,7 +151,7 @@ func (r *Reader) declareWords(fs []Field, d *declaration, st *State) {
 		case f.Known && len(f.S) > 1 && f.S[0] == '+':
 		default:
 			d.given = true
-			r.Declared(f, st, d.kind())
+			r.assignWord(f, st, d.kind())
 			r.EvalText(f.S, st, f.Span)
 		}
 	}
@@ -156,8 +168,8 @@ func (r *Reader) integer(as *syntax.Assign, st *State, values []string) {
 	r.integers[as.Name.Value] = true
 }
 
-// Declared walks an assignment that came about by expansion: export "$x" with x='PATH=/tmp'.
-func (r *Reader) Declared(f *Field, st *State, kind Assignment) {
+// assignWord walks an assignment that came about by expansion: export "$x" with x='PATH=/tmp'.
+func (r *Reader) assignWord(f *Field, st *State, kind Assignment) {
 	name, val, ok := strings.Cut(f.S, "=")
 	name = strings.TrimSuffix(name, "+")
 	if strings.ContainsAny(name, "\x00\x01") || f.Opaque() && !ok {
