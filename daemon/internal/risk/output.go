@@ -33,8 +33,9 @@ func (a *analysis) prints(c *call) (out bashread.Output) {
 		return bashread.Output{Flow: bashread.Decoded}
 	case "find":
 		out.List = c.list
-	case "git", "fd", "ls", "rg": // -l of ls prints more than names
-		if c.has("--name-only", "--files") || c.sub() == "ls-files" || c.name == "fd" || c.has("-l") == (c.name == "rg") && c.name != "git" {
+	case "git", "rg", "ls", "fd":
+		names := map[string]bool{"git": c.sub() == "ls-files" || c.has("--name-only"), "rg": c.has("-l", "--files"), "ls": !c.has("-l", "-i", "-s"), "fd": true}
+		if names[c.name] { // it prints nothing else
 			out.List = "./*"
 		}
 	}

@@ -117,7 +117,7 @@ func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 			r.arithm(as.Index, st)
 		}
 		if d.has("i") || d.ref() { // a reference may be to an element with an index
-			r.integer(as, st, values)
+			r.integer(as.Name.Value, values, st, r.span(as))
 		}
 	}
 	r.declared(&d, r.span(c))
@@ -152,20 +152,27 @@ func (r *Reader) declareWords(fs []Field, d *declaration, st *State) {
 		default:
 			d.given = true
 			r.assignWord(f, st, d.kind())
+			name, val, _ := strings.Cut(f.S, "=")
+			if d.ref() {
+				r.Judge.Exported(val, st, f.Span)
+			}
+			if d.has("i") || d.ref() {
+				r.integer(name, []string{val}, st, f.Span)
+			}
 			r.EvalText(f.S, st, f.Span)
 		}
 	}
 }
 
 // integer evaluates the values of a variable, now and whenever it is assigned to.
-func (r *Reader) integer(as *syntax.Assign, st *State, values []string) {
+func (r *Reader) integer(name string, values []string, st *State, sp Span) {
 	for _, s := range values {
-		r.evalNumber(s, st, r.span(as))
+		r.evalNumber(s, st, sp)
 	}
 	if r.integers == nil {
 		r.integers = map[string]bool{}
 	}
-	r.integers[as.Name.Value] = true
+	r.integers[name] = true
 }
 
 // assignWord walks an assignment that came about by expansion: export "$x" with x='PATH=/tmp'.
