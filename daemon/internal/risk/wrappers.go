@@ -96,22 +96,17 @@ func (a *analysis) doXargs(c *call) {
 		return
 	}
 	found := len(a.findings)
-	switch {
-	case hole == "":
+	if hole == "" {
 		if len(more) == 1 && !more[0].Known { // there may be nothing to read
 			a.guess++
 			a.Command(cmd, c.st.Clone(), sp)
 			a.guess--
 		}
 		a.Command(append(cmd, more...), c.st.Clone(), sp)
-	case len(more) == 0:
-		a.Command(cmd, c.st.Clone(), sp)
-	}
-	for i := range more {
-		if hole == "" {
-			break
+	} else {
+		for i := range more {
+			a.Command(a.fill(cmd, hole, &more[i]), c.st.Clone(), sp)
 		}
-		a.Command(a.fill(cmd, hole, &more[i]), c.st.Clone(), sp)
 	}
 	if root, ok := strings.CutSuffix(in.List, "/*"); ok {
 		a.deletesTree(found, &field{S: root, Glob: true, Span: sp}, c.st)
