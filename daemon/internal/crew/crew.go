@@ -165,7 +165,7 @@ func (m *Manager) Find(session wire.SessionID, name string) (Agent, error) {
 	return Agent{}, &UnknownError{name}
 }
 
-// List returns the agents of a session, the oldest first.
+// List returns the agents of a session in the order in which their newest turns started.
 func (m *Manager) List(session wire.SessionID) (list []Agent) {
 	m.mu.Lock()
 	for _, e := range m.agents {
@@ -235,8 +235,8 @@ func (a Agent) ended() string {
 	return text
 }
 
-// news returns the prompt with which the agent that started this one receives its report.
-func (a Agent) news() string {
+// reportPrompt returns the prompt with which the agent that started this one receives its report.
+func (a Agent) reportPrompt() string {
 	report := strings.TrimSpace(a.Report)
 	text, more := visible.Cut(report, reportMost), ""
 	if len(text) < len(report) {

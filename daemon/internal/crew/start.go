@@ -38,31 +38,31 @@ type Part struct {
 	Rules   []wire.Rule // of the session
 }
 
-// For returns the agents of a host's session to the agent that starts them.
-func (m *Manager) For(h Host) agent.Crew { return of{m, h} }
+// For returns the crew of a host's session, through which its agent starts others.
+func (m *Manager) For(h Host) agent.Crew { return sessionCrew{m, h} }
 
-// of implements agent.Crew.
-type of struct {
+type sessionCrew struct {
 	m *Manager
 	h Host
 }
 
-func (c of) Find(name string) (wire.SubAgent, bool) {
+func (c sessionCrew) Find(name string) (wire.SubAgent, bool) {
 	a, err := c.m.Find(c.h.ID(), name)
 	return a.SubAgent, err == nil
 }
 
-func (c of) Wait(ctx context.Context, name string) (tool.Report, error) {
+func (c sessionCrew) Wait(ctx context.Context, name string) (tool.Report, error) {
 	return c.m.wait(ctx, c.h.ID(), name)
 }
 
-func (c of) Stop(name string) {
+func (c sessionCrew) Stop(name string) {
 	if a, err := c.m.Find(c.h.ID(), name); err == nil {
 		c.h.Cancel(a.SessionID, "the agent that started it")
 	}
 }
 
-func (c of) Start(ctx context.Context, o agent.Order) error {
+// Start implements agent.Crew. It waits for git where the agent gets a working tree, and returns once the turn is queued.
+func (c sessionCrew) Start(ctx context.Context, o agent.Order) error {
 	m, h := c.m, c.h
 	a, err := m.Find(h.ID(), o.Name)
 	if err == nil { // it is asked further
@@ -90,7 +90,7 @@ func (c of) Start(ctx context.Context, o agent.Order) error {
 		}
 		return err
 	}
-	cwd, instruction, rules := a.place()
+	cwd, instruction, rules := a.workplace()
 	o.Role.Private, o.Options.AppendSystem = true, strings.TrimSpace(instruction+"\n\n"+o.System()) // only the orchestrator borrows the user's shell
 	err = h.Play(Part{
 		Rules: rules, Session: a.SessionID, Title: a.Name + ": " + a.Title, Agent: a.Name, Role: o.Role,
@@ -104,7 +104,8 @@ func (c of) Start(ctx context.Context, o agent.Order) error {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), changesBound) // the daemon may be stopping
 		defer cancel()
-		m.end(h.ID(), a.Name, cmp.Or(out.Status, wire.StatusCancelled), out.Summary+a.changes(ctx, diffMost), failure)
+		status := cmp.Or(out.Status, wire.StatusCancelled) // it has none if it was cancelled before it began
+		m.end(h.ID(), a.Name, status, out.Summary+a.changes(ctx, diffMost), failure)
 		m.Report(h)
 	})
 	if err != nil {
@@ -118,7 +119,7 @@ func (c of) Start(ctx context.Context, o agent.Order) error {
 func (m *Manager) Report(h Host) {
 	for _, a := range m.List(h.ID()) {
 		if a.Due {
-			h.Wake(func() bool { return m.reported(h.ID(), a.Name) }, a.ended(), a.news())
+			h.Wake(func() bool { return m.reported(h.ID(), a.Name) }, a.ended(), a.reportPrompt())
 		}
 	}
 }

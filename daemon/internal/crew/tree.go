@@ -33,8 +33,9 @@ func (a *Agent) addTree(ctx context.Context) error {
 	return nil
 }
 
-// place returns the agent's working folder, the part of its system prompt about that, and the rules that hold there.
-func (a Agent) place() (cwd, instruction string, rules []wire.Rule) {
+// workplace returns the agent's working folder, the part of its system prompt about that, and its rules. In a working tree of its own
+// whatever the kernel holds to that tree runs unasked: the user sees the changes before they are merged.
+func (a Agent) workplace() (cwd, instruction string, rules []wire.Rule) {
 	if a.Tree == nil {
 		return a.Cwd, "", nil
 	}
@@ -120,7 +121,8 @@ func (m *Manager) Working(session wire.SessionID) bool {
 	return false
 }
 
-// Forget removes the agents of a session that was deleted, with their working trees, and returns the sessions that they had.
+// Forget removes the agents of a deleted session, none of which is Working, with their working trees, and returns the sessions that they
+// had. Their records in the store went with the session.
 func (m *Manager) Forget(session wire.SessionID) (own []wire.SessionID) {
 	var trees []*worktree.Copy
 	m.mu.Lock()

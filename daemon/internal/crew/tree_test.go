@@ -169,7 +169,7 @@ func TestRuleOfTreeBehindALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := Agent{Cwd: link, Tree: &worktree.Copy{Path: link, Repo: link}}
-	if _, _, rules := a.place(); len(rules) != 1 || string(rules[0].Subject) != dir {
+	if _, _, rules := a.workplace(); len(rules) != 1 || string(rules[0].Subject) != dir {
 		t.Errorf("got %+v, want one for %s", rules, dir)
 	}
 }
