@@ -187,7 +187,7 @@ func (p *Private) guarded(ctx context.Context, sh *shell.Shell, cmd shell.Comman
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	cmd.Keyboard = func(why, who string) {
-		if what := asked(why, who); what != "" {
+		if what := neededKeys(why, who); what != "" {
 			end(&unansweredError{what})
 		}
 	}
@@ -218,8 +218,8 @@ func (s *Shells) finishJob(k *continuable, folder string, e ended) {
 	}
 }
 
-// replace gives the private shell another process, in the state that the one before it had; left names what could not be put
-// back. The caller has the turn.
+// replace starts another process for the private shell and puts it into the given state; left names what differs all the same. The
+// process before it stays with its job. The caller has the turn.
 func (p *Private) replace(ctx context.Context, state shell.State) (left []string, err error) {
 	o := p.o
 	o.Cwd = wire.OSString(state.Dir)
@@ -280,7 +280,8 @@ func (p *Private) Background(ctx context.Context) (*job.Info, error) {
 	return k.info, nil
 }
 
-// Background has the commands that run in shells go on as background jobs, and returns these.
+// Background calls Private.Background for each shell and returns the jobs. It stops at the first error; what has become a job by then stays
+// one.
 func Background(ctx context.Context, shells []*Private) (list []job.Info, err error) {
 	for _, p := range shells {
 		i, err := p.Background(ctx)

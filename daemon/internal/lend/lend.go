@@ -22,8 +22,7 @@ var (
 	ErrShuttingDown  = errors.New("the daemon is stopping")
 	ErrDenied        = errors.New("the shell is not lent")
 	ErrNotShellOwner = errors.New("this client lends no shell")
-	// ErrNoLease reports that no lease has that id.
-	ErrNoLease = errors.New("there is no such lease")
+	ErrNoLease       = errors.New("there is no such lease")
 )
 
 // A Window is one connection of a client that lends its shell. Implementations are pointers: they are compared.
@@ -89,7 +88,7 @@ func (s *Shells) forget(ln *Lender) {
 	}
 }
 
-// all returns the lenders of the client that calls itself by that pid, or, with 0, of all.
+// all returns the lenders whose clients reported that pid as theirs, or, with 0, all.
 func (s *Shells) all(pid int) []*Lender {
 	s.mu.Lock()
 	defer s.mu.Unlock()

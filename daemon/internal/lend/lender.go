@@ -36,23 +36,23 @@ type Lender struct {
 type connection struct {
 	window Window // nil while the link is down
 
-	restores bool // it knows RestoreShellState
-	confines bool // it holds commands to a reach
-	jobs     bool // it starts background jobs
-	queues   bool // it wants ShellQueueChanged
-	tellsUse bool // it knows ShellUseRequest
+	restores   bool // it knows RestoreShellState
+	confines   bool // it holds commands to a reach
+	jobs       bool // it starts background jobs
+	queues     bool // it wants ShellQueueChanged
+	reportsUse bool // it answers ShellUseRequest
 
 	shown  *wire.ShellQueueChanged // the last one sent on this link; nil = nobody waits
 	lostAt time.Time               // when the link was lost
 	grace  *time.Timer             // closes the lender after that
 }
 
-// newConnection is a link that has just begun.
+// newConnection returns a link that has just begun.
 func newConnection(w Window, env *wire.EnvSnapshot) connection {
 	can := func(capability string) bool { return slices.Contains(env.Capabilities, capability) }
 	return connection{
 		window: w, restores: can(wire.CapRestore), confines: can(wire.CapConfine), jobs: can(wire.CapJobs),
-		queues: can(wire.CapQueue), tellsUse: can(wire.CapUse),
+		queues: can(wire.CapQueue), reportsUse: can(wire.CapUse),
 	}
 }
 

@@ -117,7 +117,7 @@ func (p *Private) Where(ctx context.Context) tool.ShellPlace {
 // Run runs a command that was allowed. Errors are those of tool.Shell.
 func (p *Private) Run(ctx context.Context, c Command, live func([]byte)) (tool.CommandResult, error) {
 	r, err := p.run(ctx, c, live)
-	return c.started(r, err)
+	return c.jobResult(r, err)
 }
 
 func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.CommandResult, error) {
@@ -181,9 +181,9 @@ func (e *unansweredError) Error() string {
 	return e.what + ", and nobody can type in a private shell: give it the input another way, or have the user run it"
 }
 
-// asked describes what a program wants from the keyboard; "" if that is no reason to end it: see shell.Command.Keyboard. One
-// that takes the whole screen may show something and end.
-func asked(why, who string) string {
+// neededKeys describes the keys that a program waits for, by the arguments of shell.Command.Keyboard; "" if it may end without any, as
+// one that takes the whole screen ("screen") may.
+func neededKeys(why, who string) string {
 	switch why {
 	case "password", "secret":
 		return fmt.Sprintf("%s asked for a password", cmp.Or(visible.Line(who), "it"))

@@ -61,7 +61,7 @@ type used struct {
 	lent    map[int]int   // the shell last seen of a process that lends one
 }
 
-// maxUsed bounds the sessions that are remembered.
+// maxUsed bounds the sessions that are remembered, of which the oldest is forgotten: far more than agents use at once.
 const maxUsed = 4096
 
 // remember remembers the session that the shell with that pid began, and reports whether it began one.
@@ -131,7 +131,7 @@ func (s *Shells) markShellsOf(lender int) {
 	}
 }
 
-// began reports whether a shell of agents began the session of that id.
+// began reports whether a shell that agents use began the session of that id, even if that shell has ended since.
 func (a *used) began(session int) bool {
 	a.mu.Lock()
 	started, known := a.started[session]
@@ -140,7 +140,7 @@ func (a *used) began(session int) bool {
 		return false
 	}
 	leader, err := procstat.Read(session)
-	return err != nil || leader.Start == started // the number is used again only after the session's last process
+	return err != nil || leader.Start == started // no new process gets the id while one of the session is left
 }
 
 // Own lists the processes that no agent is to end: the daemon, windows, and the shells that agents use.

@@ -113,7 +113,7 @@ func (ln *Lender) completed(now time.Time, ref lease.Ref, m *wire.CommandComplet
 	l := ln.m.Current()
 	ok, effects := ln.m.Completed(now, ref, string(m.ExecutionID))
 	if ok {
-		if m.Status == wire.StatusCancelled && slices.ContainsFunc(effects, revoked) {
+		if m.Status == wire.StatusCancelled && slices.ContainsFunc(effects, endsRevoked) {
 			m.Notes = []string{"its lease was revoked"}
 		}
 		if m.Cwd != "" {
@@ -166,8 +166,9 @@ func (ln *Lender) preempted(now time.Time, ref lease.Ref) bool {
 	return true
 }
 
-// revoked reports whether an effect is the end of a lease that was taken back through the daemon.
-func revoked(e lease.Effect) bool { return e.Do == lease.End && e.Reason == lease.Revoked }
+// endsRevoked reports whether an effect ends a lease as Revoked. Of the effects of a command's end, that is a lease which Lender.revoke had
+// taken back; one that the user takes back in the window ends in released.
+func endsRevoked(e lease.Effect) bool { return e.Do == lease.End && e.Reason == lease.Revoked }
 
 // output passes live output on, without the lock: it comes from the connection's one reader, so it stays in order.
 func (ln *Lender) output(w Window, ref lease.Ref, m *wire.CommandOutput) {

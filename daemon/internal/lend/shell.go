@@ -38,9 +38,10 @@ func (c *Command) folder() string {
 	return c.Draft.Folder
 }
 
-// started returns the result of a command that was to become a background job: the job if it has started, even if the shell was
-// lost since, which err reports. For any other command it returns r and err.
-func (c *Command) started(r tool.CommandResult, err error) (tool.CommandResult, error) {
+// jobResult returns the result of a command that was to become a background job: the job, even if the shell was lost after its start,
+// without the exit code and output of the start. If it has not started, its draft is discarded, and r and err are returned, as for any
+// other command.
+func (c *Command) jobResult(r tool.CommandResult, err error) (tool.CommandResult, error) {
 	if c.Draft == nil {
 		return r, err
 	}
@@ -222,9 +223,9 @@ func (ln *Lender) Run(ctx context.Context, c Command, on Terms) (tool.CommandRes
 		approved: &c.Approved, confine: c.Confine, holds: c.Holds, vetted: c.Person, job: c.folder(), marks: c.Reach == "" && !c.Literal,
 	})
 	if err != nil {
-		return c.started(tool.CommandResult{}, err)
+		return c.jobResult(tool.CommandResult{}, err)
 	}
-	return c.started(resultOf(done, ctx.Err() != nil), nil)
+	return c.jobResult(resultOf(done, ctx.Err() != nil), nil)
 }
 
 // resultOf converts a client's CommandCompleted to a tool's result. ours reports that a cancel came from here and not from the

@@ -15,7 +15,7 @@ type uses struct {
 	asks  uint64 // how many there were
 }
 
-// usage is what a client said of who has its shell. nil: it was not asked; one without a reply: it did not answer.
+// usage is a client's answer to who has its shell. nil: it was not asked; one without a reply: it did not answer.
 type usage struct{ reply *wire.ShellUseReply }
 
 // askUses asks all clients together who has their shells, as far as that is theirs to know, and waits for the answers,
@@ -50,7 +50,7 @@ func askUses(ctx context.Context, lenders []*Lender) map[*Lender]*usage {
 func (ln *Lender) askUse() (answer <-chan *wire.ShellUseReply, forget func()) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	if ln.conn.window == nil || !ln.conn.tellsUse || ln.m.Len() > 0 {
+	if ln.conn.window == nil || !ln.conn.reportsUse || ln.m.Len() > 0 {
 		return nil, nil
 	}
 	ln.uses.asks++
@@ -86,16 +86,16 @@ func (ln *Lender) ShellUse(w Window, m *wire.ShellUseReply) {
 // them: it waits for wire.ShellUseBound at most.
 func (s *Shells) Status(ctx context.Context, ask bool) []wire.LeaseStatus {
 	lenders := s.all(0)
-	var said map[*Lender]*usage
+	var uses map[*Lender]*usage
 	if ask {
-		said = askUses(ctx, lenders)
+		uses = askUses(ctx, lenders)
 	}
 	list := []wire.LeaseStatus{}
 	for _, ln := range lenders {
 		if linked, _ := ln.Linked(); !linked && !ln.Busy() {
 			continue // its window is gone: for a minute it could still come back, but there is nothing to come back to
 		}
-		list = append(list, ln.status(time.Now(), said[ln]))
+		list = append(list, ln.status(time.Now(), uses[ln]))
 	}
 	return list
 }
