@@ -30,7 +30,7 @@ func (k *Kept) Forget() {
 
 const (
 	maxMembers = 16       // how many agents of a session are kept to be asked further
-	maxSaid    = 16 << 20 // what they said and read together, in bytes
+	maxKept    = 16 << 20 // bytes of their conversations together
 )
 
 // Agents are the sub-agents of one session that ended with their turn, so that later turns can ask them further, and those
@@ -44,10 +44,10 @@ type Agents struct {
 
 type member struct {
 	wire.SubAgent
-	role   Role
-	said   []entry
-	size   int                     // approximate bytes of said
-	cancel context.CancelCauseFunc // of one that runs; else nil
+	role    Role
+	entries []entry                 // its conversation, once it has ended
+	size    int                     // approximate bytes of entries
+	cancel  context.CancelCauseFunc // of one that runs; else nil
 }
 
 // next returns the next name for an agent of a role, such as engineer-2.
@@ -68,22 +68,22 @@ func (a *Agents) begin(m *member) {
 	a.members = append(slices.DeleteFunc(a.members, func(old *member) bool { return old.Name == m.Name }), m)
 }
 
-// end records how an agent ended, and what it said. It drops the oldest of those that ended where too much is kept.
-func (a *Agents) end(m *member, o Outcome, said []entry) {
-	messages := render(said)
+// end records how an agent ended, and its conversation. It drops the oldest of those that ended where too much is kept.
+func (a *Agents) end(m *member, o Outcome, entries []entry) {
+	messages := render(entries)
 	size := provider.Request{Messages: messages}.Bytes()
 	for _, image := range provider.Images(messages) {
 		size += len(image.Data)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	m.cancel, m.said, m.size = nil, said, size
+	m.cancel, m.entries, m.size = nil, entries, size
 	m.State, m.Status, m.EndedAtMS = wire.AgentEnded, o.Status, time.Now().UnixMilli()
 	kept, total := 0, 0
 	for i := len(a.members) - 1; i >= 0; i-- {
 		switch old := a.members[i]; {
 		case old.cancel != nil:
-		case kept == maxMembers, total+old.size > maxSaid:
+		case kept == maxMembers, total+old.size > maxKept:
 			a.members = slices.Delete(a.members, i, i+1)
 		default:
 			kept, total = kept+1, total+old.size

@@ -87,7 +87,7 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 			pass(wire.ChunkReasoning, d.Text)
 		case provider.DeltaToolCall:
 			if d.CallID == "" {
-				return // cannot be told from another
+				return // another call's piece may have no id either
 			}
 			if _, ok := ids[d.CallID]; !ok {
 				ids[d.CallID] = wire.ExecutionID(wire.NewID())

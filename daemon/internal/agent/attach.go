@@ -23,12 +23,12 @@ const (
 	maxNamed      = 20        // attachments that are not shown and named to the user
 )
 
-// attachments reads the files that go with the prompt. It returns the texts and images for the model in shown, and in told a line
-// about each file that the model does not see, with the reason. The user gets a notice about those files.
-func (r *runner) attachments() (shown []provider.Part, told []string) {
-	add := func(text string) { told = append(told, mask.String(strings.TrimSpace(text))) }
+// attachments reads the files that go with the prompt. It returns the images for the model, after their names, and texts: those of the
+// files and a line about each file that the model does not see, with the reason. The user gets a notice about those files.
+func (r *runner) attachments() (images []provider.Part, texts []string) {
+	add := func(text string) { texts = append(texts, mask.String(strings.TrimSpace(text))) }
 	var unseen []string
-	texts, images, pixels := maxAttached, picture.MaxMany, picture.MaxRequest
+	bytesLeft, imagesLeft, pixelsLeft := maxAttached, picture.MaxMany, picture.MaxRequest
 	for _, a := range r.t.Attachments {
 		path := string(a.Path)
 		if !filepath.IsAbs(path) {
@@ -38,22 +38,22 @@ func (r *runner) attachments() (shown []provider.Part, told []string) {
 		text, image, err := readAttached(path, name, r.env.Secrets)
 		switch {
 		case err != nil:
-		case image == nil && len(text) > texts:
+		case image == nil && len(text) > bytesLeft:
 			err = errTooMuch
 		case image == nil:
-			texts -= len(text)
+			bytesLeft -= len(text)
 			r.env.Files.Saw(r.env.Agent, path, tool.Digest([]byte(text)))
 			add(fmt.Sprintf("Attached file %s:\n%s", name, text))
 			continue
 		case r.withoutImages():
 			err = errNoImages
-		case images == 0:
+		case imagesLeft == 0:
 			err = fmt.Errorf("more than %d images", picture.MaxMany)
-		case image.Size > pixels:
+		case image.Size > pixelsLeft:
 			err = errTooMuch
 		default:
-			images, pixels = images-1, pixels-image.Size
-			shown = append(shown, imageParts(image)...)
+			imagesLeft, pixelsLeft = imagesLeft-1, pixelsLeft-image.Size
+			images = append(images, imageParts(image)...)
 			continue
 		}
 		add(fmt.Sprintf("Attached, not shown: %s (%v)", name, err))
@@ -65,7 +65,7 @@ func (r *runner) attachments() (shown []provider.Part, told []string) {
 	if len(unseen) > 0 {
 		r.notice("Attached, but not shown to the model: " + strings.Join(unseen, ", "))
 	}
-	return shown, told
+	return images, texts
 }
 
 // imageParts returns an image for the model, after its name, since there may be several.

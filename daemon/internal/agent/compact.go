@@ -50,7 +50,8 @@ func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error
 	entries := c.Conversation.entries
 	items := toItems(entries)
 	win, before := window(c.Model.Info()), compaction.Tokens(items)
-	p := compaction.Make(items, compaction.Options{Target: win, Tail: min(manualTail, win/8, before/4), Fold: true})
+	tail := min(manualTail, win/8, before/4) // of a small window or a short conversation a small part, so that the rest can be summarised
+	p := compaction.Make(items, compaction.Options{Target: win, Tail: tail, Fold: true})
 	complete := folding(entries[p.From:p.To], before)
 	if p.From == p.To {
 		return complete, nil
@@ -84,8 +85,8 @@ func folding(entries []entry, before int) *wire.CompactionComplete {
 	return m
 }
 
-// fold summarises the plan's middle and records that in m, whose status becomes success, nothing or, with ctx's error, cancelled.
-// TokensAfter is that of the conversation alone. room bounds the request for a summary, in tokens.
+// fold summarises items[p.From:p.To] and records that in m, whose status becomes success, nothing or, with ctx's error, cancelled. It
+// counts in m.TokensAfter the conversation alone. room bounds the request for a summary, in tokens.
 func fold(
 	ctx context.Context, log *slog.Logger, items []compaction.Item, p compaction.Plan, s compaction.Summarizer, instructions string, room int,
 	m *wire.CompactionComplete,

@@ -160,7 +160,7 @@ type Thread struct {
 	agent     string // the agent that the user asked
 	open      bool
 	modelless bool
-	told      bool  // the turn has context chunks
+	refreshed bool  // the turn has context chunks of its own
 	seq       int64 // of the newest event of the turn
 	failure   string
 	plan      []tool.TodoItem              // see Conversation
@@ -195,7 +195,7 @@ func (h *Thread) Add(ev wire.EventMessage) {
 	if m, ok := ev.(*wire.TurnStarted); ok {
 		h.endTurn("interrupted", "")
 		h.turn, h.agent, h.open, h.seq = meta.TurnID, m.Agent, true, meta.Seq
-		h.modelless, h.told = m.Model == "", false
+		h.modelless, h.refreshed = m.Model == "", false
 		h.asked, h.comments = map[wire.ConfirmationID]wire.ExecutionID{}, map[wire.ExecutionID]string{}
 		h.calls, h.order, h.failure = map[string]provider.ToolCall{}, nil, ""
 		if !h.modelless {
@@ -224,7 +224,7 @@ func (h *Thread) Add(ev wire.EventMessage) {
 		if !h.modelless {
 			h.seq = meta.Seq
 			h.completeResults("interrupted: no result was recorded")
-			h.entries = steered(h.entries, m.Prompt, meta.Seq)
+			h.entries = addSteering(h.entries, m.Prompt, meta.Seq)
 		}
 	case *wire.CommandResult:
 		if h.modelless {
@@ -276,9 +276,9 @@ const WakeHead = "[sent by sublet, not by the user] "
 // steerHead begins the part of a message with results that contains a prompt added to the running turn.
 const steerHead = "The user says, while you work:\n"
 
-// steered adds a prompt that a running turn took in: to the results or the prompt that the model has not answered yet, or as
-// a prompt of its own after an answer.
-func steered(entries []entry, prompt string, seq int64) []entry {
+// addSteering adds a prompt that a running turn took in: to the results or the prompt that the model has not answered yet, in place,
+// or as a prompt of its own after an answer. There is an entry: the turn's prompt.
+func addSteering(entries []entry, prompt string, seq int64) []entry {
 	e := &entries[len(entries)-1]
 	if e.kind == compaction.Answer {
 		return append(entries, promptEntry(prompt, nil, seq))
@@ -295,10 +295,10 @@ func (h *Thread) context(text string, seq int64) {
 	if e.kind != compaction.Request && e.kind != compaction.Results {
 		return
 	}
-	if e.kind == compaction.Request && !h.told {
+	if e.kind == compaction.Request && !h.refreshed {
 		e.msg.Parts = e.msg.Parts[:1:1]
 	}
-	h.told = true
+	h.refreshed = true
 	e.msg.Parts = append(e.msg.Parts, provider.Part{Text: text})
 	e.last = seq
 }

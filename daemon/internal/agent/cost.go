@@ -49,8 +49,8 @@ func (r *runner) spend(u provider.Usage) {
 		r.cost += *u.CostUSD
 	}
 	s.mu.Lock()
-	tell := u.CostUSD == nil && u != (provider.Usage{}) && s.budget.Turn+s.budget.Day > 0 && !s.unpriced && r.t.Model.Info().Kind != config.KindOffline
-	s.unpriced = s.unpriced || tell
+	notify := u.CostUSD == nil && u != (provider.Usage{}) && s.budget.Turn+s.budget.Day > 0 && !s.unpriced && r.t.Model.Info().Kind != config.KindOffline
+	s.unpriced = s.unpriced || notify
 	if u.CostUSD != nil {
 		s.turn += *u.CostUSD
 		s.last = *u.CostUSD
@@ -63,7 +63,7 @@ func (r *runner) spend(u provider.Usage) {
 		}
 	}
 	s.mu.Unlock()
-	if tell {
+	if notify {
 		r.notice("The price of " + clean(r.t.Model.Info().Name) + " is not known, so that no limit of cost holds: set price_input and price_output of its provider.")
 	}
 }

@@ -308,11 +308,11 @@ func (r *runner) steer() bool {
 	if r.t.Steering == nil {
 		return false
 	}
-	said := r.t.Steering()
-	for _, m := range said {
-		r.entries = steered(r.entries, r.forModel(m.Prompt), m.Seq)
+	prompts := r.t.Steering()
+	for _, m := range prompts {
+		r.entries = addSteering(r.entries, r.forModel(m.Prompt), m.Seq)
 	}
-	return len(said) > 0
+	return len(prompts) > 0
 }
 
 // Texts for the model only.

@@ -101,10 +101,10 @@ func (r *runner) situation(ctx context.Context) []string {
 	return lines
 }
 
-// contextTold returns the context that the conversation already contains: lines of situations by their names, and other parts by
+// containedContext returns the context that the conversation already contains: lines of situations by their names, and other parts by
 // their first lines. Context in compacted entries is not included.
-func contextTold(entries []entry) map[string]string {
-	told := map[string]string{}
+func containedContext(entries []entry) map[string]string {
+	contained := map[string]string{}
 	for _, e := range entries {
 		if e.kind != compaction.Request && e.kind != compaction.Results {
 			continue
@@ -116,24 +116,24 @@ func contextTold(entries []entry) map[string]string {
 			if lines, ok := strings.CutPrefix(p.Text, situationHead); ok {
 				for line := range strings.SplitSeq(lines, "\n") {
 					name, _, _ := strings.Cut(line, ": ")
-					told[name] = line
+					contained[name] = line
 				}
 				continue
 			}
 			head, _, _ := strings.Cut(p.Text, "\n")
-			told[head] = p.Text
+			contained[head] = p.Text
 		}
 	}
-	return told
+	return contained
 }
 
 // standingContext returns the parts of the situation and of the instructions of user and project that are new or changed
 // since the conversation last contained them.
 func (r *runner) standingContext(ctx context.Context) []string {
-	told := contextTold(r.entries)
+	contained := containedContext(r.entries)
 	var lines, parts []string
 	for _, line := range r.situation(ctx) {
-		if name, _, _ := strings.Cut(line, ": "); told[name] != line {
+		if name, _, _ := strings.Cut(line, ": "); contained[name] != line {
 			lines = append(lines, line)
 		}
 	}
@@ -141,7 +141,7 @@ func (r *runner) standingContext(ctx context.Context) []string {
 		parts = append(parts, situationHead+strings.Join(lines, "\n"))
 	}
 	add := func(head, text string) {
-		if part := head + "\n" + text; text != "" && told[head] != part {
+		if part := head + "\n" + text; text != "" && contained[head] != part {
 			parts = append(parts, part)
 		}
 	}

@@ -36,7 +36,7 @@ func newTeam(r *runner) *team {
 // for a free place.
 func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, error) {
 	role, ok := m.parent.t.Roles[a.Role]
-	name, said, crew := a.Agent, []entry(nil), m.parent.t.Crew
+	name, history, crew := a.Agent, []entry(nil), m.parent.t.Crew
 	switch {
 	case a.Agent != "":
 		if crew != nil {
@@ -53,7 +53,7 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 		case a.Background:
 			return tool.Report{}, fmt.Errorf("%s was not started in the background; ask it without", name)
 		}
-		role, said, a.Title = old.role, old.said, old.Title
+		role, history, a.Title = old.role, old.entries, old.Title
 	case !ok || a.Role == Orchestrator:
 		return tool.Report{}, fmt.Errorf("there is no role %q; the roles are: %s", clip(a.Role, 60), m.roles())
 	case (a.Background || role.Worktree) && crew == nil:
@@ -74,7 +74,7 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 	if err != nil {
 		return tool.Report{Agent: name}, err
 	}
-	t.History.entries = said
+	t.History.entries = history
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	me := &member{role: role, cancel: cancel, SubAgent: wire.SubAgent{

@@ -412,8 +412,8 @@ func TestRoleLimits(t *testing.T) {
 
 // The agents that can be asked further are bounded in number and in what they said and saw together; the oldest go first.
 func TestAgentsKeptAreBounded(t *testing.T) {
-	text := entry{kind: compaction.Answer, msg: provider.Message{Parts: []provider.Part{{Text: strings.Repeat("x", maxSaid/4)}}}}
-	image := entry{kind: compaction.Answer, msg: provider.Message{Parts: []provider.Part{{Image: &picture.Image{Data: make([]byte, maxSaid/4)}}}}}
+	text := entry{kind: compaction.Answer, msg: provider.Message{Parts: []provider.Part{{Text: strings.Repeat("x", maxKept/4)}}}}
+	image := entry{kind: compaction.Answer, msg: provider.Message{Parts: []provider.Part{{Image: &picture.Image{Data: make([]byte, maxKept/4)}}}}}
 	for name, c := range map[string]struct {
 		said []entry
 		want int

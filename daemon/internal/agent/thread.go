@@ -25,8 +25,8 @@ type Cache struct {
 	thread *Thread // guarded by mu
 }
 
-// History returns the conversation before a turn, and the number of the turn's first event. page returns stored events after a
-// number. It is called by one turn at a time.
+// History returns the conversation before a turn, and the number of its TurnStarted; 0 if there is none. page returns stored events
+// after a number. It is called by one turn at a time.
 func (c *Cache) History(turn wire.TurnID, page func(after int64) (events []wire.EventMessage, more bool, err error)) (Conversation, int64, error) {
 	c.mu.Lock()
 	t := c.thread
@@ -35,7 +35,7 @@ func (c *Cache) History(turn wire.TurnID, page func(after int64) (events []wire.
 	if t == nil {
 		t = &Thread{}
 	}
-	begun, err := t.read(turn, page)
+	startSeq, err := t.read(turn, page)
 	if err != nil {
 		return Conversation{}, 0, err
 	}
@@ -44,11 +44,12 @@ func (c *Cache) History(turn wire.TurnID, page func(after int64) (events []wire.
 		c.thread = t
 		c.mu.Unlock()
 	}
-	return t.Conversation(), begun, nil
+	return t.Conversation(), startSeq, nil
 }
 
-// read adds the events that follow, page by page, up to the beginning of that turn, whose number it returns; 0 where it has none.
-func (h *Thread) read(turn wire.TurnID, page func(after int64) (events []wire.EventMessage, more bool, err error)) (begun int64, err error) {
+// read adds the events that follow, page by page, up to that turn's TurnStarted, which it does not add but returns the number of; 0 if
+// there is none.
+func (h *Thread) read(turn wire.TurnID, page func(after int64) (events []wire.EventMessage, more bool, err error)) (startSeq int64, err error) {
 	for {
 		events, more, err := page(h.last)
 		if err != nil {
