@@ -38,18 +38,18 @@ func (t *turn) Approve(ctx context.Context, q agent.Question) (agent.Decision, e
 	return d, err
 }
 
-// decide answers whether a call may run, and with which command: see Approve. Each decision is in the audit log.
+// decide returns whether a call may run, and with which command: see Approve. Each decision is in the audit log.
 func (t *turn) decide(ctx context.Context, q agent.Question) (agent.Decision, error) {
-	var own *string // what the user wrote in place of the command
+	var edited *string // what the user wrote in place of the command
 	for range maxEdits {
 		v := t.judge(ctx, q)
 		d := t.policy(ctx, q).Decide(v, t.action(q, t.reach(q, v)))
-		verdict := agent.Decision{By: d.By(), EditedCommand: own, Reach: d.Held()}
+		verdict := agent.Decision{By: d.By(), EditedCommand: edited, Reach: d.Held()}
 		switch {
 		case d.Outcome == policy.Deny:
 			verdict.Reason = d.Why
 			return t.decided(q, v, d, verdict), nil
-		case q.ReadOnly && v.Level > risk.Low && d.Reach != risk.ReachRead && q.Action.Server == "": // such a role has a server's tool only where the user named it
+		case q.ReadOnly && v.Level > risk.Low && d.Reach != risk.ReachRead && q.Action.Server == "": // an MCP server's tool is one that the role's list names
 			verdict.By, verdict.Reason = "role "+q.Role, "the role "+q.Role+" only reads, and this is "+v.Level.String()
 			return t.decided(q, v, d, verdict), nil
 		case d.Outcome == policy.Allow && (d.Rule != nil || !t.wanted(q)):
@@ -63,21 +63,21 @@ func (t *turn) decide(ctx context.Context, q agent.Question) (agent.Decision, er
 		answer, err := t.ask(ctx, q, v, d)
 		if err != nil {
 			t.decided(q, v, d, agent.Decision{By: "cancel", Reason: err.Error()})
-			return agent.Decision{EditedCommand: own}, err
+			return agent.Decision{EditedCommand: edited}, err
 		}
 		if answer.EditedCommand == nil || *answer.EditedCommand == q.Action.Command {
-			answer.EditedCommand, answer.Reach = own, d.Held()
+			answer.EditedCommand, answer.Reach = edited, d.Held()
 			return t.decided(q, v, d, answer), nil
 		}
 		if q.Fixed {
 			return t.decided(q, v, d, agent.Decision{By: answer.By, Reason: q.Agent + " runs a command of its own only as it is; the user wants instead: " + *answer.EditedCommand}), nil
 		}
-		// A command of the user's own: what rules forbid stays forbidden, and what is riskier than they were shown is
-		// shown once more, as it would run.
-		own = answer.EditedCommand
-		q.Action.Command = *own
-		if q.Arguments, err = agent.WithCommand(q.Arguments, *own); err != nil {
-			return agent.Decision{EditedCommand: own}, err
+		// The user's command is judged too: what a rule denies stays denied, and what is riskier than the command shown is asked
+		// about once more.
+		edited = answer.EditedCommand
+		q.Action.Command = *edited
+		if q.Arguments, err = agent.WithCommand(q.Arguments, *edited); err != nil {
+			return agent.Decision{EditedCommand: edited}, err
 		}
 		again := t.judge(ctx, q)
 		shown := d.Reach
@@ -87,7 +87,7 @@ func (t *turn) decide(ctx context.Context, q agent.Question) (agent.Decision, er
 			return t.decided(q, again, d, answer), nil
 		}
 	}
-	return agent.Decision{By: "nobody", EditedCommand: own, Reason: "the command was changed too often while it was asked about"}, nil
+	return agent.Decision{By: "nobody", EditedCommand: edited, Reason: "the command was changed too often while it was asked about"}, nil
 }
 
 // goOn asks the user whether an agent may continue that repeats the same calls, or that has reached its limit of cost.
@@ -199,22 +199,22 @@ func (t *turn) policy(ctx context.Context, q agent.Question) policy.Policy {
 	return t.policyIn(ctx, q, mode)
 }
 
-// policyIn is the rules that hold now, with a mode that a project's file may still narrow.
+// policyIn returns the rules that hold now with that mode, or the stricter one that a project's file asks for.
 func (t *turn) policyIn(ctx context.Context, q agent.Question, mode policy.Mode) policy.Policy {
 	p := policy.Policy{Mode: mode}
 	list, err := t.hub.listRules(ctx, t.s, t.inherited()...)
 	rules, faults := judge.Holding(list)
 	if err != nil {
-		// Without its rules the store could have said no: nothing runs unasked.
+		// The rules that cannot be read may be ones that deny: as in plan mode, nothing runs but what only reads.
 		if ctx.Err() == nil {
 			t.hub.log.Error("rules could not be read", "err", err)
 		}
 		p.Mode = policy.ModePlan
 	}
 	p.Rules = rules
-	asked := t.origin.tighten(t.s, q.Action.Cwd)
-	t.s.reportFaults(append(asked.Faults(), faults...))
-	return asked.Apply(p)
+	projects := t.origin.tightening(t.s, q.Action.Cwd)
+	t.s.reportFaults(append(projects.Faults(), faults...))
+	return projects.Apply(p)
 }
 
 // rootOf returns the top of the project in which a call works that would run in the folder at. It has its links resolved for a file
@@ -248,7 +248,8 @@ func (t *turn) action(q agent.Question, to risk.Reach) policy.Action {
 	}
 }
 
-// decided writes a decision into the audit log and returns it, as a no where that failed. p is what the policy said: that a person was to be asked, and why.
+// decided writes a decision into the audit log and returns it, as a refusal if that failed. p is the policy's own decision, whose rule
+// and reason are recorded. What lend needs to know of an allowed call is kept for Approved.
 func (t *turn) decided(q agent.Question, v risk.Verdict, p policy.Decision, d agent.Decision) agent.Decision {
 	e := t.entry("decision", q.Agent, q.Tool, q.Subject(), q.Action.Cwd)
 	e.Level, e.Decision, e.By, e.Why = v.Level.String(), "deny", d.By, mask.String(p.Why)
@@ -268,7 +269,7 @@ func (t *turn) decided(q agent.Question, v risk.Verdict, p policy.Decision, d ag
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be recorded: "+err.Error()
 	}
 	if d.Allowed {
-		t.rememberApproval(q.ExecutionID, lend.Approval{Person: strings.HasPrefix(d.By, "client ") && !judge.Opaque(v), Literal: p.Reach == risk.ReachShell, Holds: t.unchanged(v.Scripts)})
+		t.rememberApproval(q.ExecutionID, lend.Approval{Person: strings.HasPrefix(d.By, clientPrefix) && !judge.Opaque(v), Literal: p.Reach == risk.ReachShell, Holds: t.unchanged(v.Scripts)})
 	}
 	return d
 }

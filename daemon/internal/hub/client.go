@@ -168,7 +168,7 @@ func (h *Hub) ready(c *Client, s *session) *wire.Ready {
 			wire.LimitLeaseGraceMS:      wire.LeaseGrace.Milliseconds(),
 		},
 		Session: s.snapshot(), Leases: []wire.HeldLease{}, Models: h.opts.Models(c.creds),
-		Mode: string(c.tighten(s).Apply(policy.Policy{Mode: s.policyMode()}).Mode),
+		Mode: string(c.tightening(s).Apply(policy.Policy{Mode: s.policyMode()}).Mode),
 	}
 	return r
 }
@@ -218,9 +218,12 @@ func (c *Client) CanConfirm() bool { return c.confirm }
 // End implements lend.Window.
 func (c *Client) End(m wire.Message) { c.peer.End(m) }
 
+// clientPrefix begins agent.Decision.By where a person decided: see who.
+const clientPrefix = "client "
+
 // who names the client for audit and screens.
 func (c *Client) who() string {
-	return fmt.Sprintf("client %s %d", cmp.Or(c.info.Name, "unnamed"), c.info.PID)
+	return fmt.Sprintf(clientPrefix+"%s %d", cmp.Or(c.info.Name, "unnamed"), c.info.PID)
 }
 
 // Busy reports whether something runs that the client waits for or takes part in: then heartbeats flow.

@@ -54,7 +54,7 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) wire.Message
 	case r.Op == "preview": // shown to whoever asked, and nowhere kept
 		return t.unnumbered(done)
 	}
-	if err := t.end(done); err != nil {
+	if err := t.emitLast(done); err != nil {
 		t.hub.log.Error("compaction could not be stored", "session", t.s.id, "err", err)
 		explain(err)
 		t.s.events.EmitUnstored(done, t.recorded) // whoever waits for the end must get one

@@ -7,17 +7,19 @@ import (
 
 	"sublet/daemon/internal/eventlog"
 	"sublet/daemon/internal/lend"
-
 	"sublet/wire"
 )
 
 // Why a request is refused. The server turns them into codes.
 var (
-	ErrDuplicateID = errors.New("a request with this id was made before on this connection")
-	ErrNoSession   = eventlog.ErrNoSession
-	ErrNoAgent     = errors.New("there is no such agent")
-	ErrNoTool      = errors.New("there is no such tool")
-	ErrNotYours    = errors.New("this client may not do that")
+	ErrDuplicateID   = errors.New("a request with this id was made before on this connection")
+	ErrNoSession     = eventlog.ErrNoSession
+	ErrSessionExists = errors.New("there is such a session already") // of the id that a client chose for a new one
+	ErrSessionBusy   = errors.New("a turn runs in this session")
+	ErrNoAgent       = errors.New("there is no such agent")
+	ErrNoTool        = errors.New("there is no such tool")
+	ErrNoRule        = errors.New("there is no such rule")
+	ErrNotYours      = errors.New("this client may not do that")
 )
 
 // An InvalidError is a request whose fields make no sense.
@@ -55,14 +57,15 @@ type BusyDaemonError struct{ Turns int }
 
 func (e *BusyDaemonError) Error() string { return fmt.Sprintf("%d turns run", e.Turns) }
 
-// errStopped is why work ends that a stop of the daemon did not wait for: no person cancelled it.
+// errStopped is the error of work that the daemon ends when it stops. It is no cancellation by a person, but code that only asks
+// whether work was cancelled sees context.Canceled.
 var errStopped = fmt.Errorf("%w: %w", lend.ErrShuttingDown, context.Canceled)
 
 // stopped is the cause with which a turn's context ends.
 type stopped struct {
 	status string // wire.StatusCancelled, wire.StatusTimeout, wire.StatusError
 	why    string
-	err    error // context.Canceled or context.DeadlineExceeded, so that errors.Is tells them apart everywhere
+	err    error // context.Canceled or context.DeadlineExceeded, so that errors.Is finds it everywhere
 }
 
 func (s *stopped) Error() string { return s.why }

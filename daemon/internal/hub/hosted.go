@@ -18,7 +18,7 @@ func (t *turn) host(ctx context.Context, at agent.Turn) agent.Outcome {
 	return t.hub.opts.Hosted.Run(ctx, t.hosted(at))
 }
 
-// hosted returns what package hosted needs of a turn.
+// hosted returns what package hosted needs of a turn: its private environment, its shell and its user.
 func (t *turn) hosted(at agent.Turn) hosted.Turn {
 	env := t.environ()
 	return hosted.Turn{
@@ -81,11 +81,11 @@ func (c *Client) hostedModels(r *wire.ModelsRequest) error {
 	return c.hub.enqueue(t)
 }
 
-// hostedTool runs a tool for the MCP server of a hosted agent. The events are those of that agent's turn; this request is answered
-// by the result alone.
+// hostedTool runs a tool for the MCP server of a hosted agent. Hosted.Call has it judged, and emits its events, in the turn of that
+// agent. A CommandResult and an AgentComplete, both without a turn, answer this request.
 func (c *Client) hostedTool(s *session, r *wire.ToolRequest) error {
 	t := c.turn(s, r.RequestID)
-	t.foreign = &foreign{} // it ends with the connection
+	t.foreign = &foreign{} // so that cancelForeign cancels it when the connection ends
 	t.serve = func(ctx context.Context) (wire.Message, error) {
 		res, err := c.hub.opts.Hosted.Call(ctx, r)
 		if err != nil {

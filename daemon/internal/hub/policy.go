@@ -20,9 +20,6 @@ import (
 	"sublet/wire/visible"
 )
 
-// ErrNoRule says that no rule has that id.
-var ErrNoRule = errors.New("there is no such rule")
-
 // listRules returns the rules that hold in a session: of the settings, the stored ones, the session's own, and more.
 func (h *Hub) listRules(ctx context.Context, s *session, more ...wire.Rule) ([]wire.Rule, error) {
 	stored, err := h.opts.Store.Rules(ctx)
@@ -54,7 +51,7 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 	if err != nil {
 		return nil, err
 	}
-	t := c.tighten(s)
+	t := c.tightening(s)
 	s.reportFaults(t.Faults())
 	reply.Mode = string(t.Apply(policy.Policy{Mode: s.policyMode()}).Mode)
 	reply.Rules = append(list, t.Rules...)
@@ -145,9 +142,9 @@ func (s *session) revokeRule(ctx context.Context, id wire.RuleID) error {
 	return err
 }
 
-// tighten is what the projects' files ask for: of the folder that a call works in, of the shell and of the session. An
-// agent that leaves a project does not leave its rules.
-func (c *Client) tighten(s *session, dirs ...string) judge.Tightening {
+// tightening returns the stricter mode and the rules that the files of projects ask for: those of dirs, of the shell's folder and of
+// the session's. An agent that leaves a project does not leave its rules.
+func (c *Client) tightening(s *session, dirs ...string) judge.Tightening {
 	env, cwd := c.environ()
 	return c.hub.projects.Tighten(lend.Home(env), append(dirs, string(cwd), string(s.snapshot().Cwd))...)
 }

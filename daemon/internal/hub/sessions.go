@@ -18,12 +18,6 @@ const (
 	maxName     = 200 // bytes of a session's name
 )
 
-// ErrSessionExists says that the id which a client chose for a new session is taken.
-var ErrSessionExists = errors.New("there is such a session already")
-
-// ErrSessionBusy says that a turn runs in the session.
-var ErrSessionBusy = errors.New("a turn runs in this session")
-
 // Sessions works on stored sessions. reply sends the answer; resume and new send the session's events after it.
 func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply func(*wire.SessionReply)) error {
 	out := &wire.SessionReply{
@@ -166,7 +160,7 @@ func (c *Client) switchSession(ctx context.Context, r *wire.SessionRequest, out 
 	from := c.session
 	c.session = to
 	c.mu.Unlock()
-	// The old one first: its events must not mix with the new one's. Both numbers and ids tell them apart anyway.
+	// The old one first: its events must not mix with the new one's. Their ids differ anyway.
 	from.leave(c)
 	out.Session = to.snapshot()
 	reply(out)

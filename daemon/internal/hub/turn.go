@@ -40,7 +40,7 @@ type turn struct {
 	approved map[wire.ExecutionID]lend.Approval // guarded by mu
 	shells   []*lend.Private                    // guarded by mu: that this turn started
 	cleanups []func()                           // guarded by mu: to be called when it is over
-	steering []steering                         // guarded by mu: what the user said to it, and it has not taken in yet
+	steering []steering                         // guarded by mu: prompts added to it that it has not taken in yet
 
 	unstored atomic.Bool // the store failed: nothing more of the turn is stored
 	recorded bool        // its TurnStarted, or CompactionStarted, is stored
@@ -117,18 +117,17 @@ func (s *session) dropLocked(t *turn) {
 	}
 }
 
-// end sends the turn's last event, or that of a request which is no turn; nobody who sees it finds the turn in the
-// session. An event that cannot be stored is not sent.
-func (t *turn) end(m wire.EventMessage) error {
+// emitLast is leaveQueue, and stores and sends m, the turn's AgentComplete or a compaction's CompactionComplete, under the same lock:
+// whoever is sent it does not find the turn in the session any more. m has its ids. It is not sent if it cannot be stored.
+func (t *turn) emitLast(m wire.EventMessage) error {
 	t.hub.end(t.operation)
-	s := t.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dropLocked(t)
-	return s.events.Emit(m)
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	t.s.dropLocked(t)
+	return t.s.events.Emit(m)
 }
 
-// leaveQueue takes the turn out of the hub's operations and the session's queue: before its end is sent.
+// leaveQueue takes the turn out of the hub's operations and the session's queue: before its end is sent. A second call does nothing.
 func (t *turn) leaveQueue() {
 	t.hub.end(t.operation)
 	t.s.mu.Lock()
@@ -237,7 +236,7 @@ func (t *turn) finish(out agent.Outcome, started time.Time) {
 	of := end.Meta()
 	of.TurnID, of.RequestID = t.id, t.request
 	if !t.unstored.Load() {
-		if err := t.end(end); err != nil {
+		if err := t.emitLast(end); err != nil {
 			t.storeFailed(err)
 		}
 	}
@@ -335,8 +334,8 @@ func (t *turn) dropSteering(c *Client, id wire.RequestID, why error) {
 	}
 }
 
-// steered takes what the user said to the turn since the last call, once it is stored and sent. It satisfies agent.Turn.
-func (t *turn) steered() []*wire.TurnSteered {
+// takeSteering stores and sends the prompts that were added to the turn since the last call, and returns them. It is agent.Turn.Steering.
+func (t *turn) takeSteering() []*wire.TurnSteered {
 	t.mu.Lock()
 	list := t.steering
 	t.steering = nil
@@ -347,7 +346,7 @@ func (t *turn) steered() []*wire.TurnSteered {
 		if err := t.s.events.Emit(m); err != nil {
 			t.storeFailed(err)
 			t.mu.Lock()
-			t.steering = append(list[i:len(list):len(list)], t.steering...) // as turns of their own, once this one has ended
+			t.steering = append(list[i:len(list):len(list)], t.steering...) // for enqueueSteering, once this turn has ended
 			t.mu.Unlock()
 			break
 		}
@@ -356,7 +355,7 @@ func (t *turn) steered() []*wire.TurnSteered {
 	return out
 }
 
-// enqueueSteering makes turns of what the user said to the turn and it has not taken in, in its order.
+// enqueueSteering makes turns of the prompts that were added to the turn and not taken in, in their order.
 func (t *turn) enqueueSteering() {
 	t.s.mu.Lock() // nobody steers the turn any more: it is out of the queue
 	t.mu.Lock()

@@ -171,7 +171,7 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 		}
 		return agent.Recall(events, query), nil
 	}
-	at.Images, at.Steering = store.TurnImages{Store: h.opts.Store, Session: t.s.id, Turn: t.id}, t.steered
+	at.Images, at.Steering = store.TurnImages{Store: h.opts.Store, Session: t.s.id, Turn: t.id}, t.takeSteering
 	at.Mode = string(t.policy(ctx, agent.Question{Mode: role.Mode, Action: tool.Action{Cwd: string(r.Context.Cwd)}}).Mode)
 	if t.parent == nil { // else plan mode is that of another session, which a sub-agent cannot end
 		at.Propose = t.propose(role, string(r.Context.Cwd))
