@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -296,7 +297,7 @@ func (w *window) snapshot() *wire.EnvSnapshot {
 	case <-w.sh.Exited():
 	case <-late.C:
 	}
-	size := tui.SizeOf(w.o.Stdout)
+	size := cmp.Or(tui.SizeOf(w.o.Stdout), shell.Size{Cols: 80, Rows: 24})
 	s := &wire.EnvSnapshot{
 		Client:       wire.ClientInfo{Name: "sublet", Version: w.o.Version, PID: os.Getpid()},
 		Capabilities: []string{wire.CapShell, wire.CapConfirm, wire.CapRestore, wire.CapQueue, wire.CapUse, wire.CapJobs},

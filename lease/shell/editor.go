@@ -22,12 +22,11 @@ const (
 var (
 	errInUse       = errors.New("the line editor is in use")
 	errNotAnswered = fmt.Errorf("%w: it does not answer", errInUse)
-	errTooMuch     = errors.New("too much is typed ahead")
 )
 
 // Keys passes on what the user typed to the editor or to the user's own program, and waits while the terminal takes no more input.
 // While the editor is held, or a borrowed command runs, the keys are kept until the editor is released, and Keys returns at once;
-// it returns an error, and drops p or the paste that p is part of, where more than 1 MiB would be kept. If a borrower holds the
+// it returns ErrTooMuch, and drops p or the paste that p is part of, where more than 1 MiB would be kept. If a borrower holds the
 // editor without running a command, the event KeysWaiting is sent.
 func (s *Shell) Keys(p []byte) error {
 	s.inputLock.Lock()
@@ -37,7 +36,7 @@ func (s *Shell) Keys(p []byte) error {
 	if s.ahead.tooLong.paste != nil {
 		if p = s.ahead.tooLong.pasted(p); len(p) == 0 {
 			s.mu.Unlock()
-			return errTooMuch
+			return ErrTooMuch
 		}
 	}
 	switch {
@@ -52,7 +51,7 @@ func (s *Shell) Keys(p []byte) error {
 		return err
 	case !s.ahead.add(p):
 		s.mu.Unlock()
-		return errTooMuch
+		return ErrTooMuch
 	}
 	waiting := e.lease && s.run == nil
 	s.changeLocked()

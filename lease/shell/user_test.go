@@ -129,8 +129,8 @@ func TestKeysDoNotWait(t *testing.T) {
 	}()
 	select {
 	case err := <-done:
-		if !errors.Is(err, errTooMuch) {
-			t.Errorf("got %v, want %v", err, errTooMuch)
+		if !errors.Is(err, ErrTooMuch) {
+			t.Errorf("got %v, want %v", err, ErrTooMuch)
 		}
 	case <-time.After(patience):
 		t.Error("it waits")
@@ -152,7 +152,7 @@ func TestTooLongAPaste(t *testing.T) {
 		err = s.Keys([]byte(strings.Repeat("x", 60<<10)))
 	}
 	for _, rest := range []string{"\recho pas''ted", " rest\r\x1b[20"} {
-		if err := s.Keys([]byte(rest)); !errors.Is(err, errTooMuch) {
+		if err := s.Keys([]byte(rest)); !errors.Is(err, ErrTooMuch) {
 			t.Errorf("%q: got %v", rest, err)
 		}
 	}

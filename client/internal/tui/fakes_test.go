@@ -43,6 +43,7 @@ type fakeShell struct {
 	back    int
 	undone  []string
 	broken  *shell.BrokenError
+	full    error // of Keys
 	boom    atomic.Bool
 	exited  chan struct{}
 	status  int
@@ -91,12 +92,14 @@ func (s *fakeShell) put(what ...any) {
 
 func ptr[T any](v T) *T { return &v }
 
-func (s *fakeShell) Keys(p []byte) error {
+func (s *fakeShell) Keys(p []byte) (err error) {
 	s.with(func() {
-		s.typed = append(s.typed, p...)
-		s.keys(p)
+		if err = s.full; err == nil {
+			s.typed = append(s.typed, p...)
+			s.keys(p)
+		}
 	})
-	return nil
+	return err
 }
 
 func (s *fakeShell) keys(p []byte) {

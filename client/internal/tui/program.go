@@ -79,6 +79,7 @@ type Program struct {
 	stop  context.CancelCauseFunc
 	tasks sync.WaitGroup
 
+	drops  bool // the shell dropped what was typed last
 	sizeMu sync.Mutex
 	size   shell.Size // what the shell was given last; guarded by sizeMu
 }
@@ -166,7 +167,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 		return 1, fmt.Errorf("open a pipe: %w", err)
 	}
 	p.keys.Now, p.keys.Deliver, p.keys.Enter, p.keys.Switch, p.keys.Bracketed = o.now, p.deliver, p.enter, o.SwitchKey, p.paint.Brackets
-	p.keys.Shell = func(b []byte) { p.resizeShell(); _ = o.Shell.Keys(b) } // an error: the shell has exited
+	p.keys.Shell = p.typeIntoShell
 	p.keys.Answer = func(b []byte) { p.resizeShell(); _ = o.Shell.Answer(b) }
 	p.model = p.newModel(th, size)
 
@@ -352,12 +353,24 @@ func (p *Program) watch(signals <-chan os.Signal) {
 	}
 }
 
-// resizeShell returns the terminal's size, which it passes to the shell if it has changed. Keys call it too: what is typed right
+// typeIntoShell passes on what the user types for the shell, and shows one line when the shell drops it. It is called by the keyboard's
+// goroutine alone.
+func (p *Program) typeIntoShell(b []byte) {
+	p.resizeShell()
+	err := p.opt.Shell.Keys(b)
+	drops := errors.Is(err, shell.ErrTooMuch) // another error: the shell has exited
+	if drops && !p.drops {
+		p.inbox.push(then(func() { p.model.warn("what you type is dropped: " + err.Error()) }))
+	}
+	p.drops = drops
+}
+
+// resizeShell returns the terminal's size, 80 by 24 until it has reported one, which it passes to the shell if it has changed. Keys call it too: what is typed right
 // after a change may be read before SIGWINCH comes.
 func (p *Program) resizeShell() shell.Size {
 	p.sizeMu.Lock()
 	defer p.sizeMu.Unlock()
-	size := SizeOf(p.opt.Stdout)
+	size := cmp.Or(SizeOf(p.opt.Stdout), p.size, shell.Size{Cols: 80, Rows: 24})
 	if size != p.size {
 		p.size = size
 		_ = p.opt.Shell.Resize(size) // an error: the shell has exited
@@ -375,11 +388,11 @@ func (p *Program) guard() {
 	}
 }
 
-// SizeOf returns the size of a terminal in cells and pixels, 80 by 24 if it reports none.
+// SizeOf returns the size of a terminal in cells and pixels, zero if it reports none.
 func SizeOf(f *os.File) shell.Size {
 	w, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil || w.Col == 0 || w.Row == 0 {
-		return shell.Size{Cols: 80, Rows: 24}
+		return shell.Size{}
 	}
 	return shell.Size{Cols: int(w.Col), Rows: int(w.Row), PixelWidth: int(w.Xpixel), PixelHeight: int(w.Ypixel)}
 }

@@ -418,11 +418,33 @@ func TestResizeOfTheShell(t *testing.T) {
 	if got := len(w.screen.Raw()) - n; got != 0 {
 		t.Errorf("%d bytes were written", got)
 	}
+	resize(0, 0) // no size is reported: 80 by 24 was taken
+	_ = syscall.Kill(syscall.Getpid(), syscall.SIGWINCH)
+	w.keys("y")
+	w.until("the first key", func() bool { return string(get(w.sh, &w.sh.typed)) == "y" })
+	if got, want := last(), (shell.Size{Cols: 50, Rows: 12}); got != want {
+		t.Errorf("without a size the shell has %+v, want %+v", got, want)
+	}
 	resize(60, 20)
 	w.keys("x")
-	w.until("the key", func() bool { return string(get(w.sh, &w.sh.typed)) == "x" })
+	w.until("the key", func() bool { return string(get(w.sh, &w.sh.typed)) == "yx" })
 	if got, want := last(), (shell.Size{Cols: 60, Rows: 20}); got != want {
 		t.Errorf("with the key the shell has %+v, want %+v", got, want)
+	}
+}
+
+// What the shell drops of a long paste is said once.
+func TestTooMuchTyped(t *testing.T) {
+	w := open(t, 80, 24)
+	w.sh.with(func() { w.sh.full = shell.ErrTooMuch })
+	w.keys("x")
+	w.see("! what you type is dropped: more than 1 MiB is typed ahead")
+	w.keys("y")
+	w.sh.with(func() { w.sh.full = nil })
+	w.keys("z")
+	w.until("the last key", func() bool { return strings.HasSuffix(string(get(w.sh, &w.sh.typed)), "z") })
+	if got := strings.Count(w.screen.All(), "is dropped"); got != 1 {
+		t.Errorf("said %d times:\n%s", got, w.screen.All())
 	}
 }
 
