@@ -100,6 +100,9 @@ func (a *analysis) doLn(c *call) {
 	}
 	if src != "" && dst != "" && src != dst && len(a.links) < 32 {
 		a.links = append(a.links, link{from: dst, to: src})
+		if a.placeOf(src) == credential { // a later command reads it by another name
+			a.note(High, Secret, ops[0].Span, "links to "+show(ops[0].S)+", keys or passwords")
+		}
 	}
 }
 
@@ -175,10 +178,14 @@ func (a *analysis) doArchive(c *call) {
 	a.optionRoles(c)
 	packs = packs && !c.lowered()
 	for i := range archives {
-		if packs {
-			a.touch(Write, &archives[i], c.st, touching{})
-		} else {
-			a.touch(Read, &archives[i], c.st, touching{})
+		switch f := &archives[i]; {
+		case !packs:
+			a.touch(Read, f, c.st, touching{})
+		case remotePath(f.S):
+			a.connects()
+			a.note(High, Network, f.Span, "writes the archive on another machine")
+		default:
+			a.touch(Write, f, c.st, touching{})
 		}
 	}
 	switch {
