@@ -13,8 +13,8 @@ import (
 	"sublet/wire"
 )
 
-// borrow is one wish for a shell, from queue to end. The blocking side waits on its channels; the lender closes them
-// under its own lock, so each is closed once.
+// borrow is one wish for a shell, from queue to end. await waits on its channels, to which the lender sends, or closes ended, under its
+// lock and once.
 type borrow struct {
 	ctx   context.Context // the borrower's: once it has ended nothing begins
 	wish  wish
@@ -116,7 +116,7 @@ func (ln *Lender) await(b *borrow) (*wire.CommandCompleted, error) {
 		case <-b.ended:
 		}
 	}
-	select { // both at once: the command's own end says more
+	select { // the command's own end, if both came at once: it has the result
 	case done := <-b.completed:
 		return done, nil
 	case err := <-b.unfit:

@@ -42,7 +42,7 @@ type continuable struct {
 	info *job.Info    // of the job that it became
 }
 
-// output is called by the shell's reader.
+// output is called by the shell's reader with what the command prints. It goes to the job's file or, before there is one, to buf and live.
 func (k *continuable) output(p []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -59,7 +59,7 @@ func (k *continuable) output(p []byte) {
 	}
 }
 
-// background has the command go on as a job. It returns why it cannot.
+// background has the command go on as a job, which runOn then takes from offered. It does nothing for one that is over.
 func (k *continuable) background() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -38,7 +38,7 @@ func (r *Relay) Ref() wire.LeaseRef { return *r.ref.Load() }
 func (r *Relay) Watcher(id wire.ExecutionID) Watcher {
 	return Watcher{
 		Queued: func(holder string, held time.Duration, position int, why string) {
-			r.ref.Store(&wire.LeaseRef{RequestID: r.request}) // also for who had it and goes back into the line
+			r.ref.Store(&wire.LeaseRef{RequestID: r.request}) // also for who had it and goes back into the queue
 			r.send(&wire.ShellLeaseQueued{LeaseRef: r.Ref(), Holder: holder, HeldMS: held.Milliseconds(), Position: position, Why: why})
 		},
 		Acquired: func(ref wire.LeaseRef, cwd, digest string) {
@@ -68,7 +68,7 @@ type Loan struct {
 	Timeout time.Duration // of the command, where the request says nothing
 	Relay   *Relay
 	Audit   func(store.AuditEntry)
-	Over    func() // counts the loan out, before its end is sent
+	Over    func() // is called before the loan's end is sent, so that the client may begin another at its limit
 }
 
 // Check returns what of a request makes no sense.

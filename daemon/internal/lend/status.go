@@ -9,16 +9,16 @@ import (
 	"sublet/wire/visible"
 )
 
-// uses are the questions to a client who has its shell that wait for their answers, by their nonces.
+// uses are the ShellUseRequests that the client has not answered yet, by their nonces.
 type uses struct {
 	asked map[uint64]chan<- *wire.ShellUseReply
-	asks  uint64 // how many there were
+	asks  uint64 // the newest nonce
 }
 
 // usage is a client's answer to who has its shell. nil: it was not asked; one without a reply: it did not answer.
 type usage struct{ reply *wire.ShellUseReply }
 
-// askUses asks all clients together who has their shells, as far as that is theirs to know, and waits for the answers,
+// askUses asks all clients at once who has their shells, but for those that askUse does not ask, and waits for the answers, for
 // wire.ShellUseBound at most.
 func askUses(ctx context.Context, lenders []*Lender) map[*Lender]*usage {
 	bound, cancel := context.WithTimeout(ctx, wire.ShellUseBound)
@@ -45,8 +45,8 @@ func askUses(ctx context.Context, lenders []*Lender) map[*Lender]*usage {
 	return uses
 }
 
-// askUse asks the client who has its shell; nil where it cannot be asked, or somebody has the shell or waits for it: then
-// that is known.
+// askUse asks the client who has its shell. answer is nil if it cannot be asked, or need not: a borrower has the shell or waits for it.
+// The caller calls forget once it does not wait any more.
 func (ln *Lender) askUse() (answer <-chan *wire.ShellUseReply, forget func()) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *Shells) Status(ctx context.Context, ask bool) []wire.LeaseStatus {
 	list := []wire.LeaseStatus{}
 	for _, ln := range lenders {
 		if linked, _ := ln.Linked(); !linked && !ln.Busy() {
-			continue // its window is gone: for a minute it could still come back, but there is nothing to come back to
+			continue // the client may come back within lease.Grace, but nobody has or wants its shell
 		}
 		list = append(list, ln.status(time.Now(), uses[ln]))
 	}

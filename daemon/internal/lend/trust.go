@@ -8,17 +8,17 @@ import (
 	"sublet/wire"
 )
 
-// trust is how far what the names of a lent shell mean is the user's doing. What borrowed commands that no person approved changed
-// may decide what later ones do.
+// trust records which meanings of a lent shell's names (of variables, aliases, functions and so on) are the user's. Those that a borrowed
+// command set which no person approved are suspect, since they may decide what later commands do.
 type trust struct {
 	trusted trusted
-	// unapproved is set while the state that the client reports is the work of such a command, as far as the order of the messages
-	// shows; vetted are the last that a person wanted.
+	// unapproved is set while, by the order of the messages, the state that the client reports is the work of such a command. vetted
+	// are the newest commands that a person wanted.
 	unapproved bool
 	vetted     []wire.ExecutionID
 }
 
-// vettedKept is how many commands that a person wanted are remembered: more than what is reported late can be the work of.
+// vettedKept bounds vetted: a client names far fewer commands in a state that it reports late.
 const vettedKept = 64
 
 // begin notes that a command begins that may change the shell.
@@ -119,7 +119,7 @@ func differences(before, now shell.State) []string {
 	return slices.Compact(names)
 }
 
-// copied is a map of its own, never nil.
+// copied returns a copy of m, never nil.
 func copied(m map[string]string) map[string]string {
 	own := make(map[string]string, len(m))
 	maps.Copy(own, m)

@@ -18,7 +18,7 @@ import (
 // settleBound is how long a look at a shell waits for its state, or for what the last command changed.
 const settleBound = 250 * time.Millisecond
 
-// view is what is known of a lent shell, as its client reported. Maps are replaced, never changed in place.
+// view is what is known of a lent shell, as its client reported. Its maps are replaced, never changed in place.
 type view struct {
 	info   wire.ShellInfo
 	env    map[string]wire.OSString
@@ -31,13 +31,13 @@ type view struct {
 	reported chan struct{} // closed when the client reports its state; then a new one
 }
 
-// link takes what a client says of its shell on a new link; its state follows.
+// link takes over a client's description of its shell on a new link; the shell's state follows.
 func (v *view) link(env *wire.EnvSnapshot) {
 	v.env, v.info, v.cwd = maps.Clone(env.Env), env.Shell, string(env.Cwd)
 	v.digest, v.known = "", ""
 }
 
-// change takes what the live shell looks like now and returns that with the state before.
+// change takes over the state that the live shell has now and returns the state before and that one.
 func (v *view) change(st *wire.ShellState) (before, now shell.State) {
 	v.cwd, v.digest, v.known = string(st.Cwd), st.Digest, st.Digest
 	env := maps.Clone(v.env)
@@ -80,7 +80,7 @@ func (v *view) name() string {
 	return visible.Exact(visible.Cut(cmp.Or(v.info.Name, "bash")+" "+v.info.Version, 64))
 }
 
-// Texts is a map of a message as the rest of the daemon has it.
+// Texts returns a message's map with values of type string.
 func Texts(m map[string]wire.OSString) map[string]string {
 	out := make(map[string]string, len(m))
 	for name, value := range m {
@@ -89,7 +89,7 @@ func Texts(m map[string]wire.OSString) map[string]string {
 	return out
 }
 
-// EnvChanged takes a later EnvSnapshot. What a connection says that was replaced is older than what is known.
+// EnvChanged takes over a later EnvSnapshot. That of a connection that was replaced is older than what is known, and ignored.
 func (ln *Lender) EnvChanged(w Window, env *wire.EnvSnapshot) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -127,7 +127,7 @@ func (ln *Lender) StateChanged(w Window, st *wire.ShellState) error {
 }
 
 // Where returns where a command would run now. It waits a moment for a client that has just come, or was just given its
-// shell back, to say what its shell looks like, so that nothing is judged, let alone asked, for a state that is over.
+// shell back, to report the shell's state, so that no command is judged, and no user asked, by an earlier one.
 func (ln *Lender) Where(ctx context.Context) tool.ShellPlace {
 	bound := time.NewTimer(settleBound)
 	defer bound.Stop()
