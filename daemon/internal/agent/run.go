@@ -183,7 +183,7 @@ func (r *runner) run(ctx context.Context) Outcome {
 		if r.t.Host == nil {
 			return r.failed(ctx, fmt.Errorf("the agent %s is a program, and none can be started here", r.name))
 		}
-		r.entries = append(r.entries, promptEntry(r.t.Prompt, nil, r.t.StartSeq)) // asked further, it has been asked before
+		r.entries = append(r.entries, promptEntry(r.t.Prompt, nil, r.t.StartSeq)) // so that History is not empty when it is asked further
 		return r.t.Host(ctx, r.t)
 	}
 	r.system = r.systemPrompt()

@@ -134,7 +134,7 @@ func (t *turn) unasked() string {
 	return "the request came from a client that cannot confirm"
 }
 
-// refusal returns what of a refused call the refusal is about, for the model.
+// refusal returns lines for the model: which parts of a refused command the refusal is about, and which would run without a question.
 func (t *turn) refusal(ctx context.Context, q agent.Question) string {
 	rules := t.policy(ctx, q)
 	return judge.Refusal(q.Action.Command, t.judge(ctx, q).Reasons, func(statement string) bool {
@@ -146,8 +146,8 @@ func (t *turn) refusal(ctx context.Context, q agent.Question) string {
 	})
 }
 
-// shellEnviron is the environment and the folder that a call is judged by: of the client that asked, but for a foreign agent those of
-// the shell that it borrows.
+// shellEnviron returns the environment and the folder that a call is judged by: of the client that asked or, for a foreign agent, of the
+// shell that it borrows.
 func (t *turn) shellEnviron() (map[string]wire.OSString, wire.OSString) {
 	if t.foreign != nil {
 		if ln, err := t.Lent(); err == nil && ln != nil {
@@ -313,7 +313,7 @@ func (t *turn) entry(event, who, tool, command, cwd string) store.AuditEntry {
 	}
 }
 
-// audit records e. That somebody else touched the log is said to every client, and is no error.
+// audit records e. A log that another program has changed is reported to every client, and is no error.
 func (h *Hub) audit(e store.AuditEntry) error {
 	err := h.opts.Audit.Record(e)
 	if touched, ok := errors.AsType[*store.TouchedError](err); ok {

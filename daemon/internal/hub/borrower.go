@@ -44,7 +44,7 @@ var (
 	errOwnWindow = &NoWindowError{"this agent runs in a shell that sublet lends, and keeps it busy: start it in a terminal outside of sublet"}
 )
 
-// foreign returns what a request says of the agent of another program that it is for.
+// foreign returns the agent of another program that a request is for. The error is an *InvalidError.
 func (c *Client) foreign(r *wire.ToolRequest) (*foreign, error) {
 	if err := agent.CheckForeign(r); err != nil {
 		return nil, invalid("%v", err)
@@ -185,8 +185,8 @@ func (c *Client) leaseRunForAgent(r *wire.LeaseRunRequest, of caller.Agent) erro
 	return c.hub.enqueue(t)
 }
 
-// watch passes on what becomes of a command in the user's shell to the client of the agent that it is for: of a ToolRequest only
-// that it waits and that it runs.
+// watch makes on report the progress of the agent's command in the user's shell to its client: of a LeaseRunRequest all of it, of a
+// ToolRequest only that the command waits and that it runs.
 func (f *foreign) watch(t *turn, id wire.ExecutionID, on *lend.Terms) {
 	if f.lease == nil {
 		all := lend.NewRelay(t.request, t.origin.Send).Watcher(id)
@@ -204,7 +204,7 @@ func (f *foreign) watch(t *turn, id wire.ExecutionID, on *lend.Terms) {
 	}
 }
 
-// askUser asks the user something in the window, and gives the agent the answer. It approves nothing.
+// askUser runs the tool of that name as the agent's turn: the user's answer approves nothing.
 func (f *foreign) askUser(ctx context.Context, t *turn, r *wire.ToolRequest) agent.Outcome {
 	begun := time.Now()
 	if _, err := t.askUser(ctx, f.Name, r.Arguments); err != nil {
@@ -213,7 +213,7 @@ func (f *foreign) askUser(ctx context.Context, t *turn, r *wire.ToolRequest) age
 	return agent.Outcome{Agent: f.Name, Status: wire.StatusSuccess, StopReason: string(provider.EndTurn), ToolsExecuted: []string{r.Tool}, Duration: time.Since(begun)}
 }
 
-// askUser is the tool of that name. Its result is an event of the turn.
+// askUser runs the tool of that name: it asks the user a question of an agent. Its result, with the answer, is an event of the turn.
 func (t *turn) askUser(ctx context.Context, agentName, arguments string) (*wire.CommandResult, error) {
 	if _, err := wire.ParseUserQuestion(arguments); err != nil {
 		return nil, invalid("%v", err)
@@ -239,9 +239,9 @@ func (t *turn) askUser(ctx context.Context, agentName, arguments string) (*wire.
 	return res, nil
 }
 
-// LeaseRun borrows another client's shell for one command of the user's own: not asked, but audited. One of a process that an
-// agent of another program started is that agent's, and judged as such. The lease's events
-// answer, with the request's id, up to ShellLeaseReleased or ShellLeaseDenied.
+// LeaseRun borrows another client's shell for one command of the user, which is audited but not asked about. A request of a process that
+// an agent of another program started is judged as a command of that agent. The lease's events answer, with the request's id, up to
+// ShellLeaseReleased or ShellLeaseDenied.
 func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 	if err := c.person(); err != nil {
 		return err

@@ -141,7 +141,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		c.Detach()
 		return nil, lend.ErrShuttingDown
 	}
-	if c.lender != nil && c.within.Load() { // which a window is only by its mark: a nested one steps aside
+	if c.lender != nil && c.within.Load() { // by the mark that it inherited: a window that is started in a lent shell lends none
 		c.Send(&wire.Notice{
 			Level: "warning", Text: "questions cannot be answered in this window: what it was started from was itself started in a shell after an agent had run something unheld there",
 			Hint: "open it in a terminal of another origin",

@@ -35,11 +35,12 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 	return c.hub.enqueue(t)
 }
 
-// compact is a CompactRequest when its turn has come. Its events belong to no turn. It returns what is left to be sent.
+// compact serves a CompactRequest when its turn has come. Its events belong to no turn. It returns the reply to a preview, which is not
+// stored; any other it has sent.
 func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) wire.Message {
 	done, err := t.fold(ctx, r)
 	done.Event = wire.Event{RequestID: t.request}
-	// Why it failed is in the summary, which counts for nothing then, and sent to whoever asked.
+	// The summary of a failed compaction, which no conversation contains, is its reason; so is a notice for whoever asked.
 	explain := func(err error) {
 		failure := failed(ctx, err).Failure()
 		if fault, ok := errors.AsType[*store.FaultError](err); ok {

@@ -254,7 +254,7 @@ func (h *Hub) Close(ctx context.Context) error {
 	return err
 }
 
-// daemonInfo is what Ready says of us.
+// daemonInfo returns the description of the daemon for Ready.
 func (h *Hub) daemonInfo() wire.DaemonInfo {
 	return wire.DaemonInfo{
 		Name: "sublet", Version: cmp.Or(h.opts.Version, "devel"), PID: os.Getpid(),

@@ -13,7 +13,7 @@ import (
 	"sublet/wire"
 )
 
-// setServers takes over the MCP servers that a client brought along; nil: it says nothing of them. They are started when one of
+// setServers takes over the MCP servers that a client brought along; nil changes nothing. They are started when one of
 // its turns needs them, and end with its connection and its last turn. Neither they nor what is wrong with them is stored
 // or logged with its values.
 func (c *Client) setServers(list []wire.MCPServer, cwd wire.OSString) {

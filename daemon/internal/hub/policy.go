@@ -200,8 +200,8 @@ func (c *Client) testCommand(ctx context.Context, s *session, r *wire.PolicyRequ
 	return nil
 }
 
-// trusting are the shells whose suspects a client is shown: its own or the one last typed in, and the session's private one.
-func (c *Client) trusting(s *session) (list []lend.Trusting) {
+// shownShells returns the shells whose suspects a client is shown: its own or the one last typed in, and the session's private one.
+func (c *Client) shownShells(s *session) (list []lend.Trusting) {
 	ln := c.lender
 	if ln == nil {
 		ln = c.hub.shells.Find(0)
@@ -218,7 +218,7 @@ func (c *Client) trusting(s *session) (list []lend.Trusting) {
 // accept takes what agents' commands changed in the client's shells for the user's own: what has one of the names and still is what the
 // client was shown, or everything where there are no names.
 func (c *Client) accept(ctx context.Context, s *session, names []string) {
-	for _, sh := range c.trusting(s) {
+	for _, sh := range c.shownShells(s) {
 		if shown, ok := c.shown[sh]; ok || len(names) == 0 {
 			sh.Accept(ctx, names, shown)
 		}
@@ -226,11 +226,11 @@ func (c *Client) accept(ctx context.Context, s *session, names []string) {
 	c.hub.log.Info("changes of the shell accepted", "names", names, "by", c.who())
 }
 
-// suspects are what accept would take, from now on as they are now.
+// suspects returns the names that accept can take, and notes in c.shown the states in which they are: accept takes no later change.
 func (c *Client) suspects(ctx context.Context, s *session) []string {
 	names := []string{}
 	c.shown = map[lend.Trusting]shell.State{}
-	for _, sh := range c.trusting(s) {
+	for _, sh := range c.shownShells(s) {
 		list, in := sh.Suspects(ctx)
 		names, c.shown[sh] = append(names, list...), in
 	}

@@ -22,8 +22,8 @@ func (h *Hub) confiner() reach.Confiner {
 	return h.opts.Confine()
 }
 
-// reach returns what a call would run with, by what it needs and what the agent asked for; "" where nothing can hold it, and
-// the words decide alone.
+// reach returns the reach that a call would run with, by what it needs and what the agent asked for; "" where nothing can hold it to one,
+// so that it is judged by the command's words alone.
 func (t *turn) reach(q agent.Question, v risk.Verdict) risk.Reach {
 	if !t.hub.confiner().Holds(confine.Project) {
 		return ""
@@ -69,7 +69,7 @@ func (h *Hub) confinement(to, cwd string) confine.Spec {
 // secrets returns the files that hold secrets, by the settings in force.
 func (h *Hub) secrets() secret.Table { return reach.Secrets(h.opts.Config().Policy) }
 
-// checkers returns what looks at changed files; nil where the kernel cannot hold it.
+// checkers returns what runs checkers and language servers on changed files, held to reading; nil where the kernel cannot hold them.
 func (t *turn) checkers() (tool.Held, tool.Languages) {
 	h, env := t.hub, t.environ()
 	if !h.confiner().Holds(confine.Read) {

@@ -26,8 +26,8 @@ type operation struct {
 	cancel  context.CancelCauseFunc
 }
 
-// begin adds an operation to those that run. It fails while the daemon stops, and above the client's limit. end removes the operation;
-// besides, the caller calls h.work.Done when nothing of it runs any more, for which Close waits.
+// begin adds an operation to those that run. It fails while the daemon stops, and above the client's limit. end removes the operation.
+// The caller calls h.work.Done, for which Close waits, when nothing of it runs any more.
 func (h *Hub) begin(o *operation) error {
 	limit := h.opts.Config().Limits.RunningTurns
 	h.mu.Lock()

@@ -79,7 +79,7 @@ func (t *turn) Approved(id wire.ExecutionID) lend.Approval {
 	return a
 }
 
-// Prepare makes ready what a command needs that was allowed: what holds it, and its place as a background job.
+// Prepare returns an allowed command with what holds it to its reach, and with the draft of the background job that it becomes, or may.
 func (t *turn) Prepare(c tool.Command, a lend.Approval, shellName string) (lend.Command, error) {
 	cmd := lend.Command{Command: c, Approval: a}
 	if c.Reach != "" {

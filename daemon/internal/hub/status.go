@@ -20,7 +20,7 @@ func (c *Client) Status(r *wire.StatusRequest) error {
 	h.mu.Lock()
 	ask := r.Shells && !h.closing
 	if ask {
-		// The answers may come by the connection whose reader called this. It ends within wire.ShellUseBound; Close waits for it.
+		// In a goroutine, since an answer may come over the connection whose reader called this. It ends within wire.ShellUseBound.
 		h.work.Go(func() { c.Send(c.look(r, c.status(r.RequestID, true))) })
 	}
 	h.mu.Unlock()
@@ -30,7 +30,7 @@ func (c *Client) Status(r *wire.StatusRequest) error {
 	return nil
 }
 
-// look adds to a status, where that was asked for, what the shell looks like that a borrower would get.
+// look adds a description of the shell that a borrower would get to a status, if r asks for it.
 func (c *Client) look(r *wire.StatusRequest, out *wire.StatusReply) *wire.StatusReply {
 	if !r.Look {
 		return out

@@ -71,7 +71,7 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	defer f.Close()
 	in, info, err := archive.NewReader(f)
 	if err == nil {
-		out.Session, err = c.copied(ctx, info, in.Event, func(to wire.SessionID, numbers map[int64]int64) error {
+		out.Session, err = c.copySession(ctx, info, in.Event, func(to wire.SessionID, numbers map[int64]int64) error {
 			return in.Images(func(seq int64, images []*picture.Image) (err error) {
 				if seq = numbers[seq]; seq != 0 { // else of an event that was left out
 					err = c.hub.opts.Store.KeepImages(ctx, to, seq, images)
@@ -98,15 +98,14 @@ func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest
 	} else if err != nil {
 		return invalid("%v", err)
 	}
-	out.Session, err = c.copied(ctx, from.snapshot(), archive.Each(events), func(to wire.SessionID, numbers map[int64]int64) error {
+	out.Session, err = c.copySession(ctx, from.snapshot(), archive.Each(events), func(to wire.SessionID, numbers map[int64]int64) error {
 		return c.hub.opts.Store.CopyImages(ctx, from.id, to, numbers)
 	})
 	return err
 }
 
-// copied makes a new session of the events that next returns, with new ids and numbers: see archive.Copy. images adds those of the
-// events.
-func (c *Client) copied(ctx context.Context, from wire.SessionInfo, next func() (wire.EventMessage, error), images func(to wire.SessionID, numbers map[int64]int64) error) (wire.SessionInfo, error) {
+// copySession makes a new session of the events that next returns, with new ids and numbers: see archive.Copy. images adds their images.
+func (c *Client) copySession(ctx context.Context, from wire.SessionInfo, next func() (wire.EventMessage, error), images func(to wire.SessionID, numbers map[int64]int64) error) (wire.SessionInfo, error) {
 	s := c.hub.newSession(from.Cwd, from.Name)
 	defer c.hub.release(s)
 	numbers, err := archive.Copy(next, s.events.Emit)
