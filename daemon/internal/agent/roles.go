@@ -64,13 +64,20 @@ var roleName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // Roles returns all roles: the built-in ones, the user's of the settings, and those in the project's .sublet/agents/*.md. A
 // project's file can only add roles, which use private shells and the default model; it replaces none. project may be "".
-// A file that is not valid is left out, and faults has the reason, with its line.
+// A file that is not valid is left out, and faults has the reason, with its line; so is a role of the settings that lists a tool
+// which does not exist, but for a built-in one, which goes without that tool.
 func Roles(cfg config.Config, project string) (roles map[string]Role, faults []error) {
 	roles = map[string]Role{}
 	if project != "" {
 		roles, faults = projectRoles(filepath.Join(project, ".sublet", "agents"))
 	}
-	for name, a := range cfg.Agents {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
+		a := cfg.Agents[name]
+		if missing := missingTool(cfg, a.Tools); missing != "" {
+			faults = append(faults, fmt.Errorf("[agents.%s] tools: there is no tool %q", name, missing))
+			delete(roles, name) // a project's role of that name takes no place of the user's
+			continue
+		}
 		r := Role{
 			Name: name, Description: a.Description, System: a.Prompt, Model: a.Model, Tools: a.Tools,
 			Private: name != Orchestrator,
@@ -101,6 +108,16 @@ func Roles(cfg config.Config, project string) (roles map[string]Role, faults []e
 		roles[r.Name] = r
 	}
 	return roles, faults
+}
+
+// missingTool returns the first name of an allow-list that is none of a tool; "" if all are. Tools of MCP servers are not looked for.
+func missingTool(cfg config.Config, list []string) string {
+	for _, name := range list {
+		if !isRemote(name) && !slices.ContainsFunc(Tools(cfg, nil), func(t tool.Tool) bool { return t.Spec().Name == name }) {
+			return name
+		}
+	}
+	return ""
 }
 
 // Faults returns the faults of Roles for the end of a message, in one line.

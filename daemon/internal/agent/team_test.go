@@ -318,7 +318,7 @@ func TestRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := config.Default()
-	cfg.Agents = map[string]config.Agent{"mine": {Prompt: "Yours.", Model: "a/b", Tools: []string{"read"}}, Engineer: {Model: "big/one"}}
+	cfg.Agents = map[string]config.Agent{"mine": {Prompt: "Yours.", Model: "a/b", Tools: []string{"read"}}, Engineer: {Model: "big/one", Tools: []string{"read", "raed"}}, "plain": {Tools: []string{"mcp__x__*", "run"}}}
 	roles, faults := Roles(cfg, project)
 	var names []string
 	for n := range roles {
@@ -333,6 +333,8 @@ cost.md:2: max_cost: "cheap" is not of that kind: strconv.ParseFloat: parsing "c
 empty.md:1: there is no prompt
 mode.md:3: mode: "yolo" is none of plan, ask, auto
 open.md:1: the front matter has no end: a line of ---
+[agents.engineer] tools: there is no tool "raed"
+[agents.plain] tools: there is no tool "run"
 `; strings.ReplaceAll(said, dir+"/", "") != want {
 		t.Errorf("got %s, want %s", said, want)
 	}
@@ -340,7 +342,7 @@ open.md:1: the front matter has no end: a line of ---
 		t.Errorf("got %+v", r)
 	}
 	slices.Sort(names)
-	if want := []string{"docs", "engineer", "explorer", "limited", "mine", "orchestrator", "plain", "reviewer", "tester"}; !slices.Equal(names, want) {
+	if want := []string{"docs", "engineer", "explorer", "limited", "mine", "orchestrator", "reviewer", "tester"}; !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)
 	}
 	if r := roles["tester"]; r.Model != "" || !r.Private || !r.ReadOnly || r.Description != "writes tests" || r.System != "You test." || !slices.Equal(r.Tools, []string{"read", "bash"}) {

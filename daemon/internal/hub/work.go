@@ -193,7 +193,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	roles, faults := t.hub.roles(root)
 	for _, err := range faults {
 		text := visible.Exact(err.Error())
-		t.notify("role "+text, "A role is not taken: "+text)
+		t.notify("role "+text, "A role is not valid: "+text)
 	}
 	held, languages := t.checkers()
 	at := agent.Turn{
