@@ -6,9 +6,9 @@ import (
 	"sublet/wire"
 )
 
-// History calls each for every stored event of any session in order. Errors are those of Request.
-func (s *Session) History(ctx context.Context, id wire.SessionID, each func(wire.EventMessage)) (wire.SessionInfo, error) {
-	for after := int64(0); ; {
+// History calls each, in order, for every stored event of any session whose number is above after. Errors are those of Request.
+func (s *Session) History(ctx context.Context, id wire.SessionID, after int64, each func(wire.EventMessage)) (wire.SessionInfo, error) {
+	for {
 		reply, err := s.page(ctx, id, after)
 		if err != nil {
 			return wire.SessionInfo{}, err

@@ -37,7 +37,7 @@ func TestHistoryEnds(t *testing.T) {
 	}
 	defer s.Close()
 	n := 0
-	if _, err := s.History(t.Context(), "s", func(wire.EventMessage) { n++ }); err != nil || n != 2 || len(asked) != 2 {
+	if _, err := s.History(t.Context(), "s", 0, func(wire.EventMessage) { n++ }); err != nil || n != 2 || len(asked) != 2 {
 		t.Errorf("got %d events of %d pages, %v", n, len(asked), err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -253,6 +254,16 @@ func (s *Session) Next(ctx context.Context) (wire.Message, error) {
 		return nil, err
 	}
 	return list[0].Message, nil
+}
+
+// NextAll is Next for all messages that wait.
+func (s *Session) NextAll(ctx context.Context) ([]wire.Message, error) {
+	list, err := s.nextBatch(ctx, math.MaxInt)
+	all := make([]wire.Message, len(list))
+	for i, r := range list {
+		all[i] = r.Message
+	}
+	return all, err
 }
 
 // nextBatch is Next for up to most messages. It waits for the first one only.

@@ -258,7 +258,7 @@ func (s *session) event(e wire.EventMessage) {
 // replay sends the session's history as updates. A session value of its own follows the calls in it, as those of s may run meanwhile.
 func (s *session) replay(ctx context.Context) error {
 	past := &session{a: s.a, gs: s.gs, id: s.id, past: true, calls: map[wire.ExecutionID]*toolCall{}}
-	_, err := s.gs.History(ctx, wire.SessionID(s.id), func(m wire.EventMessage) {
+	_, err := s.gs.History(ctx, wire.SessionID(s.id), 0, func(m wire.EventMessage) {
 		if t, ok := m.(*wire.TurnStarted); ok {
 			s.update(sdk.UpdateUserMessageText(t.Prompt))
 			return

@@ -231,7 +231,7 @@ func (c *conn) count(id wire.SessionID) (blocks, messages int, err error) {
 		}
 		text.Reset()
 	}
-	_, err = c.session.History(c.ctx, id, func(e wire.EventMessage) {
+	_, err = c.session.History(c.ctx, id, 0, func(e wire.EventMessage) {
 		if chunk, ok := answerText(e); ok && chunk.Chunk.Type == wire.ChunkVoid {
 			text.Void(chunk.Chunk.FromSeq)
 		} else if ok {

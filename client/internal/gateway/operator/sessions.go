@@ -30,7 +30,7 @@ const pageSize = 1000
 // readSession reads a session's whole history as turns.
 func readSession(ctx context.Context, sess *gateway.Session, id wire.SessionID) (*history, wire.SessionInfo, error) {
 	h := &history{}
-	info, err := sess.History(ctx, id, func(m wire.EventMessage) { h.apply(m) })
+	info, err := sess.History(ctx, id, 0, func(m wire.EventMessage) { h.apply(m) })
 	return h, info, err
 }
 

@@ -3,7 +3,6 @@ package operator
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"sublet/client/internal/gateway"
@@ -19,7 +18,7 @@ func (c *conn) stream(r *request) *problem {
 		return busy(maxStreams, "at most %d streams on one connection")
 	}
 	sess, err := c.s.o.Daemon.Connect(c.ctx, gateway.Options{
-		Name: "sublet serve operator", Session: wire.SessionID(r.Session), Place: gateway.Place{Cwd: c.s.o.Project},
+		Name: "sublet serve operator", Session: wire.SessionID(r.Session), AfterSeq: -1, Place: gateway.Place{Cwd: c.s.o.Project},
 	})
 	if err != nil {
 		release()
@@ -40,6 +39,7 @@ type follower struct {
 	c    *conn
 	r    *request
 	h    history
+	seq  int64 // the number of the newest event that begin has read
 	put  func([]byte)
 	news bool // something was not sent yet
 }
@@ -48,28 +48,63 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	start := snapshot(r.ID, r.Session, cmp.Or(r.Agent, sess.Ready().Session.Agent), nil)
 	start.StopReason = stopStart
 	c.send(line(start))
-	f := &follower{c: c, r: r, put: c.send}
+	f := &follower{c: c, r: r, put: c.send, news: true}
 	target, p := f.begin(sess)
-	if p != nil || c.ctx.Err() != nil {
-		return p
+	if p == nil {
+		f.results(c.ctx, target, sess.NextAll)
 	}
-	f.news = target != nil && !target.over() && len(target.items) > 0
-	f.results(c.ctx, target, sess.Next)
-	return nil
+	return p
 }
 
-// results sends the results of a turn, nil for the next one, until it or the connection ends.
-func (f *follower) results(ctx context.Context, target *turn, next func(context.Context) (wire.Message, error)) {
+// settleEvery is how often begin asks again about a session that runs but shows no running turn: a turn has just ended or is about to
+// begin, or the session is being compacted.
+const settleEvery = 50 * time.Millisecond
+
+// begin reads the session's history and returns the turn to follow; nil = the next one, or none if the connection has ended.
+func (f *follower) begin(sess *gateway.Session) (*turn, *problem) {
 	for {
-		if target != nil && target.over() {
-			f.send(target)
-			return
+		info, err := sess.History(f.c.ctx, wire.SessionID(f.r.Session), f.seq, func(e wire.EventMessage) {
+			f.seq = e.Meta().Seq
+			f.h.apply(e)
+		})
+		if err != nil {
+			return nil, away(err)
 		}
+		turns, known := f.h.after(wire.TurnID(f.r.LastTurn))
+		if !known {
+			return nil, invalid("lastTurnID %q is no turn of this session", f.r.LastTurn).with("field", "lastTurnID")
+		}
+		if len(f.h.turns) == 0 {
+			return nil, nil
+		}
+		switch last := f.h.turns[len(f.h.turns)-1]; {
+		case !last.over():
+			return last, nil
+		case len(turns) == 0:
+			return nil, nil
+		case !info.Running:
+			return last, nil
+		}
+		select {
+		case <-time.After(settleEvery):
+		case <-f.c.ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+// results sends the results of a turn, nil for the next one, until it or the connection ends. next returns all messages that wait:
+// text among them goes into one result.
+func (f *follower) results(ctx context.Context, target *turn, next func(context.Context) ([]wire.Message, error)) {
+	for target == nil || !target.over() {
 		f.flush(target)
-		m, err := next(ctx)
-		for ; err == nil; m, err = next(passed) { // messages that wait already go into the same result
+		list, err := next(ctx)
+		if err != nil {
+			return // the connection is over
+		}
+		for _, m := range list {
 			e, ok := m.(wire.EventMessage)
-			if !ok {
+			if !ok || e.Meta().Seq > 0 && e.Meta().Seq <= f.seq { // begin has read it
 				continue
 			}
 			if turning(e) {
@@ -86,84 +121,8 @@ func (f *follower) results(ctx context.Context, target *turn, next func(context.
 				}
 			}
 		}
-		if err != nil && !errors.Is(err, context.Canceled) || ctx.Err() != nil {
-			return // the connection is over
-		}
 	}
-}
-
-// settleEvery is how often to ask again about a session that is reported as running but shows no running turn: a turn has just
-// ended or is about to begin, or the session is being compacted.
-const settleEvery = 50 * time.Millisecond
-
-// begin finds the turn to follow; nil = the next one.
-func (f *follower) begin(sess *gateway.Session) (*turn, *problem) {
-	for {
-		info, err := f.catchUp(sess)
-		if err != nil {
-			return nil, away(err)
-		}
-		target, p := f.target(info)
-		if n := len(f.h.turns); p != nil || target != nil || n == 0 || !info.Running {
-			return target, p
-		}
-		wait := time.NewTimer(settleEvery)
-		select {
-		case <-wait.C:
-		case <-f.c.ctx.Done():
-			wait.Stop()
-			return nil, nil
-		}
-	}
-}
-
-// passed is a context that has ended: Next with it returns only what is there.
-var passed = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
-// catchUp processes all events stored until now. The daemon sends them before its answer to a later request.
-func (f *follower) catchUp(sess *gateway.Session) (info wire.SessionInfo, err error) {
-	ctx, cancel := context.WithCancel(f.c.ctx)
-	defer cancel()
-	asked := make(chan struct{})
-	go func() { // catchUp waits for it
-		defer close(asked)
-		defer cancel()
-		var reply *wire.SessionReply
-		if reply, err = wire.Call(ctx, sess, &wire.SessionRequest{Op: "get"}); err == nil {
-			info = reply.Session
-		}
-	}()
-	for {
-		m, over := sess.Next(ctx)
-		if over != nil {
-			break
-		}
-		if e, ok := m.(wire.EventMessage); ok {
-			f.h.apply(e)
-		}
-	}
-	<-asked
-	return info, err
-}
-
-// target is the turn to follow; nil = the next one.
-func (f *follower) target(info wire.SessionInfo) (*turn, *problem) {
-	turns, known := f.h.after(wire.TurnID(f.r.LastTurn))
-	if !known {
-		return nil, invalid("lastTurnID %q is no turn of this session", f.r.LastTurn).with("field", "lastTurnID")
-	}
-	all := f.h.turns
-	switch last := len(all) - 1; {
-	case last >= 0 && !all[last].over():
-		return all[last], nil
-	case len(turns) > 0 && !info.Running:
-		return turns[len(turns)-1], nil
-	}
-	return nil, nil
+	f.send(target)
 }
 
 // flush sends the turn's state if it changed.

@@ -63,14 +63,11 @@ func TestResultsThatWaitKeepTheirOrder(t *testing.T) {
 		}
 		got = append(got, strings.Join(what, " | "))
 	}}
-	f.results(t.Context(), nil, func(ctx context.Context) (wire.Message, error) {
-		if len(waiting) == 0 {
-			return nil, context.Canceled
-		}
-		m := waiting[0]
-		waiting = waiting[1:]
-		return m, nil
-	})
+	for _, m := range waiting[:2] { // begin has read them from the history, and they came live as well
+		f.seq = m.(wire.EventMessage).Meta().Seq
+		f.h.apply(m.(wire.EventMessage))
+	}
+	f.results(t.Context(), f.h.turns[0], func(context.Context) ([]wire.Message, error) { return waiting, nil })
 	want := []string{"I run them.", "I run them. | tool", "I run them. | tool | Done. | = ran", "I run them. | tool | Done. | = ran | end"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got results\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
