@@ -66,8 +66,9 @@ func EachElement[T any](raw []byte, f func(T) error) error {
 	return nil
 }
 
-// Blame returns what is wrong with a message by a JSON decoder's error, without Go's terms, and the field; "" = the whole message.
-func Blame(err error) (field, why string) {
+// FieldFault returns, for people, which field of a message a JSON decoder's error is about ("" = the whole message), and what is wrong
+// with it. It knows the types that fields of foreign messages have.
+func FieldFault(err error) (field, why string) {
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
@@ -87,9 +88,9 @@ func Blame(err error) (field, why string) {
 	return wrong.Field, "must be " + want
 }
 
-// Fault returns Blame's field and reason in one text.
+// Fault returns the results of FieldFault in one text.
 func Fault(err error) string {
-	field, why := Blame(err)
+	field, why := FieldFault(err)
 	if field == "" {
 		return why
 	}

@@ -10,13 +10,13 @@ import (
 
 // Confirm answers a question; ConfirmationResolved reports how it ended.
 func (s *Session) Confirm(ctx context.Context, r *wire.ConfirmationResponse) error {
-	return s.on(ctx, func(c *remote.Conn, _ int) error { return c.Notify(r) })
+	return s.withConn(ctx, func(c *remote.Conn, _ int) error { return c.Notify(r) })
 }
 
 // Request sends a request and waits for its reply; wire.Call does that with the reply's type. Errors are *wire.Error, ErrAway,
 // context.Cause(ctx). It repeats a request whose link was lost, so a rename or delete may have been done already.
 func (s *Session) Request(ctx context.Context, r wire.OfRequest) (reply wire.Message, err error) {
-	err = s.on(ctx, func(c *remote.Conn, _ int) (err error) {
+	err = s.withConn(ctx, func(c *remote.Conn, _ int) (err error) {
 		*r.RequestRef() = "" // a repeated one is another request for the daemon
 		reply, err = c.Request(ctx, r)
 		return err
@@ -27,7 +27,7 @@ func (s *Session) Request(ctx context.Context, r wire.OfRequest) (reply wire.Mes
 // Attach moves to another session; Next returns its events after afterSeq (0 = all, -1 = no stored ones). Turns that were asked in the
 // old session continue in the daemon, but their events are not received: for their client they end with not_found_session.
 func (s *Session) Attach(ctx context.Context, id wire.SessionID, afterSeq int64) error {
-	return s.on(ctx, func(c *remote.Conn, _ int) error {
+	return s.withConn(ctx, func(c *remote.Conn, _ int) error {
 		s.mu.Lock()
 		wasID, wasSeq := s.id, s.seq
 		s.id, s.seq = id, afterSeq // before the request: its events may come before the reply is read
@@ -58,7 +58,7 @@ func (s *Session) Move(ctx context.Context, p Place) error {
 	s.mu.Lock()
 	s.o.Place = p
 	s.mu.Unlock()
-	return s.on(ctx, func(c *remote.Conn, _ int) error { return c.EnvChanged() })
+	return s.withConn(ctx, func(c *remote.Conn, _ int) error { return c.EnvChanged() })
 }
 
 // Place returns what Move reported last, or Connect.
@@ -72,7 +72,7 @@ func (s *Session) Place() Place {
 // remote.ErrDisconnected: the tool may have run, so the request is not repeated.
 func (s *Session) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.Message)) (*wire.AgentComplete, error) {
 	var conn *remote.Conn
-	err := s.on(ctx, func(c *remote.Conn, _ int) error { conn = c; return nil })
+	err := s.withConn(ctx, func(c *remote.Conn, _ int) error { conn = c; return nil })
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (s *Session) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.
 // Create moves to a new session under an id of the caller's choosing. Errors are those of Request; duplicate_id where there is
 // such a session, not_found_session where there was one and it was deleted.
 func (s *Session) Create(ctx context.Context, id wire.SessionID) error {
-	return s.on(ctx, func(c *remote.Conn, _ int) error {
+	return s.withConn(ctx, func(c *remote.Conn, _ int) error {
 		_, err := c.Request(ctx, &wire.SessionRequest{Op: "new", SessionID: &id})
 		if err != nil {
 			return err

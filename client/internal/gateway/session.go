@@ -50,7 +50,7 @@ type Session struct {
 	size    int // bytes in inbox
 	paused  bool
 	turns   []*Turn // that were asked here, until their ends are in the inbox, in order
-	recheck bool    // requests of an older link may still wait for their turn
+	recheck bool    // at the end of a turn, reconcile must ask again about requests that were sent on an older link
 }
 
 // received is a message in the inbox.
@@ -94,7 +94,8 @@ func (d *Daemon) Connect(ctx context.Context, o Options) (*Session, error) {
 	}
 }
 
-// ConnectOrCreate is Connect that makes the session under its id if there is none.
+// ConnectOrCreate is Connect that creates the session under its id if there is none. For that it first attaches to a new session
+// without a chosen id, of which nothing is left: the daemon does not store a session in which nothing was asked.
 func (d *Daemon) ConnectOrCreate(ctx context.Context, o Options) (*Session, error) {
 	s, err := d.Connect(ctx, o)
 	id := o.Session
@@ -196,17 +197,18 @@ func (s *Session) handle(number int, m wire.Message) {
 		return
 	}
 	e, event := m.(wire.EventMessage)
-	if event && s.size+n > cmp.Or(s.d.Inbox, inboxBound) && s.size > 0 && e.Meta().Seq > 0 {
-		s.pauseLocked()
-		return
-	}
 	if !event {
 		s.pushLocked(received{Message: m})
 		return
 	}
+	full := s.size > 0 && s.size+n > cmp.Or(s.d.Inbox, inboxBound) // an empty inbox takes an event of any size
+	if full && e.Meta().Seq > 0 {                                  // a numbered event is stored, and is sent again after the pause
+		s.pauseLocked()
+		return
+	}
 	t := s.turnLocked(e.Meta().RequestID)
 	if refused, ok := e.(*wire.Error); ok && t != nil && refused.Code == wire.CodeDuplicateID {
-		return // refuses a repeated request whose first copy was still on its way over the same link: the turn continues
+		return // the request was sent again in case a link had lost it, which was not so: the turn continues
 	}
 	if s.askedLocked(e) {
 		return
@@ -215,7 +217,7 @@ func (s *Session) handle(number int, m wire.Message) {
 		s.seq = max(s.seq, meta.Seq)
 	}
 	s.pushLocked(received{m, t, t != nil && s.followLocked(t, e)})
-	if _, ended := e.(*wire.AgentComplete); ended && s.recheck && len(s.turns) > 0 { // perhaps another client's turn
+	if _, ended := e.(*wire.AgentComplete); ended && s.recheck && len(s.turns) > 0 { // ours may have waited for it
 		s.recheck = false
 		s.work.Go(s.reconcile)
 	}
@@ -356,8 +358,9 @@ func sizeOf(m wire.Message) int {
 	return head
 }
 
-// on calls f with a connection, again with the next one if that was lost, for at most linkBound.
-func (s *Session) on(ctx context.Context, f func(c *remote.Conn, link int) error) error {
+// withConn calls f with a connection on which a request can be made and the number of its link, and again with the next one while f
+// returns remote.ErrDisconnected. It returns ErrAway if there is none when linkBound has passed; it does not interrupt f.
+func (s *Session) withConn(ctx context.Context, f func(c *remote.Conn, link int) error) error {
 	bound := time.NewTimer(linkBound)
 	defer bound.Stop()
 	for {
@@ -367,7 +370,7 @@ func (s *Session) on(ctx context.Context, f func(c *remote.Conn, link int) error
 		if s.ctx.Err() != nil {
 			return ErrClosed
 		}
-		if conn != nil && (linked || conn.Connected()) { // Connected makes the next attempt earlier
+		if conn != nil && (linked || conn.Connected()) { // Connected: f starts a daemon that was stopped; else the next attempt is made earlier
 			err := f(conn, link)
 			if !errors.Is(err, remote.ErrDisconnected) { // else it may succeed on the next link
 				return err

@@ -95,7 +95,7 @@ func (t *Turn) Ask(ctx context.Context, s *Session, r *wire.AgentRequest) error 
 	s.turns = append(s.turns, t) // before sending: the answer may come before Ask returns
 	s.mu.Unlock()
 	t.turns.mu.Unlock()
-	err := s.on(ctx, func(c *remote.Conn, link int) error {
+	err := s.withConn(ctx, func(c *remote.Conn, link int) error {
 		if err := c.Post(ctx, r); err != nil {
 			return err
 		}
@@ -163,12 +163,15 @@ func (l *Turns) Running(of *Session) []*Turn {
 	return slices.DeleteFunc(slices.Clone(l.open), func(t *Turn) bool { return of != nil && t.session != of })
 }
 
-// Cancel ends turns, whose ends follow, also those that wait or whose link was lost: that with a client's id, or with the daemon's
-// turn, or, where both are "", all of a session or, for nil, of all sessions. It reports whether there was one.
+// Cancel cancels the turn with the client's id, or with the daemon's id turn. With neither it cancels all that do not outlive the
+// client. Only turns of one session count, or of all for nil. Turns that wait, or whose link was lost, are cancelled too. The ends
+// follow. It reports whether there was a turn to cancel.
 func (l *Turns) Cancel(of *Session, id string, turn wire.TurnID, why string) (found bool) {
 	for _, t := range l.Running(of) {
-		wanted := (id == "" || t.ID == id) && !(t.Outlives && id == "" && turn == "")
-		found = wanted && t.cancel(turn, why) || found
+		one := id != "" || turn != ""
+		if (id == "" || t.ID == id) && (one || !t.Outlives) && t.cancel(turn, why) {
+			found = true
+		}
 	}
 	return found
 }

@@ -160,9 +160,10 @@ func (c *conn) approve(r *request) (any, *failure) {
 	return result, nil
 }
 
-// grant returns the standing permission that the client's options ask for; nil for none, and always if the risk is critical. The
-// daemon offers those of a scope from the narrowest to the widest, behind that of a reach. remember_choice alone selects the
-// project's narrowest, for this very action; apply_to_similar the widest, of the project with remember_choice, else of the session.
+// grant returns the standing permission that the client's options ask for, of those that the daemon offers; nil for none, and always if
+// the risk is critical. remember_choice selects those for the project, and without it apply_to_similar those for the session.
+// apply_to_similar takes the widest, which is the last of its scope. remember_choice alone takes the narrowest, which is the first;
+// only "reach: project" comes before it, which allows all edits and builds in the project.
 func grant(ask *wire.ConfirmationRequest, remember, similar bool) *wire.Grant {
 	scope := "session"
 	if remember {

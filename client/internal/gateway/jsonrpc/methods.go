@@ -98,7 +98,7 @@ func (c *conn) initialize(r *request) (any, *failure) {
 
 var semantic = gateway.Pattern(`^([0-9]{1,9})\.[0-9]{1,9}(\.[0-9]{1,9})?(?:[-+][0-9A-Za-z.+-]{1,64})?$`)
 
-// negotiate accepts every version of the same major number.
+// negotiate accepts every version of the same major number, also without a patch number.
 func negotiate(version string) *failure {
 	m := semantic().FindStringSubmatch(version)
 	switch {
@@ -129,7 +129,7 @@ func (c *conn) cancel(r *request) (any, *failure) {
 	return map[string]any{"cancelled": runs, "query_id": p.Query}, nil
 }
 
-// update records the client's folder, environment and terminal (D2).
+// update records the client's folder, environment and terminal (D2), and its recent commands, for suggestions.
 func (c *conn) update(r *request) (any, *failure) {
 	var p struct {
 		Cwd      string            `json:"cwd"`

@@ -106,7 +106,7 @@ func (q *query) heldBack() []piece {
 	if !q.blocks {
 		return []piece{{text: text}}
 	}
-	// Not streamed: the text between the blocks is blocks too.
+	// Not streamed: each piece of text between two blocks becomes a text block.
 	list := append(q.split.add(text), q.split.end()...)
 	for i, p := range list {
 		if p.block == nil {

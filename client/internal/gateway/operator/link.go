@@ -57,7 +57,8 @@ func (c *conn) linked(id wire.SessionID, confirm bool) *link {
 	return l
 }
 
-// release closes links that pick chooses of those without running turns; the least recently used one comes first.
+// release closes links without a running turn. For each, the least recently used first, it calls pick with c.mu held; pick reports
+// whether to close it. Only the reader calls release and attach, so a link stays until its turn has begun.
 func (c *conn) release(pick func(*link) bool) {
 	c.mu.Lock()
 	var gone []*link

@@ -140,7 +140,7 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 	}
 	switch {
 	case err != nil:
-		return r, wrong(gateway.Blame(err))
+		return r, wrong(gateway.FieldFault(err))
 	case head.Type == "":
 		return r, wrong("type", "is missing")
 	case !known:
@@ -292,7 +292,7 @@ func (r *request) text(at string, raw json.RawMessage) (string, *problem) {
 	}
 	var blocks gateway.Few[s4RequestBlock]
 	if err := json.Unmarshal(raw, &blocks); err != nil {
-		field, why := gateway.Blame(err)
+		field, why := gateway.FieldFault(err)
 		return "", wrong(strings.TrimSuffix(at+"."+field, "."), why)
 	}
 	if blocks == nil {

@@ -275,7 +275,7 @@ func s3Calls(t *turn) []body {
 	return calls
 }
 
-// extra returns events that the document does not define, for clients that asked for them (F21, R4).
+// extra returns an event that the document does not define, for clients that asked for these (F21, R4).
 func (s *s3Turn) extra(m *wire.AgentStreamChunk) []byte {
 	switch m.Chunk.Type {
 	case wire.ChunkReasoning:

@@ -96,9 +96,9 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn, web *handover) {
 	})()
 	c := &sniffed{Conn: nc, r: bufio.NewReaderSize(nc, sniffSize), closed: func() {}}
 	speaks := sniff(nc, c.r)
-	_ = nc.SetReadDeadline(time.Time{})
+	_ = nc.SetReadDeadline(time.Time{}) // removes the one that sniff has set
 	switch {
-	case ctx.Err() != nil: // the deadline that was reset may have been the server's end
+	case ctx.Err() != nil: // ctx ended meanwhile: the deadline removed may be that of its end
 	case speaks == speaksHTTP:
 		web.serve(c)
 	case speaks == speaksTLS:

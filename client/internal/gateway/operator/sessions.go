@@ -24,7 +24,7 @@ func s3TurnOf(t *turn) body {
 	}.with("stopReason", t.stopReason())
 }
 
-// pageSize is how many sessions are listed at once.
+// pageSize is how many sessions the daemon is asked for at once, and how many suffice for an answer.
 const pageSize = 1000
 
 // readSession reads a session's whole history as turns.
@@ -61,7 +61,8 @@ func (c *conn) getSession(r *request) *problem {
 	return nil
 }
 
-// listSessions lists those whose latest turn was of the agent named, or all.
+// listSessions lists the sessions whose latest turn was answered by the agent that the request names, or all sessions. The answer has a
+// cursor if there are more.
 func (c *conn) listSessions(r *request) *problem {
 	sess, p := c.any()
 	if p != nil {
@@ -85,7 +86,7 @@ func (c *conn) listSessions(r *request) *problem {
 			break
 		}
 	}
-	c.reply(r, "sessions", body{"sessions": list}.with("cursor", cursor)) // a cursor: there are more
+	c.reply(r, "sessions", body{"sessions": list}.with("cursor", cursor))
 	return nil
 }
 
