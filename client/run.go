@@ -183,9 +183,9 @@ func (t terminalShell) GiveScreen(ctx context.Context) error {
 	return t.Shell.GiveScreen(ctx)
 }
 
-func (t terminalShell) Insert(ctx context.Context, line string, run bool) error {
+func (t terminalShell) RunLine(ctx context.Context, line string) error {
 	t.ScreenGiven()
-	return t.Shell.Insert(ctx, line, run)
+	return t.Shell.RunLine(ctx, line)
 }
 
 // run connects daemon, lender and screen and ends them in order: screen, lease, connection.

@@ -259,13 +259,11 @@ func (s *Shell) restored() {
 // half-typed line. While a borrower has the editor the prompt comes at Release.
 func (s *Shell) GiveScreen(ctx context.Context) error { return s.giveScreen(ctx, func(*editor) {}) }
 
-// Insert is GiveScreen with another line in the user's editor, as if it were typed, which is entered if run.
-func (s *Shell) Insert(ctx context.Context, line string, run bool) error {
+// RunLine is GiveScreen with another line in the user's editor, which is entered as if the user had typed it.
+func (s *Shell) RunLine(ctx context.Context, line string) error {
 	return s.giveScreen(ctx, func(e *editor) {
 		e.line, e.cursor = line, strconv.Itoa(len([]rune(line)))
-		if run {
-			s.ahead.keys = append([]byte{'\r'}, s.ahead.keys...)
-		}
+		s.ahead.keys = append([]byte{'\r'}, s.ahead.keys...)
 	})
 }
 

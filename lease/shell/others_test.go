@@ -67,7 +67,7 @@ func TestTakenScreen(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := len(events[UserEnded](u.scr))
-			if err := u.Insert(t.Context(), "echo given; echo 日本", true); err != nil {
+			if err := u.RunLine(t.Context(), "echo given; echo 日本"); err != nil {
 				t.Fatal(err)
 			}
 			if e := u.ended(n + 1); string(e.Output) != "given\n日本\n" {

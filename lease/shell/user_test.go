@@ -226,7 +226,7 @@ func TestRestartUnderAScreen(t *testing.T) {
 	if more := strings.TrimPrefix(scr.String(), shown); more != "" {
 		t.Errorf("on the screen taken: %q", more)
 	}
-	if err := s.Insert(t.Context(), "echo al''ive", true); err != nil {
+	if err := s.RunLine(t.Context(), "echo al''ive"); err != nil {
 		t.Fatal(err)
 	}
 	scr.shows(t, "alive")

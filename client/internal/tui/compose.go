@@ -27,11 +27,15 @@ func (m *model) picture() paint.Frame {
 	return paint.Frame{Lines: lines, Row: row + len(above), Col: col}
 }
 
-// below returns the lower part: an agent's question, a list to choose from, or the line with its hints.
+// leastQuestion is the least height of a question: title, one line of its body, the scroll position, and three for the answers.
+const leastQuestion = 6
+
+// below returns the lower part and the cursor's place: an agent's question, a list to choose from, or the line with its hints. It has at
+// most room lines, but a question at least leastQuestion, and one more where the user's line waits.
 func (m *model) below(room int) (lines []string, row, col int) {
 	if q := m.question(); q != nil {
 		armed := m.ready(q)
-		lines, row, col = q.Render(&m.th, m.w, max(6, room), len(m.questions), armed)
+		lines, row, col = q.Render(&m.th, m.w, max(leastQuestion, room), len(m.questions), armed)
 		if m.ed.Empty() || !m.own.ai() {
 			return lines, row, col
 		}
@@ -63,15 +67,15 @@ func (m *model) below(room int) (lines []string, row, col int) {
 		}
 		after = m.slashList(room - 2)
 	}
-	lines, row, col = text.Render(prompt, placeholder, m.w, max(1, room-2))
+	lines, row, col = text.Render(prompt, placeholder, m.w, max(1, room-2)) // a hint or the footer comes below
 	lines = append(lines, after...)
 	switch f := m.footer(); {
 	case m.hint != "":
 		lines = append(lines, cells.Wrap(m.hint, m.w)...)
-	case m.own.ai() && len(after) == 0 && f != "" && room > 6:
+	case m.own.ai() && len(after) == 0 && f != "" && room > 6: // in a low window the lines are needed
 		lines = append(lines, f)
 	}
-	return lines[:min(len(lines), max(room, row+1))], row, col
+	return lines[:min(len(lines), room)], row, col
 }
 
 // footer returns one dim line with the mode, the model, how full its context is, and the session's name.

@@ -423,7 +423,8 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 	m.tryHandOver()
 }
 
-// endLine returns the last line of a turn: its status, duration and usage; "" if that was printed already.
+// endLine returns the last line of a turn: its status, duration and usage; "" if it would only repeat the line of an Error: no agent
+// ran, or the turn's daemon died, and the next one ended the turn without usage.
 func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 	parts := m.spent(e)
 	mark, word, ink := m.th.Bad.Render("✗ "), "failed", m.th.Bad
@@ -437,7 +438,7 @@ func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 		word = "out of time"
 	default:
 		if t.failed && (t.toolOnly || len(parts) == 0) {
-			return "" // the line above says so: without usage the turn ended with its daemon
+			return ""
 		}
 	}
 	for i, part := range parts {

@@ -246,14 +246,12 @@ func (s *fakeShell) GiveScreen(context.Context) error {
 	return nil
 }
 
-func (s *fakeShell) Insert(_ context.Context, line string, run bool) error {
+func (s *fakeShell) RunLine(_ context.Context, line string) error {
 	s.with(func() {
 		s.taken = false
 		s.steps = append(s.steps, "insert "+line)
 		s.line = []byte(line)
-		if run {
-			s.kept = append([]byte{'\r'}, s.kept...)
-		}
+		s.kept = append([]byte{'\r'}, s.kept...)
 		s.freeLocked()
 	})
 	return nil

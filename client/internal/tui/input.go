@@ -175,13 +175,13 @@ func (m *model) hintWaysOut() {
 	m.hint = m.th.Dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves")
 }
 
-// endOfInput handles ^D on an empty line: like a shell, the program ends.
+// endOfInput handles ^D on an empty line, and /quit: like a shell, the program ends. While an agent or its command runs, only a second ^D does.
 func (m *model) endOfInput() {
 	held := lent(m.Shell.Lending())
 	works := m.turn != nil || len(m.waiting) > 0
 	if (!works && !held) || m.again.second("ctrl+d", m.now(), 5*time.Second) {
 		m.insert("exit", held)
-		m.leaveAI() // where stopped jobs keep the shell, the next ^D is the shell's
+		m.leaveAI() // if the shell does not exit, because of stopped jobs, the next ^D goes to it
 		return
 	}
 	what := "ctrl+d again leaves"

@@ -198,8 +198,8 @@ func (m *model) takeScreen() {
 func (m *model) giveScreen() {
 	o := &m.own
 	o.screen, o.has, o.typed = giving, false, false
-	m.lastKind = kindShell
-	m.keys.Route(keys.ToShell)
+	m.lastKind = kindShell     // what stands above the next thing printed
+	m.keys.Route(keys.ToShell) // also what is typed before the shell has the screen
 	line := o.insert
 	if o.insert = ""; line != "" {
 		o.mode, o.back = commandMode, o.mode
@@ -213,7 +213,7 @@ func (m *model) giveScreen() {
 		}
 		var err error
 		if line != "" {
-			err = m.Shell.Insert(ctx, line, true)
+			err = m.Shell.RunLine(ctx, line)
 		} else {
 			err = m.Shell.GiveScreen(ctx)
 		}

@@ -36,8 +36,8 @@ type Shell interface {
 	TakeScreen(ctx context.Context) error
 	// GiveScreen has the shell print its prompt at the cursor, which must be in the first column.
 	GiveScreen(ctx context.Context) error
-	// Insert gives the screen back and puts a line into the editor, as if typed, and enters it if run.
-	Insert(ctx context.Context, line string, run bool) error
+	// RunLine is GiveScreen with another line in the editor, which is entered as if the user had typed it.
+	RunLine(ctx context.Context, line string) error
 	Resize(s shell.Size) error
 	Dir() string
 	Lending() lender.Lending

@@ -108,17 +108,18 @@ func (m *model) awaitRest() {
 	})
 }
 
-// replayAge is how old an answer may be that came live. A replay of a session sends older ones again.
+// replayAge is the age from which an answer counts as one of a replay of the session, not as given just now.
 const replayAge = 5 * time.Second
 
-// onResolved closes a question, whoever answered it. The keyboard then goes to a command that waited for it behind the question.
+// onResolved closes a question, whoever answered it. A command that waited for the keyboard meanwhile gets it.
 func (m *model) onResolved(r *wire.ConfirmationResolved) {
 	m.dropQuestions(func(q *question.Question) bool {
 		if q.ConfirmationID != r.ConfirmationID {
 			return false
 		}
 		m.flushText("")
-		m.emit(kindCard, q.Outcome(&m.th, r, m.w, m.now().Sub(m.at(r.Meta())) < replayAge))
+		fresh := m.now().Sub(m.at(r.Meta())) < replayAge // only then the outcome names another window that answered
+		m.emit(kindCard, q.Outcome(&m.th, r, m.w, fresh))
 		if k := m.cards[q.ExecutionID]; k != nil && k.Why == "" {
 			k.Why = r.Comment
 		}

@@ -53,7 +53,7 @@ func slashCommands() []slashCommand {
 	}
 }
 
-// slash runs a `/` command; false: there is none of that name, and a hint says so.
+// slash runs a `/` command, whose name may be shortened. It returns false, with a hint, if no or more than one name begins so.
 func (m *model) slash(text string) bool {
 	name, args, _ := strings.Cut(text, " ")
 	found := slashNames(name)
@@ -70,7 +70,7 @@ func (m *model) slash(text string) bool {
 	}
 	args = strings.TrimSpace(args)
 	c := found[0]
-	m.echo(strings.TrimSpace(c.name + " " + args)) // what it prints is read later, too
+	m.echo(strings.TrimSpace(c.name + " " + args)) // in the scrollback its output stands below it
 	if words := c.words(); args != "" && words != nil && !slices.Contains(words, args) {
 		m.fail(c.name+" takes "+english.WordSeries(words, "or"), c.help)
 		return true
