@@ -26,10 +26,10 @@ type outsider struct {
 	name  string            // for `sublet connect`, and of its program
 	files map[string]string // settings below the home, as a user has them before connecting; $url is the model's
 	env   []string
-	args  []string // $prompt is the prompt
-	tui   []string // the same with its own screen
-	deaf  bool     // a cancel on that screen does not reach the server: the user ends the command in the window
-	http  string   // as the first of files, with a server at $mcp that takes $token; "" = not tried
+	args  []string  // $prompt is the prompt
+	tui   []string  // the same with its own screen
+	deaf  bool      // a cancel on that screen does not reach the server: the user ends the command in the window
+	http  [2]string // what stands in the settings, and what in its place names a server at $mcp that takes $token
 	// Without sublet: its own shell tool, what the command is called in that, and the words that let it run unasked.
 	own, command string
 	also         []string // its other required arguments
@@ -66,9 +66,9 @@ var outsiders = []outsider{
 		},
 		args: []string{"-p", "$prompt"},
 		tui:  []string{"$prompt"},
-		http: `{"hasCompletedOnboarding": true, "mcpServers": {"sublet": {
+		http: [2]string{`"projects":`, `"mcpServers": {"sublet": {
   "type": "http", "url": "$mcp", "headers": {"Authorization": "Bearer $token"}, "alwaysLoad": true
-}}}`,
+}}, "projects":`},
 		own: "Bash", command: "command", unasked: []string{"--allowedTools", "Bash"},
 	},
 	{
@@ -79,12 +79,9 @@ default_tools_approval_mode = "approve"
 `},
 		args: []string{"exec", "--skip-git-repo-check", "$prompt"},
 		tui:  []string{"$prompt"},
-		http: codexSettings + `
-[mcp_servers.sublet]
-default_tools_approval_mode = "approve"
+		http: [2]string{"[mcp_servers.sublet]", `[mcp_servers.sublet]
 url = "$mcp"
-http_headers = {Authorization = "Bearer $token"}
-`,
+http_headers = {Authorization = "Bearer $token"}`},
 		own: "exec_command", command: "cmd", unasked: []string{"--dangerously-bypass-approvals-and-sandbox"},
 	},
 	{
@@ -97,7 +94,8 @@ http_headers = {Authorization = "Bearer $token"}
 		env:  []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=$url"},
 		args: []string{"-m", "gemini-2.5-pro", "-p", "$prompt"},
 		tui:  []string{"-m", "gemini-2.5-pro", "-i", "$prompt"}, deaf: true,
-		own: "run_shell_command", command: "command", unasked: []string{"-y"},
+		http: [2]string{`"sublet": {`, `"sublet": {"httpUrl": "$mcp", "headers": {"Authorization": "Bearer $token"}, `},
+		own:  "run_shell_command", command: "command", unasked: []string{"-y"},
 	},
 	{
 		name: "opencode",
@@ -108,6 +106,7 @@ http_headers = {Authorization = "Bearer $token"}
 		env:  []string{"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1"},
 		args: []string{"run", "$prompt"},
 		tui:  []string{"--prompt", "$prompt"},
+		http: [2]string{`"autoupdate"`, `"mcp": {"sublet": {"type": "remote", "url": "$mcp", "headers": {"Authorization": "Bearer $token"}, "oauth": false}}, "autoupdate"`},
 		own:  "bash", command: "command", also: []string{"description"},
 	},
 	{
@@ -120,6 +119,7 @@ http_headers = {Authorization = "Bearer $token"}
 		env:  []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL=$url/v1", "OPENAI_MODEL=m"},
 		args: []string{"-p", "$prompt"},
 		tui:  []string{"-i", "$prompt"},
+		http: [2]string{`"sublet": {`, `"sublet": {"httpUrl": "$mcp", "headers": {"Authorization": "Bearer $token"}, "alwaysLoadTools": true, `},
 		own:  "run_shell_command", command: "command", also: []string{"is_background"}, unasked: []string{"-y"},
 	},
 }
@@ -167,10 +167,9 @@ func (o outsider) connectHTTP(w *world, model *standIn) {
 	if err := errors.Join(err, json.Unmarshal(line, &at)); err != nil {
 		w.t.Fatal(err)
 	}
-	for path := range o.files {
-		if path != ".claude/settings.json" {
-			w.write(filepath.Join(w.home, path), strings.NewReplacer("$url", model.URL, "$project", w.project, "$mcp", at.URL, "$token", at.Token).Replace(o.http))
-		}
+	for path, text := range o.files {
+		text = strings.ReplaceAll(text, o.http[0], o.http[1])
+		w.write(filepath.Join(w.home, path), strings.NewReplacer("$url", model.URL, "$project", w.project, "$mcp", at.URL, "$token", at.Token).Replace(text))
 	}
 }
 
@@ -280,9 +279,7 @@ func TestOutside(t *testing.T) {
 	needOutside(t)
 	for _, o := range outsiders {
 		t.Run(o.name, func(t *testing.T) { lendTo(t, o, false) })
-		if o.http != "" {
-			t.Run(o.name+" by HTTP", func(t *testing.T) { lendTo(t, o, true) })
-		}
+		t.Run(o.name+" by HTTP", func(t *testing.T) { lendTo(t, o, true) })
 	}
 }
 
