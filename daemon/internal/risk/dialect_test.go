@@ -30,8 +30,13 @@ func TestDialects(t *testing.T) {
 	exactly(t, Critical, zsh, "rm -rf ~", "deploy", "sh -c 'rm -rf /'", "ls && rm -rf /")
 	exactly(t, Critical, fish, "rm -rf ~", "sh -c 'rm -rf /'", "ls; and rm -rf x; rm -rf /")
 	exactly(t, Low, zsh, "for f in *.go; do head -1 $f; done", "x=$(git rev-parse HEAD) && echo ${x:-none}", "if [[ -f go.mod ]]; then cat go.mod; fi", "greet", "ll", "git show HEAD^", "git log HEAD~2")
+	for _, text := range []string{"alias la='ls -a'", "cd src; export X=1; alias la='ls -a' lb=ls"} {
+		if v := Analyze(text, zsh); v.Level != Medium || v.Reach != ReachShell { // it runs in the shell: in a child it would do nothing
+			t.Errorf("zsh: %q is %s with reach %s, want medium with reach shell", text, v.Level, v.Reach)
+		}
+	}
 	unread(zsh,
-		"alias la='ls -a'", "cd src; alias la='ls -a' lb=ls", "alias -s go=vim", "alias +g x=y", "alias $x", "alias x='cat =ls'",
+		"alias -s go=vim", "alias +g x=y", "alias $x", "alias x='cat =ls'",
 		"ls *(e:'rm -rf x':)", "a=(ls rm); $a[2] x", "echo ${(e)x}", "cat =(ls)", "cat =ls", "ls ~proj", "f=/etc/x; cat $f:h", "cat ${f:h}",
 		"echo hello &!", "> file", "ls ^src", "ls src/^x", "cat <1-5>", "echo ${~x}", "echo G", "typeset -T A a", "set -A a x", "hash ls=/tmp/x",
 		"alias -g X=y", "cd a b", "() { ls }", "for x (a b) ls", "echo ${x[1]}", "echo ${(%):-%x}", "enable ls", "bind x", "noglob rm x", "repeat 3 ls", "- ls", "select x in a; do ls; done",

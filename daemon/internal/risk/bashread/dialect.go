@@ -182,7 +182,15 @@ func (r *Reader) sameCall(c *syntax.CallExpr, zsh bool) bool {
 		return zsh // it is judged as not known
 	case name == "cd" && len(c.Args) > 2: // zsh replaces one part of the folder's name
 		return false
-	case sharedBuiltins[name] || zsh && (moreInZsh[name] || name == "alias" && len(c.Args) == 1): // with -g or -s they stand elsewhere
+	case zsh && name == "alias": // with an option it may be one that stands anywhere, or for a file's suffix
+		return !slices.ContainsFunc(c.Args[1:], func(w *syntax.Word) bool {
+			if len(w.Parts) == 0 {
+				return true
+			}
+			lit, ok := w.Parts[0].(*syntax.Lit)
+			return !ok || strings.HasPrefix(lit.Value, "-") || strings.HasPrefix(lit.Value, "+")
+		})
+	case sharedBuiltins[name] || zsh && moreInZsh[name]:
 		return true
 	}
 	return !programs.Builtin(name) && !(zsh && wordsOfZsh[name])
