@@ -24,7 +24,7 @@ func TestFixedQuestion(t *testing.T) {
 	w := &window{t: t}
 	c := &Client{hub: h, peer: w, confirm: true, cwd: "/"}
 	s := watched(t, h, c)
-	u := &turn{hub: h, s: s, origin: c, id: "t1", asked: asked{mode: "ask"}}
+	u := &turn{hub: h, s: s, origin: c, id: "t1", wishes: wishes{mode: "ask"}}
 	done := make(chan agent.Decision, 1)
 	go func() {
 		d, err := u.Approve(t.Context(), agent.Question{

@@ -34,7 +34,7 @@ func (h host) Play(p crew.Part, ended func(agent.Outcome)) error {
 		return err
 	}
 	sub := t.origin.turn(own, p.Request.RequestID)
-	sub.asked, sub.parent = asked{agent: p.Agent, prompt: p.Request.Prompt, model: cmp.Or(p.Role.Model, t.model), mode: t.mode, wider: t.wider, approve: t.approve}, h.session
+	sub.wishes, sub.parent = wishes{agent: p.Agent, prompt: p.Request.Prompt, model: cmp.Or(p.Role.Model, t.model), mode: t.mode, wider: t.wider, approve: t.approve}, h.session
 	sub.cwd, sub.rules = p.Request.Context.Cwd, p.Rules
 	out := agent.Outcome{Err: errors.New("cancelled before it began")}
 	sub.work = func(ctx context.Context, sub *turn) agent.Outcome {

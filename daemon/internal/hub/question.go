@@ -41,20 +41,20 @@ func (t *turn) ask(ctx context.Context, q agent.Question, v risk.Verdict, d poli
 	}
 	req.Fingerprint = wire.Fingerprint(req.Command, req.Cwd, q.Action.StateDigest)
 	req.TurnID, req.RequestID = t.id, t.request
-	asked := question.Question[*Client]{Request: req, Project: d.Project}
+	open := question.Question[*Client]{Request: req, Project: d.Project}
 	if f := t.foreign; f != nil { // asked in the window whose shell it concerns
 		until := time.Now().Add(f.answer).UnixMilli()
-		req.Borrower, req.ExpiresAtMS, asked.Bound = f.Borrower, &until, f.answer
+		req.Borrower, req.ExpiresAtMS, open.Bound = f.Borrower, &until, f.answer
 		if ln, c := t.window(); c != nil {
-			asked.Others = []*Client{c}
-			asked.Concerns = func(c *Client) bool { return c.lender == ln }
+			open.Others = []*Client{c}
+			open.Concerns = func(c *Client) bool { return c.lender == ln }
 		}
 	}
 	if p := t.parent; p != nil { // an agent in the background is asked about where it was started
 		req.Parent = p.id
-		asked.Others, asked.Concerns = p.events.Subscribers(), func(c *Client) bool { return c.isAttachedTo(p) }
+		open.Others, open.Concerns = p.events.Subscribers(), func(c *Client) bool { return c.isAttachedTo(p) }
 	}
-	return t.s.questions.Ask(ctx, asked)
+	return t.s.questions.Ask(ctx, open)
 }
 
 // Confirm answers a question. The first answer counts; a later one is ignored, since its client was sent a ConfirmationResolved
@@ -165,8 +165,8 @@ func (c *Client) trust(ctx context.Context, r *wire.PolicyRequest, reply *wire.P
 	return err
 }
 
-// askTrust asks once, where the folder that a turn works in holds what would instruct agents and nobody has decided about
-// it. Where nobody can be asked, or the decision cannot be read, it says in one line what is not read as instructions.
+// askTrust asks the user whether to trust the folder that a turn works in, if it has files that would instruct agents and nobody has
+// decided. If nobody can be asked, or the decision cannot be read, a notice names the files that are not read as instructions.
 func (t *turn) askTrust(ctx context.Context, cwd string) {
 	_, decided, err := t.hub.opts.Store.TrustsFolder(ctx, reach.Real(cwd))
 	if decided || ctx.Err() != nil || !filepath.IsAbs(cwd) {

@@ -55,13 +55,13 @@ type session struct {
 // maxRecent bounds the user's own commands remembered for the next question.
 const maxRecent = 10
 
-// newSession makes a session that nobody has stored yet; the caller holds it and lets it go with release.
+// newSession makes a session, which is stored with its first event. It holds it for the caller, who calls release.
 func (h *Hub) newSession(cwd wire.OSString, name string) *session {
 	s, _ := h.addSession(wire.SessionID(wire.NewID()), cwd, name) // a fresh id is nobody else's
 	return s
 }
 
-// addSession is newSession under an id; ErrSessionExists where it is in memory already, ErrNoSession where it was deleted.
+// addSession is newSession under an id; ErrSessionExists if it is in memory already, ErrNoSession if it was deleted.
 func (h *Hub) addSession(id wire.SessionID, cwd wire.OSString, name string) (*session, error) {
 	now := time.Now().UnixMilli()
 	s := h.makeSession(wire.SessionInfo{ID: id, Name: visible.Exact(visible.Cut(name, maxName)), Cwd: cwd, CreatedAtMS: now, UpdatedAtMS: now})
@@ -80,8 +80,8 @@ func (h *Hub) addSession(id wire.SessionID, cwd wire.OSString, name string) (*se
 // sessionIDs are the ids that a client may choose: they stand in command lines, logs and other protocols.
 var sessionIDs = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._:@][A-Za-z0-9._:@-]{0,127}$`) })
 
-// namedSession is newSession under an id of the client's choosing. ErrSessionExists where it is taken, ErrNoSession where
-// a session of that id was deleted: what was deleted does not come back under the same name.
+// namedSession is newSession under an id that the client chose. It returns ErrSessionExists if the id is taken, ErrNoSession if a
+// session of that id was deleted, since a client that deleted it expects that it stays so.
 func (h *Hub) namedSession(ctx context.Context, id wire.SessionID, cwd wire.OSString, name string) (*session, error) {
 	if !sessionIDs().MatchString(string(id)) {
 		return nil, invalid("session_id: want 1 to 128 of A-Z a-z 0-9 . _ : @ -, not beginning with -")
@@ -108,8 +108,8 @@ func (h *Hub) makeSession(info wire.SessionInfo) *session {
 	return s
 }
 
-// session finds a session in memory or in the store and holds it: the caller lets it go with release. ErrNoSession where
-// there is none.
+// session finds a session in memory or in the store and holds it: the caller calls release. ErrNoSession if there
+// is none.
 func (h *Hub) session(ctx context.Context, id wire.SessionID) (*session, error) {
 	if s := h.hold(id, nil); s != nil {
 		if s.events.Deleted() {
@@ -169,7 +169,7 @@ func (h *Hub) release(s *session) {
 	}
 	h.mu.Unlock()
 	if idle {
-		s.kept.Thread.Drop() // what its agents said stays: they may be asked further
+		s.kept.Thread.Drop() // its agents' conversations stay: they may be asked further
 		s.servers.Close()
 	}
 	if left != nil {

@@ -62,7 +62,7 @@ func TestATurnInTheUsersShell(t *testing.T) {
 	}
 	other := &window{t: t} // another client of the session
 	s := watched(t, h, w.c, &Client{peer: other})
-	u := &lend.Shell{By: &turn{hub: h, origin: w.c, s: s, id: "t1", request: "r1", asked: asked{agent: "orchestrator"}}}
+	u := &lend.Shell{By: &turn{hub: h, origin: w.c, s: s, id: "t1", request: "r1", wishes: wishes{agent: "orchestrator"}}}
 	if _, err := u.Run(t.Context(), tool.Command{Approved: tool.ShellPlace{Private: true}}, nil); !errors.Is(err, tool.ErrChanged) {
 		t.Errorf("judged for a private shell: got %v", err)
 	}

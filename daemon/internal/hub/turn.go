@@ -23,7 +23,7 @@ type turn struct {
 	origin  *Client // who asked; its shell comes first
 	id      wire.TurnID
 	request wire.RequestID
-	asked
+	wishes
 	work    func(ctx context.Context, t *turn) agent.Outcome
 	serve   func(ctx context.Context) (wire.Message, error) // in place of work: answers a request that waits its turn in the queue, and stores no events of a turn
 	parent  *session                                        // of an agent in the background: the session that started it, held
@@ -46,8 +46,8 @@ type turn struct {
 	recorded bool        // its TurnStarted, or CompactionStarted, is stored
 }
 
-// asked is what a request wants of a turn.
-type asked struct {
+// wishes are the fields of a request that its turn follows.
+type wishes struct {
 	agent   string
 	prompt  string
 	model   string
