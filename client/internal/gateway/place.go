@@ -11,8 +11,8 @@ import (
 	"sublet/wire/visible"
 )
 
-// With returns p with what a client reports about itself; "" and nil change nothing. It leaves out variables that look like
-// secrets.
+// With returns p with the folder and the variables that a client reports; "" and nil change nothing. The variables are added to those
+// of p, or to base if p has none; those that look like secrets are left out. Errors begin with "cwd: " or "env: ".
 func (p Place) With(base map[string]wire.OSString, cwd string, env map[string]string) (Place, error) {
 	if cwd != "" {
 		if !filepath.IsAbs(cwd) || strings.ContainsRune(cwd, 0) {

@@ -231,7 +231,7 @@ func (l *Turns) Deliver(ctx context.Context, s *Session, other func(wire.EventMe
 			if last != nil && last != t {
 				last.flush()
 			}
-			if last = t; t == nil { // of no turn, or of one that another session of the client, attached to the same, has asked
+			if last = t; t == nil { // of no request, or of one that another client of the session has made
 				if e.Meta().RequestID == "" && other != nil {
 					other(e)
 				}

@@ -13,15 +13,15 @@ import (
 type query struct {
 	gateway.Turn
 
-	stream  bool // the text is sent in pieces
-	blocks  bool // structured content is sent as blocks
-	waiting []token
-	index   int // of the next token
-	numbers int // of the next block
-	split   splitter
-	text    wire.StreamedText // with stream false: the text so far
-	began   time.Time
-	shown   map[wire.ExecutionID]time.Time // when a running tool's progress was last sent
+	stream     bool // the text is sent in pieces
+	blocks     bool // structured content is sent as blocks
+	waiting    []token
+	index      int // of the next token
+	blocksSent int
+	split      splitter
+	text       wire.StreamedText // with stream false: the text so far
+	began      time.Time
+	shown      map[wire.ExecutionID]time.Time // when a running tool's progress was last sent
 }
 
 type recentCommand struct {

@@ -22,7 +22,7 @@ func (h *history) merge(list []recentCommand) bool {
 			continue
 		}
 		fresh = !slices.ContainsFunc(*h, func(o recentCommand) bool {
-			return o.Command == r.Command && o.Timestamp == r.Timestamp && (o.ExitCode == nil) == (r.ExitCode == nil)
+			return o.Command == r.Command && o.Timestamp == r.Timestamp && (o.ExitCode == nil) == (r.ExitCode == nil) // a command that has ended meanwhile is new
 		})
 		if fresh {
 			*h = append(*h, r)

@@ -82,7 +82,7 @@ func (q *query) addText(m *wire.AgentStreamChunk) []piece {
 		return nil
 	case void:
 		q.split = splitter{} // what it holds was not sent yet
-		if q.index == 0 && q.numbers == 0 {
+		if q.index == 0 && q.blocksSent == 0 {
 			return nil
 		}
 		text = gateway.Void(text)
@@ -126,9 +126,9 @@ func (c *conn) flushText(q *query) {
 }
 
 func (c *conn) block(q *query, b *block) {
-	q.numbers++
+	q.blocksSent++
 	c.notify("stream.block", map[string]any{
-		"query_id": q.ID, "block_id": "block-" + strconv.Itoa(q.numbers) + "-" + strings.TrimPrefix(q.ID, "q-"), "block": b,
+		"query_id": q.ID, "block_id": "block-" + strconv.Itoa(q.blocksSent) + "-" + strings.TrimPrefix(q.ID, "q-"), "block": b,
 	})
 }
 

@@ -154,8 +154,8 @@ func (c *conn) send(l []byte) {
 	}
 }
 
-// away converts an error of the gateway, or of the daemon, to an answer.
-func away(err error) *problem {
+// problemFor converts an error of the gateway, or of the daemon, to an answer.
+func problemFor(err error) *problem {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return problemOf(e)
 	}

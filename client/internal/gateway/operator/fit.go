@@ -16,8 +16,8 @@ func line(v any) []byte { return fit(gateway.Line(v), maxMessage) }
 
 func mustJSON(v any) json.RawMessage { return bytes.TrimSuffix(gateway.Line(v), []byte("\n")) }
 
-// fit returns a line that is within limit. From a longer one it takes the oldest turns, then the middles of its texts, the longest
-// first, and adds "truncated".
+// fit returns a line that is within limit. In a longer one it sets "truncated", drops the older half of the turns while there is more than
+// one, and cuts the middle out of texts that are longer than 1 MiB, then a quarter of that, and so on, until the line fits.
 func fit(l []byte, limit int) []byte {
 	if len(l) <= limit {
 		return l

@@ -7,16 +7,16 @@ import (
 	"sublet/wire"
 )
 
-// link is a connection's attachment to one session. It stays after a turn, so that the
-// session's private shell, with its folder and variables, is available for the next one.
+// link is a connection's attachment to one session. It stays after a turn, so that the session's private shell, with its folder and
+// variables, is available for the next one.
 type link struct {
 	sess    *gateway.Session
 	id      wire.SessionID
 	confirm bool
 }
 
-// attach finds or makes the link to a session: a new one where id is "", and where create says so also under the id given.
-// cwd is where a new one works.
+// attach returns the link to a session, which it opens if there is none. It creates the session if id is "", or if create is set and no
+// session has the id. cwd is the folder in which a new session works.
 func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*link, *problem) {
 	if l := c.linked(id, confirm); l != nil {
 		return l, nil
@@ -29,7 +29,7 @@ func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*lin
 		Name: "sublet serve operator", Session: id, AfterSeq: -1, Confirm: confirm, Place: gateway.Place{Cwd: cwd},
 	})
 	if err != nil {
-		return nil, away(err)
+		return nil, problemFor(err)
 	}
 	l := &link{sess, sess.ID(), confirm}
 	c.mu.Lock()
@@ -44,7 +44,7 @@ func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*lin
 	return l, nil
 }
 
-// linked returns an existing link and marks it as used last.
+// linked returns an existing link, or nil, and marks it as used last.
 func (c *conn) linked(id wire.SessionID, confirm bool) *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,8 +87,8 @@ func (c *conn) abandon() {
 	}
 }
 
-// any returns a session for requests about sessions in general.
-func (c *conn) any() (*gateway.Session, *problem) {
+// anySession returns a session for requests about sessions in general.
+func (c *conn) anySession() (*gateway.Session, *problem) {
 	c.mu.Lock()
 	if n := len(c.links); n > 0 {
 		defer c.mu.Unlock()

@@ -46,7 +46,7 @@ func TestErrorCodes(t *testing.T) {
 		}
 	}
 	for _, err := range []error{gateway.ErrAway, errors.New("x")} {
-		if p := away(err); p.s3 != "INTERNAL_ERROR" || !p.recoverable || errors.Is(err, gateway.ErrAway) && p.hint == "" {
+		if p := problemFor(err); p.s3 != "INTERNAL_ERROR" || !p.recoverable || errors.Is(err, gateway.ErrAway) && p.hint == "" {
 			t.Errorf("%v: got %+v", err, p)
 		}
 	}

@@ -32,7 +32,7 @@ func s4TurnOf(t *turn) body {
 	}
 }
 
-// isoTime is a time in ISO 8601 (G7).
+// isoTime returns a time in ISO 8601 (G7): at, or otherwise if that is 0, in milliseconds since 1970.
 func isoTime(at, otherwise int64) string {
 	if at == 0 {
 		at = otherwise
@@ -78,7 +78,7 @@ func s4Refusal(id, session, agent string, p *problem) s4Result {
 	return s4Result{id, session, agent, []body{errorBlock(p.s4, message)}, []body{}, s4UsageOf(usage{}), stopError}
 }
 
-// after returns the turns that follow the one named; false if it is not among them.
+// after returns the turns that follow the one with this id, all for ""; false if there is no such turn.
 func (h *history) after(id wire.TurnID) ([]*turn, bool) {
 	if id == "" {
 		return h.turns, true

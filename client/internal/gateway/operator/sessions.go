@@ -40,13 +40,13 @@ func (c *conn) reply(r *request, kind string, b body) {
 }
 
 func (c *conn) getSession(r *request) *problem {
-	sess, p := c.any()
+	sess, p := c.anySession()
 	if p != nil {
 		return p
 	}
 	h, info, err := readSession(c.ctx, sess, wire.SessionID(r.Session))
 	if err != nil {
-		return away(err)
+		return problemFor(err)
 	}
 	v := s3SessionOf(info)
 	total, turns := usage{}, []body{}
@@ -64,7 +64,7 @@ func (c *conn) getSession(r *request) *problem {
 // listSessions lists the sessions whose latest turn was answered by the agent that the request names, or all sessions. The answer has a
 // cursor if there are more.
 func (c *conn) listSessions(r *request) *problem {
-	sess, p := c.any()
+	sess, p := c.anySession()
 	if p != nil {
 		return p
 	}
@@ -72,7 +72,7 @@ func (c *conn) listSessions(r *request) *problem {
 	for {
 		page, err := wire.Call(c.ctx, sess, &wire.SessionRequest{Op: "list", Cursor: cursor, Limit: pageSize})
 		if err != nil {
-			return away(err)
+			return problemFor(err)
 		}
 		for _, i := range page.Sessions {
 			if r.Agent == "" || i.Agent == native(r.Agent) {
@@ -91,13 +91,13 @@ func (c *conn) listSessions(r *request) *problem {
 }
 
 func (c *conn) deleteSession(r *request) *problem {
-	sess, p := c.any()
+	sess, p := c.anySession()
 	if p != nil {
 		return p
 	}
 	id := wire.SessionID(r.Session)
 	if _, err := sess.Request(c.ctx, &wire.SessionRequest{Op: "delete", SessionID: &id}); err != nil {
-		p := away(err)
+		p := problemFor(err)
 		if p.s3 == codeRate { // a turn runs in it: wire.CodeTooManyQueries, which is no rate here
 			p.s3 = codeInvalid
 		}

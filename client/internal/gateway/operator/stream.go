@@ -22,7 +22,7 @@ func (c *conn) stream(r *request) *problem {
 	})
 	if err != nil {
 		release()
-		return away(err)
+		return problemFor(err)
 	}
 	c.work.Go(func() { // ends with its turn or the connection; serve waits for it
 		defer release()
@@ -68,7 +68,7 @@ func (f *follower) begin(sess *gateway.Session) (*turn, *problem) {
 			f.h.apply(e)
 		})
 		if err != nil {
-			return nil, away(err)
+			return nil, problemFor(err)
 		}
 		turns, known := f.h.after(wire.TurnID(f.r.LastTurn))
 		if !known {
@@ -107,7 +107,7 @@ func (f *follower) results(ctx context.Context, target *turn, next func(context.
 			if !ok || e.Meta().Seq > 0 && e.Meta().Seq <= f.seq { // begin has read it
 				continue
 			}
-			if turning(e) {
+			if endsText(e) {
 				f.flush(target) // the document's order: content, tool, completion (F12)
 			}
 			t := f.h.apply(e)
@@ -115,7 +115,7 @@ func (f *follower) results(ctx context.Context, target *turn, next func(context.
 				target = t
 			}
 			if t != nil && t == target {
-				f.news = f.news || shows(e)
+				f.news = f.news || changesResult(e)
 				if t.over() {
 					break
 				}
@@ -141,8 +141,8 @@ func (f *follower) send(t *turn) {
 	f.put(line(snapshot(f.r.ID, f.r.Session, f.r.Agent, turns)))
 }
 
-// turning reports whether an event begins something other than more of the same text.
-func turning(e wire.EventMessage) bool {
+// endsText reports whether an event ends a run of text.
+func endsText(e wire.EventMessage) bool {
 	switch e := e.(type) {
 	case *wire.AgentStreamChunk:
 		return e.Chunk.Type == wire.ChunkToolCall
@@ -152,8 +152,8 @@ func turning(e wire.EventMessage) bool {
 	return false
 }
 
-// shows reports whether an event changes a result.
-func shows(e wire.EventMessage) bool {
+// changesResult reports whether an event changes a result.
+func changesResult(e wire.EventMessage) bool {
 	switch e := e.(type) {
 	case *wire.AgentStreamChunk:
 		switch e.Chunk.Type {

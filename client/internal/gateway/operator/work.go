@@ -40,7 +40,7 @@ func (c *conn) dispatch(r *request) *problem {
 	var err error
 	if files, err = t.Attach(files, r.images); err != nil {
 		t.Abandon()
-		return away(err)
+		return problemFor(err)
 	}
 	r.Session = string(l.id)
 	err = t.Ask(c.ctx, l.sess, &wire.AgentRequest{
@@ -50,7 +50,7 @@ func (c *conn) dispatch(r *request) *problem {
 	})
 	switch {
 	case err != nil:
-		return away(err)
+		return problemFor(err)
 	case !r.s4:
 		return nil
 	case r.Type == kindDispatch:
@@ -72,7 +72,7 @@ func refusal(t *gateway.Turn) *problem {
 // the turn, that comes before its reply to a later request: so accepted makes one, and returns the refusal.
 func (c *conn) accepted(r *request, l *link, t *gateway.Turn) *problem {
 	if _, err := l.sess.Request(c.ctx, &wire.SessionRequest{Op: "get"}); err != nil {
-		return away(err)
+		return problemFor(err)
 	}
 	if !t.Pending() { // refused or ended already: its end is delivered in a moment
 		select {
@@ -101,7 +101,7 @@ func (c *conn) whole(r *request, l *link, t *gateway.Turn) {
 	}
 	h, _, err := readSession(c.ctx, l.sess, l.id)
 	if err != nil {
-		c.refuse(r, away(err))
+		c.refuse(r, problemFor(err))
 		return
 	}
 	turns := h.turns
@@ -142,7 +142,7 @@ func (c *conn) confirm(r *request) *problem {
 	c.confirms = gateway.Remember(c.confirms, confirmed{a.ConfirmationID, r.ID}) // the daemon's refusal names the question only
 	c.mu.Unlock()
 	if err := l.sess.Confirm(c.ctx, a); err != nil {
-		return away(err)
+		return problemFor(err)
 	}
 	c.reply(r, "ok", body{})
 	return nil
