@@ -112,7 +112,7 @@ func (m *model) above(room int) []string {
 	case len(work) > 0:
 		apart = len(out)+len(work) < room && (last == kindText || last == kindEcho)
 	case len(out) == 0:
-		apart = m.own.ai() && printed && m.lastKind != kindNote && m.h > 8
+		apart = m.own.ai() && printed && m.lastKind != kindNote && m.h > 8 // not in a low window
 	}
 	if apart && len(out) < room {
 		out = append(out, "")

@@ -27,21 +27,21 @@ const handOverHead = 4
 // it asked for a secret: it may be the rest of one.
 const muteAfterSecret = 500 * time.Millisecond
 
-// handOverIdle is how long a program that asked for nothing more, and was typed nothing, keeps the keyboard: one that asks
-// again (a wrong password takes sudo two seconds) finds it its own, and what is typed for it goes nowhere else.
+// handOverIdle is how long a program keeps the keyboard after it stopped asking and nothing was typed. sudo, for example, asks again
+// two seconds after a wrong password, and what is typed until then is for it.
 const handOverIdle = 5 * time.Second
 
 // handover is the keyboard lent to a running command of an agent's.
 type handover struct {
 	id    wire.ExecutionID
-	why   string    // "": it does not ask now
+	why   string    // password, secret, screen or input; "" = it does not ask now
 	who   string    // the program that reads without echo
 	asked bool      // the user was asked about it, and said yes
 	on    bool      // the program has terminal and keyboard
 	since time.Time // when it ceased to ask
 }
 
-// onKeyboard deals with a command that wants the keyboard, or no longer does.
+// onKeyboard handles the event that a command wants the keyboard, or no longer does.
 func (m *model) onKeyboard(e lender.LeasedKeyboard) {
 	h := m.handover
 	mine := h != nil && h.id == e.ExecutionID && h.on
@@ -70,8 +70,8 @@ func (m *model) onKeyboard(e lender.LeasedKeyboard) {
 	}
 }
 
-// askSecret asks before a program that is none of the system's for passwords gets what the user types unseen: its prompt may
-// say anything. No ends the command, which would wait for ever.
+// askSecret asks the user whether a program may read without echo that is not one of the system's for passwords: its prompt may claim
+// anything. The answer no ends the command, which would otherwise wait for ever.
 func (m *model) askSecret(e lender.LeasedKeyboard) {
 	m.endHandOver(e.ExecutionID) // it had the keyboard for something else
 	c := m.card(e.ExecutionID, "", "bash")
@@ -140,8 +140,8 @@ func (m *model) tryHandOver() {
 	}
 }
 
-// linesBefore is what the command printed before the line it waits in, as far as it fits into rows: the packages that would
-// be removed, the fingerprint of the host. What was there when it last had the keyboard is in the scrollback.
+// linesBefore returns what the command printed before the line in which it waits, as far as it fits into rows: the packages that
+// would be removed, the fingerprint of the host. What it printed until it last had the keyboard is left out: it is in the scrollback.
 func (m *model) linesBefore(c *execution, rows int) []string {
 	lines := c.Out.Since(c.seen)
 	at := len(lines)
@@ -172,7 +172,7 @@ func (m *model) endIdleHandOver(h *handover) {
 	m.endHandOver(h.id)
 }
 
-// handOverLine is the line that says whose the keyboard is now.
+// handOverLine returns the line that names who has the keyboard now.
 func (m *model) handOverLine(why, who string) string {
 	sign, help := "your keyboard is this command's until it ends", "ctrl+c stops it"
 	switch why {

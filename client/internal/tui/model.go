@@ -41,7 +41,7 @@ type model struct {
 	turn       *turn
 	waiting    []*asked // asked and not begun
 	questions  []*question.Question
-	arming     bool          // a timer is set that draws a question again
+	arming     bool          // a timer is set that draws the question again when a key can answer it
 	answerRest question.Rest // of the last answer
 
 	out      []*entry // to be printed, in order
@@ -50,8 +50,8 @@ type model struct {
 
 // Messages of the program's own.
 type (
-	// keyEvent is a key or a paste; done is closed when it was dealt with, and who has the screen then has the keyboard. pass:
-	// the shell is to have it.
+	// keyEvent is a key or a paste. done is closed when it has been handled and the keyboard is routed to who has the screen. pass is
+	// set if the shell gets the key.
 	keyEvent struct {
 		msg  any
 		pass bool
@@ -71,7 +71,7 @@ type (
 	then func()
 )
 
-// update deals with messages, in order, and reports whether the program is to end. It never waits.
+// update handles messages, in order, and reports whether the program is to end. It never waits.
 func (m *model) update(msgs ...any) (quit bool) {
 	for _, msg := range msgs {
 		if m.exit == nil {
@@ -86,7 +86,7 @@ func (m *model) update(msgs ...any) (quit bool) {
 	return m.exit != nil
 }
 
-// handle deals with one message.
+// handle handles one message.
 func (m *model) handle(msg any) {
 	switch msg := msg.(type) {
 	case *keyEvent:

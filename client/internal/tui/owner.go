@@ -54,9 +54,9 @@ type owner struct {
 // ai reports whether AI mode is on.
 func (o *owner) ai() bool { return o.mode != commandMode }
 
-// mayEnter reports whether a key may switch to AI mode; the keyboard waits for it. With ours it may not: this program has the
-// screen, and the key is handled as any other. Otherwise the keyboard asks the shell for the screen, after wait is closed if
-// wait is not nil: a step under way must end first. A take that waits for the user is cancelled.
+// mayEnter decides what becomes of a key that switches to AI mode. With ours, this program has the screen and handles the key as any
+// other. Otherwise the keyboard, which waits, asks the shell for the screen; if wait is not nil, a step is under way, and the keyboard
+// calls mayEnter again when wait is closed. A take that waits for the user is cancelled.
 func (m *model) mayEnter() (ours bool, wait <-chan struct{}) {
 	o := &m.own
 	if o.ai() || o.leased || m.question() != nil {

@@ -99,7 +99,7 @@ func (m *model) dropLocal(id wire.ExecutionID) {
 	m.dropQuestions(func(q *question.Question) bool { return q.Local != nil && q.ExecutionID == id })
 }
 
-// awaitRest gives the screen back when the rest of an answer (question.Rest) is no longer expected.
+// awaitRest has the event loop settle who has the screen when the rest of an answer (question.Rest) is no longer expected.
 func (m *model) awaitRest() {
 	m.after(question.ArmDelay, func() {
 		if m.answerRest.Expected(m.now(), m.lastKey) {

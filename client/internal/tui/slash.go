@@ -79,7 +79,7 @@ func (m *model) slash(text string) bool {
 	return true
 }
 
-// words are the arguments that a command takes; nil: any.
+// words returns the arguments that a command takes, if its help lists them all; nil = any argument, which the help names in capitals.
 func (c *slashCommand) words() []string {
 	if strings.HasPrefix(c.args, "[") && c.args == strings.ToLower(c.args) {
 		return strings.Split(strings.Trim(c.args, "[]"), "|")
