@@ -34,7 +34,7 @@ func (a *analysis) prints(c *call) (out bashread.Output) {
 	case "find":
 		out.List = c.list
 	case "git", "rg", "ls", "fd":
-		names := map[string]bool{"git": c.sub() == "ls-files" || c.has("--name-only"), "rg": c.has("-l", "--files"), "ls": !c.has("-l", "-i", "-s"), "fd": true}
+		names := map[string]bool{"git": c.sub() == "ls-files" || c.has("--name-only"), "rg": c.has("-l", "--files"), "ls": !c.has("-l", "-i", "-s", "-a"), "fd": true}
 		if names[c.name] { // it prints nothing else
 			out.List = "./*"
 		}

@@ -193,7 +193,9 @@ func findList(args, roots []field, name string) string {
 		return strings.HasPrefix(f.S, "-exec") || strings.HasPrefix(f.S, "-ok") || f.S == "-printf"
 	})
 	root := roots[0] // or one that may lie outside of the project
-	if i := slices.IndexFunc(roots, func(f field) bool { return f.Opaque() || path.IsAbs(f.S) }); i >= 0 {
+	if i := slices.IndexFunc(roots, func(f field) bool {
+		return f.Opaque() || path.IsAbs(f.S) || strings.HasPrefix(path.Clean(f.S), ".")
+	}); i >= 0 {
 		root = roots[i]
 	}
 	if more || root.Opaque() {
