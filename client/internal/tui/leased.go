@@ -21,7 +21,7 @@ type execution struct {
 	turn          wire.TurnID
 	place         *entry // its place in the scrollback, while the shell's report is awaited
 	printed       bool
-	asked         bool // it has asked for the keyboard
+	asked         bool // it has asked for the keyboard, so what is typed at its end may be for it
 	seen          int  // lines of its output when it last gave the keyboard back
 	shellReported bool // LeasedEnded was received
 }
@@ -66,7 +66,7 @@ func (x *executions) hide(c *execution) {
 
 // keep records that a card was printed.
 func (x *executions) keep(c *execution) {
-	if len(x.cards) > maxCards { // with printed ones, of which one of the two reports of the end never came
+	if len(x.cards) > maxCards { // a printed card is left where the second report of its end, the daemon's or the shell's, never came
 		maps.DeleteFunc(x.cards, func(_ wire.ExecutionID, o *execution) bool { return o.printed && o != c })
 	}
 	x.finished = append(x.finished, c)

@@ -73,7 +73,8 @@ func (p *picker) Render(th *style.Theme, width, height int) (lines []string, row
 
 // sessionLine describes a session in one line.
 func sessionLine(th *style.Theme, s wire.SessionInfo, now time.Time, width int) string {
-	when := cells.Pad(ago(now.Sub(time.UnixMilli(s.UpdatedAtMS))), 9)
+	const column = 9 // of the id and of the time; each ends with a space
+	when := cells.Pad(ago(now.Sub(time.UnixMilli(s.UpdatedAtMS))), column)
 	id := string(s.ID)
 	if len(id) > 8 {
 		id = id[len(id)-8:]
@@ -86,8 +87,8 @@ func sessionLine(th *style.Theme, s wire.SessionInfo, now time.Time, width int) 
 	if s.Cwd != "" {
 		tail += " · " + visible.Line(string(s.Cwd))
 	}
-	title = cells.Fit(title, max(12, width-9-9-min(cells.Width(tail), 24)))
-	return th.Dim.Render(cells.Pad(id, 9)+when) + title + th.Dim.Render(tail)
+	title = cells.Fit(title, max(12, width-2*column-min(cells.Width(tail), 24))) // 24: the rest of a longer tail is cut
+	return th.Dim.Render(cells.Pad(id, column)+when) + title + th.Dim.Render(tail)
 }
 
 // ago formats how long ago something was.

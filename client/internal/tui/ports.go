@@ -44,7 +44,7 @@ type Shell interface {
 	// TakeBack cancels the running leased command and revokes its lease.
 	TakeBack()
 	// UndoShell puts back what the last borrowed command that changed the shell's state changed in it, or what all of them
-	// did. changed is one line of what that did, "" where there was nothing; left is one line of what differs all the same.
+	// did. changed is one line of what that did, "" where there was nothing; left is one line of what still differs.
 	UndoShell(ctx context.Context, all bool) (changed, left string, err error)
 	// Exited closes when the user's own `exit` ended the shell.
 	Exited() <-chan struct{}

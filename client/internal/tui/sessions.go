@@ -27,7 +27,8 @@ func (m *model) slashSessions(string) {
 	})
 }
 
-// slashResume goes to a session by id, or by the end or beginning of one, or lets the user choose.
+// slashResume goes to the session of a name or an id, of which the first or last four characters suffice if no other one fits. Without
+// args, or where several fit, the user chooses.
 func (m *model) slashResume(args string) {
 	request(m, "/resume", &wire.SessionRequest{Op: "list", Limit: 200}, func(r *wire.SessionReply) {
 		var found []wire.SessionInfo
@@ -54,7 +55,7 @@ func (m *model) slashResume(args string) {
 	})
 }
 
-// onPicked goes to a session. From here on only its events count; they may come before the answer does.
+// onPicked goes to a session. Events of other sessions are not shown from now on; those of this one may come before the reply.
 func (m *model) onPicked(to wire.SessionInfo) {
 	from := m.SessionInfo
 	m.forget()
@@ -74,7 +75,7 @@ func (m *model) slashNew(string) {
 	request(m, "/new", &wire.SessionRequest{Op: "new"}, func(r *wire.SessionReply) { m.onSession(r.Session) })
 }
 
-// onSession notes which session the window is in.
+// onSession records which session the window is in.
 func (m *model) onSession(s wire.SessionInfo) {
 	if s.ID != m.SessionInfo.ID {
 		m.forget()

@@ -126,7 +126,7 @@ func (m *model) listModels(reply *wire.ModelsReply, word string) {
 	m.list(append(lines, m.th.Dim.Render("/model NAME for this window; `model = \"NAME\"` for good: sublet config edit")))
 }
 
-// thinkMore has the model think more with each key, and after the most as the settings say.
+// thinkMore handles ^T: it sets the next higher level of thinking, after high the settings' own, and then off.
 func (m *model) thinkMore() {
 	levels := []string{"off", "low", "medium", "high", "default"}
 	m.slashThinking(levels[(slices.Index(levels, m.thinking)+1)%len(levels)])
