@@ -8,7 +8,7 @@ import (
 	"sublet/lease/shell/dialect"
 )
 
-// Changes are what borrowed commands changed in a shell's state, for undo. The zero value is empty.
+// Changes are what borrowed commands changed in a shell's state, for undo. The zero value is empty. It is for one goroutine.
 type Changes struct {
 	first State // before the first of them
 	list  []change
@@ -29,10 +29,10 @@ func (c *Changes) Add(by string, before, after State) {
 	c.list = append(c.list, change{by, before, after})
 }
 
-// PutBack undoes the newest change or, with all, every change from the newest back, except for what has another value than the
-// change left. by lists the commands whose changes were undone. changed describes in one line what that did, "" for nothing.
-// left is what still differs: the names that could not be put back or, when no change is left, the difference from the state
-// before the first. After an error the rest can be tried again.
+// PutBack undoes the newest change or, with all, every change from the newest back. What has changed again since is left as it is.
+// by lists the commands whose changes were undone, with an error too. changed describes in one line what that did, "" for
+// nothing. left is what still differs: the names that could not be put back or, when no change remains, the difference from the
+// state before the first. After an error PutBack can be called again for the rest.
 func (c *Changes) PutBack(ctx context.Context, sh interface {
 	State(ctx context.Context) (State, error)
 	Undo(ctx context.Context, before, after State) (left []string, err error)

@@ -19,8 +19,8 @@ type files struct {
 // Leftover matches the folders that a killed process leaves in Options.Folder.
 const Leftover = "sh-*"
 
-// makeFiles makes the folder, below parent ("" = the system's for temporary files), and opens the FIFOs for both ends, so that
-// the shell's open never blocks. On an error, too, what it returns is for remove.
+// makeFiles makes the folder, below parent ("" = the system's for temporary files), and opens the FIFOs for reading and writing,
+// so that the shell's open never blocks. The caller removes the files that it returns, after an error too.
 func makeFiles(parent string) (f files, err error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -59,7 +59,7 @@ func (f *files) write(name, text string) error {
 	return os.WriteFile(f.path(name), []byte(text), 0o600)
 }
 
-// source has the script source this text next.
+// source writes the text that the script sources next.
 func (f *files) source(text string) error {
 	if _, err := f.text.WriteAt([]byte(text), 0); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (f *files) source(text string) error {
 
 func (f *files) remove() error {
 	for _, file := range []*os.File{f.up, f.down, f.text} {
-		file.Close() // nil where it was not made
+		file.Close() // harmless for nil: makeFiles may have failed before it
 	}
 	if err := os.RemoveAll(f.folder); err != nil {
 		return fmt.Errorf("remove shell folder: %w", err)
@@ -77,7 +77,7 @@ func (f *files) remove() error {
 	return nil
 }
 
-// drain reads what is left in a FIFO that this process has open for reading and writing.
+// drain reads what is left in a FIFO that this process has open for reading and writing, without waiting for more.
 func drain(fifo *os.File) (list []byte) {
 	raw, err := fifo.SyscallConn()
 	if err != nil {

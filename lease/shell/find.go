@@ -36,8 +36,8 @@ func (e *NoShellError) Hint() string {
 	return "install bash with your package manager (apt install bash, brew install bash)"
 }
 
-// Find returns the shell to lend: $SHELL of env if it is one that can be lent, else the first bash on PATH, with its
-// version as "5.2.15". It runs each candidate once, for at most 5 s. The error is a *NoShellError.
+// Find returns the shell to lend, with its version as "5.2.15": $SHELL of env, or else the first bash on PATH, in /bin or in
+// /usr/bin, that is new enough. It runs each candidate once, for at most 5 s. The error is a *NoShellError.
 func Find(env []string) (path string, d *dialect.Dialect, version string, err error) {
 	missing := &NoShellError{}
 	candidates := []string{getEnv(env, "SHELL")}
@@ -47,7 +47,7 @@ func Find(env []string) (path string, d *dialect.Dialect, version string, err er
 	candidates = append(candidates, "/bin/"+dialects[0].Name, "/usr/bin/"+dialects[0].Name)
 	seen := make(map[string]bool)
 	for _, c := range candidates {
-		if seen[c] || !filepath.IsAbs(c) { // never one that lies in the working directory
+		if seen[c] || !filepath.IsAbs(c) { // a relative one would depend on the working directory
 			continue
 		}
 		seen[c] = true
@@ -65,7 +65,7 @@ func Find(env []string) (path string, d *dialect.Dialect, version string, err er
 	return "", nil, "", missing
 }
 
-// Identify returns which shell the program at path is, by its name, and its version as it prints it.
+// Identify returns which shell the program at path is, by the name of its file, and the version that it prints.
 func Identify(path string) (*dialect.Dialect, string, error) {
 	for _, d := range dialects {
 		if filepath.Base(path) != d.Name {

@@ -52,7 +52,7 @@ func (s *Shell) TakeScreen(ctx context.Context) error {
 	return s.takeScreen(ctx)
 }
 
-// takeScreen records that the screen is taken, and has the widget erase what the held editor shows. The caller has holdLock.
+// takeScreen records that the screen is taken and erases what the held editor shows. The caller has holdLock.
 func (s *Shell) takeScreen(ctx context.Context) error {
 	s.mu.Lock()
 	e := &s.editor
@@ -65,13 +65,14 @@ func (s *Shell) takeScreen(ctx context.Context) error {
 	return s.direct(ctx, "screen", markErased)
 }
 
-// eraseLocked returns what erases the rest of what the editor shows, once its widget has erased what it can.
+// eraseLocked returns the sequence that erases what the editor shows, prompt included, or nil after it was erased. It is sent when
+// the widget has printed markErased: the widget of zsh redraws the line as empty before that, the one of bash cannot.
 func (s *Shell) eraseLocked() []byte {
 	if s.editor.erased {
 		return nil
 	}
 	up := ""
-	if rows := s.out.painted.rows(s.size.Cols); rows > 0 { // 0 where the shell has erased them
+	if rows := s.out.painted.rows(s.size.Cols); rows > 0 { // below the prompt's first row; 0 after the widget's redraw
 		up = fmt.Sprintf("\x1b[%dA", rows)
 	}
 	return []byte("\r" + up + "\x1b[J")
@@ -239,8 +240,7 @@ func (s *Shell) showKeptLocked() {
 	s.out.route = toScreen
 }
 
-// restored ends showPrompt: it passes on the keys that were kept, once the editor reads them. Before that the terminal would
-// edit them as a line.
+// restored ends showPrompt: it passes on the kept keys once the editor reads. Before that the line discipline would edit them.
 func (s *Shell) restored() {
 	if err := s.awaitEditor(context.Background()); err != nil {
 		s.log.Debug("the line editor", "err", err)

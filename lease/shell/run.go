@@ -315,8 +315,8 @@ func (s *Shell) programs(list []procs.Process) []procs.Process {
 	return list
 }
 
-// signalName returns the signal that a status of 128 and more stands for; only those are named that no program uses as a
-// status of its own.
+// signalName returns the name of signal n for an exit status of 128+n, with which a shell reports a death by it. It is "" for a
+// signal whose status programs also use themselves: git reports wrong usage with 129, which would be SIGHUP.
 func signalName(status int) string {
 	switch sig := syscall.Signal(status - 128); sig {
 	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGILL, syscall.SIGABRT, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGKILL, syscall.SIGSEGV,

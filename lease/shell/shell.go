@@ -288,13 +288,13 @@ func (s *Shell) Dir() string { return locked(s, func() string { return s.dir }) 
 // Digest returns the digest of the last known State, "" before the first.
 func (s *Shell) Digest() string { return locked(s, func() string { return s.state.Digest }) }
 
-// Stale reports whether State would have to ask the shell.
+// Stale reports whether State would have to ask the shell, because a command ran since it last did.
 func (s *Shell) Stale() bool { return locked(s, func() bool { return s.stale }) }
 
 // Exited returns a channel that is closed when the user has left the shell, or it could not be started again.
 func (s *Shell) Exited() <-chan struct{} { return s.life.exited }
 
-// ExitStatus returns the shell's exit status, once Exited is closed.
+// ExitStatus returns the shell's exit status once Exited is closed: -1 if a signal ended it, 1 if it could not be started again.
 func (s *Shell) ExitStatus() int { return locked(s, func() int { return s.life.status }) }
 
 func (s *Shell) cols() int { return locked(s, func() int { return s.size.Cols }) }

@@ -19,9 +19,9 @@
 //	                                       else the line is in the file "line"
 //	E PID NONCE STATUS DIR                 the borrowed command ended
 //
-// Directives come from "down", each a line of 20 bytes with blanks at its end, which a shell reads at once. "state" and "screen" (erase what the editor shows, print mark C) leave the widget
-// blocked. "none" ends it with the line as it was; "line CURSOR", with the file "line" in the editor; "run NONCE" erases as
-// "screen" does and ends it with the line that sources the file "text", which the accept key then runs.
+// Directives come from "down", each a line padded with blanks to 20 bytes, which a shell reads at once. "state" and "screen"
+// (erase what is shown, print mark C) leave the widget blocked. The others end it: "none" with the line as it was, "line CURSOR"
+// with the file "line"; "run NONCE" erases too, and sets the line that sources "text", which the accept key then runs.
 package dialect
 
 import (
@@ -85,8 +85,8 @@ type Start struct {
 	Restore string   // text to run once, before the first prompt: what a shell that died had; "" = none
 }
 
-// Script returns the text of an integration script, behind statements that set its variables __sublet_folder, __sublet_nonce,
-// __sublet_restore and more, which are pairs of a name and a value. statement is the format of one, for its name and its quoted value.
+// Script returns the text of an integration script, behind statements that set its variables: __sublet_folder, __sublet_nonce,
+// __sublet_restore, and more, a list of name, value, name, value. statement is the format for a name and its quoted value.
 func (o Start) Script(text, statement string, quote func(text string) string, more ...string) string {
 	var b strings.Builder
 	for pair := range slices.Chunk(append(more, "folder", o.Folder, "nonce", o.Nonce, "restore", o.Restore), 2) {

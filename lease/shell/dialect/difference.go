@@ -9,7 +9,7 @@ import (
 	"sublet/wire/visible"
 )
 
-// Volatile reports whether every shell changes a variable by itself, so that it is not part of a State.
+// Volatile reports whether a variable is left out of a State: all shells change it by themselves, or the integration uses it.
 func Volatile(name string) bool {
 	switch name {
 	case "_", "PWD", "OLDPWD", "SHLVL", "COLUMNS", "LINES":
@@ -67,7 +67,7 @@ func Without(list, other []string) (rest []string) {
 	return rest
 }
 
-// loaded returns what reports whether b has the text of a function that zsh, by a, had yet to load.
+// loaded returns a predicate on the names of functions: zsh had only marked it for autoload in a, and has loaded its text in b.
 func loaded(a, b map[string]string) func(name string) bool {
 	return func(name string) bool {
 		_, has := b[name]
@@ -139,8 +139,8 @@ func Difference(a, b State) string {
 	return visible.Line(strings.Join(parts, ", "))
 }
 
-// variables returns those of both kinds, the exported ones as export returns them, so that exporting a variable counts as a
-// change.
+// variables returns exported and other variables in one map. export makes the value of an exported one differ from that of a
+// variable that is not, so that exporting counts as a change.
 func variables(st State, export func(name, value string) string) map[string]string {
 	m := make(map[string]string, len(st.Vars)+len(st.Local))
 	for name, value := range st.Vars {

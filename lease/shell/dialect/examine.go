@@ -10,15 +10,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The parser's cost grows faster than the text, and very deep nesting would end the process: what is beyond is not parsed.
+// The parser takes more than linear time, and deep nesting overflows its stack: a text beyond these limits is not parsed.
 const (
 	parseMost = 8 << 10 // bytes
 	nestMost  = 100     // brackets and quotes
 )
 
-// Examine examines a text that is read as lang. What is not understood may change everything. known reports whether a name may
-// be more than a program: an alias or a function; nil = none is. In fish nothing in a text runs in a subshell, and set is not
-// the set of sh. With Ends, Text is a subshell, which fish does not have: its dialect refuses such a text.
+// Examine examines a text as the parser reads it in lang. A text that it cannot read may change everything. known reports whether
+// a name is an alias or a function; nil = none is. In fish nothing in a text runs in a subshell, and set is not the set of sh.
+// With Ends, Text is a subshell, which fish does not have: its dialect refuses such a text.
 func Examine(lang syntax.LangVariant, fish bool, text string, known func(name string) bool) Examination {
 	e := Examination{Changes: true, Text: text}
 	if strings.ContainsRune(text, 0) {
@@ -67,7 +67,7 @@ var (
 	endingOthers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(exit|logout|exec|errexit)\b|\bset\s+[-+]\w*e`) })
 )
 
-// prefixes are words that a command follows; the last four are fish's, and those before are options of the first two.
+// prefixes are words that stand before a command; the last four are fish's, -p and -- are options of command and builtin.
 var prefixes = map[string]bool{
 	"command": true, "builtin": true, "noglob": true, "nocorrect": true, "-p": true, "--": true, "and": true, "begin": true, "not": true, "or": true,
 }
@@ -89,7 +89,7 @@ var lasting = []string{
 	"abbr", "cd", "chdir", "pushd", "popd", "export", "alias", "unalias", "unset", "source", ".", "set", "shopt", "setopt", "unsetopt", "umask", "ulimit", "trap", "hash", "enable", "bind", "bindkey",
 }
 
-// lastingWords finds one in a text that cannot be parsed, or where fish defines a function.
+// lastingWords finds a lasting builtin in a text that cannot be parsed, and fish's function, which defines one.
 var lastingWords = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:^|[;&|(\n]|\b(?:and|or|not|if|begin|else)\s)\s*(cd|pushd|popd|export|set|alias|abbr|source|umask|function|bind)\b`)
 })
@@ -102,7 +102,7 @@ type examiner struct {
 	lasts         string
 }
 
-// visit examines what runs in the shell itself, and leaves out subshells, which change nothing in it.
+// visit examines what runs in the shell itself. Subshells change nothing in it; false leaves them out of the walk.
 func (x *examiner) visit(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Subshell, *syntax.ProcSubst:
@@ -132,8 +132,7 @@ func (x *examiner) visit(n syntax.Node) bool {
 	return true
 }
 
-// call examines a simple command by its name, the first word that is none of prefixes. Behind a prefix every command counts as a
-// change, to be on the safe side.
+// call examines a simple command by the first word that is none of prefixes. After a prefix every command counts as a change.
 func (x *examiner) call(c *syntax.CallExpr) {
 	if len(c.Args) == 0 {
 		x.changes = true
@@ -162,24 +161,25 @@ func (x *examiner) call(c *syntax.CallExpr) {
 	x.ends = x.ends || x.mayEndShell(name, words[1:])
 }
 
-// mayEndShell reports whether a command may end the shell, replace it, or have a later failure end it (set -e).
+// mayEndShell reports whether a command may end or replace the shell, or have a later failure end it. Expanded args are "".
 func (x *examiner) mayEndShell(name string, args []string) bool {
 	switch name {
 	case "exit", "logout":
 		return true
 	case "exec":
 		return len(args) > 0
-	case "set", "setopt":
+	case "set", "setopt": // zsh ignores case and underscores of an option; set -e of fish erases a variable
 		return !x.fish && slices.ContainsFunc(args, func(w string) bool {
 			return strings.EqualFold(strings.ReplaceAll(w, "_", ""), "errexit") || strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.Contains(w, "e")
 		})
-	case "eval":
+	case "eval": // its text may be cut by expansions, so it is searched and not parsed
 		return endingWords(x.fish).MatchString(strings.Join(args, " "))
 	}
 	return false
 }
 
-// literal returns the text of a word that has no expansion, without its quotes; "" otherwise.
+// literal returns the text of a word that has no expansion, without its quotes; "" otherwise. It is for names: that it drops an
+// escaped backslash, and keeps those in "…", matters to none of them.
 func literal(w *syntax.Word) string {
 	var b strings.Builder
 	for _, part := range w.Parts {

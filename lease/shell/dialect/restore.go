@@ -86,8 +86,8 @@ func (s Statements) putBack(b *strings.Builder, before, after, now map[string]st
 	})
 }
 
-// eachToUndo calls put, sorted by name, for each name that differs between before and after and is still as in after, except for
-// functions that were loaded. value is that of before, "" if there was none.
+// eachToUndo calls put, sorted by name, for each name that differs between before and after and is now still as in after, but
+// not for functions that zsh has only loaded since. value is the one in before, "" if there was none.
 func eachToUndo(before, after, now map[string]string, put func(name, value string)) {
 	c := Compare(before, after, loaded(before, after))
 	for _, name := range slices.Sorted(slices.Values(slices.Concat(c.Added, c.Changed, c.Removed))) {
@@ -115,7 +115,7 @@ type Fields struct {
 // NewFields returns a reader of text.
 func NewFields(text []byte) *Fields { return &Fields{list: strings.Split(string(text), "\x00")} }
 
-// Next returns the next field.
+// Next returns the next field. Without one it sets Err and returns "".
 func (f *Fields) Next() (field string) {
 	if !f.More() {
 		f.Err = fmt.Errorf("the shell's state is incomplete")
@@ -128,7 +128,7 @@ func (f *Fields) Next() (field string) {
 // More reports whether there is a next field. What follows the last NUL is not one.
 func (f *Fields) More() bool { return len(f.list) > 1 }
 
-// List reads a list: a count, and so many fields.
+// List reads a list: a field with the count, and as many fields. It sets Err if they are not all there.
 func (f *Fields) List() (list []string) {
 	var n int
 	if _, err := fmt.Sscan(f.Next(), &n); err != nil || n < 0 || n >= len(f.list) {

@@ -23,9 +23,9 @@ type State struct {
 	Digest    string // see Sum
 }
 
-// Sum returns the Digest: lower-case hex SHA-256 over all but Local and Umask. An approval of a command holds while it is the same.
-// Umask is not in it, because it decides the permissions of new files and not what runs. Local is not, because prompts and hooks
-// keep variables of their own that change all the time: a command that expands one may run differently under the same digest.
+// Sum returns the Digest: lower-case hex SHA-256 of all fields but Umask, Painted and Local. An approval of a command holds while
+// the digest is the same. Umask and Painted do not decide what runs. Local is left out because prompts and hooks keep variables
+// that change all the time: a command that expands one may run differently under the same digest.
 func (st State) Sum() string {
 	h := appendText(nil, st.Dir)
 	for _, m := range []map[string]string{st.Vars, st.Aliases, st.Hashed, st.Functions} {

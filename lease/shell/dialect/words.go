@@ -5,8 +5,8 @@ import "strings"
 // Quote makes one word of any text without NUL, for bash and zsh.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Words returns what a text of any shell may name: its runs of characters that commands' names are made of, and the
-// identifiers in them, each once.
+// Words returns, each once, all words of a shell text that may be names of commands, functions, aliases or variables. It does not
+// parse: it splits at what such a name cannot hold, once for commands (as g++ or a-b) and once more for variables.
 func Words(text string) (words []string) {
 	seen := make(map[string]bool)
 	add := func(list []string) {

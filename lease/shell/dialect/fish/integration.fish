@@ -32,8 +32,8 @@ function __sublet_command --on-event fish_preexec
     __sublet_mark B
 end
 
-# Both stand around the text of a borrowed command, in the line that __sublet_widget sets. The text is evaluated rather than sourced, for fish gives a program of a
-# sourced file no process group of its own, so that ^Z would leave it stopped without a job.
+# __sublet_begin and __sublet_end stand around a borrowed command's text in the line that __sublet_widget sets. The text is
+# evaluated, not sourced: fish gives no process group of its own to a program of a sourced file; ^Z would stop it without a job.
 function __sublet_begin
     __sublet_resume
     builtin read --global --null __sublet_text <$__sublet_folder/text
