@@ -9,7 +9,8 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-// call walks a simple command as it stands in the text.
+// call walks a simple command as it stands in the text. Its words do not see the assignments before it, which are in inner alone;
+// an eval, function or child that it runs would, but is judged without them.
 func (r *Reader) call(c *syntax.CallExpr, st *State) {
 	if len(c.Args) == 0 {
 		for _, as := range c.Assigns {
@@ -28,7 +29,7 @@ func (r *Reader) call(c *syntax.CallExpr, st *State) {
 		return
 	}
 	fs := r.words(c.Args, st)
-	for len(fs) > 0 && fs[0].S == "" && fs[0].Known && !fs[0].Quoted {
+	for len(fs) > 0 && fs[0].S == "" && fs[0].Known && !fs[0].Quoted { // an empty $X is no word
 		fs = fs[1:]
 	}
 	r.Out = Output{}
@@ -37,7 +38,7 @@ func (r *Reader) call(c *syntax.CallExpr, st *State) {
 	}
 }
 
-// alias expands an alias of the live shell or of this text, which bash does before it parses.
+// alias expands an alias of the live shell or of this text, as bash does before it parses.
 func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) (done bool) {
 	value, ofText := st.Aliases[name]
 	if !ofText {
@@ -66,8 +67,7 @@ func (r *Reader) text(from, to syntax.Pos) string {
 	return r.src.text[min(int(from.Offset()), end):end]
 }
 
-// Function walks the body of the function that a command calls, if it calls one. known is false where it does and the
-// body is not known.
+// Function walks the body of the function that a command calls, if it calls one. known is false if that body is not known.
 func (r *Reader) Function(fs []Field, st *State, sp Span) (called, known bool) {
 	name := fs[0].S
 	fn, ok := st.funcs[name]

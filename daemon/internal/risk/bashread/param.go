@@ -12,7 +12,7 @@ import (
 // Placeholders of values that are not known.
 const (
 	nowhereHome = "/home/\x01"
-	OldPath     = "\x01PATH" // of PATH
+	OldPath     = "\x01PATH" // of the PATH that the text began with
 )
 
 var tameVars = programs.Words(`? ! # - RANDOM SECONDS LINENO UID EUID SHLVL EPOCHSECONDS EPOCHREALTIME COLUMNS LINES USER LOGNAME
@@ -53,7 +53,7 @@ func (r *Reader) lookup(name string, st *State) (v Value, ok bool) {
 	return Value{Words: []string{env}}, inEnv
 }
 
-// arguments returns the value of $@.
+// arguments returns $@ of these fields. Unknown parts stay in the words as placeholders.
 func arguments(fs []Field) Value {
 	v := Value{Array: true}
 	for i := range fs {

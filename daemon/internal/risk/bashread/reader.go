@@ -65,7 +65,7 @@ type Reader struct {
 
 	Depth    int                // of texts inside texts
 	Active   []string           // functions and aliases that are being expanded
-	Seen     Flow               // what the commands since the last reset let in
+	Seen     Flow               // of all that was read since the pipe, substitution or redirection began that is being walked
 	Out      Output             // what the last command printed
 	Files    map[string]Written // what this text wrote
 	NetFD    bool               // a descriptor is a network connection
@@ -105,7 +105,7 @@ const (
 // Budget is what a reading may do and has done.
 type Budget struct{ Steps, Limit int }
 
-// errSpent is the value that Spend panics with. Bounded recovers it.
+// errSpent is the value with which Spend panics and which Bounded recovers.
 var errSpent = errors.New("bashread: the budget is spent")
 
 // Spend counts n steps. It does not return when the budget is spent.
@@ -121,7 +121,7 @@ func (b *Budget) Bounded(walk func()) (done bool) {
 		switch p := recover(); p {
 		case nil:
 		case errSpent:
-			b.Limit = math.MaxInt // for what has to be done after that
+			b.Limit = math.MaxInt // the caller's report of it may call Spend
 		default:
 			panic(p)
 		}

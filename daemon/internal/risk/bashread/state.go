@@ -49,7 +49,7 @@ type Value struct {
 	Glob    bool // the words are patterns and stand for what they match
 	Unset   bool
 	Guarded bool // ${x:?}: never empty
-	Handed  bool // on to programs
+	Handed  bool // exported: on to programs
 }
 
 func (v *Value) size() (n int) {
@@ -65,14 +65,14 @@ type Function struct {
 	src  source
 }
 
-// State is what one command leaves to the next.
+// State is what one command leaves to the next. It is for one goroutine.
 type State struct {
 	Cwd     string   // "" where it is not known
 	Alts    []string // where else it may be, because an earlier cd may have failed; "" is anywhere
 	Args    []Field  // $1 …
 	ArgsOK  bool     // Args are known
-	Errexit bool
-	Remote  bool // runs on another machine: paths are not ours
+	Errexit bool     // set -e
+	Remote  bool     // runs on another machine: paths are not ours
 	Stdin   Output
 	Changed []string // variables set in this text that change what later commands do
 	Aliases map[string]string
@@ -80,13 +80,13 @@ type State struct {
 	reader *Reader
 	vars   map[string]Value
 	funcs  map[string]Function
-	shared bool // maps belong to another state too
+	shared bool // a clone may use the same maps: own copies them before a change
 }
 
 // Start returns the state in which a text begins.
 func (r *Reader) Start(cwd string) *State { return &State{reader: r, Cwd: cwd} }
 
-// Clone returns a state for what runs elsewhere, or perhaps not at all.
+// Clone returns a copy for what runs in a child of the shell, or perhaps not at all.
 func (s *State) Clone() *State {
 	s.reader.Spend(1)
 	s.shared = true
@@ -102,8 +102,7 @@ func (s *State) Elsewhere() *State {
 	return c
 }
 
-// Fresh returns a state for a shell that takes over variables that are exported, but neither functions nor aliases. env has
-// the names of those that were exported before the text.
+// Fresh returns a state for a new shell, which gets only the exported variables: those of env were exported before the text.
 func (s *State) Fresh(env map[string]string) *State {
 	c := s.Clone()
 	c.funcs, c.Aliases = nil, nil
@@ -185,7 +184,7 @@ func (s *State) Hide() (show func()) {
 	}
 }
 
-// Forget makes variables unknown.
+// Forget makes the values of variables unknown.
 func (s *State) Forget(names map[string]bool) {
 	if len(names) == 0 {
 		return
@@ -193,14 +192,14 @@ func (s *State) Forget(names map[string]bool) {
 	s.Spend(len(names) / EntriesMoved)
 	s.own()
 	for n := range names {
-		s.vars[n] = Value{Words: []string{"\x00"}, Flow: s.vars[n].Flow, Handed: s.vars[n].Handed}
+		s.vars[n] = Value{Words: []string{string(UnknownPart)}, Flow: s.vars[n].Flow, Handed: s.vars[n].Handed}
 	}
 }
 
 // maxAlts bounds the folders a command may run in; beyond it the folder is not known.
 const maxAlts = 4
 
-// MayBe adds a folder in which the following commands may run instead.
+// MayBe adds a folder in which the following commands may run instead of Cwd.
 func (s *State) MayBe(dir string) {
 	if dir == s.Cwd || slices.Contains(s.Alts, dir) {
 		return
@@ -213,7 +212,8 @@ func (s *State) MayBe(dir string) {
 	s.Alts = append(slices.Clip(s.Alts), dir)
 }
 
-// join makes s a state after which either s or o holds, if there is an o. s stays the likelier one.
+// join merges into s the state o of another way through the text (nil: nothing follows on it). What differs is then unknown; s
+// keeps its Cwd. A function of o replaces that of s, which is harmless: funcDecl has walked the bodies of both.
 func (s *State) join(o *State) {
 	if o == nil {
 		return
@@ -244,7 +244,7 @@ func (s *State) join(o *State) {
 	if len(differ)+len(o.funcs)+len(o.Aliases) > 0 {
 		s.own()
 		for _, n := range differ {
-			s.vars[n] = Value{Words: []string{"\x00"}, Flow: s.vars[n].Flow | o.vars[n].Flow, Handed: s.vars[n].Handed || o.vars[n].Handed}
+			s.vars[n] = Value{Words: []string{string(UnknownPart)}, Flow: s.vars[n].Flow | o.vars[n].Flow, Handed: s.vars[n].Handed || o.vars[n].Handed}
 		}
 		maps.Copy(s.funcs, o.funcs)
 		maps.Copy(s.Aliases, o.Aliases)

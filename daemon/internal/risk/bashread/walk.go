@@ -36,7 +36,7 @@ func (r *Reader) stmts(list []*syntax.Stmt, st *State) {
 	}
 }
 
-// exits reports whether nothing follows a statement: exit, or a block that ends with it.
+// exits reports whether nothing follows a statement: exit, return, or a block that ends with one.
 func exits(s *syntax.Stmt) bool {
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
@@ -49,8 +49,8 @@ func exits(s *syntax.Stmt) bool {
 
 func exitsList(list []*syntax.Stmt) bool { return len(list) > 0 && exits(list[len(list)-1]) }
 
-// cond walks a statement whose success decides what runs next. The state passed in holds if it succeeded, fail if it did not
-// (nil: then nothing follows).
+// cond walks a statement whose success decides what runs next. st becomes the state after its success; fail is the one after its
+// failure, nil if nothing follows that.
 func (r *Reader) cond(s *syntax.Stmt, st *State) (fail *State) {
 	b, ok := isList(s)
 	if !ok {
@@ -142,7 +142,7 @@ func (r *Reader) stmt(s *syntax.Stmt, st *State) {
 	st.Stdin = keep
 }
 
-// maxFiles bounds the files of which is known what the text put into them; of others it is not known.
+// maxFiles bounds Reader.Files: what the text writes into further files is not known.
 const maxFiles = 256
 
 // Wrote records what a file, which key names, holds after this text wrote it.
@@ -178,7 +178,7 @@ func (r *Reader) ForgetTexts() {
 	}
 }
 
-// command walks what stands in a statement. Each type of the parser has its case, and a test keeps it so.
+// command walks the command of a statement. A test checks that each type of the parser has a case.
 func (r *Reader) command(cmd syntax.Command, st *State) {
 	switch c := cmd.(type) {
 	case *syntax.CallExpr:
@@ -196,11 +196,10 @@ func (r *Reader) command(cmd syntax.Command, st *State) {
 	case *syntax.IfClause:
 		r.ifClause(c, st)
 	case *syntax.WhileClause:
-		round := func() {
+		r.loop(st, false, func() {
 			r.condList(c.Cond, st)
 			r.stmts(c.Do, st)
-		}
-		r.loop(st, false, round)
+		})
 	case *syntax.ForClause:
 		r.forClause(c, st)
 	case *syntax.CaseClause:
@@ -213,7 +212,7 @@ func (r *Reader) command(cmd syntax.Command, st *State) {
 		for _, x := range c.Exprs {
 			r.arithm(x, st)
 		}
-	case *syntax.TestClause:
+	case *syntax.TestClause: // [[ a -eq b ]] evaluates its words as numbers
 		r.arithm(c.X, st)
 	case *syntax.DeclClause:
 		r.declare(c, st)
@@ -257,12 +256,13 @@ func (r *Reader) pipe(b *syntax.BinaryCmd, st *State) {
 	r.Seen |= seen
 }
 
+// ifClause walks an if, elif or else. Afterwards st is the state after any of its branches from which something follows.
 func (r *Reader) ifClause(c *syntax.IfClause, st *State) {
 	if len(c.Cond) == 0 && c.Else == nil { // the last else
 		r.stmts(c.Then, st)
 		return
 	}
-	other := r.condList(c.Cond, st)
+	other := r.condList(c.Cond, st) // where the condition fails
 	r.stmts(c.Then, st)
 	if c.Else != nil && other != nil {
 		r.ifClause(c.Else, other)
@@ -317,7 +317,7 @@ func (r *Reader) loop(st *State, known bool, rounds func()) {
 	}
 }
 
-// MaxUnroll bounds the literal items for which a loop's body is judged one by one.
+// MaxUnroll bounds the known items for each of which a loop's body is walked.
 const MaxUnroll = 16
 
 func (r *Reader) forClause(c *syntax.ForClause, st *State) {
@@ -328,8 +328,7 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 				r.arithm(x, st)
 			}
 		}
-		round := func() { r.stmts(c.Do, st) }
-		r.loop(st, false, round)
+		r.loop(st, false, func() { r.stmts(c.Do, st) })
 	case *syntax.WordIter:
 		items := r.words(l.Items, st)
 		if !l.InPos.IsValid() {
@@ -380,6 +379,7 @@ func (r *Reader) caseClause(c *syntax.CaseClause, st *State) {
 	}
 }
 
+// funcDecl records a function, and walks its body with unknown arguments, since a call of it may not be seen: in a trap, or later.
 func (r *Reader) funcDecl(c *syntax.FuncDecl, st *State) {
 	name := "" // none, or several, in zsh
 	if c.Name != nil {
@@ -395,7 +395,7 @@ func (r *Reader) funcDecl(c *syntax.FuncDecl, st *State) {
 	st.funcs[name] = Function{body: c.Body, src: r.src}
 	body := st.Clone()
 	body.Args, body.ArgsOK = nil, false
-	r.Active = append(r.Active, name)
+	r.Active = append(r.Active, name) // a call of itself in it is not walked again
 	r.stmt(c.Body, body)
 	r.Active = r.Active[:len(r.Active)-1]
 	r.Out = Output{}

@@ -276,10 +276,10 @@ func (b *builder) part(p syntax.WordPart, quoted, first bool) {
 	}
 }
 
-// inShell reports whether a substitution runs in the shell itself, as bash 5.3 does: ${ cmd; } and ${| cmd; }.
+// inShell reports whether a substitution runs in the shell itself: ${ cmd; } and ${| cmd; } of bash 5.3.
 func inShell(c *syntax.CmdSubst) bool { return c.TempFile || c.ReplyVar }
 
-// runs reports whether a word holds a substitution.
+// runs reports whether a word holds a command or process substitution.
 func runs(w *syntax.Word) (found bool) {
 	syntax.Walk(w, func(n syntax.Node) bool {
 		switch n.(type) {
@@ -353,7 +353,7 @@ func (b *builder) literal(s string, first bool) {
 	}
 }
 
-// tilde adds the folder that a leading tilde names, and returns the rest of the word.
+// tilde adds the folder that a leading ~ or ~name means and returns what follows it; all of s if it is no such prefix.
 func (b *builder) tilde(s string) (rest string) {
 	name := s[1:]
 	if i := strings.IndexByte(name, '/'); i >= 0 {
@@ -364,16 +364,16 @@ func (b *builder) tilde(s string) (rest string) {
 		v, _ := b.r.lookup("HOME", b.st)
 		b.value(strings.Join(v.Words, " "))
 	case name == "+":
-		if v, ok := b.r.lookup("PWD", b.st); ok && len(v.Words) == 1 { // the variable, whatever it was made
+		if v, ok := b.r.lookup("PWD", b.st); ok && len(v.Words) == 1 { // the text may have assigned PWD
 			b.value(v.Words[0])
 		} else {
 			b.unknown(UnknownPart, 0, true)
 		}
-	case name == "-" || Digits(strings.TrimLeft(name, "+-")):
+	case name == "-" || Digits(strings.TrimLeft(name, "+-")): // $OLDPWD, or an entry of the directory stack
 		b.unknown(UnknownPart, 0, true)
 	case name == "root":
 		b.add("/root")
-	case NameLike(name):
+	case NameLike(name): // a user's home, in its usual place
 		b.add("/home/" + name)
 	default:
 		return s
