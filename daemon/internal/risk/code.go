@@ -10,10 +10,10 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-// expr returns an expression of the table.
+// expr returns the regular expression of that name in the file code.txt of package programs, which must have it.
 func expr(name string) *regexp.Regexp { return programs.Expression(name) }
 
-// doCode judges interpreters of other languages: options with the role code, a file, or what they read.
+// doCode judges interpreters of other languages by their program: the value of an option, a file, or what they read.
 func (a *analysis) doCode(c *call) {
 	a.runs()
 	name := strings.TrimRight(c.name, "0123456789.")
@@ -71,7 +71,7 @@ func (a *analysis) texts(c *call, code func(c *call, f *field)) (given bool) {
 	return given
 }
 
-// program judges the code of awk or sed, which is the first operand unless options give it, and returns the other operands.
+// program judges the code of awk or sed, the first operand unless an option gives it or is one of files, and returns the others.
 func (a *analysis) program(c *call, code func(c *call, f *field), files ...string) []field {
 	if a.texts(c, code) || c.has(files...) || len(c.operands) == 0 {
 		return c.operands
@@ -140,8 +140,8 @@ func (a *analysis) wideLoss(text string, sp Span) {
 	}
 }
 
-// commandsIn judges the strings in a piece of code as shell commands, and what stands behind a ! or a word that hands the
-// rest of a line to a shell, for what they would raise.
+// commandsIn judges, as shell commands, the strings in a piece of code and what follows a ! or another word that hands the rest
+// of a line to a shell. Only what is High or Critical in them is kept: see Maybe.
 func (a *analysis) commandsIn(text string, sp Span, st *state) {
 	a.Spend(1 + len(text)/bashread.BytesMatched)
 	var quoted []string
@@ -164,7 +164,7 @@ func (a *analysis) commandsIn(text string, sp Span, st *state) {
 	}
 }
 
-// givenCode judges a text that a program runs and that is not understood: commands and files in it.
+// givenCode judges the commands and files in a text that a program runs and that is not understood.
 func (a *analysis) givenCode(f *field, st *state) {
 	a.runs()
 	a.commandsIn(f.S, f.Span, st)
@@ -221,8 +221,8 @@ func (a *analysis) awkProgram(c *call, f *field) {
 	}
 }
 
-// sedPlain matches scripts of sed whose commands neither run commands nor name files. The sign § of the expression stands for
-// each of the usual delimiters.
+// sedPlain matches scripts of sed whose commands neither run commands nor name files. A part of the expression in <> stands for
+// one alternative for each of the usual delimiters, in place of §.
 var sedPlain = sync.OnceValue(func() *regexp.Regexp {
 	parts := regexp.MustCompile(`<([^>]*)>`).ReplaceAllStringFunc(expr("sed-plain").String(), func(part string) string {
 		var alts []string
@@ -248,7 +248,7 @@ func (a *analysis) doSed(c *call) {
 		a.edits(c, f)
 		if suffix != "" {
 			copied := f.With(f.S + suffix)
-			if strings.Contains(suffix, "*") { // stands for the name
+			if strings.Contains(suffix, "*") { // sed puts the name of the file in its place
 				if copied.S = suffix; !strings.Contains(suffix, "/") {
 					copied.S = f.S[:strings.LastIndexByte(f.S, '/')+1] + suffix
 				}

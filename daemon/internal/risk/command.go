@@ -73,7 +73,7 @@ func (c *call) rest() ([]field, Span) {
 	return fs, Span{Start: fs[0].Span.Start, End: max(fs[len(fs)-1].Span.End, fs[0].Span.Start)}
 }
 
-// commandSteps is what judging a command costs of the budget, besides its words: about as much as reading 25 words.
+// commandSteps is what judging a command costs of the budget, besides its words: as long as reading about 25 words.
 const commandSteps = 25
 
 // Command implements bashread.Judge: it judges a command whose words are known as far as they can be, by its name, by what
@@ -108,7 +108,7 @@ func (a *analysis) Command(fs []field, st *state, sp Span) {
 	a.Out = a.prints(c)
 }
 
-// record adds the command to those that rules match.
+// record adds the command to the verdict's, which the rules of the policy match.
 func (a *analysis) record(c *call) {
 	cmd := Command{Level: Low, Cwd: c.st.Cwd, Argv: make([]string, len(c.fields))}
 	if len(c.st.Alts) > 0 || c.st.Remote {
@@ -260,7 +260,7 @@ func shellFile(name, text string) bool {
 	return !strings.Contains(path.Base(name), ".") || strings.HasSuffix(name, "sh")
 }
 
-// known judges a command by its line in the table.
+// known judges a command by its line in the table of package programs.
 func (a *analysis) known(c *call) {
 	a.poisoned(c)
 	a.shadowed(c)
@@ -289,13 +289,13 @@ func (a *analysis) known(c *call) {
 	}
 }
 
-// optionStart is the option that a value stands behind in the same word: -cVALUE, --command=VALUE.
+// optionStart matches the option before a value in the same word: -cVALUE, --command=VALUE.
 var optionStart = regexp.MustCompile(`^(--?[\w-]+=|-\w)`)
 
-// maxTails bounds the words of an unknown program that are judged as the beginning of a command.
+// maxTails bounds how often the words of an unknown program are judged as a command: the cost would be quadratic in their number.
 const maxTails = 4
 
-// unknown judges a program that the table does not have: by what its words name, and by the command that it may be a wrapper of.
+// unknown judges a program that is not in the table of package programs: by what its words name, and as a wrapper of a command.
 func (a *analysis) unknown(c *call) {
 	c.verb = 1
 	a.usesSecret(c)
@@ -303,7 +303,7 @@ func (a *analysis) unknown(c *call) {
 	a.namesSecrets(c)
 	for i := 1; i < len(c.fields); i++ {
 		f := &c.fields[i]
-		if p := bashread.Path(f, c.st); p != "" && !c.st.Remote && a.placeOf(p).write == Critical {
+		if p := bashread.Path(f, c.st); p != "" && !c.st.Remote && a.placeOf(p).write == Critical { // of others the note above is enough
 			a.touch(Write, f, c.st, touching{verb: "may write"})
 		}
 	}
@@ -312,7 +312,7 @@ func (a *analysis) unknown(c *call) {
 		switch {
 		case strings.ContainsAny(f.S, " \n;{$"):
 			a.Maybe(optionStart.ReplaceAllString(f.S, ""), f.Span, c.st)
-		case programs.Lookup(f.Base()) != nil && (!programs.Builtin(f.S) || f.S == "kill"):
+		case programs.Lookup(f.Base()) != nil && (!programs.Builtin(f.S) || f.S == "kill"): // a wrapper runs programs; kill is one too
 			tails++
 			a.guess++
 			a.Command(c.fields[i:], c.st.Clone(), c.span)
@@ -321,7 +321,7 @@ func (a *analysis) unknown(c *call) {
 	}
 }
 
-// rewrites reports whether a command that is more than low may change files other than those that its operands name.
+// rewrites reports whether a command above Low may change files other than those that its operands name.
 func rewrites(c *call, handler string) bool {
 	switch {
 	case slices.Contains([]string{"git", "code", "awk", "archive", "rsync"}, handler), handler == "" && len(c.operands) == 0:

@@ -9,7 +9,7 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-// effects notes what the effects of a line mean for the rest of the text.
+// effects notes what the effects in a command's line of the table mean for the rest of the text.
 func (a *analysis) effects(c *call) {
 	s := c.spec
 	if a.cmd >= 0 {
@@ -47,7 +47,7 @@ func (a *analysis) effects(c *call) {
 	}
 }
 
-// deletes reports whether a word of a program that works elsewhere is the name of a deletion: delete, apps:destroy.
+// deletes reports whether a word of a network client is the name of a deletion: delete, apps:destroy.
 func deletes(s string) bool {
 	verb, what, _ := strings.Cut(s[strings.LastIndexByte(s, ':')+1:], "-")
 	return slices.Contains([]string{"delete", "destroy", "drop", "purge", "terminate", "flushall", "undefine", "wipe", "del"}, verb) && what != "tags"
@@ -95,11 +95,11 @@ func switchedOff(val *field) bool {
 	return val != nil && (!val.Known || slices.Contains([]string{"none", "false", "no", "0", "off"}, val.S))
 }
 
-// roles judges operands and values of options by what they mean.
+// roles judges the operands of a command and the values of its options by the role that its line in the table gives them.
 func (a *analysis) roles(c *call) {
 	a.optionRoles(c)
 	ops, role := c.operands, c.spec.Args
-	if c.tail > 0 && !c.wraps() { // of an option: it gets words that are not known here
+	if c.tail > 0 && !c.wraps() { // an option names a command, to which the program adds words of its own: fd -x rm
 		a.runs()
 		fs, sp := c.rest()
 		a.Command(append(slices.Clip(fs), field{S: unknownPart, Many: true, Span: sp}), c.st, sp)
@@ -117,10 +117,10 @@ func (a *analysis) roles(c *call) {
 			a.fromStdin(c)
 		}
 		f := bashread.Join(fs, sp)
-		f.S = strings.NewReplacer(" Enter", "\n", " C-m", "\n", " C-j", "\n").Replace(f.S) // keys that tmux sends
+		f.S = strings.NewReplacer(" Enter", "\n", " C-m", "\n", " C-j", "\n").Replace(f.S) // as tmux send-keys names the end of a line
 		a.shellText(f, c.st)
 		return
-	case programs.Pattern:
+	case programs.Pattern: // the first operand is one, as in grep, unless an option gives it
 		if len(ops) > 0 && !c.has("-e", "--regexp", "-f", "--file") {
 			ops = ops[1:]
 		}
@@ -131,10 +131,10 @@ func (a *analysis) roles(c *call) {
 		if one == programs.Writes && c.lowered() {
 			one = programs.Reads
 		}
-		if a.role(c, one, &ops[i]); c.has("-m") && role == programs.Archive && i > 0 {
+		if a.role(c, one, &ops[i]); c.has("-m") && role == programs.Archive && i > 0 { // zip -m deletes what it packed
 			a.touch(Delete, &ops[i], c.st, touching{tree: true})
 		}
-		if role == programs.Script {
+		if role == programs.Script { // the other operands are the script's
 			break
 		}
 	}
@@ -218,7 +218,7 @@ func (a *analysis) role(c *call, role string, f *field) {
 	}
 }
 
-// sends judges a file whose text is sent, which stands behind an @ where there is one: @file, name=@file, name@file.
+// sends judges a file that is sent if the word names one behind an @ or =<: @file, name=@file, name@file, name=<file.
 func (a *analysis) sends(f *field, st *state) {
 	i := strings.IndexByte(f.S, '@')
 	if form := strings.Index(f.S, "=<"); i < 0 && form >= 0 {
@@ -262,7 +262,7 @@ func (a *analysis) shellText(f field, st *state) {
 	}
 }
 
-// runsFlow notes that code runs which nobody could read before, by where it came from, and reports whether that is so.
+// runsFlow notes, and reports, that code runs which nobody could read before, because it was fetched or decoded.
 func (a *analysis) runsFlow(fl bashread.Flow, sp Span) bool {
 	switch {
 	case fl&flowNet != 0:

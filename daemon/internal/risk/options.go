@@ -72,8 +72,8 @@ func (c *call) isOption(s string) bool {
 // wraps reports whether the operands of a command are a command that it runs.
 func (c *call) wraps() bool { return c.spec.Args == programs.Run || c.spec.Args == programs.Join }
 
-// optionsLast sets plain to argv with its options, without their values, behind the operands: a rule that forbids `git push` then
-// matches `git -C d push`, too. verb becomes 0, because no leading words of argv are the sub-command.
+// optionsLast sets plain to argv with the options, but not their values, moved to the end, so that a rule that forbids `git push`
+// matches `git -C d push` too. verb becomes 0, because argv does not begin with the sub-command.
 func (c *call) optionsLast() {
 	c.plain = append([]string{c.fields[0].S}, c.subs...)
 	for i := range c.operands {

@@ -10,7 +10,7 @@ import (
 )
 
 // prints returns what a command that was just judged prints, as far as that follows from its words and its input. It knows the
-// programs that models often use inside $(…) and in front of a pipe.
+// programs that models often use inside $(…) and before a pipe. tamePart stands for unknown text without slash and blank.
 func (a *analysis) prints(c *call) (out bashread.Output) {
 	args := c.fields[1:]
 	in := c.st.Stdin
@@ -48,7 +48,7 @@ func (a *analysis) prints(c *call) (out bashread.Output) {
 	return out
 }
 
-// computed returns what a command with known words prints, where that follows from them.
+// computed returns what a command prints whose words are all known, or nil if they do not decide it.
 func (a *analysis) computed(c *call, args []field) *string {
 	switch c.name {
 	case "echo":
@@ -56,6 +56,7 @@ func (a *analysis) computed(c *call, args []field) *string {
 	case "printf":
 		return printfText(args)
 	case "mktemp":
+		// A template in a folder of /tmp, too, counts as a file directly in it: both are temporary. TMPDIR is not looked at.
 		if !c.has("-p", "--tmpdir") && (len(c.operands) == 0 || strings.HasPrefix(c.operands[0].S, "/tmp/")) {
 			return ref("/tmp/tmp." + tamePart)
 		}

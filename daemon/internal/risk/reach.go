@@ -44,9 +44,9 @@ func Wider(a, b Reach) Reach {
 	return b
 }
 
-// needs returns the least reach in which a text with verdict v may do what it is for, in a project's folder, "" = in none. What is not known to need more is
-// read: the kernel holds it, and it is asked about once it was denied something. A text that does nothing but change the
-// shell in harmless, literal ways is shell.
+// needs returns the least reach in which a text with verdict v can do what it is for. A text that is not known to need more gets
+// ReachRead: the kernel holds it, and the user is asked once it was denied something. A text that does nothing but change the
+// shell in harmless, literal ways gets ReachShell.
 func needs(text string, v Verdict, c Context) Reach {
 	if v.Level >= Critical {
 		return ReachFree
@@ -68,15 +68,15 @@ func needs(text string, v Verdict, c Context) Reach {
 	return need
 }
 
-// needsEffects returns the least reach in which a command may have the effects of its verdict: those of its reasons, of the files that
-// it changes, and of the programs that it runs.
+// needsEffects returns the least reach for what a verdict found: its reasons, the files that are changed, and the programs.
 func needsEffects(v Verdict, c Context) Reach {
 	need := ReachRead
-	served := len(c.Hosts) > 0 && !slices.ContainsFunc(v.Commands, func(cmd Command) bool { // all that the network is for is fetched from hosts that are allowed
+	// A command with ReachProject can connect to c.Hosts: enough if each command with a network effect only fetches from these.
+	hostsSuffice := len(c.Hosts) > 0 && !slices.ContainsFunc(v.Commands, func(cmd Command) bool {
 		return slices.Contains(cmd.Effects, Network) && (!fetches(cmd.Argv, nil) || fetches(cmd.Argv, c.Hosts))
 	})
 	for _, r := range v.Reasons {
-		if served && r.Effect == Network && r.Level <= Medium {
+		if hostsSuffice && r.Effect == Network && r.Level <= Medium {
 			need = Wider(need, ReachProject)
 			continue
 		}
@@ -89,7 +89,7 @@ func needsEffects(v Verdict, c Context) Reach {
 		cmd := &v.Commands[i]
 		switch {
 		case programs.In("beyond", cmd.Name) && !asksVersion(cmd.Argv), fetches(cmd.Argv, c.Hosts), cmd.setsGit():
-			need = ReachFree
+			need = ReachFree // "beyond" lists harmless programs that need a network or another process's socket
 		case fetches(cmd.Argv, nil), cmd.Level == Medium && slices.Contains(cmd.Effects, RunCode) && !interprets(cmd.Name):
 			need = Wider(need, ReachProject) // builds, tests and the project's own tools write
 		}
@@ -97,7 +97,7 @@ func needsEffects(v Verdict, c Context) Reach {
 	return need
 }
 
-// outside reports whether a command changes a file where none that is held to project may write.
+// outside reports whether t is a file that is changed where a command with ReachProject cannot write.
 func (c Context) outside(t Target) bool {
 	return (t.Effect == Write || t.Effect == Delete) && t.Path != "" && !under(t.Path, c.ProjectRoot) && !c.inTemporary(t.Path) &&
 		!slices.ContainsFunc(c.Writable, func(dir string) bool { return under(t.Path, dir) })
@@ -114,7 +114,7 @@ func needsReason(r Reason, v Verdict, c Context) Reach {
 	case Write, Delete, History:
 		switch {
 		case r.Level <= Low:
-		case r.Level >= High && (c.ProjectRoot == "" || r.Effect == History): // nothing to hold it to; or .git, which the reach project may write
+		case r.Level >= High && (c.ProjectRoot == "" || r.Effect == History): // the kernel would not hold it: project may write .git
 			return ReachFree
 		case !c.onlyTemporary(v):
 			return ReachProject
@@ -127,7 +127,7 @@ func needsReason(r Reason, v Verdict, c Context) Reach {
 	return ReachRead
 }
 
-// needsFiles returns the reach that an action of a file tool with verdict v is within. No kernel holds those: the tools
+// needsFiles returns the least reach for an action of a file tool with verdict v. The kernel does not confine file tools: they
 // themselves resolve links and keep to the paths that were judged.
 func needsFiles(v Verdict, f FileAction) Reach {
 	switch {
@@ -141,7 +141,7 @@ func needsFiles(v Verdict, f FileAction) Reach {
 	return ReachFree
 }
 
-// fetches reports whether words run a package manager for what only a network has, beyond the hosts that are allowed.
+// fetches reports whether argv runs a package manager that needs more than these hosts: another one, or leave to send or install.
 func fetches(argv, hosts []string) bool {
 	if i := slices.Index(argv, "pip"); i > 0 && (argv[i-1] == "-m" || argv[i-1] == "uv") {
 		argv = argv[i:]
@@ -161,7 +161,7 @@ func fetches(argv, hosts []string) bool {
 		slices.ContainsFunc(needed, func(host string) bool { return !slices.Contains(hosts, host) })
 }
 
-// setsGit reports whether a command writes the settings of a repository, or makes one of the project, neither of which a held one can.
+// setsGit reports whether a command writes the settings of a repository or makes the project one. A confined command can do neither.
 func (c *Command) setsGit() bool {
 	if c.Name != "git" || c.Verb < 2 || c.Level <= Low {
 		return false
@@ -190,8 +190,7 @@ func interprets(name string) bool {
 	return programs.In("interpreters", strings.TrimRight(name, "0123456789."))
 }
 
-// onlyChangesShell reports whether a text changes the shell and has no command that does anything else. Declarations as
-// export X=1 are no commands.
+// onlyChangesShell reports whether a text changes the shell and no command in it, as which export X=1 does not count, does more.
 func onlyChangesShell(v Verdict) bool {
 	return slices.ContainsFunc(v.Reasons, func(r Reason) bool { return r.Effect == ShellState }) &&
 		!slices.ContainsFunc(v.Commands, func(c Command) bool { return !slices.Contains(c.Effects, ShellState) })
@@ -219,14 +218,14 @@ func (c Context) inTemporary(p string) bool {
 type shellText struct {
 	Context
 	level   Level
-	only    bool // it is a list of assignments and of the builtins above, without redirections and jobs
+	only    bool // it is a list of assignments and of builtins that change or list the shell, without redirections and jobs
 	changes bool // it changes the shell, or lists what the shell has
 	literal bool // its words are texts and variables, and it reads no file
 }
 
-// inShell returns what a text with a verdict of some level does in the shell itself.
+// inShell returns what a text does in the shell itself; level is that of its verdict. All is false if it cannot be parsed.
 func (c Context) inShell(text string, level Level) *shellText {
-	// Where a number is expected (unset, RANDOM=), bash runs the $() of an index, also of one that a variable or a text holds.
+	// A text with [ is not literal: bash evaluates an index in it, and runs a $(…) there, even if it is quoted (unset 'a[$(x)]').
 	s := &shellText{Context: c, level: level, only: true, literal: !strings.Contains(text, "[")}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
@@ -257,23 +256,24 @@ func (s *shellText) visit(n syntax.Node) bool {
 	return s.only
 }
 
+// call adds what a simple command does, by the lists of builtins in reach.txt of package programs.
 func (s *shellText) call(n *syntax.CallExpr) {
-	if len(n.Args) == 0 {
+	if len(n.Args) == 0 { // X=1
 		s.changes = true
 		return
 	}
 	switch name := n.Args[0].Lit(); {
-	case len(n.Assigns) > 0:
+	case len(n.Assigns) > 0: // X=1 cmd: the variable may change what cmd does
 		s.only = false
-	case programs.In("neutral", name):
+	case programs.In("neutral", name): // true, pwd and echo may stand among the others; the first two run faster here than in a child
 		s.changes = s.changes || name != "echo" && s.Aliases[name] == "" && s.Functions[name] == ""
-	case programs.In("sourcers", name):
+	case programs.In("sourcers", name): // they change it by what they read
 		s.changes, s.literal = true, s.literal && len(n.Args) == 2 && name != "eval" && s.standardVenv(n.Args[1].Lit())
-	case programs.In("lookers", name):
+	case programs.In("lookers", name): // they list what the shell has, or set it
 		s.changes, s.literal = true, s.literal && s.level == Low && (name != "jobs" || !slices.ContainsFunc(n.Args, func(w *syntax.Word) bool {
 			return w.Lit() == "" || strings.Contains(w.Lit(), "x") // jobs -x runs a program
 		}))
-	default:
+	default: // "changers" do nothing but change it: cd, alias
 		s.changes, s.only = true, s.only && programs.In("changers", name)
 	}
 }

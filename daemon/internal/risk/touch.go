@@ -13,8 +13,8 @@ import (
 // touching is how a path is touched.
 type touching struct {
 	tree bool   // and all below it
-	safe bool   // the command itself deletes nothing that has something in it
-	verb string // instead of the usual word
+	safe bool   // nothing is lost: only an empty folder is deleted, or what was moved away can be moved back
+	verb string // in what is said; "" = that of verbs
 }
 
 var verbs = map[Effect]string{Read: "reads", Write: "writes", Delete: "deletes"}
@@ -74,10 +74,11 @@ func (a *analysis) readsSecret(f *field, what string) {
 	a.note(High, Secret, f.Span, "reads "+what)
 }
 
-// touchRemote judges an effect on another machine, of which no more is known than that the system's folders are the same there.
+// touchRemote judges an effect on another machine, whose files are not known. Deleting its main folders, or a home's, is critical.
 func (a *analysis) touchRemote(e Effect, f *field, t touching) {
 	p := path.Clean(f.S)
-	deep := strings.Count(p, "/") > 1 && !(strings.HasPrefix(p, "/home/\x01") && strings.Count(p, "/") <= 3)
+	// tamePart stands for the name of a home that is not known.
+	deep := strings.Count(p, "/") > 1 && !(strings.HasPrefix(p, "/home/"+tamePart) && strings.Count(p, "/") <= 3)
 	l := High
 	switch {
 	case e == Read:
@@ -88,7 +89,7 @@ func (a *analysis) touchRemote(e Effect, f *field, t touching) {
 	a.note(l, e, f.Span, t.verb+" "+show(f.S)+" on another machine").hard = e == Delete
 }
 
-// touchUnknown judges a path of which some part is not known, also by the folder that stands before that part.
+// touchUnknown judges a path of which some part is not known, also by the folder before that part.
 func (a *analysis) touchUnknown(e Effect, f *field, st *state, t touching) {
 	i := strings.IndexByte(f.S, bashread.UnknownPart)
 	dir := f.S[:strings.LastIndexByte(f.S[:i], '/')+1]
@@ -119,18 +120,18 @@ func (a *analysis) touchUnknown(e Effect, f *field, st *state, t touching) {
 	}
 }
 
-// touchPath judges an effect on one absolute path.
+// touchPath judges an effect on one absolute path that f names. where is added to what is said: when f names that path, "" = always.
 func (a *analysis) touchPath(e Effect, p string, f *field, t touching, where string) {
 	a.Spend(2 + len(p)/bashread.BytesParsed)
 	p = a.followLinks(p)
 	pl := a.placeOf(p)
 	switch {
-	case pl == temporary && e == Read && a.c.Secrets.Named(p):
+	case pl == temporary && e == Read && a.c.Secrets.Named(p): // a copy of a secret, by its name
 		pl = credential
-	case pl == credential && e != Read && secret.Match(p, programs.Places("system-keys")):
+	case pl == credential && e != Read && secret.Match(p, programs.Places("system-keys")): // /etc/shadow also decides who may log in
 		pl = systemKey
 	case e == Read && t.tree && (a.placeOf(path.Join(p, "_")) == credential || p == a.c.Home || p == "/"):
-		pl = credential // a copy of the whole folder holds what is in it
+		pl = credential // a folder of secrets, or one that has such folders
 	}
 	says := t.verb + " " + show(f.S)
 	switch {
@@ -213,7 +214,7 @@ func (a *analysis) target(e Effect, p string, tree bool) {
 	}
 }
 
-// connects notes that the text talks to the network.
+// connects notes that the text connects to the network.
 func (a *analysis) connects() {
 	a.Seen |= flowNet
 	a.net = true
