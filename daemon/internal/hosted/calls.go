@@ -45,7 +45,7 @@ func (r *run) tool(ctx context.Context, m *wire.ToolRequest) (*wire.CommandResul
 	return nil, fmt.Errorf("there is no tool %q", visible.Cut(m.Tool, 64))
 }
 
-// shellFor returns the shell for a command that is to run in cwd, "" for where the shell is. watch is that of Turn.Shell.
+// shellFor returns the shell for a command in cwd, "" = where the shell is. watch, unless nil, gets its output in a window's shell.
 func (r *run) shellFor(cwd string, private bool, watch func([]byte)) (tool.Shell, error) {
 	if info, err := os.Stat(cwd); cwd != "" && (!filepath.IsAbs(cwd) || err != nil || !info.IsDir()) {
 		return nil, fmt.Errorf("cwd: %s is not an absolute path of a folder", shown(cwd, 200))
@@ -56,14 +56,14 @@ func (r *run) shellFor(cwd string, private bool, watch func([]byte)) (tool.Shell
 	switch {
 	case r.shell == nil:
 		return nil, tool.ErrNoShell
-	case cwd != "" && cwd != r.t.Of.Env.Cwd:
+	case cwd != "" && cwd != r.t.Of.Env.Cwd: // the turn's own folder is accepted, and not entered
 		return nil, errors.New("cwd: a private shell keeps its own folder; change it with cd")
 	}
 	return r.shell, nil
 }
 
-// own runs a tool of sublet in the turn. The call is judged, shown and stored as in a turn of sublet's own agents. Unless watch is nil, it
-// gets what a command writes in a private shell.
+// own runs a tool of sublet in the turn. The call is judged, shown and stored as in a turn of sublet's own agents. In a private shell
+// watch, unless nil, gets what the command writes.
 func (r *run) own(ctx context.Context, name string, args json.RawMessage, sh tool.Shell, watch func([]byte)) (*wire.CommandResult, error) {
 	at := r.t.Of
 	at.Name, at.Role = r.name, agent.Role{Name: r.name, Mode: r.t.Of.Role.Mode, ReadOnly: r.readOnly()}
@@ -146,7 +146,7 @@ func (r *run) permit(ctx context.Context, p sdk.RequestPermissionRequest) sdk.Re
 		if err != nil {
 			d = agent.Decision{Reason: "nobody could be asked: " + err.Error()}
 		}
-		if allowed = d.Allowed && d.EditedCommand == nil; !allowed { // it would run its own command
+		if allowed = d.Allowed && d.EditedCommand == nil; !allowed { // nor with an edited command: the agent would run its own
 			r.refuse(c, q.Tool, d)
 		}
 	}
@@ -154,7 +154,7 @@ func (r *run) permit(ctx context.Context, p sdk.RequestPermissionRequest) sdk.Re
 		r.grant(now)
 	}
 	kinds := []sdk.PermissionOptionKind{sdk.PermissionOptionKindRejectOnce, sdk.PermissionOptionKindRejectAlways}
-	if allowed { // never further calls: the policy decides on each
+	if allowed { // never "always": the policy decides on each call
 		kinds = []sdk.PermissionOptionKind{sdk.PermissionOptionKindAllowOnce}
 	}
 	for _, kind := range kinds {
@@ -286,14 +286,14 @@ func (r *run) inside(path string) (string, error) {
 	return to, nil
 }
 
-// refused is a protocol error that names the cause.
+// refused returns a protocol error that names the cause.
 func refused(format string, args ...any) error {
 	e := sdk.NewInvalidParams(nil)
 	e.Message = fmt.Sprintf(format, args...)
 	return e
 }
 
-// approve asks the policy about a file that the agent has sublet read or write.
+// approve asks the policy, or the user, about a file that sublet is to read or write for the agent.
 func (r *run) approve(ctx context.Context, name, path string, act tool.Action) error {
 	args, _ := json.Marshal(map[string]string{"path": path}) // made of strings
 	d, err := r.t.Of.Approver.Approve(ctx, agent.Question{
@@ -324,8 +324,8 @@ func serve[T any](h *host, ctx context.Context, do func(ctx context.Context, r *
 	return do(ctx, r)
 }
 
-// ReadTextFile implements the SDK's client. The content is remembered, so that a later write of a file that changed since is
-// refused.
+// ReadTextFile implements the SDK's client. Line counts from 1. ReadText remembers the content, so that a later write is refused
+// if the file has changed since.
 func (h *host) ReadTextFile(ctx context.Context, p sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse, error) {
 	return serve(h, ctx, func(ctx context.Context, r *run) (out sdk.ReadTextFileResponse, err error) {
 		path, err := r.inside(p.Path)

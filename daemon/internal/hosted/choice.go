@@ -16,18 +16,18 @@ const maxOffers = 500
 
 // selector is the models or the modes that a session can use, by their ids, and the one that it uses.
 type selector struct {
-	Option  sdk.SessionConfigId `json:"option"`  // by which it is set; "" = by a request of its own
+	Option  sdk.SessionConfigId `json:"option"`  // the option that sets it; "" = a request of its own does
 	Current string              `json:"current"` // "" = the agent offers none, or it is not known
 	Offers  []string            `json:"offers"`
 }
 
-// The names of what is chosen.
+// What is chosen, also as text for people.
 const (
 	aModel = "model"
 	aMode  = "mode"
 )
 
-// selector returns that of the models or the modes.
+// selector returns the models (aModel) or the modes (aMode). The host's mu is held.
 func (s *session) selector(what string) *selector {
 	if what == aModel {
 		return &s.model
@@ -35,7 +35,7 @@ func (s *session) selector(what string) *selector {
 	return &s.mode
 }
 
-// configure takes the models and modes from a session's options. They replace those of the protocol's older lists.
+// configure takes models and modes from a session's options, in place of the older fields Models and Modes. The host's mu is held.
 func (s *session) configure(options []sdk.SessionConfigOption) {
 	for _, o := range options {
 		c := o.Select
@@ -66,7 +66,7 @@ func (s *selector) add(options []sdk.SessionConfigSelectOption) {
 	}
 }
 
-// choose has the session use the model or the mode of that id. One that is not offered is an error that lists those that are.
+// choose switches the session to the model or the mode of that id. The error for one that is not offered lists those that are.
 func (h *host) choose(ctx context.Context, what, id string) (err error) {
 	h.mu.Lock()
 	session, s := h.session.id, *h.session.selector(what)
@@ -109,7 +109,7 @@ func (s *selector) shown() []string {
 	return list
 }
 
-// useModel has the session use the model of the turn's request; without one, the model that the session began with.
+// useModel switches the session to the model of the turn's request or, without one, to the model that it began with.
 func (h *host) useModel(r *run) error {
 	want := r.t.Of.Options.Model
 	if want == h.wanted {
@@ -129,8 +129,8 @@ func (h *host) useModel(r *run) error {
 // asking are the ids of modes in which agents ask before they change anything, the preferred one first.
 var asking = []string{"default", "ask", "manual", "read-only"}
 
-// setMode puts the session into a mode of the agent. A mode of sublet stands for one of the agent's: plan for its plan mode, where
-// it has one, and the others for the one in which it asks, so that the policy decides; without that, the mode stays.
+// setMode puts the session into a mode of the agent. A mode of sublet becomes one of the agent's: plan becomes its plan mode, if it
+// has one; the others become a mode in which it asks, so that the policy decides. Without such a mode nothing changes.
 func (h *host) setMode(ctx context.Context, mode string) error {
 	h.mu.Lock()
 	s := h.session.mode

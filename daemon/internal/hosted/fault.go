@@ -90,7 +90,7 @@ func message(err error) string {
 	return refused.Message
 }
 
-// badLines counts what an agent sends that is not the protocol, as the SDK logs it.
+// badLines is the SDK's log handler. It counts the lines of an agent that are not the protocol.
 type badLines struct {
 	refused func() // called for an update that it cannot decode
 
@@ -101,7 +101,7 @@ type badLines struct {
 	flood bool // updates came faster than they were handled
 }
 
-// Enabled implements slog.Handler.
+// Enabled implements slog.Handler. The SDK logs at this level what it cannot decode or queue.
 func (b *badLines) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
 
 // Handle implements slog.Handler.

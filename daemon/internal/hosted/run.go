@@ -52,13 +52,13 @@ type run struct {
 	mu sync.Mutex
 	// below: guarded by mu
 	over      bool
-	kind      string // of the text that is gathered: text or reasoning
+	kind      string // of text: wire.ChunkText or wire.ChunkReasoning
 	text      strings.Builder
 	flush     *time.Timer
 	sent      int    // bytes of text and thoughts
 	summary   string // the text since the newest call
 	calls     map[sdk.ToolCallId]*call
-	granted   map[write]int // how often it may be done without another question
+	granted   map[write]int // how often each may be done without another question
 	terminals map[string]*terminal
 	active    int           // calls and questions that run here
 	heard     time.Time     // when the agent last sent something
@@ -95,7 +95,7 @@ func (r *run) close() {
 	}
 }
 
-// prompt sends the prompt and waits for the end of the agent's turn.
+// prompt sends the prompt and waits for the end of the agent's turn. It ends the process of an agent that exceeds a bound.
 func (h *host) prompt(r *run) agent.Outcome {
 	if !h.awaitServer(r) {
 		r.notice(fmt.Sprintf("%s has not connected sublet's tools within %v: if it runs commands, it does so in a shell of its own", r.name, h.of.o.Connect))
@@ -118,23 +118,23 @@ func (h *host) prompt(r *run) agent.Outcome {
 		answered <- answer{p, err}
 	})
 	done := r.ctx.Done()
-	var patience <-chan time.Time
-	tick := time.NewTicker(h.of.o.Silence / 8)
+	var grace <-chan time.Time                 // after a cancel; nil before it
+	tick := time.NewTicker(h.of.o.Silence / 8) // the bounds are exceeded by an eighth of Silence at most
 	defer tick.Stop()
 	for {
 		select {
 		case a := <-answered:
 			h.mu.Lock()
-			gone := h.cause // a fault, of which the agent need not know
+			gone := h.cause // why it was given up: it may have answered all the same
 			h.mu.Unlock()
 			lost := h.lost()
 			if gone != nil || a.error != nil && lost {
 				h.end()
 			}
 			r.settle()
-			if cause := context.Cause(r.ctx); cause != nil && patience != nil {
+			if cause := context.Cause(r.ctx); cause != nil && grace != nil { // an answer before the cancel was sent counts
 				if h.known.drops {
-					h.end() // the next turn takes its session up again
+					h.end() // it has dropped our MCP server: the next turn starts it and resumes its session
 				}
 				return r.ended(cause)
 			}
@@ -146,18 +146,18 @@ func (h *host) prompt(r *run) agent.Outcome {
 			return r.stopped(a.PromptResponse)
 		case <-done:
 			done = nil
-			patience = time.After(h.of.o.Cancel)
+			grace = time.After(h.of.o.Cancel)
 			h.of.work.Go(func() { // a write that blocks ends with the process
 				_ = h.conn.Cancel(h.of.ctx, sdk.CancelNotification{SessionId: h.session.id}) // an agent that does not get it is ended
 			})
-		case <-patience:
+		case <-grace:
 			h.giveUp(errors.New("it did not end its turn when that was cancelled, and was ended"))
 			<-answered
 			r.settle()
 			r.notice(h.fault(h.of.ctx, r.name, errCancelled, true).Error())
 			return r.ended(context.Cause(r.ctx))
 		case <-tick.C:
-			if why := r.fault(h.of.o.Silence); why != nil {
+			if why := r.exceeded(h.of.o.Silence); why != nil {
 				h.giveUp(why)
 			}
 		}
@@ -218,7 +218,7 @@ func deref(s *string) string {
 	return *s
 }
 
-// blocks is the prompt as the protocol has it: the text, and links to the files that go with it.
+// blocks returns the prompt for the protocol: the text, and links to the attached files.
 func (r *run) blocks(h *host) []sdk.ContentBlock {
 	text := r.t.Of.Prompt
 	if cwd := r.t.Of.Env.Cwd; cwd != h.session.cwd && cwd != "" {
@@ -264,8 +264,8 @@ func (r *run) begin(ctx context.Context) (joined context.Context, done func(), e
 	}, nil
 }
 
-// fault returns why the agent is to be given up, nil if it is not.
-func (r *run) fault(silence time.Duration) error {
+// exceeded returns which bound the agent has exceeded, for which it is given up: silence, the text of a turn or bad lines; else nil.
+func (r *run) exceeded(silence time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	bad, first, _ := r.host.bad.seen()
@@ -327,7 +327,7 @@ func (r *run) say(kind, text string) {
 	}
 }
 
-// settle sends the gathered text as an event.
+// settle sends the gathered text as an event, without waiting for mergeFor.
 func (r *run) settle() {
 	r.order.Lock()
 	defer r.order.Unlock()
@@ -349,7 +349,7 @@ func (r *run) sendText() {
 	}
 }
 
-// stopped is the outcome of a turn that the agent ended.
+// stopped returns the outcome of a turn that the agent ended.
 func (r *run) stopped(p sdk.PromptResponse) agent.Outcome {
 	if u := p.Usage; u != nil {
 		r.mu.Lock()
@@ -371,7 +371,7 @@ func (r *run) stopped(p sdk.PromptResponse) agent.Outcome {
 	return r.outcome(wire.StatusError, &FaultError{r.name, "it ended its turn for a reason that is not known: " + shown(string(p.StopReason), 60), ""})
 }
 
-// ended is the outcome of a turn whose context ended.
+// ended returns the outcome of a turn whose context ended.
 func (r *run) ended(cause error) agent.Outcome {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return r.outcome(wire.StatusTimeout, cause)
@@ -385,8 +385,8 @@ func (r *run) outcome(status string, err error) agent.Outcome {
 	o := agent.Outcome{
 		Agent: r.name, Status: status, StopReason: status, Summary: visible.Cut(strings.TrimSpace(r.summary), maxSummary), Context: r.sum.Context,
 		ToolsExecuted: slices.Clone(r.sum.ToolsExecuted), Refused: slices.Clone(r.sum.Refused), Model: r.t.Of.Role.Model, Duration: time.Since(r.begun), Err: err,
+		Usage: r.sum.Usage,
 	}
-	o.Usage = r.sum.Usage
 	switch {
 	case status == wire.StatusSuccess:
 		o.StopReason = string(provider.EndTurn)

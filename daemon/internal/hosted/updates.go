@@ -38,12 +38,12 @@ type call struct {
 	begun     time.Time
 	shown     bool   // its event was sent
 	done      bool   // so was that of its result
-	own       bool   // of our MCP server; what a later update calls it does not change that
+	own       bool   // of our MCP server; it stays so if a later update names another tool
 	denied    string // why it was refused; "" = it was not
 }
 
-// SessionUpdate implements the SDK's client. It does not wait: updates are handled in order, and a connection on which they pile
-// up ends.
+// SessionUpdate implements the SDK's client. It must not block: the SDK handles updates in order, and closes a connection whose
+// queue of them is full.
 func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error {
 	defer h.in.update()
 	defer h.guard()
@@ -68,7 +68,7 @@ func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 	r.hear()
 	switch {
 	case mode != before:
-		if r.room(1000) { // with what an event takes
+		if r.room(1000) { // about the size of an event
 			r.notice(r.name + " is in its mode " + visible.Exact(shown(mode, 60)) + " now")
 		}
 	case u.AgentMessageChunk != nil:
@@ -102,7 +102,7 @@ func (h *host) HandleExtensionMethod(_ context.Context, method string, _ json.Ra
 	return nil, sdk.NewMethodNotFound(method)
 }
 
-// textOf is a piece of content as text.
+// textOf returns a piece of content as text, "" for audio and for a binary resource.
 func textOf(b sdk.ContentBlock) string {
 	switch {
 	case b.Text != nil:
@@ -127,7 +127,7 @@ func (r *run) plan(entries []sdk.PlanEntry) {
 		}
 		items = append(items, tool.TodoItem{Text: visible.Clip(visible.Clean(e.Content), 500), Status: status})
 	}
-	size := 1000 // with what an event takes
+	size := 1000 // about the size of an event
 	for _, i := range items {
 		size += len(i.Text)
 	}
@@ -297,7 +297,7 @@ func (r *run) result(c call, name, status, text string, files []string) {
 	}
 }
 
-// plain is a raw result as text.
+// plain returns a raw result as text.
 func plain(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -309,7 +309,7 @@ func plain(v any) string {
 	return string(text)
 }
 
-// describe returns a call as a tool and arguments of sublet's own agents.
+// describe returns a call as the tool of sublet's own agents that is most like it, with arguments.
 func (c *call) describe() (name string, arguments map[string]any) {
 	switch c.kind {
 	case sdk.ToolKindExecute:
