@@ -41,9 +41,11 @@ func (t *turn) Approve(ctx context.Context, q agent.Question) (agent.Decision, e
 // decide returns whether a call may run, and with which command: see Approve. Each decision is in the audit log.
 func (t *turn) decide(ctx context.Context, q agent.Question) (agent.Decision, error) {
 	var edited *string // what the user wrote in place of the command
+	var v risk.Verdict
+	var d policy.Decision
 	for range maxEdits {
-		v := t.judge(ctx, q)
-		d := t.policy(ctx, q).Decide(v, t.action(q, t.reach(q, v)))
+		v = t.judge(ctx, q)
+		d = t.policy(ctx, q).Decide(v, t.action(q, t.reach(q, v)))
 		verdict := agent.Decision{By: d.By(), EditedCommand: edited, Reach: d.Held()}
 		switch {
 		case d.Outcome == policy.Deny:
@@ -79,15 +81,15 @@ func (t *turn) decide(ctx context.Context, q agent.Question) (agent.Decision, er
 		if q.Arguments, err = agent.WithCommand(q.Arguments, *edited); err != nil {
 			return agent.Decision{EditedCommand: edited}, err
 		}
-		again := t.judge(ctx, q)
-		shown := d.Reach
-		d = t.policy(ctx, q).Decide(again, t.action(q, t.reach(q, again)))
-		if again.Level <= v.Level && d.Outcome != policy.Deny && risk.Wider(shown, d.Reach) == shown {
+		level, shown := v.Level, d.Reach
+		v = t.judge(ctx, q)
+		d = t.policy(ctx, q).Decide(v, t.action(q, t.reach(q, v)))
+		if v.Level <= level && d.Outcome != policy.Deny && risk.Wider(shown, d.Reach) == shown {
 			answer.Reach = d.Held()
-			return t.decided(q, again, d, answer), nil
+			return t.decided(q, v, d, answer), nil
 		}
 	}
-	return agent.Decision{By: "nobody", EditedCommand: edited, Reason: "the command was changed too often while it was asked about"}, nil
+	return t.decided(q, v, d, agent.Decision{By: "nobody", EditedCommand: edited, Reason: "the command was changed too often while it was asked about"}), nil
 }
 
 // goOn asks the user whether an agent may continue that repeats the same calls, or that has reached its limit of cost.

@@ -12,9 +12,11 @@ import (
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/question"
+	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
+	"sublet/lease/confine"
 	"sublet/wire"
 )
 
@@ -53,6 +55,48 @@ func TestFixedQuestion(t *testing.T) {
 		if !strings.Contains(string(audit), want) {
 			t.Errorf("%v, recorded %s, want %s in it", err, audit, want)
 		}
+	}
+}
+
+// A command that the user keeps changing to a riskier one is refused in the end, which was not recorded. Each of the two is riskier than
+// the other: shred loses a file, and env is not held to the project.
+func TestEditedTooOften(t *testing.T) {
+	h := newHub(t)
+	h.opts.Confine = func() reach.Confiner {
+		return reach.Confiner{Support: confine.Support{Reaches: []string{confine.Read, confine.Project}}}
+	}
+	w := &window{t: t}
+	c := &Client{hub: h, peer: w, confirm: true, cwd: "/"}
+	u := &turn{hub: h, s: watched(t, h, c), origin: c, id: "t1", wishes: wishes{mode: "ask"}}
+	dir, commands := t.TempDir(), []string{"shred x", "env"}
+	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan agent.Decision, 1)
+	go func() {
+		d, err := u.Approve(t.Context(), agent.Question{
+			Tool: "bash", ExecutionID: "x", Arguments: []byte("{}"), Action: tool.Action{Command: commands[0], Cwd: dir},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- d
+	}()
+	for i := range maxEdits {
+		q := awaitSent[*wire.ConfirmationRequest](w)
+		w.mu.Lock()
+		w.sent = nil
+		w.mu.Unlock()
+		if err := u.s.questions.Answer(q.ConfirmationID, func(*question.Question[*Client]) (string, agent.Decision, error) {
+			return wire.DecisionAllow, agent.Decision{Allowed: true, EditedCommand: &commands[(i+1)%2], By: "client test 1"}, nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	d := <-done
+	audit, err := os.ReadFile(filepath.Join(h.opts.Runtime, "audit"))
+	if d.Allowed || !strings.Contains(string(audit), d.Reason) {
+		t.Errorf("got %+v, %v, recorded %q", d, err, audit)
 	}
 }
 
