@@ -146,7 +146,7 @@ func fetches(argv, hosts []string) bool {
 	if i := slices.Index(argv, "pip"); i > 0 && (argv[i-1] == "-m" || argv[i-1] == "uv") {
 		argv = argv[i:]
 	}
-	if len(argv) < 2 || slices.ContainsFunc(argv, func(w string) bool { return w == "--offline" || w == "--no-index" || w == "--help" || w == "-h" }) {
+	if len(argv) == 0 || asksVersion(argv) || slices.ContainsFunc(argv, func(w string) bool { return w == "--offline" || w == "--no-index" || w == "--help" || w == "-h" }) {
 		return false
 	}
 	name, verb := strings.TrimRight(path.Base(argv[0]), "0123456789."), ""

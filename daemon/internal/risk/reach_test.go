@@ -17,6 +17,9 @@ func TestNeeds(t *testing.T) {
 		"x='a[$(id)]'; echo $((x))":       ReachRead,
 		"ls > /tmp/list; wc -l /tmp/list": ReachRead,
 		"make":                            ReachProject,
+		"yarn":                            ReachFree, // installs
+		"yarn --version":                  ReachRead,
+		"npm":                             ReachRead, // prints its help
 		"go test ./...":                   ReachProject,
 		"cd sub && make":                  ReachProject,
 		". venv/bin/activate && pytest":   ReachProject,
