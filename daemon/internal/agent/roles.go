@@ -95,14 +95,9 @@ func Roles(cfg config.Config, project string) (roles map[string]Role, faults []e
 		if own, ok := cfg.Agents[r.Name]; ok { // the user may change the prompt of a built-in role, but not its permissions
 			r = r.bound(own)
 			r.Model = cmp.Or(own.Model, r.Model)
-			if own.Prompt != "" {
-				r.System = own.Prompt
-			}
+			r.System, r.Description = cmp.Or(own.Prompt, r.System), cmp.Or(own.Description, r.Description)
 			if own.Tools != nil {
 				r.Tools = own.Tools
-			}
-			if own.Description != "" {
-				r.Description = own.Description
 			}
 		}
 		roles[r.Name] = r

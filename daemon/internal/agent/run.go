@@ -340,15 +340,14 @@ func (r *runner) failed(ctx context.Context, err error) Outcome {
 func (r *runner) outcome(status, stop string, err error) Outcome {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
-	info := r.t.Model
 	o := Outcome{
 		Agent: r.name, Status: status, StopReason: stop, Err: err, Duration: time.Since(r.begun),
 		Summary: visible.Cut(strings.ToValidUTF8(clean(r.partial), "\uFFFD"), maxSummary),
 		Usage:   r.tally.usage, ToolsExecuted: append([]string{}, r.tally.executed...),
 		Refused: append([]wire.RefusedTool{}, r.tally.refused...),
 	}
-	if info != nil {
-		i := info.Info()
+	if r.t.Model != nil {
+		i := r.t.Model.Info()
 		o.Model = i.Name
 		o.Context = wire.ContextUse{Used: r.used, Window: int64(window(i))}
 	}

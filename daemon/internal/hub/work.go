@@ -88,10 +88,7 @@ func (c *Client) newTurn(ctx context.Context, id wire.RequestID, r *wire.AgentRe
 	if len(r.Context.RecentCommands) == 0 {
 		r.Context.RecentCommands = s.recentCommands()
 	}
-	name := r.Agent
-	if name == "" {
-		name = agent.Orchestrator
-	}
+	name := cmp.Or(r.Agent, agent.Orchestrator)
 	roles, faults := c.hub.roles(project.Root(string(r.Context.Cwd)))
 	role, ok := roles[name]
 	if !ok {
