@@ -212,7 +212,7 @@ func (s *Shell) awaitEditor(ctx context.Context) error {
 	return nil // an empty prompt, or echo that the user switched on
 }
 
-// direct gives the blocked widget a directive, and waits for the mark with which it answers. The caller has holdLock.
+// direct sends the blocked widget a directive and waits, at most doneBound, for the mark that answers it. The caller has holdLock.
 func (s *Shell) direct(ctx context.Context, directive, mark string) error {
 	s.mu.Lock()
 	s.editor.done = ""
@@ -223,7 +223,7 @@ func (s *Shell) direct(ctx context.Context, directive, mark string) error {
 	return s.await(bounded, func() bool { return s.editor.done == mark })
 }
 
-// releaseLocked gives the held editor a last directive, at which the widget ends. The caller has holdLock, too.
+// releaseLocked sends the widget, if it blocks, the directive that ends it. The caller also has holdLock.
 func (s *Shell) releaseLocked(directive string) {
 	if s.editor.widget == blocked {
 		s.directLocked(directive)
@@ -253,8 +253,8 @@ func (s *Shell) hold(ctx context.Context, done func() bool) error {
 	}
 }
 
-// tryHold holds the editor if it is still free. held is also true if done reports true; without it and without an error somebody
-// else had holdLock in between, or a program of the user's reads the line. The caller has holdLock.
+// tryHold holds the editor if it is still free. held is also true if done reports true. Without held and an error the editor was
+// taken meanwhile, or a program of the user's reads the line: the caller waits again. The caller has holdLock.
 func (s *Shell) tryHold(ctx context.Context, done func() bool) (held bool, err error) {
 	s.mu.Lock()
 	over, unhooked, unreported := done(), s.editor.unhooked, s.editor.unreported
@@ -274,8 +274,8 @@ func (s *Shell) tryHold(ctx context.Context, done func() bool) (held bool, err e
 	return err == nil, err
 }
 
-// checkHook asks the editor, which reads a line without a prompt that was reported, whether the prompt hook was replaced; the
-// widget then puts it back. Otherwise, or if the editor does not answer, a program of the user's reads the line. The caller has
+// checkHook is for an editor that reads a line though no prompt was reported. It has the widget check whether the prompt hook was
+// replaced, and restore it. If it was not, or the widget does not answer, a program of the user's reads the line. The caller has
 // holdLock.
 func (s *Shell) checkHook(ctx context.Context) error {
 	a, err := s.take(ctx, holdBound)

@@ -70,8 +70,8 @@ func (s *Shell) clearUp(ctx context.Context, c Command, res Result) {
 	}
 }
 
-// removePlaceholders has the launcher remove the placeholders that it left in a project when it was killed. folder contains the
-// confine.Spec of that command (heldReach).
+// removePlaceholders runs the launcher to remove the placeholders that it left in a project when it was killed. folder contains
+// the confine.Spec of that command (heldReach).
 func removePlaceholders(ctx context.Context, launcher, folder string) error {
 	ctx, cancel := context.WithTimeout(ctx, releaseBound)
 	defer cancel()
@@ -98,7 +98,7 @@ var childOptions = []string{
 	"pipefail", "nounset", "noclobber", "noglob", "extglob", "globstar", "nullglob", "dotglob", "nocaseglob", "failglob", "extendedglob", "shwordsplit", "ksharrays",
 }
 
-// namedIn returns the part of a state that a text names, and what that names in turn. Exported variables are passed on by the
+// namedIn returns the part of a state that a text may name, and what that names in turn. A child gets the exported variables by its
 // environment.
 func namedIn(st State, text string) State {
 	part := State{Aliases: map[string]string{}, Functions: map[string]string{}, Local: map[string]string{}}

@@ -92,7 +92,7 @@ func (s *Shell) Hold(ctx context.Context) error {
 	return nil
 }
 
-// borrow is Hold that returns with holdLock taken. lent reports that a borrower had the editor already.
+// borrow does what Hold does, but returns with holdLock taken. lent reports whether a borrower had the editor already.
 func (s *Shell) borrow(ctx context.Context) (lent bool, err error) {
 	e := &s.editor
 	if err := s.hold(ctx, func() bool { return e.lease || e.widget == blocked && e.screen }); err != nil {
@@ -133,7 +133,7 @@ func (s *Shell) Release() error {
 	return s.endLease()
 }
 
-// endLease is Release of an editor that a borrower has. The caller has holdLock.
+// endLease does the work of Release for an editor that a borrower has. The caller has holdLock.
 func (s *Shell) endLease() error {
 	if screen := locked(s, func() bool { return s.editor.screen }); !screen {
 		s.showPrompt()
@@ -152,8 +152,8 @@ func (s *Shell) endLease() error {
 	return err
 }
 
-// holdUnseen holds the editor again if a borrowed command has released it. The prompt after that command was kept from the screen,
-// and is never shown. The caller has holdLock.
+// holdUnseen holds the editor again if a borrowed command has released it. It drops the prompt after that command, which was kept
+// from the screen. The caller has holdLock.
 func (s *Shell) holdUnseen(ctx context.Context) error {
 	if err := s.takeAgain(ctx); err != nil {
 		return err

@@ -179,7 +179,7 @@ func (s *Shell) withoutHook(b []byte) []byte {
 
 var hookName = []byte("__sublet_")
 
-// painted is what the editor painted since the prompt.
+// painted is what the editor painted since the prompt, the prompt included.
 type painted struct {
 	b      []byte
 	prompt int // its length when the first key was typed; 0 = none was

@@ -13,7 +13,7 @@ import (
 	"sublet/wire/visible"
 )
 
-// The kinds of marks and records. Package dialect says what each record holds. markErased, markState and markStart have no record.
+// The kinds of marks and records. Package dialect has the fields of each record. markErased, markState and markStart have no record.
 const (
 	markPrompt = "P" // a prompt is about to be shown
 	markBegan  = "B" // a command of the user's begins
@@ -138,7 +138,7 @@ const (
 	userTail   = 16 << 10 // how much of its raw output that is rendered from
 )
 
-// directLocked gives the blocked widget a directive.
+// directLocked sends a directive to the widget, which must be blocked.
 func (s *Shell) directLocked(directive string) {
 	if _, err := fmt.Fprintf(s.files.down, "%-19s\n", directive); err != nil {
 		s.log.Warn("direct the line editor", "err", err)

@@ -285,8 +285,8 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 // hooksBound is how long the prompt's hooks may take where it matters whether a process is one of them.
 const hooksBound = 2 * time.Second
 
-// leftovers lists the processes that a command that ended left in the shell's session. If a fork of the shell is among them, it
-// waits for the prompt: by then the forks of the prompt's hooks have ended or run a program.
+// leftovers lists the processes that a command has left in the shell's session. If a fork of the shell is among them, it waits for
+// the prompt, by when the forks of the prompt's hooks have ended or run a program, and drops what is gone.
 func (s *Shell) leftovers(pid int, t *term.Terminal, from procs.Moment) []procs.Process {
 	jobs := s.jobGroups()
 	list, forks := procs.BegunSince(pid, t.Foreground, from, jobs...)
@@ -304,8 +304,8 @@ func (s *Shell) leftovers(pid int, t *term.Terminal, from procs.Moment) []procs.
 	}))
 }
 
-// programs leaves out the launcher and the shell that stand between this shell and the programs of a confined command, unless
-// there is nothing else.
+// programs leaves out the launcher and the shell that it starts for a confined command (held), unless there is nothing else in the
+// list.
 func (s *Shell) programs(list []procs.Process) []procs.Process {
 	child := " " + strings.Join(s.d.ChildArgs, " ")
 	held := func(p procs.Process) bool { return strings.HasSuffix(p.Command, child) }

@@ -24,7 +24,7 @@ func (s *Shell) State(ctx context.Context) (State, error) {
 	return s.look(ctx)
 }
 
-// look has the widget write the state and reads it. The editor is held afterwards. The caller has holdLock.
+// look makes the widget write the state to its file, and reads that. The editor is held afterwards. The caller has holdLock.
 func (s *Shell) look(ctx context.Context) (State, error) {
 	if err := s.takeAgain(ctx); err != nil {
 		return State{}, err

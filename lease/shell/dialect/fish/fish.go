@@ -81,7 +81,7 @@ func readState(text []byte) (st dialect.State, err error) {
 	return st, errors.New("the shell's state has no end")
 }
 
-// abbreviated returns the name that a statement of `abbr --show` is about: it stands behind "--".
+// abbreviated returns the name of the abbreviation in a statement of `abbr --show`, where it follows "--".
 func abbreviated(statement string) string {
 	_, name, _ := strings.Cut(statement, " -- ")
 	name, _, _ = strings.Cut(name, " ")
