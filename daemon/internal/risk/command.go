@@ -19,8 +19,8 @@ type call struct {
 	span     Span
 	opts     []option
 	operands []field
-	verb     int      // leading words that say what is done
-	plain    []string // see optionsLast; nil: argv itself
+	verb     int      // how many leading words of argv name the program and its sub-command; 0: see optionsLast
+	plain    []string // argv with its options last, for rules to match; nil: argv itself
 	subs     []string // sub-commands that were found
 	list     string   // a pattern of the paths that find prints; "": not known
 	tail     int      // index of the first word of the command that is run; 0: none
@@ -64,7 +64,7 @@ func (c *call) val(names ...string) string {
 // sub returns the sub-command that was found.
 func (c *call) sub() string { return strings.Join(c.subs, " ") }
 
-// rest returns the command that a wrapper runs, and where it stands.
+// rest returns the command that a wrapper runs (tail), and where it stands in the text.
 func (c *call) rest() ([]field, Span) {
 	if c.tail == 0 || c.tail >= len(c.fields) {
 		return nil, c.span
@@ -125,7 +125,7 @@ func (a *analysis) record(c *call) {
 	a.cmd = len(a.v.Commands) - 1
 }
 
-// runs notes that the command runs what its words name or hold.
+// runs notes that the command that is being judged runs what its words name or hold.
 func (a *analysis) runs() {
 	if a.cmd >= 0 {
 		a.v.Commands[a.cmd].Runs = true
@@ -208,7 +208,7 @@ func (a *analysis) byPath(c *call) {
 	a.runFile(c, f)
 }
 
-// runFile judges a file that is run as code.
+// runFile judges a file that is run as code: by its text if this text wrote it or it can be read (script), else by where it is.
 func (a *analysis) runFile(c *call, f *field) {
 	a.runs()
 	p := bashread.Path(f, c.st)
@@ -248,7 +248,7 @@ func (a *analysis) runFile(c *call, f *field) {
 	}
 }
 
-// packaged reports whether a file is a program of the project's packages.
+// packaged reports whether a file is a program that a package manager put into the project.
 func packaged(p string) bool {
 	return strings.Contains(p, "/node_modules/.bin/") || strings.Contains(p, "/venv/bin/") || strings.Contains(p, "/.venv/bin/")
 }

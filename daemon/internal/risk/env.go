@@ -8,7 +8,7 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-// harmlessValue reports whether a value of a variable that matters does nothing.
+// harmlessValue reports whether a variable of the table has no effect on what runs with this value.
 func harmlessValue(name string, v programs.Variable, f *field) bool {
 	if f.S == "" {
 		return f.Known && !slices.Contains([]string{"PATH", "HOME", "IFS"}, name) && !strings.HasPrefix(name, "HIST")
@@ -31,12 +31,12 @@ func (a *analysis) Assign(name string, f *field, st *state, kind bashread.Assign
 	switch {
 	case name == "PATH":
 		level = pathLevel(f, a.c.Env["PATH"])
-	case prefix && level == Critical && !v.Code:
+	case prefix && level == Critical && !v.Code: // it ends with the one command
 		level = High
 	}
 	if v.Code && f.Known && strings.TrimSpace(f.S) != "" {
 		if strings.HasPrefix(name, "PS") {
-			if a.EvalText(f.S, st, sp); !strings.ContainsAny(f.S, "$`") {
+			if a.EvalText(f.S, st, sp); !strings.ContainsAny(f.S, "$`") { // a prompt runs only what it expands
 				level = Medium
 			}
 		} else {
@@ -56,7 +56,7 @@ func (a *analysis) Assign(name string, f *field, st *state, kind bashread.Assign
 	}
 }
 
-// pathLevel judges a new PATH: what stands before the old one can take the place of any program.
+// pathLevel returns the level of a new PATH: a folder before the old one can replace any program.
 func pathLevel(f *field, old string) Level {
 	s := f.S
 	if old != "" {
@@ -105,7 +105,7 @@ func (a *analysis) Redirect(f *field, st *state, writes, appends bool) {
 	}
 }
 
-// poisoned raises a command that a changed variable, alias or function concerns.
+// poisoned notes that a command may depend on a variable, alias or function that was changed.
 func (a *analysis) poisoned(c *call) {
 	if a.loose && !a.builtin(c.name) && !strings.Contains(c.fields[0].S, "/") {
 		a.note(Medium, RunCode, c.span, "your PATH holds the present folder, so that "+show(c.name)+" may be a file in it")

@@ -17,7 +17,7 @@ func (a *analysis) prints(c *call) (out bashread.Output) {
 	known := !slices.ContainsFunc(args, func(f field) bool { return f.Opaque() || f.Glob })
 	switch c.name {
 	case "date", "whoami", "nproc", "uname", "hostname", "arch", "id", "wc":
-		return bashread.Output{Text: ref(tamePart)} // a number or a name
+		return bashread.Output{Text: ref(tamePart)} // a number or a name, about which no more matters
 	case "cat", "tee", "head", "tail", "sort", "uniq", "shuf", "grep", "egrep", "fgrep":
 		if c.name == "tee" || c.name == "cat" && (len(args) == 0 || len(args) == 1 && args[0].S == "-") {
 			return in
@@ -86,7 +86,7 @@ func echoed(args []field) *string {
 	return ref(s + end)
 }
 
-// printfText formats where only %s, %d and the like are used.
+// printfText returns what printf prints, or nil if the format has more than %s, %d and the like. 64 rounds of the format are enough.
 func printfText(args []field) *string {
 	if len(args) > 0 && args[0].S == "--" {
 		args = args[1:]

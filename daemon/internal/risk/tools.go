@@ -136,8 +136,8 @@ func (a *analysis) doTee(c *call) {
 	}
 }
 
-// bundled reads the options of a command again whose first word holds their letters: tar xzf a.tgz. Their values are the words
-// behind it, in the order of the letters.
+// bundled splits the options again for a command that has their letters in its first word: tar xzf a.tgz. The words after that
+// are their values, in the order of the letters.
 func (a *analysis) bundled(c *call) {
 	fs, rest := c.fields[:1:1], c.fields[2:]
 	for _, letter := range strings.Split(c.fields[1].S, "") {
@@ -200,7 +200,7 @@ func (a *analysis) doArchive(c *call) {
 	}
 }
 
-// unpack judges what an archive may hold: any file below dir.
+// unpack judges the unpacking of an archive, which may write any file below dir.
 func (a *analysis) unpack(dir *field, st *state) {
 	if (a.Seen|st.Stdin.Flow)&flowNet != 0 {
 		a.fetched(bashread.Path(dir, st))

@@ -196,7 +196,7 @@ func (a *analysis) deletePath(p string, pl *place, f *field, t touching, where s
 
 func (a *analysis) isTracked(p string) bool { return a.asks(a.c.Tracked, p) }
 
-// asks calls a function of the context, as often as the text may.
+// asks calls a function of the context about a path, MaxTracked times for one text; then, and for a pattern, it returns false.
 func (a *analysis) asks(about func(path string) bool, p string) bool {
 	if about == nil || a.tracked >= MaxTracked || strings.ContainsAny(p, "*?[") {
 		return false
@@ -253,7 +253,7 @@ func (a *analysis) flowOf(p string) bashread.Flow {
 	return fl
 }
 
-// fetched notes that any file below a folder may come from the network.
+// fetched notes that any file below a folder may come from the network: a clone, an unpacked archive.
 func (a *analysis) fetched(dir string) {
 	if dir != "" && len(a.trees) < 32 {
 		a.trees = append(a.trees, dir)

@@ -10,7 +10,7 @@ import (
 	"sublet/daemon/internal/risk/bashread"
 )
 
-// handlers look closer at what a line of the table cannot express. A handler judges the whole command.
+// handlers judge, by their name in the table, the commands for which a line of it is not enough. A handler judges the whole command.
 var handlers func() map[string]func(*analysis, *call)
 
 func init() { // not in the declaration: they call each other through it
@@ -28,7 +28,7 @@ func init() { // not in the declaration: they call each other through it
 	})
 }
 
-// doEnv judges env: a command in an environment of its own; without one it prints the variables.
+// doEnv judges env, which runs a command with other variables or, without a command, prints all variables.
 func (a *analysis) doEnv(c *call) {
 	a.base(c)
 	a.optionRoles(c)
@@ -61,7 +61,7 @@ func (a *analysis) doRemote(c *call) {
 	}
 }
 
-// doParallel judges parallel: shell text, which gets words that stand behind it or are read.
+// doParallel judges parallel, which runs its words as shell text, with words added from its arguments or its input.
 func (a *analysis) doParallel(c *call) {
 	a.usual(c)
 	if text := c.st.Stdin.Plain(); text != nil {
@@ -71,7 +71,7 @@ func (a *analysis) doParallel(c *call) {
 	a.doXargs(c)
 }
 
-// doXargs judges xargs: the command gets words that it reads.
+// doXargs judges xargs, which runs its command with words added that it reads.
 func (a *analysis) doXargs(c *call) {
 	a.runs()
 	a.base(c)
@@ -204,7 +204,7 @@ func findList(args, roots []field, name string) string {
 	return strings.TrimRight(root.S, "/") + "/" + cmp.Or(name, "*")
 }
 
-// negated reports whether the test of find that stands behind args is turned into its opposite.
+// negated reports whether the test of find that follows args is negated.
 func negated(args []field) bool {
 	return len(args) > 0 && (args[len(args)-1].S == "!" || args[len(args)-1].S == "-not")
 }
@@ -224,7 +224,7 @@ func findRoots(args []field, sp Span) (roots []field, i int) {
 	return orHere(roots, sp), i
 }
 
-// orHere returns the folders that a program works in: the present one, if none is named.
+// orHere returns the folders that a program works in: the current one if none is named.
 func orHere(roots []field, sp Span) []field {
 	if len(roots) == 0 {
 		return []field{{S: ".", Known: true, Span: sp}}
@@ -236,10 +236,10 @@ func orHere(roots []field, sp Span) []field {
 func (a *analysis) findRuns(c *call, cmd, roots []field, name string, inFolder bool) {
 	a.runs()
 	st := c.st.Clone()
-	if inFolder {
+	if inFolder { // -execdir runs in the folder of each file
 		st.MayBe("")
 	}
-	told := slices.ContainsFunc(cmd, func(f field) bool { return strings.Contains(f.S, "{}") })
+	namesFile := slices.ContainsFunc(cmd, func(f field) bool { return strings.Contains(f.S, "{}") })
 	for k := range roots {
 		root := roots[k].With(findRoot(&roots[k], name))
 		word := root.With(root.S)
@@ -247,13 +247,13 @@ func (a *analysis) findRuns(c *call, cmd, roots []field, name string, inFolder b
 			word.S = strings.TrimRight(root.S, "/") + "/*"
 		}
 		found := len(a.findings)
-		if a.Command(a.fill(cmd, "{}", word), st.Clone(), c.span); name == "" && told {
+		if a.Command(a.fill(cmd, "{}", word), st.Clone(), c.span); name == "" && namesFile {
 			a.deletesTree(found, root, st)
 		}
 	}
 }
 
-// findRoot returns the word that stands for what find finds below a root: root/name, or the root itself.
+// findRoot returns the word by which what find finds below a root is judged: root/name, or without a name the root itself.
 func findRoot(root *field, name string) string {
 	r := strings.TrimRight(root.S, "/")
 	switch {

@@ -57,7 +57,7 @@ func nameRune(c rune) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// EvalText walks text that bash expands once more: what stands in it as $(…) or `…` runs.
+// EvalText walks text that bash expands once more, as an index or a prompt, for the $(…) and `…` in it.
 func (r *Reader) EvalText(s string, st *State, sp Span) {
 	if !strings.Contains(s, "$(") && strings.IndexByte(s, '`') < 0 && !strings.Contains(s, "${") {
 		return
@@ -76,7 +76,7 @@ func (r *Reader) EvalText(s string, st *State, sp Span) {
 	})
 }
 
-// declaration is a command of the kind of declare, with the letters of its options.
+// declaration is declare, export, local and the like, with the letters of its options.
 type declaration struct {
 	word, flags string
 	given       bool // it names something
@@ -107,7 +107,7 @@ func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 		case !as.Naked:
 			f := r.assign(as, st, d.kind())
 			if values = []string{f.S}; d.ref() {
-				r.Judge.Exported(f.S, st, r.span(as)) // what is assigned to the name is assigned to that variable
+				r.Judge.Exported(f.S, st, r.span(as)) // declare -n r=PATH: a later r=… assigns to PATH
 			}
 		case d.kind() == Export && !d.has("fF"):
 			r.Judge.Exported(as.Name.Value, st, r.span(as))
@@ -133,7 +133,7 @@ func (r *Reader) Declare(fs []Field, st *State, sp Span) {
 // declared notes what a declaration does beside its assignments.
 func (r *Reader) declared(d *declaration, sp Span) {
 	switch exports := d.kind() == Export; {
-	case !d.given && !d.has("fF"): // alone, or with options only, they print all variables
+	case !d.given && !d.has("fF"): // without a name they print all variables
 		r.Judge.PrintsVariables(sp)
 	case d.has("fF") && exports:
 		r.Judge.Note(programs.High, programs.ShellState, sp, "exports a function, which every bash started later takes over")
@@ -142,7 +142,7 @@ func (r *Reader) declared(d *declaration, sp Span) {
 	}
 }
 
-// declareWords walks options of a declaration, and assignments that came about by expansion.
+// declareWords walks the words of a declaration that the parser does not split: options, and assignments made by an expansion.
 func (r *Reader) declareWords(fs []Field, d *declaration, st *State) {
 	for i := range fs {
 		switch f := &fs[i]; {
@@ -164,7 +164,7 @@ func (r *Reader) declareWords(fs []Field, d *declaration, st *State) {
 	}
 }
 
-// integer evaluates the values of a variable, now and whenever it is assigned to.
+// integer walks the values of a variable as numbers, now and whenever it is assigned to.
 func (r *Reader) integer(name string, values []string, st *State, sp Span) {
 	for _, s := range values {
 		r.evalNumber(s, st, sp)
@@ -175,7 +175,7 @@ func (r *Reader) integer(name string, values []string, st *State, sp Span) {
 	r.integers[name] = true
 }
 
-// assignWord walks an assignment that came about by expansion: export "$x" with x='PATH=/tmp'.
+// assignWord walks an assignment that an expansion made: export "$x" with x='PATH=/tmp'.
 func (r *Reader) assignWord(f *Field, st *State, kind Assignment) {
 	name, val, ok := strings.Cut(f.S, "=")
 	name = strings.TrimSuffix(name, "+")

@@ -274,18 +274,18 @@ func (r *Reader) ifClause(c *syntax.IfClause, st *State) {
 	}
 }
 
-// changes is what the loops that are being walked change: known neither behind a loop, which may end anywhere in its body,
-// nor in the rounds of it that are not known.
+// changes is what the loops that are being walked change. It is not known after a loop, which may end anywhere in its body, nor in
+// the rounds of one of which the items are not known.
 type changes struct {
-	loops    int  // that are being walked; without any nothing is noted
-	repeated bool // one of them has rounds that are not known
-	names    map[string]bool
-	folder   bool
-	args     bool
+	loops    int             // that are being walked; without any nothing is noted
+	repeated bool            // the items of one of them are not known, so that its body is walked once for all rounds
+	names    map[string]bool // variables
+	folder   bool            // Cwd
+	args     bool            // $1 …
 }
 
-// loop walks a loop by rounds, which walks each round that is known, or stands for any. Of loops in each other the outermost
-// one of that kind is walked twice: the first time finds out what they change.
+// loop walks a loop. rounds walks its body: once for each item if they are known, else once for any round. Then the outermost such
+// loop is walked twice, the first time to find out what it and those in it change.
 func (r *Reader) loop(st *State, known bool, rounds func()) {
 	c, before := &r.changes, st.Clone()
 	c.loops++
@@ -306,7 +306,7 @@ func (r *Reader) loop(st *State, known bool, rounds func()) {
 		defer func() { c.repeated = false }()
 		rounds()
 		st.join(before)
-		st.Cwd, st.Alts = before.Cwd, before.Alts // others are one that is not known: of many only some are kept
+		st.Cwd, st.Alts = before.Cwd, before.Alts // forget adds "anywhere" for the others, of which Alts would keep only some
 		forget()
 	}
 	rounds()

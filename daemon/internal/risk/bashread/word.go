@@ -98,7 +98,7 @@ func (r *Reader) words(ws []*syntax.Word, st *State) []Field {
 	return out
 }
 
-// word walks a word for what its substitutions do, and returns it unsplit.
+// word walks a word, with the substitutions in it, and returns it unsplit.
 func (r *Reader) word(w *syntax.Word, st *State) Field {
 	b := builder{r: r, st: st, nosplit: true}
 	b.parts(w.Parts, false, true)
@@ -123,7 +123,7 @@ func (r *Reader) expand(w *syntax.Word, st *State, out []Field) []Field {
 		}
 	}
 	if braces > 0 {
-		r.Spend(braces * braces / BytesCopied) // SplitBraces copies what follows each that is not closed
+		r.Spend(braces * braces / BytesCopied) // SplitBraces copies the rest of the word at each unclosed one
 		// On a copy: the tree may be walked again, and the parser's own Walk panics at what SplitBraces makes.
 		if split := (&syntax.Word{Parts: slices.Clone(w.Parts)}); syntax.SplitBraces(split) {
 			var ok bool
@@ -158,8 +158,8 @@ type builder struct {
 	out     []Field
 	buf     []byte
 	cur     Field // without S
-	bad     bool  // cur is not known
-	has     bool  // cur exists
+	bad     bool  // cur has parts that are not known
+	has     bool  // a field has begun, even if it is empty
 	nosplit bool
 }
 
