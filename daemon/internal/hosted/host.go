@@ -78,7 +78,7 @@ type host struct {
 // errUnusable reports a process that ends, was started with other settings, or knows a conversation that was cleared.
 var errUnusable = errors.New("the agent's process ends")
 
-// take gives the host to a turn, or returns errUnusable.
+// take gives the host to a turn until rest, or returns errUnusable.
 func (h *host) take(r *run) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

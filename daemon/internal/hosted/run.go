@@ -164,7 +164,7 @@ func (h *host) prompt(r *run) agent.Outcome {
 	}
 }
 
-// awaitServer waits until the agent has listed the tools of our MCP server, where it was given one, and reports whether it has.
+// awaitServer waits until the agent has listed the tools of our MCP server. It returns false only if that took too long.
 func (h *host) awaitServer(r *run) bool {
 	if len(h.of.o.Server) == 0 {
 		return true
@@ -183,8 +183,8 @@ func (h *host) awaitServer(r *run) bool {
 	return true
 }
 
-// introduce sends, once for each process, a notice with the program's name, its mode and model, as far as they are known, and
-// another one where its session begins anew.
+// introduce sends, once for each process, a notice with the program's name, mode and model as far as they are known, and before it
+// one (h.begins) if the agent's session is new but the conversation is not.
 func (h *host) introduce(r *run) {
 	h.mu.Lock()
 	again := h.prompted
@@ -238,8 +238,8 @@ func (r *run) hear() {
 	r.heard = time.Now()
 }
 
-// begin counts a call or question that runs here until done. The context that it returns ends with ctx, the turn or done. It fails
-// when the turn is over, and beyond maxActive.
+// begin counts a call or question as running here until done is called. joined ends with ctx, the turn or done. It returns errOver
+// after the turn, and errBusy beyond maxActive.
 func (r *run) begin(ctx context.Context) (joined context.Context, done func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

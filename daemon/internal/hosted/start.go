@@ -69,7 +69,7 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 		return err
 	})
 	if err == nil && !signedIn {
-		err = h.within(r.ctx, signInBound, func(ctx context.Context) error { // the user is waited for, and their browser
+		err = h.within(r.ctx, signInBound, func(ctx context.Context) error { // it waits for the user and a browser
 			if err := h.signIn(ctx, r); err != nil {
 				return err
 			}
@@ -90,8 +90,8 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 	return h, h.within(r.ctx, a.o.Start, func(ctx context.Context) error { return h.setMode(ctx, mode) })
 }
 
-// within makes requests to the agent, for at most d. The end of their context closes the agent's input, since a write to an agent that
-// does not read it waits for nothing else; then, and where its connection is lost, the process is ended.
+// within calls requests with a context that ends after d at most. Its end closes the agent's input, because nothing else ends a
+// write to an agent that does not read. Then, and if the connection is lost, the process is ended. The error is one for people.
 func (h *host) within(ctx context.Context, d time.Duration, requests func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -118,7 +118,7 @@ func (h *host) initialize(ctx context.Context) (err error) {
 	})
 	if err == nil && h.about.ProtocolVersion != sdk.ProtocolVersionNumber {
 		err = fmt.Errorf("it speaks version %d of the protocol, and sublet version %d", h.about.ProtocolVersion, sdk.ProtocolVersionNumber)
-		h.giveUp(err) // or the reason would be that it ended, once its input is closed
+		h.giveUp(err) // this records the reason before the process ends
 	}
 	return err
 }
@@ -155,7 +155,7 @@ func (h *host) launch(r *run) error {
 	return nil
 }
 
-// resume takes up the session of an earlier process. What the agent then sends of the conversation is ignored: the store has it.
+// resume continues the session of an earlier process. The agent may then send the conversation again, which is ignored: it is stored.
 func (h *host) resume(ctx context.Context, last earlier) error {
 	s, id, can := h.opening(), sdk.SessionId(last.ID), h.about.AgentCapabilities
 	switch {

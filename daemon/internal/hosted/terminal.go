@@ -30,7 +30,7 @@ type terminal struct {
 	most   int // bytes of output
 
 	mu    sync.Mutex
-	sofar []byte // guarded by mu: what the command has written, as it did, up to maxSofar
+	sofar []byte // guarded by mu: the raw output so far, up to maxSofar
 }
 
 // maxSofar bounds what is kept, in bytes, of the output of a command that runs.
@@ -105,10 +105,10 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 	})
 }
 
-// quote is a word for a shell.
+// quote returns s as one word of a shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// withTerminal has do answer a request about a terminal that the agent holds.
+// withTerminal calls do to answer a request about a terminal that the agent holds. An unknown id is a protocol error.
 func withTerminal[T any](h *host, ctx context.Context, id string, do func(ctx context.Context, r *run, t *terminal) (T, error)) (T, error) {
 	return serve(h, ctx, func(ctx context.Context, r *run) (out T, err error) {
 		r.mu.Lock()
