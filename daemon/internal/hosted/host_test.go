@@ -17,6 +17,14 @@ import (
 	"sublet/wire"
 )
 
+// The link to an attached file was its path behind "file://": an agent read a # or % in it as part of the URL.
+func TestAttachmentLink(t *testing.T) {
+	r := &run{t: Turn{Of: agent.Turn{Prompt: "look", Attachments: []wire.Attachment{{Path: "/tmp/a #1 50%.txt"}}}}}
+	if got, want := r.blocks(&host{})[1].ResourceLink.Uri, "file:///tmp/a%20%231%2050%25.txt"; got != want {
+		t.Errorf("the link is %q, want %q", got, want)
+	}
+}
+
 // An agent whose process has ended, also with its daemon, is started again and takes up its session. What it sends of the past is
 // not shown again. If it cannot take the session up it begins a new one, and a notice says so.
 func TestResume(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -226,7 +227,7 @@ func (r *run) blocks(h *host) []sdk.ContentBlock {
 	}
 	blocks := []sdk.ContentBlock{sdk.TextBlock(text)}
 	for _, a := range r.t.Of.Attachments {
-		blocks = append(blocks, sdk.ResourceLinkBlock(string(a.Path), "file://"+string(a.Path)))
+		blocks = append(blocks, sdk.ResourceLinkBlock(string(a.Path), (&url.URL{Scheme: "file", Path: string(a.Path)}).String()))
 	}
 	return blocks
 }
