@@ -46,7 +46,7 @@ func TestWrappingNeverLowers(t *testing.T) {
 			rows = append(rows, r)
 		}
 	}
-	wraps := []string{"sh -c %s", "bash -xc %s", "eval %s", "env A=1 sh -c %s", "sudo sh -c %s", "nohup bash -c %s &", "timeout 5 sh -c %s", "trap %s EXIT", "xargs sh -c %s", "find . -exec sh -c %s \\;", "flock f -c %s", "watch %s", "script -c %s f", "sh <<< %s", "nice -n 3 setsid sh -c %s", "su -c %s", "busybox sh -c %s", "tmux send-keys %s Enter", "bash -c 'eval \"$0\"' %s", "command eval %s", "x=%s; eval \"$x\"", "env -S %s"}
+	wraps := []string{"sh -c %s", "bash -xc %s", "eval %s", "env A=1 sh -c %s", "sudo sh -c %s", "nohup bash -c %s &", "timeout 5 sh -c %s", "trap %s EXIT", "xargs sh -c %s", "find . -exec sh -c %s \\;", "flock f -c %s", "watch %s", "script -c %s f", "sh <<< %s", "nice -n 3 setsid sh -c %s", "su -c %s", "busybox sh -c %s", "tmux send-keys %s Enter", "bash -c 'eval \"$0\"' %s", "command eval %s", "wrapped=%s; eval \"$wrapped\"", "env -S %s"}
 	rapid.Check(t, func(t *rapid.T) {
 		r := rapid.SampledFrom(rows).Draw(t, "command")
 		wrap := rapid.SampledFrom(wraps).Draw(t, "wrap")

@@ -10,7 +10,7 @@ import (
 )
 
 // call walks a simple command as it stands in the text. Its words do not see the assignments before it, which are in inner alone;
-// an eval, function or child that it runs would, but is judged without them.
+// an eval, function or child that it runs does.
 func (r *Reader) call(c *syntax.CallExpr, st *State) {
 	if len(c.Args) == 0 {
 		for _, as := range c.Assigns {
@@ -33,9 +33,14 @@ func (r *Reader) call(c *syntax.CallExpr, st *State) {
 		fs = fs[1:]
 	}
 	r.Out = Output{}
-	if len(fs) > 0 {
-		r.Judge.Command(fs, st, r.span(c))
+	if len(fs) == 0 {
+		return
 	}
+	if inner != st {
+		r.Judge.Command(slices.Clone(fs), inner, r.span(c))
+		r.Out = Output{}
+	}
+	r.Judge.Command(fs, st, r.span(c))
 }
 
 // alias expands an alias of the live shell or of this text, as bash does before it parses.

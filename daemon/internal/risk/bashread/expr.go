@@ -262,8 +262,7 @@ func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
 	if len(v.Words) > maxValues || v.size() > maxValue {
 		v.Words = []string{string(UnknownPart)}
 	}
-	if v.Handed = kind != Plain; kind != Prefix {
-		st.Set(name, v)
-	}
+	v.Handed = kind != Plain
+	st.Set(name, v)
 	return f
 }
