@@ -47,21 +47,23 @@ func TestWrappingNeverLowers(t *testing.T) {
 		}
 	}
 	wraps := []string{"sh -c %s", "bash -xc %s", "eval %s", "env A=1 sh -c %s", "sudo sh -c %s", "nohup bash -c %s &", "timeout 5 sh -c %s", "trap %s EXIT", "xargs sh -c %s", "find . -exec sh -c %s \\;", "flock f -c %s", "watch %s", "script -c %s f", "sh <<< %s", "nice -n 3 setsid sh -c %s", "su -c %s", "busybox sh -c %s", "tmux send-keys %s Enter", "bash -c 'eval \"$0\"' %s", "command eval %s", "wrapped=%s; eval \"$wrapped\"", "env -S %s"}
-	rapid.Check(t, func(t *rapid.T) {
-		r := rapid.SampledFrom(rows).Draw(t, "command")
-		wrap := rapid.SampledFrom(wraps).Draw(t, "wrap")
-		if strings.HasPrefix(wrap, "tmux") && (strings.Contains(r.command, "rm") || strings.Contains(r.command, "-delete")) {
-			return // runs in a folder that is not known: deleting is High there, and may be Critical here
+	for _, r := range rows {
+		for _, wrap := range wraps {
+			switch {
+			case strings.HasPrefix(wrap, "tmux") && (strings.Contains(r.command, "rm") || strings.Contains(r.command, "-delete")):
+				continue // runs in a folder that is not known: deleting is High there, and may be Critical here
+			case strings.HasPrefix(wrap, "find") && strings.Contains(r.command, "{}"):
+				continue // the outer find puts its own file there
+			case strings.HasPrefix(wrap, "flock") && r.command == "PROMPT_COMMAND=x":
+				continue // sets it in a child, by a program that is not known
+			}
+			text := fmt.Sprintf(wrap, shellQuote(r.command))
+			alone, wrapped := Analyze(r.command, here()), Analyze(text, here())
+			if wrapped.Level < alone.Level {
+				t.Errorf("%q alone is %s, %q is %s%s", r.command, alone.Level, text, wrapped.Level, reasonsText(wrapped))
+			}
 		}
-		if strings.HasPrefix(wrap, "find") && strings.Contains(r.command, "{}") {
-			return // the outer find puts its own file there
-		}
-		text := fmt.Sprintf(wrap, shellQuote(r.command))
-		alone, wrapped := Analyze(r.command, here()), Analyze(text, here())
-		if wrapped.Level < alone.Level {
-			t.Fatalf("%q alone is %s, %q is %s%s", r.command, alone.Level, text, wrapped.Level, reasonsText(wrapped))
-		}
-	})
+	}
 }
 
 // TestWrappersKeep: the words of a command behind a wrapper mean what they mean alone, whatever options stand between.
