@@ -32,6 +32,8 @@ type window struct {
 	conn      *remote.Conn
 	questions chan *wire.ConfirmationRequest
 	began     chan string // commands as they begin
+	events    chan any    // of the shell
+	work      sync.WaitGroup
 
 	mu  sync.Mutex
 	out strings.Builder // guarded by mu
@@ -56,19 +58,10 @@ func openWindow(t *testing.T, w *gatewaytest.World) *window {
 	env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TERM=xterm", "LANG=C.UTF-8"}
 	launcher := confinetest.Beside(t)
 	prompted := make(chan struct{}, 16)
-	bound := make(chan struct{})
+	win.events = make(chan any, 4096) // the shell does not wait for who handles them
 	sh, err := shell.Start(shell.Options{
 		Path: "/bin/bash", Dir: w.Project, Env: env, Folder: t.TempDir(), Spool: t.TempDir(), Patience: 50 * time.Millisecond, Size: shell.Size{Cols: 80, Rows: 24},
-		Event: func(e any) {
-			<-bound
-			if _, ok := e.(shell.PromptShown); ok {
-				select {
-				case prompted <- struct{}{}:
-				default:
-				}
-			}
-			win.lender.Event(e)
-		},
+		Event: func(e any) { win.events <- e },
 		Output: func(p []byte) {
 			win.mu.Lock()
 			defer win.mu.Unlock()
@@ -85,7 +78,17 @@ func openWindow(t *testing.T, w *gatewaytest.World) *window {
 		Shell: sh, Observer: win, Env: env, Launcher: launcher,
 		Send: func(m wire.Message) error { <-ready; return win.conn.Send(m) },
 	})
-	close(bound)
+	win.work.Go(func() { // ends with events
+		for e := range win.events {
+			if _, ok := e.(shell.PromptShown); ok {
+				select {
+				case prompted <- struct{}{}:
+				default:
+				}
+			}
+			win.lender.Event(e)
+		}
+	})
 	<-prompted
 	win.conn = remote.Keep(context.Background(), remote.Options{
 		Open: w.Daemon().Open,
@@ -119,6 +122,8 @@ func (w *window) close() {
 	w.lender.Close()
 	w.conn.Close()
 	w.sh.Close()
+	close(w.events)
+	w.work.Wait()
 }
 
 // answer answers the next question and returns it.
