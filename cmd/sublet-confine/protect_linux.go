@@ -320,7 +320,10 @@ func setAside(s confine.Spec) (lines string) {
 	for _, r := range repositories(s.Project) {
 		git := filepath.Join(r.tree, ".git")
 		st, err := os.Lstat(git)
-		if r.tree == "" || err != nil || isPlaceholder(st) && !exists(filepath.Join(git, "HEAD")) || slices.ContainsFunc(known, func(k repository) bool { return k.tree == r.tree || k.dir == r.dir && sameHooks(s.Project, r, k) }) {
+		old := slices.ContainsFunc(known, func(k repository) bool {
+			return k.tree == r.tree || k.dir == r.dir && sameHooks(s.Project, r, k)
+		})
+		if r.tree == "" || err != nil || isPlaceholder(st) && !exists(filepath.Join(git, "HEAD")) || old {
 			continue
 		}
 		to := fmt.Sprintf("%s.untrusted-%x", git, rand.Uint64())

@@ -193,7 +193,7 @@ func TestEachShell(t *testing.T) {
 			t.Parallel()
 			for _, file := range row.needs {
 				if _, err := os.Stat(file); err != nil {
-					citest.Skip(t, err)
+					citest.Skip(t, "`make shells` installs it: ", err)
 				}
 			}
 			u := newSession(t, row.shell, row.startup)
@@ -266,7 +266,7 @@ func (u *session) typesMeanwhile() {
 		}
 		keys(u.t, u.Shell, " typed")
 	})
-	if e := u.enter(" line"); !strings.HasSuffix(string(e.Output), "half typed line\n") { // behind what tells of the job
+	if e := u.enter(" line"); !strings.HasSuffix(string(e.Output), "half typed line\n") { // the shell may first report a job that has ended
 		u.t.Errorf("the line printed %q", e.Output)
 	}
 	if strings.Contains(u.scr.String(), "__sublet") {

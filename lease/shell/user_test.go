@@ -66,7 +66,7 @@ func TestUserCommandsBehindTheReader(t *testing.T) {
 	}
 }
 
-// A borrower waits while the user's program runs, in a search, in a menu and at a continuation line, and is told why.
+// A borrower waits while a program of the user's runs, and in a search, a menu and a continuation line; Busy returns the reason.
 func TestBusy(t *testing.T) {
 	const inALine = "the user is in the middle of a line"
 	for name, c := range map[string]struct {

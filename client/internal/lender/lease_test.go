@@ -140,7 +140,7 @@ func TestCancelEndsTheCommandItself(t *testing.T) {
 			cancel := &wire.CancelLeasedCommand{LeaseRef: ref(1), ExecutionID: "x1", Reason: reason}
 			d.l.Handle(cancel)
 			d.l.Handle(cancel)
-			d.take() // not told as ended before it has
+			d.take() // no CommandCompleted yet: the command still runs
 			time.Sleep(3 * time.Second)
 			done := d.take("CommandCompleted")[0].(*wire.CommandCompleted)
 			if done.Status != want.Status || !slices.Equal(done.Notes, want.Notes) || time.Since(began) != 3*time.Second {

@@ -199,7 +199,7 @@ func TestTrustThatNobodyAnswers(t *testing.T) {
 	})
 }
 
-// Where it cannot be read whether a folder is trusted, the user is told that its instructions are not followed.
+// If the store cannot be read, a folder counts as not trusted, and a notice says that its instructions are not followed.
 func TestTrustThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("Shout."), 0o600); err != nil {

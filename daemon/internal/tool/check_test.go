@@ -120,8 +120,8 @@ func (w *words) Check(ctx context.Context, path string, text []byte) (by string,
 	return "words", problems, nil
 }
 
-// What a language server finds is reported where it answers in time, even if go vet ended sooner: which of them a model was told of
-// depended on the load of the machine, and go vet names only the first of several problems.
+// A language server's report that comes in time replaces that of go vet, which ends sooner on a loaded machine and names only the
+// first of several problems.
 func TestLanguageServers(t *testing.T) {
 	for _, c := range []struct {
 		name, file, text, want string
