@@ -126,7 +126,7 @@ func (m *model) working() []string {
 		for i, a := range m.waiting {
 			word := "asking…"
 			if a.unsent {
-				word = "waiting for the daemon" + detail(m.linkDetail) + " · esc gives the question back"
+				word = "waiting for the daemon · esc gives back: " + visible.FirstLine(a.Prompt)
 			} else if a.cancel {
 				word = "stopping…"
 			} else if i > 0 {

@@ -372,9 +372,9 @@ func TestWithoutDaemon(t *testing.T) {
 	w.command("ls")
 	w.shows("u@box:~$ ls\nran ls\nu@box:~$")
 	w.switches("?")
-	w.see("the daemon is gone; your shell goes on")
+	w.see("the daemon is gone; your shell goes on, agents come back with it: connection\n  refused")
 	w.keys("why\r")
-	w.see("waiting for the daemon: connection refused")
+	w.see("waiting for the daemon · esc gives back: why")
 	w.keys("\x1b")
 	w.see("? why") // given back
 	// What is asked meanwhile is asked when the daemon is there.
