@@ -40,12 +40,13 @@ func (r *run) tool(ctx context.Context, m *wire.ToolRequest) (*wire.CommandResul
 		if err != nil {
 			return nil, err
 		}
-		return r.own(ctx, m.Tool, json.RawMessage(m.Arguments), sh, nil)
+		return r.runTool(ctx, m.Tool, json.RawMessage(m.Arguments), sh, nil)
 	}
 	return nil, fmt.Errorf("there is no tool %q", visible.Cut(m.Tool, 64))
 }
 
-// shellFor returns the shell for a command in cwd, "" = where the shell is. watch, unless nil, gets its output in a window's shell.
+// shellFor returns the shell for a command in cwd, "" = where the shell is: a window's, or the turn's private one if private is set or the
+// role is. watch, unless nil, gets what the command writes in a window's shell; in a private one it is for runTool.
 func (r *run) shellFor(cwd string, private bool, watch func([]byte)) (tool.Shell, error) {
 	if info, err := os.Stat(cwd); cwd != "" && (!filepath.IsAbs(cwd) || err != nil || !info.IsDir()) {
 		return nil, fmt.Errorf("cwd: %s is not an absolute path of a folder", shown(cwd, 200))
@@ -62,9 +63,9 @@ func (r *run) shellFor(cwd string, private bool, watch func([]byte)) (tool.Shell
 	return r.shell, nil
 }
 
-// own runs a tool of sublet in the turn. The call is judged, shown and stored as in a turn of sublet's own agents. In a private shell
+// runTool runs a tool of sublet in the turn. The call is judged, shown and stored as in a turn of sublet's own agents. In a private shell
 // watch, unless nil, gets what the command writes.
-func (r *run) own(ctx context.Context, name string, args json.RawMessage, sh tool.Shell, watch func([]byte)) (*wire.CommandResult, error) {
+func (r *run) runTool(ctx context.Context, name string, args json.RawMessage, sh tool.Shell, watch func([]byte)) (*wire.CommandResult, error) {
 	at := r.t.Of
 	at.Name, at.Role = r.name, agent.Role{Name: r.name, Mode: r.t.Of.Role.Mode, ReadOnly: r.readOnly()}
 	at.Roles, at.NewPrivateShell, at.Environ = nil, nil, nil
@@ -104,14 +105,14 @@ func (r *run) readOnly() bool {
 	return r.t.Of.Role.ReadOnly || r.t.Of.Role.Hosted.Reach == string(risk.ReachRead)
 }
 
-// guard is deferred: it recovers a panic in sublet, logs it and ends the agent, so that only this turn fails.
+// guard must be deferred itself. It recovers a panic in sublet, logs it and ends the agent, so that only this turn fails.
 func (h *host) guard() {
 	if v := recover(); v != nil {
-		h.of.log.Error("hosted agent", "agent", h.key.agent, "panic", v, "stack", string(debug.Stack()))
+		h.agents.log.Error("hosted agent", "agent", h.key.agent, "panic", v, "stack", string(debug.Stack()))
 		h.mu.Lock()
 		h.cause = cmp.Or(h.cause, fmt.Errorf("a fault in sublet ended it (the log has more): %s", shown(fmt.Sprint(v), 200)))
 		h.mu.Unlock()
-		h.of.work.Go(h.end) // not here: end may wait for the caller
+		h.agents.work.Go(h.end) // not here: end may wait for the caller
 	}
 }
 
@@ -134,9 +135,9 @@ func (r *run) permit(ctx context.Context, p sdk.RequestPermissionRequest) sdk.Re
 		return cancelled
 	}
 	now, show, q := r.permission(c)
-	allowed := now.own
+	allowed := now.viaServer
 	if show {
-		r.show(now)
+		r.emitCall(now)
 	}
 	if !allowed {
 		d, err := r.t.Of.Approver.Approve(ctx, q)
@@ -146,11 +147,11 @@ func (r *run) permit(ctx context.Context, p sdk.RequestPermissionRequest) sdk.Re
 		if err != nil {
 			d = agent.Decision{Reason: "nobody could be asked: " + err.Error()}
 		}
-		if allowed = d.Allowed && d.EditedCommand == nil; !allowed { // nor with an edited command: the agent would run its own
+		if allowed = d.Allowed && d.EditedCommand == nil; !allowed { // an edited command is a refusal: the agent would run its own
 			r.refuse(c, q.Tool, d)
 		}
 	}
-	if allowed && !now.own {
+	if allowed && !now.viaServer {
 		r.grant(now)
 	}
 	kinds := []sdk.PermissionOptionKind{sdk.PermissionOptionKindRejectOnce, sdk.PermissionOptionKindRejectAlways}
@@ -165,7 +166,7 @@ func (r *run) permit(ctx context.Context, p sdk.RequestPermissionRequest) sdk.Re
 		}
 	}
 	if allowed {
-		r.notice(r.name + " does not offer to allow this once: it is refused")
+		r.notice(r.name + " offers no answer that allows this only once: it is refused")
 	}
 	return cancelled
 }
@@ -174,7 +175,7 @@ func (r *run) permit(ctx context.Context, p sdk.RequestPermissionRequest) sdk.Re
 func (r *run) permission(c *call) (now call, show bool, q agent.Question) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	show = !c.own && !c.shown
+	show = !c.viaServer && !c.shown
 	c.shown = c.shown || show
 	return *c, show, r.question(c)
 }
@@ -215,7 +216,7 @@ func (r *run) spend(w write) bool {
 	return true
 }
 
-// absolute returns a path of a call with its links resolved; one that cannot be resolved as it is.
+// absolute returns a path of a call with its links resolved, or unchanged if that fails.
 func (r *run) absolute(path string) string {
 	if to, err := tool.Resolve(r.t.Of.Env.Cwd, path); err == nil {
 		return to
@@ -224,14 +225,14 @@ func (r *run) absolute(path string) string {
 }
 
 // question returns what the policy is asked about a call. Nothing confines a command of the agent's own shell; a call with unknown
-// effects is judged as one of an MCP server.
+// effects is judged as one of an MCP server. r.mu is held.
 func (r *run) question(c *call) agent.Question {
 	name, arguments := c.describe()
 	cwd := r.t.Of.Env.Cwd
 	q := agent.Question{
 		Agent: r.name, Role: r.t.Of.Role.Name, Mode: r.t.Of.Role.Mode, ReadOnly: r.readOnly(), Tool: name, ExecutionID: c.id, Action: tool.Action{Cwd: cwd}, Fixed: true,
 	}
-	q.Arguments, _ = json.Marshal(arguments) // made of what was decoded
+	q.Arguments, _ = json.Marshal(arguments) // cannot fail: it was decoded from JSON
 	var paths []string
 	for _, p := range c.paths() {
 		paths = append(paths, r.absolute(p))
@@ -240,7 +241,7 @@ func (r *run) question(c *call) agent.Question {
 	switch {
 	case c.kind == sdk.ToolKindExecute && known:
 		q.Action.Command, q.Action.Cwd, q.Action.Reach = command, c.folder(cwd), string(risk.ReachFree)
-		q.Action.ReachWhy = r.name + " runs it in a shell of its own, which nothing holds"
+		q.Action.ReachWhy = r.name + " runs it in a shell of its own, which nothing confines"
 	case len(paths) > 0 && (c.kind == sdk.ToolKindRead || c.kind == sdk.ToolKindSearch):
 		q.Action.Reads = paths
 	case len(paths) > 0 && (c.kind == sdk.ToolKindEdit || c.kind == sdk.ToolKindDelete || c.kind == sdk.ToolKindMove):
@@ -253,8 +254,8 @@ func (r *run) question(c *call) agent.Question {
 		}
 	case c.kind == sdk.ToolKindSearch:
 		q.Action.Reads = []string{cwd}
-	case c.kind == sdk.ToolKindFetch && hostOf(text(c.input, "url")) != "":
-		q.Action.Network = hostOf(text(c.input, "url"))
+	case c.kind == sdk.ToolKindFetch && hostOf(stringField(c.input, "url")) != "":
+		q.Action.Network = hostOf(stringField(c.input, "url"))
 	default:
 		q.Action.Server = r.name
 	}
@@ -295,7 +296,7 @@ func refused(format string, args ...any) error {
 
 // approve asks the policy, or the user, about a file that sublet is to read or write for the agent.
 func (r *run) approve(ctx context.Context, name, path string, act tool.Action) error {
-	args, _ := json.Marshal(map[string]string{"path": path}) // made of strings
+	args, _ := json.Marshal(map[string]string{"path": path}) // cannot fail: it has strings only
 	d, err := r.t.Of.Approver.Approve(ctx, agent.Question{
 		Agent: r.name, Role: r.t.Of.Role.Name, Mode: r.t.Of.Role.Mode, ReadOnly: r.readOnly(), Tool: name, ExecutionID: wire.ExecutionID(wire.NewID()), Arguments: args, Action: act,
 	})
@@ -313,7 +314,7 @@ func serve[T any](h *host, ctx context.Context, do func(ctx context.Context, r *
 	var none T
 	r := h.running()
 	if r == nil {
-		return none, refused("%v", errOver)
+		return none, refused("%v", errNoTurn)
 	}
 	defer h.guard()
 	ctx, done, err := r.begin(ctx)
@@ -360,10 +361,7 @@ func (h *host) WriteTextFile(ctx context.Context, p sdk.WriteTextFileRequest) (s
 		if err != nil {
 			return out, err
 		}
-		args, err := json.Marshal(map[string]string{"path": path, "content": p.Content})
-		if err != nil {
-			return out, refused("%v", err)
-		}
+		args, _ := json.Marshal(map[string]string{"path": path, "content": p.Content}) // cannot fail: it has strings only
 		env := r.t.Of.Env
 		act, err := tool.Write().Plan(ctx, env, args)
 		if err != nil {

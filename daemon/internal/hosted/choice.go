@@ -11,8 +11,10 @@ import (
 	"sublet/wire/visible"
 )
 
-// maxOffers bounds the models, and the modes, of one agent.
-const maxOffers = 500
+const (
+	maxOffers = 500 // models, and modes, that are kept of one agent
+	maxID     = 100 // bytes of a model's or a mode's id, where it is text for people
+)
 
 // selector is the models or the modes that a session can use, by their ids, and the one that it uses.
 type selector struct {
@@ -74,9 +76,9 @@ func (h *host) choose(ctx context.Context, what, id string) (err error) {
 	var options []sdk.SessionConfigOption
 	switch {
 	case len(s.Offers) == 0:
-		return &FaultError{h.key.agent, "it offers no " + what + " to choose", "its own settings, or its `command` in sublet's, may have one"}
+		return &FaultError{h.key.agent, "it offers no " + what + " to choose", "set it in the agent's own settings, or in its `command` in those of sublet"}
 	case !slices.Contains(s.Offers, id):
-		return &FaultError{h.key.agent, "it has no " + what + " " + visible.Exact(shown(id, 100)), "it has " + strings.Join(s.shown(), ", ")}
+		return &FaultError{h.key.agent, "it has no " + what + " " + visible.Exact(shown(id, maxID)), "it has " + strings.Join(s.names(), ", ")}
 	case id == s.Current:
 		return nil
 	case s.Option != "":
@@ -91,7 +93,7 @@ func (h *host) choose(ctx context.Context, what, id string) (err error) {
 		_, err = h.conn.SetSessionMode(ctx, sdk.SetSessionModeRequest{SessionId: session, ModeId: sdk.SessionModeId(id)})
 	}
 	if err != nil {
-		return fmt.Errorf("it does not use its %s %s: %w", what, id, err)
+		return fmt.Errorf("cannot switch it to its %s %s: %w", what, id, err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,55 +102,56 @@ func (h *host) choose(ctx context.Context, what, id string) (err error) {
 	return nil
 }
 
-// shown returns the ids as text for people.
-func (s *selector) shown() []string {
+// names returns the ids on offer as text for people.
+func (s *selector) names() []string {
 	list := []string{}
 	for _, id := range s.Offers {
-		list = append(list, visible.Exact(shown(id, 100)))
+		list = append(list, visible.Exact(shown(id, maxID)))
 	}
 	return list
 }
 
-// useModel switches the session to the model of the turn's request or, without one, to the model that it began with.
+// useModel switches the session to the model of the turn's request or, without one, to the model that it began with. Only the turn that
+// has the host calls it.
 func (h *host) useModel(r *run) error {
 	want := r.t.Of.Options.Model
-	if want == h.wanted {
+	if want == h.requestedModel {
 		return nil
 	}
 	id := want
 	if id == "" {
-		id = h.session.began
+		id = h.session.firstModel
 	}
-	if err := h.within(r.ctx, h.of.o.Start, func(ctx context.Context) error { return h.choose(ctx, aModel, id) }); err != nil {
+	if err := h.within(r.ctx, h.agents.o.Start, func(ctx context.Context) error { return h.choose(ctx, aModel, id) }); err != nil {
 		return err
 	}
-	h.wanted = want
+	h.requestedModel = want
 	return nil
 }
 
-// asking are the ids of modes in which agents ask before they change anything, the preferred one first.
-var asking = []string{"default", "ask", "manual", "read-only"}
+// askingModes are the ids by which known agents call a mode in which they ask before they change anything, the preferred one first.
+var askingModes = []string{"default", "ask", "manual", "read-only"}
 
-// setMode puts the session into a mode of the agent. A mode of sublet becomes one of the agent's: plan becomes its plan mode, if it
-// has one; the others become a mode in which it asks, so that the policy decides. Without such a mode nothing changes.
+// setMode puts the session into a mode of the agent. A mode of sublet (ask, auto, full or plan) becomes one of the agent's: plan becomes
+// its plan mode, if it has one; the others become a mode in which it asks, so that the policy decides. Without such a mode nothing changes.
 func (h *host) setMode(ctx context.Context, mode string) error {
 	h.mu.Lock()
 	s := h.session.mode
 	h.mu.Unlock()
 	offered := func(id string) bool { return slices.Contains(s.Offers, id) }
 	if slices.Contains([]string{"ask", "auto", "full"}, mode) || mode == "plan" && !offered(mode) {
-		i := slices.IndexFunc(asking, offered)
+		i := slices.IndexFunc(askingModes, offered)
 		if i < 0 {
 			return nil
 		}
-		mode = asking[i]
+		mode = askingModes[i]
 	}
 	return h.choose(ctx, aMode, mode)
 }
 
 // Offer is what an agent lets the user choose from in its session, by ids.
 type Offer struct {
-	Model  string   `json:"model"` // in use; "" = it offers none
+	Model  string   `json:"model"` // in use; "" = it offers none, or that is not known
 	Mode   string   `json:"mode"`  // the same
 	Models []string `json:"models"`
 	Modes  []string `json:"modes"`
@@ -162,7 +165,7 @@ func (a *Agents) Runs(session, agent string) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.run != nil || !h.rested.IsZero()
+	return h.run != nil || !h.lastTurnEnd.IsZero()
 }
 
 func (a *Agents) find(session, agent string) *host {
@@ -175,7 +178,7 @@ func (a *Agents) find(session, agent string) *host {
 func (a *Agents) Begin(ctx context.Context, t Turn) error {
 	t.Ask = nil // the error says how to sign in
 	r := newRun(ctx, t)
-	r.over = true // what the agent asks for is refused
+	r.over = true // refuses what the agent asks for
 	defer r.close()
 	h, err := a.host(r)
 	if err != nil {
@@ -186,8 +189,8 @@ func (a *Agents) Begin(ctx context.Context, t Turn) error {
 	return nil
 }
 
-// Offer returns what the agent that runs for a session offers. With a mode, that is set first: one of the agent, or of sublet. The end of
-// ctx does not stop that, since the agent may be in a turn.
+// Offer returns what the agent that runs for a session offers. Unless mode is "", it first puts the
+// session into that mode, as setMode does; the end of ctx does not stop that, since within would end an agent that may be in a turn.
 func (a *Agents) Offer(ctx context.Context, session, agent, mode string) (o Offer, err error) {
 	h := a.find(session, agent)
 	if h == nil {
@@ -210,5 +213,5 @@ func (h *host) offer() Offer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.session
-	return Offer{shown(s.model.Current, 100), shown(s.mode.Current, 100), s.model.shown(), s.mode.shown()}
+	return Offer{shown(s.model.Current, maxID), shown(s.mode.Current, maxID), s.model.names(), s.mode.names()}
 }

@@ -89,7 +89,7 @@ func TestModeThatNobodyWaitsFor(t *testing.T) {
 		_, err := w.Offer(ctx, "s", "lists", "plan")
 		set <- err
 	}()
-	h.of.work.Go(func() { _ = h.conn.Cancel(h.of.ctx, sdk.CancelNotification{SessionId: "s"}) }) // the player then goes on
+	h.agents.work.Go(func() { _ = h.conn.Cancel(h.agents.ctx, sdk.CancelNotification{SessionId: "s"}) }) // the player then goes on
 	if err := <-set; err != nil || h.offer().Mode != "plan" {
 		t.Errorf("%v, in %s", err, h.offer().Mode)
 	}

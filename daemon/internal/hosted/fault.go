@@ -28,8 +28,8 @@ func (e *FaultError) Error() string { return fmt.Sprintf("%s: %s", e.Agent, e.Wh
 // Hint returns what to do next.
 func (e *FaultError) Hint() string { return e.Todo }
 
-// fault returns err as an error for people. In this order it has the reason of giveUp, the bound that was exceeded, the end of ctx, the
-// exit of the process if lost (the connection ended by itself), or the agent's own error.
+// fault returns err as an error for people. The cause that it names is the first of these that applies: the reason of giveUp, the bound
+// that was exceeded, the end of ctx, the exit of the process if lost (the connection ended by itself), the agent's own error.
 func (h *host) fault(ctx context.Context, name string, err error, lost bool) error {
 	if f, ok := errors.AsType[*FaultError](err); ok {
 		return f
@@ -47,7 +47,7 @@ func (h *host) fault(ctx context.Context, name string, err error, lost bool) err
 		f.Why = cmp.Or(bound, child.ErrFlood).Error()
 		return f
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		f.Why = fmt.Sprintf("it did not answer within %v", h.of.o.Start)
+		f.Why = fmt.Sprintf("it did not answer within %v", h.agents.o.Start)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case lost && h.proc.EndReason() != "":
@@ -92,7 +92,7 @@ func message(err error) string {
 
 // badLines is the SDK's log handler. It counts the lines of an agent that are not the protocol.
 type badLines struct {
-	refused func() // called for an update that it cannot decode
+	undecodedUpdate func() // called for an update that the SDK cannot decode
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -101,10 +101,10 @@ type badLines struct {
 	flood bool // updates came faster than they were handled
 }
 
-// Enabled implements slog.Handler. The SDK logs at this level what it cannot decode or queue.
+// Enabled implements slog.Handler. The SDK logs as an error what it cannot decode or queue.
 func (b *badLines) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
 
-// Handle implements slog.Handler.
+// Handle implements slog.Handler. The prefixes are those of the messages that the SDK logs.
 func (b *badLines) Handle(_ context.Context, rec slog.Record) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,7 +112,7 @@ func (b *badLines) Handle(_ context.Context, rec slog.Record) error {
 	b.flood = b.flood || strings.HasPrefix(rec.Message, "failed to queue notification")
 	rec.Attrs(func(at slog.Attr) bool {
 		if undecoded && at.Key == "method" && at.Value.String() == sdk.ClientMethodSessionUpdate {
-			b.refused()
+			b.undecodedUpdate()
 		}
 		if at.Key == "raw" {
 			if b.count++; b.count == 1 {

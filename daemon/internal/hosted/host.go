@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"sync"
@@ -29,53 +30,53 @@ const (
 	authRequired = -32000
 )
 
-// serverName is how agents know sublet's MCP server.
+// serverName is the name of sublet's MCP server for agents.
 const serverName = "sublet"
 
-// session is an agent's session as the protocol describes it.
+// session is an agent's session, as the protocol calls it.
 type session struct {
-	id    sdk.SessionId
-	cwd   string
-	mode  selector
-	model selector
-	began string  // the model that it began with
-	cost  float64 // in US dollars, as the agent reports it
+	id         sdk.SessionId
+	cwd        string
+	mode       selector
+	model      selector
+	firstModel string  // the model that it began with
+	cost       float64 // in US dollars, as the agent reports it
 }
 
 // host is one process of an agent with one session of the protocol. It implements the SDK's client.
 type host struct {
-	of    *Agents
-	key   key
-	conf  config.Agent
-	known known
-	proc  *child.Process
-	in    *input
-	conn  *sdk.ClientSideConnection
-	bad   *badLines
-	path  string        // of its program
-	token string        // what its MCP server presents
-	lists chan struct{} // closed when that server's tools were listed
-	once  sync.Once
+	agents *Agents
+	key    key
+	conf   config.Agent
+	known  known
+	proc   *child.Process
+	in     *input
+	conn   *sdk.ClientSideConnection
+	bad    *badLines
+	path   string        // of its program
+	token  string        // by which its MCP server is recognised in Agents.Call
+	lists  chan struct{} // closed when that server's tools were listed
+	once   sync.Once
 
-	about  sdk.InitializeResponse
-	begins string // a notice for the first turn; "" = none
+	about            sdk.InitializeResponse
+	newSessionNotice string // for the first turn; "" = none
 
-	wanted string // the model of the last request, "" = it named none; turns run one after the other
+	requestedModel string // the model of the last request, "" = it named none; only the turn that has the host uses it
 
 	mu sync.Mutex
-	// below: guarded by mu; the start sets what a session is, and after it only mode, model and cost change
-	session  session
-	chosen   string // the mode that the user chose, while it is in use; "" = none
-	run      *run   // nil: no turn runs
-	prompted bool   // a turn has begun
-	idle     *time.Timer
-	rested   time.Time // when its last turn ended
-	ending   bool      // it takes no other turn
-	got      int       // bytes, in this turn or since its start
-	cause    error     // why it was given up; nil: it was not
+	// below: guarded by mu, except that a session's other fields than mode, model and cost do not change after the start
+	session     session
+	chosen      string // the mode that the user chose, while it is in use; "" = none
+	run         *run   // nil: no turn runs
+	prompted    bool   // a turn has begun
+	idle        *time.Timer
+	lastTurnEnd time.Time // zero before the end of the first
+	ending      bool      // it takes no other turn
+	received    int       // bytes, in this turn or since its start
+	cause       error     // why it was given up; nil: it was not
 }
 
-// errUnusable reports a process that ends, was started with other settings, or knows a conversation that was cleared.
+// errUnusable is returned by take for a process that ends, was started with other settings, or knows a conversation that was cleared.
 var errUnusable = errors.New("the agent's process ends")
 
 // take gives the host to a turn until rest, or returns errUnusable.
@@ -91,17 +92,17 @@ func (h *host) take(r *run) error {
 	if h.idle != nil {
 		h.idle.Stop()
 	}
-	h.run, r.host, h.got, r.costBefore = r, h, 0, h.session.cost
+	h.run, r.host, h.received, r.costBefore = r, h, 0, h.session.cost
 	return nil
 }
 
-// rest ends the turn's use of the host. Without another turn the host ends after Options.Idle.
+// rest is the end of what take began. Without another turn the host ends after Options.Idle.
 func (h *host) rest() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.run, h.rested = nil, time.Now()
+	h.run, h.lastTurnEnd = nil, time.Now()
 	if !h.ending {
-		h.idle = time.AfterFunc(h.of.o.Idle, func() {
+		h.idle = time.AfterFunc(h.agents.o.Idle, func() {
 			if h.retire() {
 				h.end()
 			}
@@ -109,11 +110,11 @@ func (h *host) rest() {
 	}
 }
 
-// idleSince returns when the last turn ended; false while a turn runs, before the first one, and when the process ends.
+// idleSince returns when the last turn ended. It returns false while a turn runs, before the first one, and when the process ends.
 func (h *host) idleSince() (at time.Time, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.rested, h.run == nil && !h.rested.IsZero() && !h.ending
+	return h.lastTurnEnd, h.run == nil && !h.lastTurnEnd.IsZero() && !h.ending
 }
 
 // retire makes take refuse further turns if the host is idle, and reports whether it was. The caller then calls end.
@@ -139,9 +140,7 @@ func (h *host) markListed() { h.once.Do(func() { close(h.lists) }) }
 // giveUp ends the agent; why is the turn's error unless there is one already.
 func (h *host) giveUp(why error) {
 	h.mu.Lock()
-	if h.cause == nil {
-		h.cause = why
-	}
+	h.cause = cmp.Or(h.cause, why)
 	h.mu.Unlock()
 	h.end()
 }
@@ -154,6 +153,6 @@ func (h *host) end() {
 		h.idle.Stop()
 	}
 	h.mu.Unlock()
-	h.of.remove(h.key, h)
+	h.agents.remove(h.key, h)
 	h.proc.End()
 }

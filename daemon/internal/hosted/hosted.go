@@ -27,7 +27,7 @@ import (
 // maxIdle bounds the processes that are kept for a later turn.
 const maxIdle = 4
 
-// Store keeps which session of its own an agent has in a session of sublet.
+// Store keeps, for each session of sublet and each agent, the agent's own session.
 type Store interface {
 	PutHosted(ctx context.Context, session wire.SessionID, agent string, record []byte) error
 	Hosted(ctx context.Context, session wire.SessionID, agent string) (record []byte, err error) // nil: there is none
@@ -53,8 +53,8 @@ type Options struct {
 
 // Turn is one turn of a hosted agent.
 type Turn struct {
-	// Of is the turn as one of our own agents would have it. Role.Hosted, Prompt, Env, Approver and Emit are used, but no model: the
-	// agent has its own. Of History it counts only whether there is any: without, the agent begins a new session.
+	// Of is the turn as one of our own agents would have it, but its model is not used: the agent has its own. An empty History makes the
+	// agent begin a new session; what is in it is not used.
 	Of   agent.Turn
 	Env  []string // NAME=value, for the process; without secrets
 	Home string
@@ -79,13 +79,13 @@ type Agents struct {
 	tokens map[string]*host // by what the MCP server of a host presents
 }
 
-// earlier is the session of a process that may have ended, as it is stored.
-type earlier struct {
+// storedSession is the session of a process that may have ended, as Store keeps it.
+type storedSession struct {
 	ID   string  `json:"id"`
 	Cwd  string  `json:"cwd"`
 	Cost float64 `json:"cost"`
 	Mode string  `json:"mode"` // the one that the user chose; "" = none
-	// Not every agent repeats these when it takes the session up.
+	// Not every agent sends these again when it resumes the session.
 	Models selector `json:"models"`
 	Modes  selector `json:"modes"`
 	Began  string   `json:"began"`
@@ -112,7 +112,7 @@ func New(o Options) *Agents {
 // Close ends every agent with its processes, and waits for that. No turn may run any more.
 func (a *Agents) Close() {
 	a.cancel()
-	for _, h := range a.those(func(key) bool { return true }) {
+	for _, h := range a.matching(func(key) bool { return true }) {
 		h.end()
 	}
 	a.work.Wait()
@@ -156,7 +156,7 @@ func (a *Agents) prompt(r *run) agent.Outcome {
 }
 
 // signIn signs the user in to an agent that asks for it only at its prompt. It ends the process: a new one reads what the sign-in
-// wrote, and takes the session up.
+// wrote, and resumes the session.
 func (a *Agents) signIn(r *run) agent.Outcome {
 	h := r.host
 	err := h.within(r.ctx, signInBound, func(ctx context.Context) error { return h.signIn(ctx, r) })
@@ -183,15 +183,15 @@ func (a *Agents) host(r *run) (*host, error) {
 	return h, h.take(r)
 }
 
-// EndSession ends the agents of a session that is deleted.
+// EndSession ends the agents of a session that is deleted. It does not wait for that.
 func (a *Agents) EndSession(session string) {
-	for _, h := range a.those(func(k key) bool { return k.session == session }) {
+	for _, h := range a.matching(func(k key) bool { return k.session == session }) {
 		a.work.Go(h.end)
 	}
 }
 
-// those returns the processes whose keys match.
-func (a *Agents) those(match func(key) bool) (list []*host) {
+// matching returns the processes with the keys for which match returns true.
+func (a *Agents) matching(match func(key) bool) (list []*host) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for k, h := range a.hosts {
@@ -205,7 +205,7 @@ func (a *Agents) those(match func(key) bool) (list []*host) {
 // trim ends the idle processes beyond maxIdle, the longest idle first.
 func (a *Agents) trim() {
 	since := map[*host]time.Time{}
-	list := slices.DeleteFunc(a.those(func(key) bool { return true }), func(h *host) bool {
+	list := slices.DeleteFunc(a.matching(func(key) bool { return true }), func(h *host) bool {
 		at, idle := h.idleSince()
 		since[h] = at
 		return !idle
@@ -224,14 +224,14 @@ func (a *Agents) add(k key, h *host) {
 	a.hosts[k], a.tokens[h.token] = h, h
 }
 
-// remember stores a session, so that a later process of the agent can take it up.
+// remember stores a session, so that a later process of the agent can resume it.
 func (a *Agents) remember(h *host) {
 	if a.o.Store == nil {
 		return
 	}
 	h.mu.Lock()
 	s := &h.session
-	record, err := json.Marshal(earlier{string(s.id), s.cwd, s.cost, h.chosen, s.model, s.mode, s.began})
+	record, err := json.Marshal(storedSession{string(s.id), s.cwd, s.cost, h.chosen, s.model, s.mode, s.firstModel})
 	h.mu.Unlock()
 	if err == nil {
 		err = a.o.Store.PutHosted(a.ctx, wire.SessionID(h.key.session), h.key.agent, record)
@@ -242,7 +242,7 @@ func (a *Agents) remember(h *host) {
 }
 
 // remembered returns the session that the agent had before in the turn's conversation, the zero value for none.
-func (a *Agents) remembered(r *run, k key) (e earlier) {
+func (a *Agents) remembered(r *run, k key) (e storedSession) {
 	if a.o.Store == nil || r.fresh() {
 		return e
 	}
@@ -266,7 +266,7 @@ func (a *Agents) remove(k key, h *host) {
 }
 
 // errOver refuses what an agent asks for while no turn of its runs.
-var errOver = errors.New("no turn of this agent runs")
+var errNoTurn = errors.New("no turn of this agent runs")
 
 // Call runs a tool for the MCP server that presents r.Hosted, in the turn of its agent, and returns the result. Without a tool it
 // notes that the server's tools were listed.
@@ -283,19 +283,19 @@ func (a *Agents) Call(ctx context.Context, r *wire.ToolRequest) (*wire.CommandRe
 	}
 	run := h.running()
 	if run == nil {
-		return nil, errOver
+		return nil, errNoTurn
 	}
 	return run.tool(ctx, r)
 }
 
-// Started reports whether a hosted agent is among the ancestors of a process, and its name.
+// Started returns the name of the hosted agent that is an ancestor of the process pid; false if none is.
 func (a *Agents) Started(pid int) (name string, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.hosts) == 0 {
 		return "", false
 	}
-	list, _ := procstat.Ancestors(pid) // with an error, those below the first that cannot be read
+	list, _ := procstat.Ancestors(pid) // on an error the list has those up to the first that cannot be read
 	for k, h := range a.hosts {
 		if slices.Contains(list, h.proc.PID()) {
 			return k.agent, true

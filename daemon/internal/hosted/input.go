@@ -17,13 +17,13 @@ import (
 type input struct {
 	meter *child.Meter
 	lines *bufio.Reader // of meter
-	ready chan struct{} // closed when the connection may read: it does at once, and its logger is set after that
+	ready chan struct{} // closed when Read may begin: the connection calls it at once, before its logger is set
 	host  *host
 	line  []byte // what is left of the line that is read
 
 	mu sync.Mutex
 	// below: guarded by mu
-	updates int // that were read and not handled
+	pending int // that were read and not handled
 	handled sync.Cond
 }
 
@@ -46,7 +46,7 @@ func (in *input) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a line.
+// next reads a line. It waits as the type says.
 func (in *input) next() error {
 	line, err := in.lines.ReadBytes('\n')
 	if err != nil && (err != io.EOF || len(line) == 0) {
@@ -54,7 +54,7 @@ func (in *input) next() error {
 	}
 	h := in.host
 	h.mu.Lock()
-	if h.got += len(line); h.got > maxBytes {
+	if h.received += len(line); h.received > maxBytes {
 		h.cause = fmt.Errorf("it has sent more than %d MiB in one turn, and was ended", maxBytes>>20)
 		defer h.mu.Unlock()
 		return h.cause
@@ -72,19 +72,19 @@ func (in *input) next() error {
 	defer in.mu.Unlock()
 	switch {
 	case m.Method == sdk.ClientMethodSessionUpdate && m.ID == nil:
-		in.updates++
+		in.pending++
 	case m.Method == sdk.ClientMethodSessionRequestPermission:
-		for in.updates > 0 {
+		for in.pending > 0 {
 			in.handled.Wait()
 		}
 	}
 	return nil
 }
 
-// update records that an update was handled, or refused by the SDK.
-func (in *input) update() {
+// updateHandled records that an update was handled, or that the SDK could not decode it.
+func (in *input) updateHandled() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.updates--
+	in.pending--
 	in.handled.Signal()
 }

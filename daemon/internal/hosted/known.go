@@ -10,21 +10,21 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 )
 
-// known is what is known of one agent: how its own shell is switched off, for one process and without a change of the user's
-// files, and how long it is to wait for our tools.
+// known is what sublet knows of one agent: how to switch off its own shell, for one process and without a change of the user's
+// files, and how to make it wait for our tools.
 type known struct {
-	name    string // of the settings that are suggested for it
-	program string // that is looked for on PATH, and in commands
-	npm     string // its package
-	start   []string
+	name    string            // for it in the settings; also used in ours
+	program string            // its name on PATH, and in commands
+	npm     string            // its package
+	start   []string          // the arguments that make it speak the protocol
 	tried   string            // the version that was tried
-	args    []string          // $FILE is the path of a file that holds text
-	env     map[string]string // the same, as a whole value
+	args    []string          // added to the command; $FILE stands for the path of a file with text
+	env     map[string]string // added to the environment; $FILE may be a whole value
 	text    string
-	suffix  string // of that file's name
-	unless  string // a file of the system's in whose place text would come: it is left alone
-	options map[string]any
-	drops   bool // it drops MCP servers when a call is cancelled, and does not connect them again
+	suffix  string         // of the file's name
+	unless  string         // the administrator's file that $FILE would replace: if it exists, text is not used
+	options map[string]any // sent as _meta of the request for a session
+	drops   bool           // it drops MCP servers when a call is cancelled, and does not connect them again
 }
 
 const hour = "3600000" // in milliseconds
@@ -52,7 +52,7 @@ var table = []known{
 	},
 }
 
-// runners are programs that start the first word after them which is no option.
+// runners are programs that start the first of their arguments that is not an option.
 var runners = []string{"npx", "bunx", "node"}
 
 // knownOf returns what is known of the agent that a command starts, by the exact name of its program or package, the zero value
@@ -82,7 +82,7 @@ func knownOf(command []string) known {
 }
 
 // withoutShell returns the arguments and variables with which the agent's own shell is switched off. The file that $FILE stands for is made
-// in folder, where those of a daemon that was killed are removed.
+// in folder, where the daemon removes at its start what an earlier one has left.
 func (k known) withoutShell(args []string, folder string) (all []string, env map[string]string, err error) {
 	args, env = slices.Clone(args), maps.Clone(k.env)
 	file := filepath.Join(folder, Leftover+k.name+k.suffix)
@@ -108,8 +108,8 @@ const Leftover = "hosted-"
 // ourTools are the tools of sublet's MCP server.
 var ourTools = []string{"shell", "job", "ask_user"}
 
-// ours reports whether a call is one of a tool of our own MCP server, which shows and judges it. Only what the agent's program
-// sets is looked at, not what its model does; an agent that is not known has none.
+// ours reports whether a call is one of a tool of our own MCP server, which shows and judges it. It looks only at what the agent's
+// program sets, never at what its model does. It is false for an agent that is not known.
 func (k known) ours(c *call) bool {
 	is := func(name, prefix string) bool {
 		tool, ok := strings.CutPrefix(name, prefix)
@@ -119,16 +119,16 @@ func (k known) ours(c *call) bool {
 	switch k.name {
 	case "claude":
 		m, _ := c.meta["claudeCode"].(map[string]any)
-		return is(text(m, "toolName"), "mcp__"+serverName+"__")
+		return is(stringField(m, "toolName"), "mcp__"+serverName+"__")
 	case "codex": // the input of such a call; the model's arguments are a field of it
-		return plain && text(c.input, "server") == serverName && is(text(c.input, "tool"), "")
+		return plain && stringField(c.input, "server") == serverName && is(stringField(c.input, "tool"), "")
 	case "gemini": // the id begins with the tool's name; the title is the call's arguments
 		name, _, ok := strings.Cut(string(c.ref), "__")
 		return ok && is(strings.TrimPrefix(name, "mcp_"), serverName+"_")
-	case "opencode": // the first title; the last one is the tool's own
+	case "opencode": // only the first title is the program's
 		return plain && is(c.first, serverName+"_")
-	case "qwen": // a workflow may be called anything
-		return c.meta["workflowApproval"] == nil && is(text(c.meta, "toolName"), "mcp__"+serverName+"__")
+	case "qwen": // but the model chooses the name of a workflow
+		return c.meta["workflowApproval"] == nil && is(stringField(c.meta, "toolName"), "mcp__"+serverName+"__")
 	}
 	return false
 }

@@ -21,12 +21,11 @@ import (
 )
 
 const (
-	maxSummary = 64 << 10 // bytes of Outcome.Summary
-	maxTurn    = 16 << 20 // bytes of text and thoughts in one turn
-	maxCalls   = 1000     // calls that an agent may report in one turn
-	maxActive  = 64       // calls and questions that run here at once
-	// mergeFor is how long pieces of text are gathered into one event.
-	mergeFor = 40 * time.Millisecond
+	maxSummary = 64 << 10              // bytes of Outcome.Summary
+	maxTurn    = 16 << 20              // bytes of an agent in one turn that are shown: see shownBytes
+	maxCalls   = 1000                  // calls that an agent may report in one turn
+	maxActive  = 64                    // calls and questions that run here at once
+	mergeFor   = 40 * time.Millisecond // how long pieces of text are gathered into one event
 )
 
 // errCancelled is why the calls of a turn end that is cancelled.
@@ -48,22 +47,22 @@ type run struct {
 	shell      tool.Shell     // a private one; nil: the turn has none
 	closer     func()
 
-	order sync.Mutex // of events; taken before mu
+	sending sync.Mutex // held while events are sent, so that gathered text goes before a later event; taken before mu
 
 	mu sync.Mutex
 	// below: guarded by mu
-	over      bool
-	kind      string // of text: wire.ChunkText or wire.ChunkReasoning
-	text      strings.Builder
-	flush     *time.Timer
-	sent      int    // bytes of text and thoughts
-	summary   string // the text since the newest call
-	calls     map[sdk.ToolCallId]*call
-	granted   map[write]int // how often each may be done without another question
-	terminals map[string]*terminal
-	active    int           // calls and questions that run here
-	heard     time.Time     // when the agent last sent something
-	sum       agent.Outcome // ToolsExecuted, Refused, Usage and Context
+	over       bool   // it has ended: what the agent asks for is refused
+	kind       string // of text: wire.ChunkText or wire.ChunkReasoning
+	text       strings.Builder
+	flush      *time.Timer // calls flushText; nil while no text is gathered
+	shownBytes int         // of text, thoughts, plans and changes of mode
+	summary    string      // the text since the newest call, which becomes Outcome.Summary
+	calls      map[sdk.ToolCallId]*call
+	granted    map[write]int // how often each may be done without another question
+	terminals  map[string]*terminal
+	active     int           // calls and questions that run here
+	heard      time.Time     // when the agent last sent something
+	sum        agent.Outcome // ToolsExecuted, Refused, Usage and Context
 }
 
 // write is a file's path, without links, with the digest of its new content.
@@ -99,7 +98,7 @@ func (r *run) close() {
 // prompt sends the prompt and waits for the end of the agent's turn. It ends the process of an agent that exceeds a bound.
 func (h *host) prompt(r *run) agent.Outcome {
 	if !h.awaitServer(r) {
-		r.notice(fmt.Sprintf("%s has not connected sublet's tools within %v: if it runs commands, it does so in a shell of its own", r.name, h.of.o.Connect))
+		r.notice(fmt.Sprintf("%s has not connected sublet's tools within %v: if it runs commands, it does so in a shell of its own", r.name, h.agents.o.Connect))
 	}
 	if cause := context.Cause(r.ctx); cause != nil {
 		return r.ended(cause)
@@ -113,27 +112,27 @@ func (h *host) prompt(r *run) agent.Outcome {
 		error
 	}
 	answered := make(chan answer, 1)
-	r.hear()
-	h.of.work.Go(func() { // ends with the answer or the connection
-		p, err := h.conn.Prompt(h.of.ctx, sdk.PromptRequest{SessionId: h.session.id, Prompt: r.blocks(h)})
+	r.markHeard()
+	h.agents.work.Go(func() { // ends with the answer or the connection
+		p, err := h.conn.Prompt(h.agents.ctx, sdk.PromptRequest{SessionId: h.session.id, Prompt: r.blocks(h)})
 		answered <- answer{p, err}
 	})
 	done := r.ctx.Done()
-	var grace <-chan time.Time                 // after a cancel; nil before it
-	tick := time.NewTicker(h.of.o.Silence / 8) // the bounds are exceeded by an eighth of Silence at most
+	var grace <-chan time.Time                     // after a cancel; nil before it
+	tick := time.NewTicker(h.agents.o.Silence / 8) // so an agent is ended an eighth of Silence late at most
 	defer tick.Stop()
 	for {
 		select {
 		case a := <-answered:
 			h.mu.Lock()
-			gone := h.cause // why it was given up: it may have answered all the same
+			gone := h.cause // it may have answered although it was given up
 			h.mu.Unlock()
 			lost := h.lost()
 			if gone != nil || a.error != nil && lost {
 				h.end()
 			}
-			r.settle()
-			if cause := context.Cause(r.ctx); cause != nil && grace != nil { // an answer before the cancel was sent counts
+			r.flushText()
+			if cause := context.Cause(r.ctx); cause != nil && grace != nil { // an answer from before the cancel counts
 				if h.known.drops {
 					h.end() // it has dropped our MCP server: the next turn starts it and resumes its session
 				}
@@ -147,18 +146,18 @@ func (h *host) prompt(r *run) agent.Outcome {
 			return r.stopped(a.PromptResponse)
 		case <-done:
 			done = nil
-			grace = time.After(h.of.o.Cancel)
-			h.of.work.Go(func() { // a write that blocks ends with the process
-				_ = h.conn.Cancel(h.of.ctx, sdk.CancelNotification{SessionId: h.session.id}) // an agent that does not get it is ended
+			grace = time.After(h.agents.o.Cancel)
+			h.agents.work.Go(func() { // a write that blocks ends with the process
+				_ = h.conn.Cancel(h.agents.ctx, sdk.CancelNotification{SessionId: h.session.id}) // an agent that does not get it is ended
 			})
 		case <-grace:
 			h.giveUp(errors.New("it did not end its turn when that was cancelled, and was ended"))
 			<-answered
-			r.settle()
-			r.notice(h.fault(h.of.ctx, r.name, errCancelled, true).Error())
+			r.flushText()
+			r.notice(h.fault(h.agents.ctx, r.name, errCancelled, true).Error())
 			return r.ended(context.Cause(r.ctx))
 		case <-tick.C:
-			if why := r.exceeded(h.of.o.Silence); why != nil {
+			if why := r.exceeded(h.agents.o.Silence); why != nil {
 				h.giveUp(why)
 			}
 		}
@@ -167,16 +166,16 @@ func (h *host) prompt(r *run) agent.Outcome {
 
 // awaitServer waits until the agent has listed the tools of our MCP server. It returns false only if that took too long.
 func (h *host) awaitServer(r *run) bool {
-	if len(h.of.o.Server) == 0 {
+	if len(h.agents.o.Server) == 0 {
 		return true
 	}
-	timer := time.NewTimer(h.of.o.Connect)
+	timer := time.NewTimer(h.agents.o.Connect)
 	defer timer.Stop()
 	select {
 	case <-h.lists:
 		return true
 	case <-timer.C:
-		h.markListed() // it is waited for once
+		h.markListed() // later turns of the process do not wait
 		return false
 	case <-r.ctx.Done():
 	case <-h.conn.Done():
@@ -184,8 +183,8 @@ func (h *host) awaitServer(r *run) bool {
 	return true
 }
 
-// introduce sends, once for each process, a notice with the program's name, mode and model as far as they are known, and before it
-// one (h.begins) if the agent's session is new but the conversation is not.
+// introduce sends, once for each process, a notice with the program's name, mode and model as far as they are known. Before it goes
+// newSessionNotice, if the agent's session is new but the conversation is not.
 func (h *host) introduce(r *run) {
 	h.mu.Lock()
 	again := h.prompted
@@ -204,8 +203,8 @@ func (h *host) introduce(r *run) {
 	if again {
 		return
 	}
-	if h.begins != "" && !r.fresh() {
-		r.notice(h.begins)
+	if h.newSessionNotice != "" && !r.fresh() {
+		r.notice(h.newSessionNotice)
 	}
 	if len(parts) > 0 {
 		r.notice(visible.Exact(shown(strings.Join(parts, ", "), 300)))
@@ -219,7 +218,8 @@ func deref(s *string) string {
 	return *s
 }
 
-// blocks returns the prompt for the protocol: the text, and links to the attached files.
+// blocks returns the prompt for the protocol: the text, with the turn's folder if that is not the session's, and links to the attached
+// files.
 func (r *run) blocks(h *host) []sdk.ContentBlock {
 	text := r.t.Of.Prompt
 	if cwd := r.t.Of.Env.Cwd; cwd != h.session.cwd && cwd != "" {
@@ -232,20 +232,20 @@ func (r *run) blocks(h *host) []sdk.ContentBlock {
 	return blocks
 }
 
-// hear records the time at which the agent sent something.
-func (r *run) hear() {
+// markHeard records the time at which the agent sent something.
+func (r *run) markHeard() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.heard = time.Now()
 }
 
-// begin counts a call or question as running here until done is called. joined ends with ctx, the turn or done. It returns errOver
+// begin counts a call or question as running here until done is called, which must be. joined ends with ctx, the turn or done. It returns errOver
 // after the turn, and errBusy beyond maxActive.
 func (r *run) begin(ctx context.Context) (joined context.Context, done func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over || r.ctx.Err() != nil {
-		return ctx, nil, errOver
+		return ctx, nil, errNoTurn
 	}
 	if r.active >= maxActive {
 		return ctx, nil, errBusy
@@ -265,7 +265,7 @@ func (r *run) begin(ctx context.Context) (joined context.Context, done func(), e
 	}, nil
 }
 
-// exceeded returns which bound the agent has exceeded, for which it is given up: silence, the text of a turn or bad lines; else nil.
+// exceeded returns why the agent is to be given up: it was silent for too long, or sent too much text or too many bad lines; else nil.
 func (r *run) exceeded(silence time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -273,7 +273,7 @@ func (r *run) exceeded(silence time.Duration) error {
 	switch {
 	case r.active == 0 && time.Since(r.heard) > silence:
 		return fmt.Errorf("it has sent nothing for %v, and was ended", silence)
-	case r.sent > maxTurn:
+	case r.shownBytes > maxTurn:
 		return fmt.Errorf("it has sent more than %d MiB of text in one turn, and was ended", maxTurn>>20)
 	case bad > maxBad:
 		return fmt.Errorf("%d lines that it sent are not the protocol, and it was ended; the first: %s", bad, first)
@@ -283,8 +283,8 @@ func (r *run) exceeded(silence time.Duration) error {
 
 // emit sends an event after those before it.
 func (r *run) emit(m wire.EventMessage) {
-	r.order.Lock()
-	defer r.order.Unlock()
+	r.sending.Lock()
+	defer r.sending.Unlock()
 	r.sendText()
 	r.t.Of.Emit(m)
 }
@@ -293,25 +293,26 @@ func (r *run) chunk(c wire.Chunk) { r.emit(&wire.AgentStreamChunk{Agent: r.name,
 
 func (r *run) notice(text string) { r.chunk(wire.Chunk{Type: wire.ChunkNotice, Text: text}) }
 
-// room counts n bytes of what is shown, and reports whether they are within maxTurn.
-func (r *run) room(n int) bool {
+// countShown adds n to shownBytes, and reports whether the sum is within maxTurn.
+func (r *run) countShown(n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sent += n
-	return r.sent <= maxTurn
+	r.shownBytes += n
+	return r.shownBytes <= maxTurn
 }
 
-// say gathers text or reasoning.
-func (r *run) say(kind, text string) {
+// addText gathers text of a kind; mergeFor after the first piece, or when the kind changes, an event with it is sent. Beyond maxTurn, and
+// after the turn, it does nothing.
+func (r *run) addText(kind, text string) {
 	r.mu.Lock()
-	if r.sent += len(text); text == "" || r.sent > maxTurn || r.over {
+	if r.shownBytes += len(text); text == "" || r.shownBytes > maxTurn || r.over {
 		r.mu.Unlock()
 		return
 	}
 	switched := r.kind != kind && r.text.Len() > 0
 	r.mu.Unlock()
 	if switched {
-		r.settle()
+		r.flushText()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -323,19 +324,19 @@ func (r *run) say(kind, text string) {
 	if r.flush == nil {
 		r.flush = time.AfterFunc(mergeFor, func() {
 			defer r.host.guard()
-			r.settle()
+			r.flushText()
 		})
 	}
 }
 
-// settle sends the gathered text as an event, without waiting for mergeFor.
-func (r *run) settle() {
-	r.order.Lock()
-	defer r.order.Unlock()
+// flushText sends the gathered text as an event, without waiting for mergeFor.
+func (r *run) flushText() {
+	r.sending.Lock()
+	defer r.sending.Unlock()
 	r.sendText()
 }
 
-// sendText sends the gathered text. The caller holds order.
+// sendText sends the gathered text. The caller holds sending.
 func (r *run) sendText() {
 	r.mu.Lock()
 	c := wire.Chunk{Type: r.kind, Text: strings.ToValidUTF8(r.text.String(), "\uFFFD")}

@@ -17,8 +17,8 @@ import (
 	"sublet/wire/secretname"
 )
 
-// terminalAuth is the extension by which agents describe a sign-in in a terminal that do not use the protocol's own kind for it. Some do so
-// only for a client that announces it.
+// terminalAuth is the extension for a sign-in in a terminal of agents that do not use the protocol's own kind for it. Some offer it only to
+// a client that announces it.
 const terminalAuth = "terminal-auth"
 
 func needsSignIn(err error) bool {
@@ -26,15 +26,14 @@ func needsSignIn(err error) bool {
 	return ok && refused.Code == authRequired
 }
 
-// way is one to sign in: by a request to the agent, or by a command in the user's shell.
-type way struct {
+// signInWay is one way to sign in: by a request to the agent, or by a command in the user's shell.
+type signInWay struct {
 	name    string
 	method  string // for the request
 	command string // "" = the request
 }
 
-// inTerminal returns the command of a way to sign in that is taken in a terminal, with the variables that it needs; no words for another
-// way.
+// inTerminal returns the command of a way to sign in that needs a terminal, with its variables; no words for another way.
 func (h *host) inTerminal(m sdk.AuthMethod) (name string, words []string, env map[string]any) {
 	if t := m.Terminal; t != nil {
 		return t.Name, slices.Concat([]string{h.path}, h.conf.Command[1:], t.Args), t.Env
@@ -61,7 +60,7 @@ func (h *host) inTerminal(m sdk.AuthMethod) (name string, words []string, env ma
 // folder of its account.
 func (h *host) signInEnv(own map[string]any) map[string]any {
 	env := map[string]any{}
-	settings, _ := mask.Expand(h.conf.Env, true) // its error ends launch
+	settings, _ := mask.Expand(h.conf.Env, true) // cannot fail: launch has expanded it
 	for name, value := range settings {
 		if !secretname.IsSecret(name) && mask.String(value) == value {
 			env[name] = value
@@ -71,20 +70,21 @@ func (h *host) signInEnv(own map[string]any) map[string]any {
 	return env
 }
 
-// signIn asks the user which of the agent's ways to sign in to take, and takes it. A way that cannot be taken here is described.
+// signIn asks the user which of the agent's ways to sign in to take, and takes it. The ways that cannot be taken here are described
+// in the question, or in the hint of the error.
 func (h *host) signIn(ctx context.Context, r *run) error {
-	var ways []way
+	var ways []signInWay
 	var lines []string
 	attended := r.t.Ask != nil
 	for _, m := range h.about.AuthMethods {
 		name, words, env := h.inTerminal(m)
 		switch {
 		case words != nil && attended && !r.t.Of.Role.Private && r.t.Shell != nil:
-			ways = append(ways, way{name: shown(name, 60), command: line(words, h.signInEnv(env))})
+			ways = append(ways, signInWay{name: shown(name, 60), command: line(words, h.signInEnv(env))})
 		case words != nil:
 			lines = append(lines, fmt.Sprintf("%s: run `%s` in a terminal", shown(name, 60), shown(strings.Join(words, " "), 200)))
 		case m.Agent != nil && attended:
-			ways = append(ways, way{name: shown(m.Agent.Name, 60), method: m.Agent.Id})
+			ways = append(ways, signInWay{name: shown(m.Agent.Name, 60), method: m.Agent.Id})
 		case m.Agent != nil:
 			lines = append(lines, shown(m.Agent.Name, 60))
 		case m.EnvVar != nil:
@@ -97,7 +97,7 @@ func (h *host) signIn(ctx context.Context, r *run) error {
 	if len(ways) == 0 {
 		return refused
 	}
-	chosen, err := r.choose(ctx, strings.Join(append([]string{"You are not signed in to " + r.name + ". How do you sign in?"}, lines...), "\n"), ways)
+	chosen, err := r.chooseSignIn(ctx, strings.Join(append([]string{"You are not signed in to " + r.name + ". How do you sign in?"}, lines...), "\n"), ways)
 	if err != nil {
 		return refused
 	}
@@ -114,7 +114,7 @@ func (h *host) signIn(ctx context.Context, r *run) error {
 	return nil
 }
 
-// line returns a command line for a shell. A variable that is no string, or whose name cannot be one, is left out.
+// line returns a command line for a shell. A variable whose value is no string, or whose name a shell does not accept, is left out.
 func line(words []string, env map[string]any) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -136,17 +136,17 @@ func (r *run) signInBy(ctx context.Context, command string) error {
 	if err != nil {
 		return err
 	}
-	res, err := r.own(ctx, "bash", args, r.t.Shell("", nil), nil)
+	res, err := r.runTool(ctx, "bash", args, r.t.Shell("", nil), nil)
 	if err == nil && (res.Status != wire.StatusSuccess || res.ExitCode == nil || *res.ExitCode != 0) {
 		err = errors.New("its command has the status " + res.Status)
 	}
 	return err
 }
 
-// choose asks the user for one of several ways to sign in.
-func (r *run) choose(ctx context.Context, question string, ways []way) (chosen way, err error) {
+// chooseSignIn asks the user for one of several ways to sign in.
+func (r *run) chooseSignIn(ctx context.Context, question string, ways []signInWay) (chosen signInWay, err error) {
 	q := wire.UserQuestion{Question: question}
-	for _, w := range ways[:min(len(ways), 9)] {
+	for _, w := range ways[:min(len(ways), 9)] { // a wire.UserQuestion may have 9 choices
 		q.Choices = append(q.Choices, w.name)
 	}
 	text, err := json.Marshal(q)

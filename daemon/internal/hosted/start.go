@@ -24,10 +24,10 @@ import (
 func (a *Agents) start(r *run, k key) (_ *host, err error) {
 	conf := *r.t.Of.Role.Hosted
 	h := &host{
-		of: a, key: k, conf: conf, known: knownOf(conf.Command), token: rand.Text(), lists: make(chan struct{}),
+		agents: a, key: k, conf: conf, known: knownOf(conf.Command), token: rand.Text(), lists: make(chan struct{}),
 		session: session{cwd: r.t.Of.Env.Cwd}, bad: &badLines{},
 	}
-	h.bad.refused = func() { h.in.update() }
+	h.bad.undecodedUpdate = func() { h.in.updateHandled() }
 	last := a.remembered(r, k)
 	if info, err := os.Stat(last.Cwd); err == nil && info.IsDir() {
 		h.session.cwd = last.Cwd
@@ -50,7 +50,7 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 			begins += "; its earlier one is not taken up: " + visible.Exact(shown(message(err), 200))
 			last.ID = ""
 		}
-		h.begins = begins
+		h.newSessionNotice = begins
 		return h.open(ctx)
 	}
 	defer func() {
@@ -84,14 +84,14 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 	if slices.Contains(h.session.mode.Offers, last.Mode) {
 		mode, h.chosen = last.Mode, last.Mode
 	}
-	h.session.began = cmp.Or(h.session.model.Current, last.Began)
+	h.session.firstModel = cmp.Or(h.session.model.Current, last.Began)
 	h.mu.Unlock()
 	a.remember(h)
 	return h, h.within(r.ctx, a.o.Start, func(ctx context.Context) error { return h.setMode(ctx, mode) })
 }
 
-// within calls requests with a context that ends after d at most. Its end closes the agent's input, because nothing else ends a
-// write to an agent that does not read. Then, and if the connection is lost, the process is ended. The error is one for people.
+// within calls requests with a context that ends after d at most. The end of the context closes the agent's input, because nothing else
+// ends a write to an agent that does not read. It ends the process if the context ended or the connection is lost. The error is from fault.
 func (h *host) within(ctx context.Context, d time.Duration, requests func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -100,7 +100,7 @@ func (h *host) within(ctx context.Context, d time.Duration, requests func(ctx co
 	if err == nil {
 		return nil
 	}
-	lost := h.lost() // before the end of the process closes it
+	lost := h.lost() // asked first, because end closes the connection too
 	if lost || ctx.Err() != nil {
 		h.end()
 	}
@@ -110,7 +110,7 @@ func (h *host) within(ctx context.Context, d time.Duration, requests func(ctx co
 func (h *host) initialize(ctx context.Context) (err error) {
 	h.about, err = h.conn.Initialize(ctx, sdk.InitializeRequest{
 		ProtocolVersion: sdk.ProtocolVersionNumber,
-		ClientInfo:      &sdk.Implementation{Name: "sublet", Version: h.of.o.Version},
+		ClientInfo:      &sdk.Implementation{Name: "sublet", Version: h.agents.o.Version},
 		ClientCapabilities: sdk.ClientCapabilities{
 			Fs: sdk.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true, Auth: sdk.AuthCapabilities{Terminal: true},
 			Meta: map[string]any{terminalAuth: true},
@@ -118,14 +118,14 @@ func (h *host) initialize(ctx context.Context) (err error) {
 	})
 	if err == nil && h.about.ProtocolVersion != sdk.ProtocolVersionNumber {
 		err = fmt.Errorf("it speaks version %d of the protocol, and sublet version %d", h.about.ProtocolVersion, sdk.ProtocolVersionNumber)
-		h.giveUp(err) // this records the reason before the process ends
+		h.giveUp(err) // the reason must be stored before the process ends
 	}
 	return err
 }
 
 // launch starts the process, without its own shell where sublet can switch that off, and the connection to it.
 func (h *host) launch(r *run) error {
-	o := h.of.o
+	o := h.agents.o
 	own, err := mask.Expand(h.conf.Env, true)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (h *host) launch(r *run) error {
 		return err
 	}
 	h.proc, err = child.Start(child.Spec{
-		Name: h.key.agent, Path: h.path, Args: args, Env: env, Dir: h.session.cwd, Launcher: launcher, Reach: to, Folder: o.Folder, Log: h.of.log,
+		Name: h.key.agent, Path: h.path, Args: args, Env: env, Dir: h.session.cwd, Launcher: launcher, Reach: to, Folder: o.Folder, Log: h.agents.log,
 	})
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (h *host) launch(r *run) error {
 }
 
 // resume continues the session of an earlier process. The agent may then send the conversation again, which is ignored: it is stored.
-func (h *host) resume(ctx context.Context, last earlier) error {
+func (h *host) resume(ctx context.Context, last storedSession) error {
 	s, id, can := h.opening(), sdk.SessionId(last.ID), h.about.AgentCapabilities
 	switch {
 	case can.SessionCapabilities.Resume != nil:
@@ -164,13 +164,13 @@ func (h *host) resume(ctx context.Context, last earlier) error {
 		if err != nil {
 			return err
 		}
-		h.read(id, r.Modes, r.Models, r.ConfigOptions)
+		h.setSession(id, r.Modes, r.Models, r.ConfigOptions)
 	case can.LoadSession:
 		r, err := h.conn.LoadSession(ctx, sdk.LoadSessionRequest{SessionId: id, Cwd: s.Cwd, McpServers: s.McpServers, Meta: s.Meta})
 		if err != nil {
 			return err
 		}
-		h.read(id, r.Modes, r.Models, r.ConfigOptions)
+		h.setSession(id, r.Modes, r.Models, r.ConfigOptions)
 	default:
 		return errors.New("the agent cannot do that")
 	}
@@ -192,14 +192,14 @@ func (h *host) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.read(made.SessionId, made.Modes, made.Models, made.ConfigOptions)
+	h.setSession(made.SessionId, made.Modes, made.Models, made.ConfigOptions)
 	return nil
 }
 
 // opening returns the request for a session: in the turn's folder, with sublet's MCP server.
 func (h *host) opening() sdk.NewSessionRequest {
 	s := sdk.NewSessionRequest{Cwd: h.session.cwd, McpServers: []sdk.McpServer{}, Meta: h.known.options}
-	if o := h.of.o; len(o.Server) > 0 {
+	if o := h.agents.o; len(o.Server) > 0 {
 		env := []sdk.EnvVariable{{Name: wire.HostedVariable, Value: h.token}}
 		for name, value := range o.Where {
 			env = append(env, sdk.EnvVariable{Name: name, Value: value})
@@ -209,8 +209,8 @@ func (h *host) opening() sdk.NewSessionRequest {
 	return s
 }
 
-// read stores the session's id, modes and models.
-func (h *host) read(id sdk.SessionId, modes *sdk.SessionModeState, models *sdk.SessionModelState, options []sdk.SessionConfigOption) {
+// setSession stores the session's id, modes and models.
+func (h *host) setSession(id sdk.SessionId, modes *sdk.SessionModeState, models *sdk.SessionModelState, options []sdk.SessionConfigOption) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.session

@@ -22,36 +22,36 @@ const maxTerminals = 16
 
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
-// terminal is a command that the agent asked for by terminal/create: a lease.
+// terminal is a command that the agent asked for by terminal/create, and its output.
 type terminal struct {
 	cancel context.CancelFunc
-	over   chan struct{} // closed when result is set
+	exited chan struct{} // closed when result is set
 	result *wire.CommandResult
-	most   int // bytes of output
+	limit  int // bytes of output
 
-	mu    sync.Mutex
-	sofar []byte // guarded by mu: the raw output so far, up to maxSofar
+	mu      sync.Mutex
+	partial []byte // guarded by mu: the raw output of a command that runs, up to maxSofar
 }
 
 // maxSofar bounds what is kept, in bytes, of the output of a command that runs.
-const maxSofar = 256 << 10
+const maxPartial = 256 << 10
 
 func (t *terminal) write(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.sofar = append(t.sofar, p[:min(len(p), maxSofar-len(t.sofar))]...)
+	t.partial = append(t.partial, p[:min(len(p), maxPartial-len(t.partial))]...)
 }
 
 // CreateTerminal implements the SDK's client: the command runs in the turn's shell as one of our tool bash.
 func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) (sdk.CreateTerminalResponse, error) {
 	return serve(h, ctx, func(_ context.Context, r *run) (out sdk.CreateTerminalResponse, err error) {
-		t := &terminal{over: make(chan struct{}), most: maxOutput}
+		t := &terminal{exited: make(chan struct{}), limit: maxOutput}
 		sh, err := r.shellFor(deref(p.Cwd), false, t.write)
 		if err != nil {
 			return out, refused("%v", err)
 		}
 		command := p.Command
-		if len(p.Args) == 0 && len(p.Env) > 0 { // the variables are for all of the line
+		if len(p.Args) == 0 && len(p.Env) > 0 { // so that the variables hold for the whole line
 			p.Command, p.Args = "sh", []string{"-c", p.Command}
 		}
 		if len(p.Args) > 0 { // else the command is a line for a shell
@@ -63,16 +63,13 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 			}
 			command = v.Name + "=" + quote(v.Value) + " " + command
 		}
-		args, err := json.Marshal(map[string]any{"command": command, "timeout_ms": config.MaxCommandTimeout.Milliseconds()})
-		if err != nil {
-			return out, refused("%v", err)
-		}
+		args, _ := json.Marshal(map[string]any{"command": command, "timeout_ms": config.MaxCommandTimeout.Milliseconds()}) // cannot fail
 		ctx, done, err := r.begin(r.ctx)
 		if err != nil {
 			return out, refused("%v", err)
 		}
 		if p.OutputByteLimit != nil && *p.OutputByteLimit >= 0 {
-			t.most = min(t.most, *p.OutputByteLimit)
+			t.limit = min(t.limit, *p.OutputByteLimit)
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		t.cancel = cancel
@@ -91,10 +88,10 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 		go func() { // ends with the command; the turn waits for it
 			defer done()
 			defer cancel()
-			defer close(t.over)
+			defer close(t.exited)
 			defer h.guard()
-			t.result = &wire.CommandResult{Status: wire.StatusError} // after a fault
-			res, err := r.own(ctx, "bash", args, sh, t.write)
+			t.result = &wire.CommandResult{Status: wire.StatusError} // if a fault ends the call
+			res, err := r.runTool(ctx, "bash", args, sh, t.write)
 			if err != nil {
 				res = &wire.CommandResult{Status: wire.StatusError, Output: []byte(err.Error())}
 			}
@@ -126,20 +123,20 @@ func withTerminal[T any](h *host, ctx context.Context, id string, do func(ctx co
 func (h *host) TerminalOutput(ctx context.Context, p sdk.TerminalOutputRequest) (sdk.TerminalOutputResponse, error) {
 	return withTerminal(h, ctx, p.TerminalId, func(_ context.Context, r *run, t *terminal) (out sdk.TerminalOutputResponse, err error) {
 		select {
-		case <-t.over:
+		case <-t.exited:
 			out.Output = string(t.result.Output)
 			out.ExitStatus = &sdk.TerminalExitStatus{ExitCode: t.result.ExitCode, Signal: t.signal()}
 		default:
 			t.mu.Lock()
-			lines := t.sofar[:bytes.LastIndexByte(t.sofar, '\n')+1]
-			out.Truncated = len(t.sofar) == maxSofar
+			lines := t.partial[:bytes.LastIndexByte(t.partial, '\n')+1]
+			out.Truncated = len(t.partial) == maxPartial
 			t.mu.Unlock()
 			if out.Output = visible.Clean(string(lines)); r.t.Of.ShowSecrets == nil || !r.t.Of.ShowSecrets() {
 				out.Output = mask.String(out.Output)
 			}
 		}
 		out.Output = strings.ToValidUTF8(out.Output, "\uFFFD")
-		if cut := len(out.Output) - t.most; cut > 0 { // the end is kept
+		if cut := len(out.Output) - t.limit; cut > 0 { // the end is kept
 			out.Truncated = true
 			for out.Output = out.Output[cut:]; len(out.Output) > 0 && !utf8.RuneStart(out.Output[0]); {
 				out.Output = out.Output[1:]
@@ -154,15 +151,14 @@ func (t *terminal) signal() *string {
 	if t.result.ExitCode != nil {
 		return nil
 	}
-	s := visible.Line(t.result.Status)
-	return &s
+	return new(visible.Line(t.result.Status))
 }
 
 // WaitForTerminalExit implements the SDK's client.
 func (h *host) WaitForTerminalExit(ctx context.Context, p sdk.WaitForTerminalExitRequest) (sdk.WaitForTerminalExitResponse, error) {
 	return withTerminal(h, ctx, p.TerminalId, func(ctx context.Context, _ *run, t *terminal) (out sdk.WaitForTerminalExitResponse, err error) {
 		select {
-		case <-t.over:
+		case <-t.exited:
 		case <-ctx.Done():
 			return out, context.Cause(ctx)
 		}

@@ -21,14 +21,17 @@ const (
 	maxOutput    = 30_000 // bytes of a call's result
 	maxArguments = 8_000  // bytes of its arguments
 	maxTitle     = 200    // bytes of a title
+	maxPlan      = 100    // entries of a plan
+	maxEntry     = 500    // bytes of one of them
+	eventSize    = 1000   // about how many bytes an event has beside its text, for countShown
 )
 
-// call is a call of a tool of the agent's own, as it reports it.
+// call is a tool call as the agent reports it: of a tool of its own, or of our MCP server. The run's mu guards it.
 type call struct {
 	id        wire.ExecutionID
 	ref       sdk.ToolCallId
 	title     string
-	first     string // the first title
+	first     string // the first title, in full
 	kind      sdk.ToolKind
 	input     map[string]any
 	meta      map[string]any
@@ -36,16 +39,16 @@ type call struct {
 	locations []sdk.ToolCallLocation
 	content   []sdk.ToolCallContent
 	begun     time.Time
-	shown     bool   // its event was sent
-	done      bool   // so was that of its result
-	own       bool   // of our MCP server; it stays so if a later update names another tool
+	shown     bool   // the event of its begin was sent, or need not be
+	done      bool   // it has ended
+	viaServer bool   // to our MCP server, which shows and judges it; it stays so if a later update names another tool
 	denied    string // why it was refused; "" = it was not
 }
 
 // SessionUpdate implements the SDK's client. It must not block: the SDK handles updates in order, and closes a connection whose
 // queue of them is full.
 func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error {
-	defer h.in.update()
+	defer h.in.updateHandled()
 	defer h.guard()
 	u := n.Update
 	h.mu.Lock()
@@ -59,22 +62,22 @@ func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 	}
 	mode := h.session.mode.Current
 	if mode != before && mode != h.chosen {
-		h.chosen = "" // the agent's choice
+		h.chosen = "" // the agent has changed it by itself
 	}
 	h.mu.Unlock()
 	if r == nil {
 		return nil
 	}
-	r.hear()
+	r.markHeard()
 	switch {
 	case mode != before:
-		if r.room(1000) { // about the size of an event
+		if r.countShown(eventSize) {
 			r.notice(r.name + " is in its mode " + visible.Exact(shown(mode, 60)) + " now")
 		}
 	case u.AgentMessageChunk != nil:
-		r.say(wire.ChunkText, textOf(u.AgentMessageChunk.Content))
+		r.addText(wire.ChunkText, textOf(u.AgentMessageChunk.Content))
 	case u.AgentThoughtChunk != nil:
-		r.say(wire.ChunkReasoning, textOf(u.AgentThoughtChunk.Content))
+		r.addText(wire.ChunkReasoning, textOf(u.AgentThoughtChunk.Content))
 	case u.Plan != nil:
 		r.plan(u.Plan.Entries)
 	case u.ToolCall != nil:
@@ -117,21 +120,21 @@ func textOf(b sdk.ContentBlock) string {
 	return ""
 }
 
-// plan sends the agent's plan as a call of our own tool for that.
+// plan shows the agent's plan as a call of our tool todo that has succeeded, and makes it the session's list.
 func (r *run) plan(entries []sdk.PlanEntry) {
 	items := []tool.TodoItem{}
-	for _, e := range entries[:min(len(entries), 100)] {
+	for _, e := range entries[:min(len(entries), maxPlan)] {
 		status := string(e.Status)
 		if e.Status == sdk.PlanEntryStatusCompleted {
 			status = "done"
 		}
-		items = append(items, tool.TodoItem{Text: visible.Clip(visible.Clean(e.Content), 500), Status: status})
+		items = append(items, tool.TodoItem{Text: visible.Clip(visible.Clean(e.Content), maxEntry), Status: status})
 	}
-	size := 1000 // about the size of an event
+	size := eventSize
 	for _, i := range items {
 		size += len(i.Text)
 	}
-	if !r.room(size) {
+	if !r.countShown(size) {
 		return
 	}
 	list := &tool.TodoList{}
@@ -140,8 +143,8 @@ func (r *run) plan(entries []sdk.PlanEntry) {
 		r.t.Of.Env.Todo.Set(items)
 	}
 	c := call{id: wire.ExecutionID(wire.NewID()), begun: time.Now()}
-	r.begins(c, "todo", map[string]any{"todos": items})
-	r.result(c, "todo", wire.StatusSuccess, list.String(), nil)
+	r.emitCallOf(c, "todo", map[string]any{"todos": items})
+	r.emitResult(c, "todo", wire.StatusSuccess, list.String(), nil)
 }
 
 // change holds the fields of a call that an update sets; nil fields are left unchanged.
@@ -157,8 +160,7 @@ type change struct {
 	meta      map[string]any
 }
 
-// take applies a change.
-func (c *call) take(n change) {
+func (c *call) apply(n change) {
 	if n.title != nil && *n.title != "" {
 		c.title = shown(*n.title, maxTitle)
 		c.first = cmp.Or(c.first, *n.title)
@@ -183,17 +185,18 @@ func (c *call) take(n change) {
 	}
 }
 
-// update applies a change to its call, and sends the call's events when it begins and ends. It returns nil for a call beyond maxCalls.
+// update applies a change to its call, and sends the call's events when it begins and ends. It returns nil for a
+// call beyond maxCalls.
 func (r *run) update(n change) *call {
-	c, now, show, finish := r.taken(n)
+	c, now, show, finish := r.applyChange(n)
 	if c == nil {
 		return nil
 	}
 	if show {
-		r.show(now)
+		r.emitCall(now)
 	}
 	if finish {
-		r.finish(now, *n.status == sdk.ToolCallStatusCompleted)
+		r.emitEnd(now, *n.status == sdk.ToolCallStatusCompleted)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,8 +206,8 @@ func (r *run) update(n change) *call {
 	return c
 }
 
-// taken applies a change to its call. It returns the call, a copy of its fields after the change, and which events are to be sent.
-func (r *run) taken(n change) (c *call, now call, show, finish bool) {
+// applyChange applies a change to its call, which it makes if it is new. It returns the call, a copy of its fields after the change, and which events are to be sent.
+func (r *run) applyChange(n change) (c *call, now call, show, finish bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c = r.calls[n.id]
@@ -215,40 +218,40 @@ func (r *run) taken(n change) (c *call, now call, show, finish bool) {
 		}
 		r.calls[n.id] = c
 	}
-	c.take(n)
-	c.own = c.own || r.host.known.ours(c)
+	c.apply(n)
+	c.viaServer = c.viaServer || r.host.known.ours(c)
 	var status sdk.ToolCallStatus
 	if n.status != nil {
 		status = *n.status
 	}
 	ended := status == sdk.ToolCallStatusCompleted || status == sdk.ToolCallStatusFailed
-	hidden := c.done || c.own
+	hidden := c.done || c.viaServer
 	show = !hidden && !c.shown && (ended || status == sdk.ToolCallStatusInProgress && c.input != nil)
 	c.shown = c.shown || show
 	c.done = c.done || ended
 	return c, *c, show, ended && !hidden
 }
 
-// show sends the event of a call that begins.
-func (r *run) show(c call) {
+// emitCall sends the event of a call that begins.
+func (r *run) emitCall(c call) {
 	name, arguments := c.describe()
-	r.begins(c, name, arguments)
+	r.emitCallOf(c, name, arguments)
 }
 
-// begins sends the event of a call of a tool with these arguments.
-func (r *run) begins(c call, name string, arguments map[string]any) {
+// emitCallOf sends the event of a call that begins, as one of a tool of that name with these arguments.
+func (r *run) emitCallOf(c call, name string, arguments map[string]any) {
 	r.mu.Lock()
 	r.summary = ""
 	r.mu.Unlock()
 	text, err := json.Marshal(arguments)
 	if err != nil || len(text) > maxArguments {
-		text, _ = json.Marshal(map[string]any{"name": c.title}) // a string can be encoded
+		text, _ = json.Marshal(map[string]any{"name": c.title}) // cannot fail: it is a string
 	}
 	r.chunk(wire.Chunk{Type: wire.ChunkToolCall, ExecutionID: c.id, Tool: name, Arguments: strings.ToValidUTF8(string(text), "\uFFFD")})
 }
 
-// finish sends the events of a call that has ended.
-func (r *run) finish(c call, ok bool) {
+// emitEnd sends the events of a call that has ended; ok is whether the agent reports success.
+func (r *run) emitEnd(c call, ok bool) {
 	var parts, files []string
 	for _, part := range c.content {
 		switch {
@@ -262,7 +265,7 @@ func (r *run) finish(c call, ok bool) {
 	}
 	text := strings.Join(parts, "\n")
 	if text == "" && c.output != nil {
-		text = plain(c.output)
+		text = rawText(c.output)
 	}
 	status := wire.StatusSuccess
 	switch {
@@ -272,11 +275,11 @@ func (r *run) finish(c call, ok bool) {
 		status, files = wire.StatusError, nil
 	}
 	name, _ := c.describe()
-	r.result(c, name, status, text, files)
+	r.emitResult(c, name, status, text, files)
 }
 
-// result sends the events of a call's result.
-func (r *run) result(c call, name, status, text string, files []string) {
+// emitResult sends the two events of a call's result, and adds the tool to those of the turn unless the call was refused.
+func (r *run) emitResult(c call, name, status, text string, files []string) {
 	m := &wire.CommandResult{
 		Agent: r.name, ExecutionID: c.id, Tool: name, Status: status, Output: []byte(visible.Clip(visible.Clean(text), maxOutput)),
 		FilesModified: []wire.OSString{}, StartedAtMS: c.begun.UnixMilli(), DurationMS: time.Since(c.begun).Milliseconds(),
@@ -297,15 +300,12 @@ func (r *run) result(c call, name, status, text string, files []string) {
 	}
 }
 
-// plain returns a raw result as text.
-func plain(v any) string {
+// rawText returns a raw result as text.
+func rawText(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return ""
-	}
+	text, _ := json.Marshal(v) // cannot fail: it was decoded from JSON
 	return string(text)
 }
 
@@ -324,7 +324,7 @@ func (c *call) describe() (name string, arguments map[string]any) {
 	case sdk.ToolKindSearch:
 		return "grep", map[string]any{"path": c.title}
 	case sdk.ToolKindFetch:
-		return "fetch", map[string]any{"url": cmp.Or(text(c.input, "url"), c.title)}
+		return "fetch", map[string]any{"url": cmp.Or(stringField(c.input, "url"), c.title)}
 	}
 	arguments = map[string]any{"name": c.title}
 	if c.input != nil {
@@ -333,7 +333,8 @@ func (c *call) describe() (name string, arguments map[string]any) {
 	return "tool", arguments
 }
 
-// command returns the command line of a call of the agent's own shell; false if the input does not have exactly one.
+// command returns the command line of a call of the agent's own shell: a string for a shell, a list of words, or a string with a list of
+// arguments. It returns false if the input has none or more than one, since the policy would then judge the wrong one.
 func (c *call) command() (text string, ok bool) {
 	var words []any
 	for _, key := range []string{"command", "cmd", "args"} {
@@ -370,10 +371,11 @@ func (c *call) command() (text string, ok bool) {
 	return text, strings.TrimSpace(text) != ""
 }
 
-// folder returns the working folder in the input of a call of the agent's own shell, cwd if there is none.
+// folder returns the working folder in the input of a call of the agent's own shell, cwd if there is none. The keys, like those in
+// command and paths, are the ones that agents use.
 func (c *call) folder(cwd string) string {
 	for _, key := range []string{"cwd", "workdir", "working_directory", "dir_path", "directory"} {
-		if dir := text(c.input, key); filepath.IsAbs(dir) {
+		if dir := stringField(c.input, key); filepath.IsAbs(dir) {
 			return filepath.Clean(dir)
 		} else if dir != "" {
 			return filepath.Join(cwd, dir)
@@ -399,13 +401,13 @@ func (c *call) paths() (list []string) {
 	}
 	if len(list) == 0 {
 		for _, key := range []string{"file_path", "filePath", "path", "absolute_path"} {
-			add(text(c.input, key))
+			add(stringField(c.input, key))
 		}
 	}
 	return list
 }
 
-func text(of map[string]any, key string) string {
+func stringField(of map[string]any, key string) string {
 	s, _ := of[key].(string)
 	return s
 }
