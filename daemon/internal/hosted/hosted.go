@@ -265,7 +265,7 @@ func (a *Agents) remove(k key, h *host) {
 	delete(a.tokens, h.token)
 }
 
-// errOver refuses what an agent asks for while no turn of its runs.
+// errNoTurn refuses what an agent asks for while no turn of its runs.
 var errNoTurn = errors.New("no turn of this agent runs")
 
 // Call runs a tool for the MCP server that presents r.Hosted, in the turn of its agent, and returns the result. Without a tool it

@@ -239,7 +239,7 @@ func (r *run) markHeard() {
 	r.heard = time.Now()
 }
 
-// begin counts a call or question as running here until done is called, which must be. joined ends with ctx, the turn or done. It returns errOver
+// begin counts a call or question as running here until done is called, which must be. joined ends with ctx, the turn or done. It returns errNoTurn
 // after the turn, and errBusy beyond maxActive.
 func (r *run) begin(ctx context.Context) (joined context.Context, done func(), err error) {
 	r.mu.Lock()

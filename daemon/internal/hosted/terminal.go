@@ -30,10 +30,10 @@ type terminal struct {
 	limit  int // bytes of output
 
 	mu      sync.Mutex
-	partial []byte // guarded by mu: the raw output of a command that runs, up to maxSofar
+	partial []byte // guarded by mu: the raw output of a command that runs, up to maxPartial
 }
 
-// maxSofar bounds what is kept, in bytes, of the output of a command that runs.
+// maxPartial bounds what is kept, in bytes, of the output of a command that runs.
 const maxPartial = 256 << 10
 
 func (t *terminal) write(p []byte) {
