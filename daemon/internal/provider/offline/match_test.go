@@ -212,6 +212,7 @@ run pwd => run ls -la
 run ll => run ls -la
 run uptime -p => run ls -la
 run env | sort => run ls -la
+run the migrations =>
 $ echo hi => run ls -la
 write a function that sorts a list => beyond
 translate this text to French => beyond
