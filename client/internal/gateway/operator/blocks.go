@@ -26,7 +26,7 @@ func svgBlock(content string) body {
 	open := svgOpen().FindString(content)
 	for name, rx := range map[string]*regexp.Regexp{"width": svgWidth(), "height": svgHeight()} {
 		if found := rx.FindStringSubmatch(open); found != nil {
-			if n, _ := strconv.ParseFloat(found[1], 64); n > 0 { // the pattern lets nothing but numbers through
+			if n, _ := strconv.ParseFloat(found[1], 64); n > 0 { // cannot fail: the pattern allows only numbers
 				b[name] = n
 			}
 		}
@@ -52,7 +52,7 @@ func markdownBlocks(text string) []body {
 		plain.Reset()
 	}
 	fence, language := "", ""
-	shut := func() {
+	endFence := func() {
 		source := code.String()
 		code.Reset()
 		if strings.EqualFold(language, "svg") {
@@ -65,7 +65,7 @@ func markdownBlocks(text string) []body {
 	for l := range strings.Lines(text) {
 		switch mark, info := gateway.Fence(l); {
 		case fence != "" && info == "" && strings.HasPrefix(mark, fence):
-			shut()
+			endFence()
 		case fence != "":
 			code.WriteString(l)
 		case mark != "":
@@ -83,14 +83,14 @@ func markdownBlocks(text string) []body {
 	}
 	flush()
 	if fence != "" {
-		shut()
+		endFence()
 	}
 	return blocks
 }
 
 var imageLine = gateway.Pattern(`^!\[([^\]]*)\]\(((?i:https?://|data:image/)[^\s)]+)\)$`)
 
-// nativeBlock is a block of the daemon's in S4's words.
+// nativeBlock returns a block of the daemon as blocks of S4.
 func nativeBlock(b *wire.Block) []body {
 	switch b.Type {
 	case "code", "tool_output", "interactive":
@@ -106,7 +106,7 @@ func nativeBlock(b *wire.Block) []body {
 	return markdownBlocks(b.Content)
 }
 
-// blocks is the turn's answer so far as S4 has it, what failed in it included (L18, L30).
+// blocks returns the turn's answer so far as blocks of S4, with its failed tools and its own failure (L18, L30).
 func (t *turn) blocks() []body {
 	blocks := []body{}
 	for _, it := range t.items {
@@ -123,10 +123,10 @@ func (t *turn) blocks() []body {
 			}
 		}
 	}
-	if t.over() && t.status != wire.StatusSuccess {
+	if t.ended() && t.status != wire.StatusSuccess {
 		p := t.problem()
 		blocks = append(blocks, errorBlock(p.s4, p.message))
-	} else if len(blocks) == 0 && t.over() && t.summary != "" {
+	} else if len(blocks) == 0 && t.ended() && t.summary != "" {
 		blocks = append(blocks, markdownBlocks(t.summary)...)
 	}
 	return blocks

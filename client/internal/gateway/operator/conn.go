@@ -18,7 +18,7 @@ const (
 	maxStreams = 16 // streams open at once on one connection
 	maxLinks   = 8  // sessions a connection stays attached to, so that their shells live on
 
-	closeBound = 5 * time.Second // for a client that leaves to read what is left for it
+	closeBound = 5 * time.Second // how long queued lines are sent to a client that has closed its sending half
 )
 
 // conn is one client. Its reader begins requests in order; each continues in a goroutine of its own, which the conn owns.
@@ -32,18 +32,18 @@ type conn struct {
 	work   sync.WaitGroup
 	turns  gateway.Turns
 
-	// The reader's own.
+	// Used by the reader only.
 	authorized bool
 	s4         bool // the dialect spoken last
 	rate       gateway.Rate
-	ids        []string // the last, to refuse repeats (E22)
+	ids        []string // the latest, to refuse repeats (E22)
 
 	streams atomic.Int32
 
 	mu sync.Mutex
 	// below: guarded by mu
-	links    []*link     // least recently used first
-	confirms []confirmed // the last confirm requests, for confirmFailed
+	links          []*link     // least recently used first
+	recentConfirms []confirmed // the last confirm requests, for confirmFailed
 }
 
 // confirmed is a confirm request and the question that it answered.
@@ -59,9 +59,9 @@ func (s *Server) serve(ctx context.Context, rw io.ReadWriteCloser, peer string, 
 		s: s, rw: rw, peer: peer, out: gateway.NewWriter(rw), authorized: authorized, turns: gateway.Turns{Handed: &s.handed},
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
-	err := gateway.NewLineReader(rw, s.o.MaxMessage).Each(c.line, c.long)
+	err := gateway.NewLineReader(rw, s.o.MaxMessage).Each(c.handleLine, c.handleTooLong)
 	c.cancel()
-	c.abandon()
+	c.closeLinks()
 	c.work.Wait()
 	_ = c.out.CloseWithin(c.ctx.Done(), closeBound) // an error: the client does not read
 	rw.Close()
@@ -69,13 +69,13 @@ func (s *Server) serve(ctx context.Context, rw io.ReadWriteCloser, peer string, 
 }
 
 // errPlain reports that the peer began to speak HTTP in the middle of a connection.
-var errPlain = errors.New("an HTTP request in place of a message")
+var errHTTP = errors.New("an HTTP request in place of a message")
 
-// line handles one line. After an error nothing more is read.
-func (c *conn) line(raw []byte) error {
+// handleLine handles one line. After an error nothing more is read.
+func (c *conn) handleLine(raw []byte) error {
 	if raw[0] != '{' && (len(raw) > sniffSize || httpLine().Match(raw)) {
 		c.send([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
-		return errPlain
+		return errHTTP
 	}
 	r, p := parse(raw, c.s4)
 	c.s4 = r.s4
@@ -94,8 +94,8 @@ func (c *conn) line(raw []byte) error {
 	return context.Cause(c.ctx)
 }
 
-// long handles a line over the limit, of which nothing is known.
-func (c *conn) long(e *gateway.LineTooLongError) error {
+// handleTooLong answers a line over the limit, which is not parsed.
+func (c *conn) handleTooLong(e *gateway.LineTooLongError) error {
 	p := c.overRate()
 	if p == nil {
 		p = invalid("%v", e).with("limit", e.Limit)

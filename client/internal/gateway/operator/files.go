@@ -47,7 +47,7 @@ func attach(project string, files []string) ([]wire.Attachment, *problem) {
 	return list, nil
 }
 
-// resolve resolves links; why is what is wrong with the file, "" = nothing.
+// resolve returns a file's path without links, or why it cannot be attached.
 func resolve(root, path string) (real, why string) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -62,6 +62,7 @@ func resolve(root, path string) (real, why string) {
 	return real, ""
 }
 
+// climbs reports whether a path has a .. element.
 func climbs(name string) bool {
 	return slices.Contains(strings.Split(filepath.ToSlash(name), "/"), "..")
 }

@@ -8,7 +8,7 @@ import (
 	"sublet/client/internal/gateway"
 )
 
-// maxMessage is the longest line that is sent, in bytes (N1). Conversations are longer; what is in one message is cut.
+// maxMessage is the longest line that is sent, in bytes (N1). A conversation may be longer; fit then cuts it.
 const maxMessage = 10 << 20
 
 // line returns v, of one of this package's types, as one line of JSON that fits into a message.
@@ -28,14 +28,14 @@ func fit(l []byte, limit int) []byte {
 	if err := d.Decode(&message); err != nil {
 		panic("operator: a line of ours is not JSON: " + err.Error())
 	}
-	of := message
+	holder := message // the object that has the turns
 	if session, ok := message["session"].(map[string]any); ok {
-		of = session
+		holder = session
 	}
-	of["truncated"] = true
-	for turns, _ := of["turns"].([]any); len(l) > limit && len(turns) > 1; l = gateway.Line(message) {
+	holder["truncated"] = true
+	for turns, _ := holder["turns"].([]any); len(l) > limit && len(turns) > 1; l = gateway.Line(message) {
 		turns = turns[(len(turns)+1)/2:]
-		of["turns"] = turns
+		holder["turns"] = turns
 	}
 	for most := 1 << 20; len(l) > limit && most >= 64; most /= 4 {
 		l = gateway.Line(shortened(message, most))
@@ -69,7 +69,7 @@ func shortened(v any, most int) any {
 	return v
 }
 
-// cut keeps the beginning and end of a text longer than most bytes, and whole characters.
+// cut returns a text, of one longer than most bytes only the beginning and the end, without a part of a character.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s

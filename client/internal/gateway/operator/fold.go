@@ -19,8 +19,8 @@ type turn struct {
 	tools   []*toolRun
 	failure *wire.Error
 	usage   usage
-	status  string // of AgentComplete; "" = it runs
-	stop    string // of AgentComplete
+	status  string // this and the next two are of AgentComplete; "" = it runs
+	stop    string
 	summary string
 }
 
@@ -66,9 +66,7 @@ func (h *history) apply(m wire.EventMessage) *turn {
 		return nil
 	}
 	if begun, ok := m.(*wire.TurnStarted); ok && h.byID[id] == nil { // a repeated TurnStarted has no effect
-		t := &turn{
-			id: id, agent: begun.Agent, prompt: begun.Prompt, startMS: begun.AtMS,
-		}
+		t := &turn{id: id, agent: begun.Agent, prompt: begun.Prompt, startMS: begun.AtMS}
 		if h.byID == nil {
 			h.byID = map[wire.TurnID]*turn{}
 		}
@@ -91,7 +89,7 @@ func (t *turn) apply(m wire.EventMessage) {
 	case *wire.CommandResult:
 		run := t.tool(m.ExecutionID)
 		if run == nil { // without a tool_call: a tool that a person ran
-			run = t.call(m.ExecutionID, m.Tool, m.Agent, commandInput(string(m.Command)))
+			run = t.addTool(m.ExecutionID, m.Tool, m.Agent, commandInput(string(m.Command)))
 		}
 		run.output = strings.ToValidUTF8(string(m.Output), "\uFFFD")
 		run.status, run.startMS, run.duration = m.Status, m.StartedAtMS, m.DurationMS
@@ -112,11 +110,11 @@ func (t *turn) apply(m wire.EventMessage) {
 func (t *turn) chunk(m *wire.AgentStreamChunk) {
 	switch m.Chunk.Type {
 	case wire.ChunkText:
-		if t.own(m) {
-			t.say(m)
+		if t.ofTurnAgent(m) {
+			t.addText(m)
 		}
 	case wire.ChunkVoid:
-		if t.own(m) {
+		if t.ofTurnAgent(m) {
 			for _, it := range t.items {
 				if it.text != nil {
 					it.text.Void(m.Chunk.FromSeq)
@@ -125,20 +123,21 @@ func (t *turn) chunk(m *wire.AgentStreamChunk) {
 			t.items = slices.DeleteFunc(t.items, func(it item) bool { return it.text != nil && it.text.Len() == 0 })
 		}
 	case wire.ChunkBlock:
-		if t.own(m) && m.Chunk.Block != nil {
+		if t.ofTurnAgent(m) && m.Chunk.Block != nil {
 			t.items = append(t.items, item{block: m.Chunk.Block})
 		}
 	case wire.ChunkToolCall:
 		if t.tool(m.Chunk.ExecutionID) == nil {
-			t.call(m.Chunk.ExecutionID, m.Chunk.Tool, m.Agent, object(m.Chunk.Arguments))
+			t.addTool(m.Chunk.ExecutionID, m.Chunk.Tool, m.Agent, object(m.Chunk.Arguments))
 		}
 	}
 }
 
-// own reports whether an event is of the turn's agent itself rather than of a sub-agent, whose text is in its task's result.
-func (t *turn) own(m *wire.AgentStreamChunk) bool { return m.Agent == "" || m.Agent == t.agent }
+// ofTurnAgent reports whether an event is of the turn's agent itself rather than of a sub-agent, whose text is in
+// the result of the tool that ran it.
+func (t *turn) ofTurnAgent(m *wire.AgentStreamChunk) bool { return m.Agent == "" || m.Agent == t.agent }
 
-func (t *turn) say(m *wire.AgentStreamChunk) {
+func (t *turn) addText(m *wire.AgentStreamChunk) {
 	n := len(t.items)
 	if n == 0 || t.items[n-1].text == nil {
 		t.items = append(t.items, item{text: &wire.StreamedText{}})
@@ -147,7 +146,7 @@ func (t *turn) say(m *wire.AgentStreamChunk) {
 	t.items[n-1].text.Add(m.First(), m.Chunk.Text)
 }
 
-func (t *turn) call(id wire.ExecutionID, name, agent string, input json.RawMessage) *toolRun {
+func (t *turn) addTool(id wire.ExecutionID, name, agent string, input json.RawMessage) *toolRun {
 	run := &toolRun{id: id, name: name, agent: agent, input: input}
 	t.tools = append(t.tools, run)
 	t.items = append(t.items, item{tool: run})
@@ -163,7 +162,7 @@ func (t *turn) tool(id wire.ExecutionID) *toolRun {
 	return nil
 }
 
-func (t *turn) over() bool { return t.status != "" }
+func (t *turn) ended() bool { return t.status != "" }
 
 // text returns the whole text of the agent; the turn's summary if there is none.
 func (t *turn) text() string {
@@ -185,7 +184,7 @@ func (t *turn) text() string {
 // stopReason is one of the four that the documents know (M2, M3); "" while the turn runs.
 func (t *turn) stopReason() string {
 	switch {
-	case !t.over():
+	case !t.ended():
 		return ""
 	case t.status != wire.StatusSuccess:
 		return stopError

@@ -409,7 +409,7 @@ func TestFit(t *testing.T) {
 	const limit = 64 << 10
 	long := strings.Repeat("é", 30<<10)
 	one := &turn{id: "t", agent: "a", prompt: long, status: "success", stop: "end_turn"}
-	one.say(&wire.AgentStreamChunk{Chunk: wire.Chunk{Type: wire.ChunkText, Text: long}})
+	one.addText(&wire.AgentStreamChunk{Chunk: wire.Chunk{Type: wire.ChunkText, Text: long}})
 	for name, l := range map[string][]byte{
 		"S4":      fit(gateway.Line(snapshot("1", "s", "a", []*turn{one, one})), limit),
 		"session": fit(gateway.Line(body{"session": body{"turns": []body{s3TurnOf(one), s3TurnOf(one)}}}), limit),

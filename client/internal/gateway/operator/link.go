@@ -75,8 +75,8 @@ func (c *conn) release(pick func(*link) bool) {
 	}
 }
 
-// abandon closes all links; it first cancels the turns that end with the connection.
-func (c *conn) abandon() {
+// closeLinks closes all links; it first cancels the turns that end with the connection.
+func (c *conn) closeLinks() {
 	c.turns.Cancel(nil, "", "", "the client closed its connection")
 	c.mu.Lock()
 	links := c.links

@@ -18,7 +18,7 @@ type problem struct {
 	recoverable bool // the session can go on (L27)
 }
 
-// The codes of the documents: S3 (L13 to L25) and S4 (L13 to L23). CANCELLED is added here, for a turn that somebody else ended.
+// The codes of the documents: S3 (L13 to L25) and S4 (L13 to L23). CANCELLED is ours, for a turn that was cancelled.
 const (
 	codeInvalid     = "INVALID_REQUEST"
 	codeNoAgent     = "AGENT_NOT_FOUND"
@@ -105,7 +105,7 @@ func (t *turn) problem() *problem {
 	return problemOf(&wire.Error{Code: code, Message: cmp.Or(t.summary, "the turn ended with status "+t.status), Recoverable: true})
 }
 
-// toolProblem returns why a tool did not run or failed, in S4's codes. A tool that the request did not allow is recognised by
+// toolProblem returns S4's code for a tool that failed or did not run, and why. A tool that the request did not allow is recognised by
 // the text of its result, because the daemon reports it only there.
 func toolProblem(t *toolRun) (code, message string) {
 	if notAllowed(t) {
@@ -119,5 +119,5 @@ func notAllowed(t *toolRun) bool {
 		strings.HasPrefix(t.output, "there is no tool ")
 }
 
-// clip is the start of a text, for one line of a message.
+// clip returns the first line of a text, cut to 300 bytes, for a message.
 func clip(s string) string { return visible.Clip(visible.FirstLine(s), 300) }

@@ -14,10 +14,10 @@ import (
 	"sublet/client/internal/gateway"
 )
 
-// message is the fields of a request of either dialect; the others are ignored (C13, D10, R1).
+// message has the fields of both dialects' requests; unknown ones are ignored (C13, D10, R1).
 type message struct {
 	Type     string `json:"type"`
-	ID       string `json:"id"` // only S4's may lack one
+	ID       string `json:"id"` // required in S3
 	Version  string `json:"version"`
 	Session  string `json:"sessionID"`
 	Agent    string `json:"agentID"`
@@ -76,7 +76,7 @@ type request struct {
 type kind struct {
 	s4    bool
 	needs []string                // fields that must not be empty
-	read  func(*request) *problem // takes what is the kind's own; nil = nothing
+	read  func(*request) *problem // checks and takes the fields that only this kind has; nil = none
 	serve func(*conn, *request) *problem
 }
 
@@ -102,11 +102,11 @@ var (
 		"send_context_request": {true, nil, (*request).readContext, (*conn).dispatch},
 		"stream":               {true, []string{"sessionID"}, nil, (*conn).stream},
 	}
-	// s4Dispatch is that of a dispatch that has messages and no content.
+	// s4Dispatch is the kind of a dispatch that has messages and no content.
 	s4Dispatch = kind{true, nil, (*request).readMessages, (*conn).dispatch}
 )
 
-// sessionName is what a session may be called; the daemon has the same rule.
+// sessionName is the daemon's rule for the id of a session.
 var sessionName = gateway.Pattern(`^[A-Za-z0-9._:@][A-Za-z0-9._:@-]{0,127}$`)
 
 // parse parses one line. Beside a problem it returns at least id and dialect, as far as they could be read, so that the answer
@@ -119,7 +119,7 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
 		return r, invalid("the message is not a JSON object")
 	}
-	var head struct { // apart, because a list that is too long ends the decoding of a message
+	var head struct { // decoded first, because a list that is too long ends the decoding of a message
 		Type, ID          string
 		Content, Messages *json.RawMessage
 	}
@@ -166,7 +166,7 @@ func (r *request) check(idSize int) *problem {
 		most        int // bytes
 	}{
 		{"id", r.ID, maxID},
-		{"sessionID", r.Session, maxMessage}, // sessionName bounds it
+		{"sessionID", r.Session, maxMessage}, // sessionName below has the bound
 		{"agentID", r.Agent, maxID},
 		{"confirmationID", r.Confirmation, maxID},
 		{"decision", r.Decision, maxID},
@@ -208,7 +208,7 @@ func (r *request) readContent() *problem {
 		return wrong("content", "is missing (S4's dispatch has messages)")
 	}
 	r.files = r.Files
-	return r.ask("content", *r.Content)
+	return r.setPrompt("content", *r.Content)
 }
 
 func (r *request) readCancel() *problem {
@@ -233,11 +233,11 @@ func (r *request) readContext() *problem {
 		r.project = path
 	}
 	r.Tools = r.Context.Tools
-	return r.ask("context.userMessage", r.Context.UserMessage)
+	return r.setPrompt("context.userMessage", r.Context.UserMessage)
 }
 
-// ask sets the prompt, which came in a field.
-func (r *request) ask(field, prompt string) *problem {
+// setPrompt sets the prompt, which came in the named field.
+func (r *request) setPrompt(field, prompt string) *problem {
 	if strings.TrimSpace(prompt) == "" {
 		return wrong(field, "is empty")
 	}
@@ -281,10 +281,10 @@ func (r *request) readMessages() *problem {
 	if before.Len() > 0 {
 		question = "Earlier in this conversation:\n\n" + before.String() + "Now:\n\n" + question
 	}
-	return r.ask("messages", question)
+	return r.setPrompt("messages", question)
 }
 
-// text returns the text of a message's blocks (F15), and takes files and images from them, which are read later.
+// text returns the text of a message's blocks (F15), and adds the files and images among them to r; they are not read yet.
 func (r *request) text(at string, raw json.RawMessage) (string, *problem) {
 	var plain string
 	if json.Unmarshal(raw, &plain) == nil && string(raw) != "null" {
@@ -328,8 +328,8 @@ func (r *request) text(at string, raw json.RawMessage) (string, *problem) {
 	return strings.Join(parts, "\n\n"), nil
 }
 
-// image takes an image and returns how the text mentions it. The model sees one in a data: URL, or in the project (file:); one at
-// another address is only named, since fetching it would be an unapproved request.
+// image returns the text that stands for an image. It adds one in a data: URL to r.images, and one in a file: URL to r.files; one at
+// another address is only named, since fetching it would be a request that nobody approved.
 func (r *request) image(b s4RequestBlock) (string, error) {
 	head, body, _ := strings.Cut(strings.TrimPrefix(b.URL, "data:"), ",")
 	mime, encoded := strings.CutSuffix(head, ";base64")

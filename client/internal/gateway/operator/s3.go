@@ -22,14 +22,14 @@ func (b body) with(name, value string) body {
 	return b
 }
 
-// s3Event is an event of S3 (F7 to F9, E18, G1, G2, G10). In addition to the document each has the id of its request, and each of a
-// turn the turn's, since several may run on a connection (E21).
+// s3Event is an event of S3 (F7 to F9, E18, G1, G2, G10). Beside the document's fields it has the ids of its request and its turn, since
+// several turns may run on a connection (E21).
 type s3Event struct {
 	Type      string      `json:"type"`
 	ID        string      `json:"id,omitempty"` // of the request
 	TurnID    wire.TurnID `json:"turnID,omitempty"`
 	Timestamp int64       `json:"timestamp"` // milliseconds since 1970 (F18)
-	body      body
+	body      body        // the fields of its type
 }
 
 // MarshalJSON implements json.Marshaler: the fields that all events have come first.
@@ -44,14 +44,14 @@ func (e s3Event) MarshalJSON() ([]byte, error) {
 
 // s3Turn translates a running turn. It is not safe for concurrent use.
 type s3Turn struct {
-	id      string // of the client's request
-	agent   string // as the client named it
-	options s3Options
-	turn    *turn
-	h       history
-	spoken  bool   // the response-block was sent
-	results []body // held back for a batch
-	ended   bool
+	id          string // of the client's request
+	agent       string // as the client named it
+	options     s3Options
+	turn        *turn
+	history     history // of this one turn
+	answerBegun bool    // the response-block was sent
+	results     []body  // not yet sent: see flush
+	ended       bool    // nothing more is sent
 }
 
 // s3Options are what a request's metadata asks for in addition to the plain events.
@@ -61,17 +61,17 @@ type s3Options struct {
 	extended bool // additional events: thinking, reasoning-chunk, tool-output, notice
 }
 
-// compressFrom is the size in bytes from which a delta is compressed.
+// compressFrom is the size in bytes from which a delta is compressed: base64 and the head of gzip make a shorter one longer.
 const compressFrom = 512
 
-// translate returns the lines for one native event, whole and in order; none for most kinds.
+// translate returns the lines for one native event in order; none for most kinds.
 func (s *s3Turn) translate(m wire.EventMessage) [][]byte {
 	if s.ended {
 		return nil
 	}
 	var out [][]byte
 	begun := s.turn == nil
-	t := s.h.apply(m)
+	t := s.history.apply(m)
 	if t == nil {
 		if e, ok := m.(*wire.Error); ok && begun { // refused before it began
 			s.ended = true
@@ -82,7 +82,7 @@ func (s *s3Turn) translate(m wire.EventMessage) [][]byte {
 	if begun {
 		s.turn = t
 	}
-	if _, again := m.(*wire.TurnStarted); t != s.turn || again && !begun { // a request has one turn, which begins once
+	if _, again := m.(*wire.TurnStarted); t != s.turn || again && !begun { // of another turn, or a repetition
 		return nil
 	}
 	if !amongResults(m) {
@@ -118,9 +118,9 @@ func (s *s3Turn) event(kind string, at int64, b body) []byte {
 	return line(s3Event{kind, s.id, s.turn.id, stamp(at), b})
 }
 
-// name returns an agent's name for the client, which may have used an alias.
+// name returns an agent's name as the client knows it, which may have named it by an alias.
 func (s *s3Turn) name(agent string) string {
-	if s.agent != "" && native(s.agent) == agent {
+	if s.agent != "" && daemonName(s.agent) == agent {
 		return s.agent
 	}
 	return agent
@@ -137,28 +137,28 @@ func stamp(at int64) int64 {
 func (s *s3Turn) chunk(out [][]byte, m *wire.AgentStreamChunk) [][]byte {
 	switch m.Chunk.Type {
 	case wire.ChunkText:
-		if s.turn.own(m) && m.Chunk.Text != "" {
+		if s.turn.ofTurnAgent(m) && m.Chunk.Text != "" {
 			out = append(out, s.text(m.Chunk.Text, m.AtMS))
 		}
 	case wire.ChunkBlock:
-		if s.turn.own(m) && m.Chunk.Block != nil {
+		if s.turn.ofTurnAgent(m) && m.Chunk.Block != nil {
 			out = append(out, s.text(blockText(m.Chunk.Block), m.AtMS))
 		}
-	case wire.ChunkVoid: // the content of turn-completed is without it
-		if s.turn.own(m) && s.spoken {
+	case wire.ChunkVoid: // turn-completed comes without the text that is void
+		if s.turn.ofTurnAgent(m) && s.answerBegun {
 			out = append(out, s.text(gateway.Void(m.Chunk.Text), m.AtMS))
 		}
 	case wire.ChunkToolCall:
 		if run := s.turn.tool(m.Chunk.ExecutionID); run != nil {
 			b := body{"toolID": run.id, "name": run.name, "input": run.input}
-			if run.agent != s.turn.agent { // another one than the turn's calls it
+			if run.agent != s.turn.agent { // a sub-agent calls it
 				b["agentID"] = run.agent
 			}
 			out = append(out, s.event("tool-call", m.AtMS, b))
 		}
 	case wire.ChunkReasoning, wire.ChunkNotice, wire.ChunkToolOutput:
 		if s.options.extended {
-			out = append(out, s.extra(m))
+			out = append(out, s.extension(m))
 		}
 	}
 	return out
@@ -166,8 +166,8 @@ func (s *s3Turn) chunk(out [][]byte, m *wire.AgentStreamChunk) [][]byte {
 
 // text returns the answer's first piece as response-block and later ones as response-chunk (F8, F9), which a client appends.
 func (s *s3Turn) text(text string, at int64) []byte {
-	if !s.spoken {
-		s.spoken = true
+	if !s.answerBegun {
+		s.answerBegun = true
 		return s.event("response-block", at, body{"content": text})
 	}
 	b := body{"delta": text}
@@ -185,7 +185,7 @@ func compress(text string) string {
 		err = z.Close()
 	}
 	if err != nil {
-		panic("operator: gzip: " + err.Error()) // a buffer takes everything
+		panic("operator: gzip: " + err.Error()) // cannot happen: a buffer accepts everything
 	}
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
@@ -275,8 +275,8 @@ func s3Calls(t *turn) []body {
 	return calls
 }
 
-// extra returns an event that the document does not define, for clients that asked for these (F21, R4).
-func (s *s3Turn) extra(m *wire.AgentStreamChunk) []byte {
+// extension returns an event that the document does not define, for clients that asked for these (F21, R4).
+func (s *s3Turn) extension(m *wire.AgentStreamChunk) []byte {
 	switch m.Chunk.Type {
 	case wire.ChunkReasoning:
 		return s.event("reasoning-chunk", m.AtMS, body{"delta": m.Chunk.Text})
@@ -293,7 +293,8 @@ type s3Grant struct {
 	Covers string `json:"covers"`
 }
 
-// question returns a question of the turn. The daemon asks only where the dispatch had metadata.approvals, as the page of --ui has.
+// question returns the event of a question of the turn. The daemon asks only if the dispatch had metadata.approvals, as the page of --ui
+// sets it.
 func (s *s3Turn) question(m *wire.ConfirmationRequest) []byte {
 	grants := []s3Grant{}
 	for _, g := range m.Grants {

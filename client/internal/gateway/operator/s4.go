@@ -16,7 +16,7 @@ type s4RequestBlock struct {
 	Size     *int64  `json:"size,omitempty"`
 }
 
-// s4TurnOf is a whole turn; its id is what lastTurnID names.
+// s4TurnOf returns a turn as S4 has it; lastTurnID in a request is such a turn's id.
 func s4TurnOf(t *turn) body {
 	calls := []body{}
 	for _, run := range t.tools {
@@ -60,7 +60,7 @@ func snapshot(id, session, agent string, turns []*turn) s4Result {
 	for i, t := range turns {
 		if last := i == len(turns)-1; last {
 			r.Content, r.StopReason, r.Usage, r.AgentID = t.blocks(), t.stopReason(), s4UsageOf(t.usage), cmp.Or(agent, t.agent)
-			if !t.over() && len(t.tools) == 0 {
+			if !t.ended() && len(t.tools) == 0 {
 				continue
 			}
 		}

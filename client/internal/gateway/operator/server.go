@@ -25,10 +25,10 @@ type Options struct {
 	Daemon  *gateway.Daemon
 	Project string   // folder of requests that name none; absolute
 	Mode    string   // policy mode of the turns that clients begin: plan, ask, auto, full
-	Token   string   // what every request must carry, or a WebSocket's Authorization header; "" = none asked for
-	Page    fs.FS    // the page and its module; nil = none. With it clients may answer questions
+	Token   string   // in each request's metadata or a WebSocket's Authorization header; "" = none is required
+	Page    fs.FS    // the page and its module; nil = none. Only with it clients may answer questions
 	Hosts   []string // names, beside those of the listener, under which browsers may call
-	Origins []string // such as http://localhost:5173: pages of others that may connect
+	Origins []string // of other servers' pages that may connect, such as http://localhost:5173
 
 	RequestsPerSecond int // 0 = 100 (N2)
 	RunningQueries    int // 0 = 3 (N3)
@@ -90,11 +90,11 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn, web *handover) {
 		s.log.Warn("connection refused: not from this machine, and there is no token", "peer", nc.RemoteAddr())
 		return
 	}
-	defer context.AfterFunc(ctx, func() { // nothing more is read; queued lines may still be sent
+	defer context.AfterFunc(ctx, func() { // a deadline in the past ends reads; queued lines may still be sent
 		_ = nc.SetReadDeadline(time.Unix(1, 0))
 		_ = nc.SetWriteDeadline(time.Now().Add(stopBound))
 	})()
-	c := &sniffed{Conn: nc, r: bufio.NewReaderSize(nc, sniffSize), closed: func() {}}
+	c := &sniffed{Conn: nc, r: bufio.NewReaderSize(nc, sniffSize), closed: func() {}} // handover.serve sets closed
 	speaks := sniff(nc, c.r)
 	_ = nc.SetReadDeadline(time.Time{}) // removes the one that sniff has set
 	switch {

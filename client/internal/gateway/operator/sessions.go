@@ -7,7 +7,7 @@ import (
 	"sublet/wire"
 )
 
-// s3SessionOf is a session in getSession and listSessions (K3), for which the document defines no type. agentID is that of the latest
+// s3SessionOf returns a session for the answer to getSession and listSessions (K3); the document defines no type for it. agentID is that of the latest
 // turn, "" = none yet; title the first prompt, cut; times are in milliseconds since 1970.
 func s3SessionOf(i wire.SessionInfo) body {
 	return body{
@@ -16,7 +16,7 @@ func s3SessionOf(i wire.SessionInfo) body {
 	}
 }
 
-// s3TurnOf is a whole turn (K5); stopReason is absent while it runs.
+// s3TurnOf returns a turn as S3 has it (K5); stopReason is absent while it runs.
 func s3TurnOf(t *turn) body {
 	return body{
 		"id": t.id, "request": body{"content": t.prompt}, "response": body{"content": t.text()}, "toolCalls": s3Calls(t),
@@ -75,7 +75,7 @@ func (c *conn) listSessions(r *request) *problem {
 			return problemFor(err)
 		}
 		for _, i := range page.Sessions {
-			if r.Agent == "" || i.Agent == native(r.Agent) {
+			if r.Agent == "" || i.Agent == daemonName(r.Agent) {
 				list = append(list, s3SessionOf(i))
 			}
 		}
@@ -98,7 +98,7 @@ func (c *conn) deleteSession(r *request) *problem {
 	id := wire.SessionID(r.Session)
 	if _, err := sess.Request(c.ctx, &wire.SessionRequest{Op: "delete", SessionID: &id}); err != nil {
 		p := problemFor(err)
-		if p.s3 == codeRate { // a turn runs in it: wire.CodeTooManyQueries, which is no rate here
+		if p.s3 == codeRate { // CodeTooManyQueries: a turn runs in it, which has to do with no rate
 			p.s3 = codeInvalid
 		}
 		return p

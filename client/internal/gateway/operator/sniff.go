@@ -26,7 +26,7 @@ const sniffSize = 32 << 10
 // this machine, with a body of JSON lines behind it: none of that may ever be read as messages.
 var httpLine = gateway.Pattern(`(?i)\sHTTP/[0-9.]+\s*$`)
 
-const tooLong = "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+const uriTooLong = "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 // sniff returns the protocol of a peer. It waits without a bound for the first byte that is not white space. A line that could be
 // HTTP must then be complete within helloBound. It consumes only white space. r holds sniffSize.
@@ -52,7 +52,7 @@ func sniff(nc net.Conn, r *bufio.Reader) int {
 	_ = nc.SetReadDeadline(time.Now().Add(helloBound)) // the caller resets it
 	for n := 1; ; n = r.Buffered() + 1 {
 		if n > sniffSize { // what follows must not be parsed as messages
-			_, _ = nc.Write([]byte(tooLong)) // the peer may have left
+			_, _ = nc.Write([]byte(uriTooLong)) // the peer may have left
 			return speaksNothing
 		}
 		_, err := r.Peek(n)

@@ -36,19 +36,19 @@ func (c *conn) stream(r *request) *problem {
 
 // follower is the state of one stream.
 type follower struct {
-	c    *conn
-	r    *request
-	h    history
-	seq  int64 // the number of the newest event that begin has read
-	put  func([]byte)
-	news bool // something was not sent yet
+	c       *conn
+	r       *request
+	h       history
+	seq     int64 // the number of the newest event that begin has read
+	write   func([]byte)
+	changed bool // since the last result was sent
 }
 
 func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	start := snapshot(r.ID, r.Session, cmp.Or(r.Agent, sess.Ready().Session.Agent), nil)
 	start.StopReason = stopStart
 	c.send(line(start))
-	f := &follower{c: c, r: r, put: c.send, news: true}
+	f := &follower{c: c, r: r, write: c.send, changed: true}
 	target, p := f.begin(sess)
 	if p == nil {
 		f.results(c.ctx, target, sess.NextAll)
@@ -58,9 +58,9 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 
 // settleEvery is how often begin asks again about a session that runs but shows no running turn: a turn has just ended or is about to
 // begin, or the session is being compacted.
-const settleEvery = 50 * time.Millisecond
+const pollEvery = 50 * time.Millisecond
 
-// begin reads the session's history and returns the turn to follow; nil = the next one, or none if the connection has ended.
+// begin reads the session's history and returns the turn to follow; nil = the next one, and also when the connection has ended.
 func (f *follower) begin(sess *gateway.Session) (*turn, *problem) {
 	for {
 		info, err := sess.History(f.c.ctx, wire.SessionID(f.r.Session), f.seq, func(e wire.EventMessage) {
@@ -78,7 +78,7 @@ func (f *follower) begin(sess *gateway.Session) (*turn, *problem) {
 			return nil, nil
 		}
 		switch last := f.h.turns[len(f.h.turns)-1]; {
-		case !last.over():
+		case !last.ended():
 			return last, nil
 		case len(turns) == 0:
 			return nil, nil
@@ -86,21 +86,21 @@ func (f *follower) begin(sess *gateway.Session) (*turn, *problem) {
 			return last, nil
 		}
 		select {
-		case <-time.After(settleEvery):
+		case <-time.After(pollEvery):
 		case <-f.c.ctx.Done():
 			return nil, nil
 		}
 	}
 }
 
-// results sends the results of a turn, nil for the next one, until it or the connection ends. next returns all messages that wait:
-// text among them goes into one result.
+// results sends the results of a turn, nil for the next one, until it or the connection ends. next returns all messages that are queued,
+// so that the text among them makes one result.
 func (f *follower) results(ctx context.Context, target *turn, next func(context.Context) ([]wire.Message, error)) {
-	for target == nil || !target.over() {
+	for target == nil || !target.ended() {
 		f.flush(target)
 		list, err := next(ctx)
 		if err != nil {
-			return // the connection is over
+			return // the connection has ended
 		}
 		for _, m := range list {
 			e, ok := m.(wire.EventMessage)
@@ -115,8 +115,8 @@ func (f *follower) results(ctx context.Context, target *turn, next func(context.
 				target = t
 			}
 			if t != nil && t == target {
-				f.news = f.news || changesResult(e)
-				if t.over() {
+				f.changed = f.changed || changesResult(e)
+				if t.ended() {
 					break
 				}
 			}
@@ -127,18 +127,18 @@ func (f *follower) results(ctx context.Context, target *turn, next func(context.
 
 // flush sends the turn's state if it changed.
 func (f *follower) flush(t *turn) {
-	if t != nil && f.news && len(t.items) > 0 {
+	if t != nil && f.changed && len(t.items) > 0 {
 		f.send(t)
 	}
 }
 
 func (f *follower) send(t *turn) {
-	f.news = false
+	f.changed = false
 	turns, _ := f.h.after(wire.TurnID(f.r.LastTurn))
-	if len(turns) == 0 { // the client named the turn that still runs
+	if len(turns) == 0 { // lastTurnID names the turn that still runs
 		turns = []*turn{t}
 	}
-	f.put(line(snapshot(f.r.ID, f.r.Session, f.r.Agent, turns)))
+	f.write(line(snapshot(f.r.ID, f.r.Session, f.r.Agent, turns)))
 }
 
 // endsText reports whether an event ends a run of text.

@@ -29,7 +29,7 @@ func TestResultsThatWaitKeepTheirOrder(t *testing.T) {
 		&wire.AgentComplete{Event: of(8), Status: wire.StatusSuccess, StopReason: "end_turn"},
 	}
 	var got []string
-	f := &follower{r: &request{message: message{ID: "q", Session: "s"}}, put: func(line []byte) {
+	f := &follower{r: &request{message: message{ID: "q", Session: "s"}}, write: func(line []byte) {
 		var r struct {
 			StopReason *string          `json:"stopReason"`
 			Content    []map[string]any `json:"content"`

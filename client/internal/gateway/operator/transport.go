@@ -15,7 +15,7 @@ import (
 type ws struct {
 	c       *websocket.Conn
 	ctx     context.Context // the connection's
-	message io.Reader       // the rest of the one being read, and its line's end; nil = none
+	message io.Reader       // what is left of the message that is read, and a newline; nil = none
 	close   func()
 }
 

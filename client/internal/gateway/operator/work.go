@@ -44,7 +44,7 @@ func (c *conn) dispatch(r *request) *problem {
 	}
 	r.Session = string(l.id)
 	err = t.Ask(c.ctx, l.sess, &wire.AgentRequest{
-		SessionID: &l.id, Agent: native(r.Agent), Prompt: r.prompt, Attachments: files,
+		SessionID: &l.id, Agent: daemonName(r.Agent), Prompt: r.prompt, Attachments: files,
 		Context: wire.RequestContext{Cwd: wire.OSString(project)},
 		Options: wire.RequestOptions{Model: r.Metadata.Model, Tools: r.Tools, Mode: c.s.o.Mode, TimeoutMS: r.Metadata.TimeoutMS},
 	})
@@ -54,9 +54,9 @@ func (c *conn) dispatch(r *request) *problem {
 	case !r.s4:
 		return nil
 	case r.Type == kindDispatch:
-		return c.accepted(r, l, t)
+		return c.acknowledge(r, l, t)
 	}
-	c.work.Go(func() { c.whole(r, l, t) }) // ends with its turn or the connection; serve waits for it
+	c.work.Go(func() { c.sendWhole(r, l, t) }) // ends with its turn or the connection; serve waits for it
 	return nil
 }
 
@@ -68,13 +68,13 @@ func refusal(t *gateway.Turn) *problem {
 	return problemOf(t.Problem)
 }
 
-// accepted answers S4's dispatch with its session, without waiting for the turn, which may wait behind another. If the daemon refuses
-// the turn, that comes before its reply to a later request: so accepted makes one, and returns the refusal.
-func (c *conn) accepted(r *request, l *link, t *gateway.Turn) *problem {
+// acknowledge answers S4's dispatch with its session, without waiting for the turn, which may be queued behind another. The daemon
+// sends a refusal of the turn before its reply to any later request: acknowledge makes one, and so can return the refusal.
+func (c *conn) acknowledge(r *request, l *link, t *gateway.Turn) *problem {
 	if _, err := l.sess.Request(c.ctx, &wire.SessionRequest{Op: "get"}); err != nil {
 		return problemFor(err)
 	}
-	if !t.Pending() { // refused or ended already: its end is delivered in a moment
+	if !t.Pending() { // refused or ended already: Done follows at once
 		select {
 		case <-t.Done():
 			if p := refusal(t); p != nil {
@@ -88,8 +88,8 @@ func (c *conn) accepted(r *request, l *link, t *gateway.Turn) *problem {
 	return nil
 }
 
-// whole sends the complete result when the turn has ended.
-func (c *conn) whole(r *request, l *link, t *gateway.Turn) {
+// sendWhole sends the complete result when the turn has ended.
+func (c *conn) sendWhole(r *request, l *link, t *gateway.Turn) {
 	select {
 	case <-t.Done():
 	case <-c.ctx.Done():
@@ -115,11 +115,9 @@ func (c *conn) whole(r *request, l *link, t *gateway.Turn) {
 }
 
 // agentName is the agent as the client named it.
-func agentName(r *request) string {
-	return cmp.Or(r.Agent, native(""))
-}
+func agentName(r *request) string { return cmp.Or(r.Agent, daemonName("")) }
 
-// cancelRequest ends a turn of this connection, whose own end follows (E15).
+// cancelRequest cancels a turn of this connection, whose end is answered to its own request (E15).
 func (c *conn) cancelRequest(r *request) *problem {
 	if c.turns.Cancel(nil, r.Request, wire.TurnID(r.Turn), "cancelled by the client") {
 		c.reply(r, "ok", body{})
@@ -130,7 +128,7 @@ func (c *conn) cancelRequest(r *request) *problem {
 
 // confirm answers a question of a turn of this connection. confirmation-resolved reports how it ended.
 func (c *conn) confirm(r *request) *problem {
-	l := c.linked(wire.SessionID(r.Session), true) // a session has a link for each value of approvals
+	l := c.linked(wire.SessionID(r.Session), true) // one that was made with approvals
 	if l == nil {
 		return invalid("no turn of this connection asks questions in session %q: its dispatch had no metadata.approvals, or the server no --ui", r.Session)
 	}
@@ -139,7 +137,7 @@ func (c *conn) confirm(r *request) *problem {
 		Grant: (*wire.Grant)(r.Grant),
 	}
 	c.mu.Lock()
-	c.confirms = gateway.Remember(c.confirms, confirmed{a.ConfirmationID, r.ID}) // the daemon's refusal names the question only
+	c.recentConfirms = gateway.Remember(c.recentConfirms, confirmed{a.ConfirmationID, r.ID}) // the daemon's refusal names the question only
 	c.mu.Unlock()
 	if err := l.sess.Confirm(c.ctx, a); err != nil {
 		return problemFor(err)
@@ -156,7 +154,7 @@ func (c *conn) confirmFailed(e wire.EventMessage) {
 		return
 	}
 	c.mu.Lock()
-	confirms := c.confirms
+	confirms := c.recentConfirms
 	c.mu.Unlock()
 	for _, one := range slices.Backward(confirms) {
 		if string(one.question) == refused.Details["confirmation_id"] {
