@@ -295,7 +295,8 @@ func (c *Client) Lender(m wire.Message) error {
 }
 
 // UserCommand takes a command that the user ran: it becomes an event of the session, and context for the next question.
-// Its execution_id, the client's own, stays: by it the client knows the event as its own.
+// Its execution_id, the client's own, stays: by it the client knows the event as its own. Of several commands in a row that
+// cannot be stored, which on a full disk is each that the user types to make room, only the first returns the error.
 func (c *Client) UserCommand(r *wire.CommandResult) error {
 	if len(r.ExecutionID) > maxExecutionID {
 		return invalid("execution_id: %d bytes, want at most %d", len(r.ExecutionID), maxExecutionID)
@@ -314,8 +315,13 @@ func (c *Client) UserCommand(r *wire.CommandResult) error {
 		r.Status = wire.StatusOK
 	}
 	err := s.events.Emit(r)
-	s.remember(r)
-	return err
+	if again := s.remember(r, err != nil); err != nil && again {
+		c.hub.log.Warn("a command of the user's was not stored", "session", s.id, "err", err)
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("your commands are not in the conversation from here on: %w", err)
+	}
+	return nil
 }
 
 // environ is the client's environment and folder, for private shells and for judging.

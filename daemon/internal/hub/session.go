@@ -42,11 +42,12 @@ type session struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	turns  []*turn         // those whose end was not sent yet; the first one runs
-	played <-chan struct{} // closed when all turns that were ever queued are over
-	recent []wire.RecentCommand
-	spent  float64     // US dollars since the last prompt of a person
-	wakes  []time.Time // when jobs woke its agent, within wakesIn
+	turns    []*turn         // those whose end was not sent yet; the first one runs
+	played   <-chan struct{} // closed when all turns that were ever queued are over
+	recent   []wire.RecentCommand
+	unstored bool        // the newest of them could not be stored
+	spent    float64     // US dollars since the last prompt of a person
+	wakes    []time.Time // when jobs woke its agent, within wakesIn
 
 	noticed map[string]bool // the keys that firstTime was called with
 	broken  []judge.Fault   // the faults in projects' files and rules that were reported last
@@ -201,16 +202,20 @@ func (s *session) leave(c *Client) {
 	s.hub.release(s)
 }
 
-// remember keeps one of the user's own commands for the next question.
-func (s *session) remember(r *wire.CommandResult) {
+// remember keeps one of the user's own commands for the next question. It reports whether neither that one nor the one before
+// could be stored.
+func (s *session) remember(r *wire.CommandResult, unstored bool) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	again = s.unstored && unstored
+	s.unstored = unstored
 	s.recent = append(s.recent, wire.RecentCommand{
 		Command: r.Command, ExitCode: r.ExitCode, StartedAtMS: r.StartedAtMS, OutputTail: r.OutputTail,
 	})
 	if n := len(s.recent) - maxRecent; n > 0 {
 		s.recent = s.recent[n:]
 	}
+	return again
 }
 
 // policyMode returns the session's mode, or ask where that mode is not available.

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,6 +99,37 @@ func TestStoreFails(t *testing.T) {
 		return ok && e.Meta().Seq == 0
 	})}
 	checkNumbers(t, numbered, 0)
+}
+
+// On a full disk each command of the user's would be followed by the same error. Only the first of a row is.
+func TestStoreFailsForTheUsersCommands(t *testing.T) {
+	r := newRig(t)
+	p := r.dial()
+	run := func(command wire.OSString) { p.send(&wire.CommandResult{Command: command, ExecutionID: "mine"}) }
+	stored := func(command wire.OSString) {
+		t.Helper()
+		run(command)
+		await(p, func(m *wire.CommandResult) bool { return m.Command == command })
+	}
+	stored("make")
+	for round := 1; round <= 2; round++ {
+		mend := r.breakStore()
+		run("df")
+		run("rm old")
+		p.send(&wire.Heartbeat{Nonce: uint64(round)}) // messages are taken in order
+		await(p, func(m *wire.Heartbeat) bool { return m.Reply && m.Nonce == uint64(round) })
+		mend()
+		stored(wire.OSString(fmt.Sprint("make ", round)))
+		var errs []*wire.Error
+		for _, m := range p.all() {
+			if e, ok := m.(*wire.Error); ok {
+				errs = append(errs, e)
+			}
+		}
+		if len(errs) != round || !strings.Contains(errs[0].Message, "your commands are not in the conversation") || errs[0].Hint == "" {
+			t.Errorf("round %d: got %+v", round, errs)
+		}
+	}
 }
 
 // A compaction that cannot be stored ends too.
