@@ -26,6 +26,8 @@ import (
 
 const (
 	defaultLines = 2000 // of one read
+	largeFile    = 1 << 20
+	largeLines   = 100  // of a file over largeFile bytes, if the call names no lines
 	maxLineBytes = 2000 // shown of one line
 	maxSummary   = 300  // approximate bytes of the line that ends a read
 )
@@ -38,17 +40,14 @@ type lineRange struct {
 
 // Read returns the tool that shows a text file with line numbers, or an image.
 func Read() Tool {
-	const one = `"offset":{"type":"integer","minimum":0,"description":"first line, from 1"},` +
-		`"limit":{"type":"integer","minimum":0,"description":"how many lines; default 2000"}`
+	const one = `"offset":{"type":"integer","description":"first line, from 1"},"limit":{"type":"integer","description":"lines; default 2000"}`
 	return newTool(Spec{
-		Name: "read",
-		Description: "Show a text file with line numbers (number, tab, line), or an image (PNG, JPEG, GIF, WebP). " +
-			"The last line says how many lines and bytes the file has. Long texts come in pieces: use offset and limit, or ranges for several pieces at once.",
-		Example: `{"path":"main.go"}`,
-		Schema: json.RawMessage(`{"type":"object","properties":{` +
-			`"path":{"type":"string","description":"absolute, or relative to the working directory"},` + one + `,` +
-			`"ranges":{"type":"array","items":{"type":"object","properties":{` + one + `},"required":["offset"],"additionalProperties":false}}},` +
-			`"required":["path"],"additionalProperties":false}`),
+		Name:        "read",
+		Description: "Show a text file with line numbers (number, tab, line), or an image. ranges shows several parts at once.",
+		Example:     `{"path":"main.go"}`,
+		Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},` + one + `,` +
+			`"ranges":{"type":"array","items":{"type":"object","properties":{"offset":{"type":"integer"},"limit":{"type":"integer"}},"required":["offset"]}}},` +
+			`"required":["path"]}`),
 		ReadOnly: true,
 	}, readArgs{})
 }
@@ -59,12 +58,14 @@ type readArgs struct {
 	lineRange
 
 	located
+	anyLines bool // the call names no lines
 }
 
 // check sorts the requested ranges by line and merges adjacent ones.
 func (a *readArgs) check(env Env) error {
 	if len(a.Ranges) == 0 {
 		a.Ranges = []lineRange{a.lineRange}
+		a.anyLines = a.lineRange == lineRange{}
 	} else if a.lineRange != (lineRange{}) {
 		return errors.New("ranges: give either ranges or offset and limit, not both")
 	}
@@ -119,6 +120,9 @@ func (a *readArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 	whole := info.Size() <= maxFile // larger files are not hashed, since edit does not accept them
 	if whole {
 		in = io.TeeReader(f, sum)
+	}
+	if a.anyLines && info.Size() > largeFile {
+		a.Ranges[0].Limit = largeLines
 	}
 	p := page{ranges: a.Ranges}
 	if err := p.read(ctx, in, whole); err != nil {

@@ -91,6 +91,23 @@ func TestReadIsBounded(t *testing.T) {
 	}
 }
 
+// The beginning of a long log is sent with every later request, and is seldom what was looked for.
+func TestReadShowsLittleOfALargeFile(t *testing.T) {
+	env := newEnv(t)
+	put(t, env.Cwd, "log", strings.Repeat("nothing happened\n", 100_000))
+	for _, tc := range []struct {
+		args m
+		want string
+	}{
+		{m{"path": "log"}, "[lines 1-100 of 100000, 1700000 bytes; more follows: read on with offset 101]"},
+		{m{"path": "log", "limit": 200}, "[lines 1-200 of 100000, 1700000 bytes; more follows: read on with offset 201]"},
+	} {
+		if got := mustDo(t, Read(), env, tc.args).Content; !strings.HasSuffix(got, tc.want) {
+			t.Errorf("%v: got %s, want %s", tc.args, got[strings.LastIndexByte(got, '\n')+1:], tc.want)
+		}
+	}
+}
+
 func TestReadRefusesWhatIsNoText(t *testing.T) {
 	env := newEnv(t)
 	put(t, env.Cwd, "pic", "\x89PNG\x0d\x0a\x1a\x0a0000")
