@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait of a test for something that must happen.
-const patience = 5 * time.Second
+const patience = 30 * time.Second
 
 // rig is a real hub and server over a real store in a temporary folder, with the scripted model.
 type rig struct {
