@@ -26,6 +26,9 @@ func Arguments(spec Spec, args json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(spec.Schema, &s); err != nil {
 		s = schema{} // an MCP server's schema that is not understood here: the server validates
 	}
+	if spec.Closed {
+		s.close()
+	}
 	object, err := asObject(args)
 	if err != nil {
 		return nil, fmt.Errorf("%w; got %s%s", err, visible.Clip(string(args), 100), s.usage(spec))
@@ -87,6 +90,20 @@ type schema struct {
 }
 
 func (s schema) typ() string { t, _ := s.Type.(string); return t }
+
+// close adds what all schemas of built-in tools have in common, so that it is not sent with every request.
+func (s *schema) close() {
+	if s.More = false; s.typ() == "integer" && s.Minimum == nil {
+		s.Minimum = new(float64)
+	}
+	for name, p := range s.Properties {
+		p.close()
+		s.Properties[name] = p
+	}
+	if s.Items != nil {
+		s.Items.close()
+	}
+}
 
 func (s schema) closed() bool { more, ok := s.More.(bool); return ok && !more }
 

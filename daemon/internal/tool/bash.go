@@ -23,24 +23,22 @@ const maxCommand = 1 << 20
 func Bash(timeout, limit time.Duration) Tool {
 	return newTool(Spec{
 		Name: "bash",
-		Description: "Run a command in a shell: bash, or the user's own where that is another. The shell persists between calls: cd, export, aliases and functions stay. " +
-			"In the user's own shell they watch it run; set private to use a shell of your own instead, which starts in the same directory. " +
-			"Most commands run in a child of it, held by the kernel to a reach: read (writes nothing but /tmp, which is thrown away), " +
-			"or project (writes in the project and in build caches; no network). " +
-			"A result says what was denied; only then ask for more with reach and why. " +
-			"Do not start programs that need a keyboard. Output longer than the limit is cut in the middle.",
+		Description: "Run a command in a shell that keeps cd, export, aliases and functions between calls: the user's own, before their eyes, " +
+			"or with private one of yours, which is bash and starts in the same directory. " +
+			"The kernel holds most commands to a reach: read (writes nothing but a /tmp that is thrown away) or project (writes there and in build caches; no network). " +
+			"Only where a result says what was denied, ask for more with reach and why. Do not start programs that need a keyboard.",
 		Example: `{"command":"go test ./...","description":"run the tests"}`,
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
-			`"command":{"type":"string","description":"text for that shell, one or more lines"},`+
-			`"description":{"type":"string","description":"what it is for, in a few words; shown to the user"},`+
-			`"timeout_ms":{"type":"integer","minimum":0,"maximum":%d,"description":"then it is ended, or goes on as a job; default %d"},`+
-			`"private":{"type":"boolean","description":"run in a shell of your own, not the user's"},`+
-			`"reach":{"type":"string","enum":["read","project","free"],"description":"more than the command would get by itself; free is asked about"},`+
-			`"background":{"type":"boolean","description":"for what runs long: start it as a job and return at once; see jobs"},`+
-			`"wake":{"type":"boolean","description":"begin a new turn for you when the job ends"},`+
-			`"wake_on":{"type":"string","description":"or when a line of its output matches this regular expression"},`+
-			`"why":{"type":"string","description":"why it needs that reach, in a few words; shown to the user"}},`+
-			`"required":["command"],"additionalProperties":false}`, limit.Milliseconds(), timeout.Milliseconds())),
+			`"command":{"type":"string"},`+
+			`"description":{"type":"string","description":"for the user, in a few words"},`+
+			`"timeout_ms":{"type":"integer","maximum":%d,"description":"default %d"},`+
+			`"private":{"type":"boolean"},`+
+			`"reach":{"type":"string","enum":["read","project","free"]},`+
+			`"why":{"type":"string"},`+
+			`"background":{"type":"boolean","description":"start it as a job and return at once; see jobs"},`+
+			`"wake":{"type":"boolean","description":"new turn for you when the job ends"},`+
+			`"wake_on":{"type":"string","description":"or when a line of its output matches this regex"}},`+
+			`"required":["command"]}`, limit.Milliseconds(), timeout.Milliseconds())),
 	}, bashArgs{timeout: timeout})
 }
 

@@ -21,18 +21,14 @@ type edit struct {
 
 // Edit returns the tool that replaces texts in a file: all of them, or none.
 func Edit() Tool {
-	const one = `"old":{"type":"string","description":"the text to replace, as it stands in the file"},` +
-		`"new":{"type":"string","description":"what to put in its place; empty to delete"},` +
-		`"replace_all":{"type":"boolean"}`
+	const one = `"old":{"type":"string"},"new":{"type":"string"},"replace_all":{"type":"boolean"}`
 	return newTool(Spec{
 		Name: "edit",
-		Description: "Replace texts in a file: all edits are made, or none. Each old must stand in the file exactly once (else give more of its surroundings, or set replace_all), " +
-			"without the line numbers that read shows; edits must not overlap. For a single edit, old and new may stand beside path. The file must have been read before.",
+		Description: "Replace texts in a file that you have read: all edits are made, or none. old is as it stands in the file, without line numbers, and unique " +
+			"(give more of what is around it, or replace_all). For one edit, old and new may stand beside path.",
 		Example: `{"path":"main.go","edits":[{"old":"x := 1","new":"x := 2"}]}`,
-		Schema: json.RawMessage(`{"type":"object","properties":{` +
-			`"path":{"type":"string"},` +
-			`"edits":{"type":"array","maxItems":200,"items":{"type":"object","properties":{` + one + `},"required":["old","new"],"additionalProperties":false}},` +
-			`"old":{"type":"string"},"new":{"type":"string"},"replace_all":{"type":"boolean"}},"required":["path"],"additionalProperties":false}`),
+		Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},` +
+			`"edits":{"type":"array","maxItems":200,"items":{"type":"object","properties":{` + one + `},"required":["old","new"]}},` + one + `},"required":["path"]}`),
 	}, editArgs{})
 }
 

@@ -32,11 +32,10 @@ var errOtherHost = errors.New("redirected to another host")
 func Fetch() Tool {
 	return newTool(Spec{
 		Name:        "fetch",
-		Description: "Get a web page or text file by HTTP(S) GET. HTML comes as text. Nothing is sent but the URL.",
+		Description: "Get a web page or text file by HTTP(S). HTML comes as text.",
 		Example:     `{"url":"https://go.dev/doc/"}`,
-		Schema: json.RawMessage(`{"type":"object","properties":{"url":{"type":"string","description":"http or https"}},` +
-			`"required":["url"],"additionalProperties":false}`),
-		ReadOnly: true,
+		Schema:      json.RawMessage(`{"type":"object","properties":{"url":{"type":"string"}},"required":["url"]}`),
+		ReadOnly:    true,
 	}, fetchArgs{client: &http.Client{Timeout: fetchPatience, CheckRedirect: checkRedirect}})
 }
 

@@ -23,14 +23,11 @@ const maxGlob = 500 // files shown
 // Glob returns the tool that finds files by name.
 func Glob() Tool {
 	return newTool(Spec{
-		Name: "glob",
-		Description: "Find files by name, the newest first. ** crosses folders: \"**/*.go\", \"src/**/test_*.py\"; a pattern without / matches names anywhere. " +
-			"Files that git ignores and hidden files outside git are left out.",
-		Example: `{"pattern":"**/*.go"}`,
-		Schema: json.RawMessage(`{"type":"object","properties":{` +
-			`"pattern":{"type":"string"},` +
-			`"path":{"type":"string","description":"folder to look in; default: the working directory"}},"required":["pattern"],"additionalProperties":false}`),
-		ReadOnly: true,
+		Name:        "glob",
+		Description: "Find files by name, the newest first: \"**/*.go\", \"src/**/test_*.py\"; without / anywhere. Files that git ignores and hidden ones outside git are left out.",
+		Example:     `{"pattern":"**/*.go"}`,
+		Schema:      json.RawMessage(`{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"folder"}},"required":["pattern"]}`),
+		ReadOnly:    true,
 	}, globArgs{})
 }
 

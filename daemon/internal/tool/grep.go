@@ -32,17 +32,15 @@ const (
 // Grep returns the tool that finds text in files.
 func Grep() Tool {
 	return newTool(Spec{
-		Name: "grep",
-		Description: "Search files for a regular expression (RE2), line by line. mode: content (path:line:text, the default), files (paths only) or count. " +
-			"Looks at the same files as glob; a file that path names is searched however large it is.",
-		Example: `{"pattern":"func main","include":"*.go"}`,
-		Schema: json.RawMessage(`{"type":"object","properties":{` +
-			`"pattern":{"type":"string"},` +
-			`"path":{"type":"string","description":"file or folder; default: the working directory"},` +
-			`"include":{"type":"string","description":"only files that match this pattern, such as *.go"},` +
+		Name:        "grep",
+		Description: "Search the files that glob finds, or the one that path names, for a regex (RE2), line by line. mode: content (path:line:text, the default), files (paths only) or count.",
+		Example:     `{"pattern":"func main","include":"*.go"}`,
+		Schema: json.RawMessage(`{"type":"object","properties":{"pattern":{"type":"string"},` +
+			`"path":{"type":"string","description":"file or folder"},` +
+			`"include":{"type":"string","description":"such as *.go"},` +
 			`"mode":{"type":"string","enum":["content","files","count"]},` +
-			`"context":{"type":"integer","minimum":0,"maximum":20,"description":"lines to show around each hit"},` +
-			`"ignore_case":{"type":"boolean"}},"required":["pattern"],"additionalProperties":false}`),
+			`"context":{"type":"integer","maximum":20,"description":"lines around each hit"},` +
+			`"ignore_case":{"type":"boolean"}},"required":["pattern"]}`),
 		ReadOnly: true,
 	}, grepArgs{})
 }

@@ -21,14 +21,12 @@ const jobsWait = 30 * time.Second
 func Jobs(limit time.Duration) Tool {
 	return newTool(Spec{
 		Name: "jobs",
-		Description: "Your background jobs (bash with background). {} lists them. {id} returns what one printed since you last looked. " +
-			"{id, until} waits for a line that matches, or its end. {id, kill} ends it and all it started.",
+		Description: "Background jobs. {} lists them, {id} returns what is new of one's output, {id, until} waits for a line that matches a regex " +
+			"or, where that is empty, for the end, {id, kill} ends it and all it started.",
 		Example: `{"id":"j1","until":"listening on","timeout_ms":20000}`,
-		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
-			`"id":{"type":"string"},`+
-			`"until":{"type":"string","description":"regular expression for a line of output; \"\" waits for the end"},`+
-			`"timeout_ms":{"type":"integer","minimum":0,"maximum":%d,"description":"of until; default %d"},`+
-			`"kill":{"type":"boolean"}},"additionalProperties":false}`, limit.Milliseconds(), jobsWait.Milliseconds())),
+		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"id":{"type":"string"},"until":{"type":"string"},`+
+			`"timeout_ms":{"type":"integer","maximum":%d,"description":"default %d"},"kill":{"type":"boolean"}}}`,
+			limit.Milliseconds(), jobsWait.Milliseconds())),
 		ReadOnly: true, // it can end only jobs of the agent itself or its sub-agents
 	}, jobsArgs{})
 }

@@ -29,11 +29,11 @@ type Proposal struct {
 func Plan() Tool {
 	return newTool(Spec{
 		Name: "plan",
-		Description: "End plan mode: show the user your plan, all steps in order, which they accept, edit or send back. " +
-			"Call it once you have looked at what you need to know. After they accept, carry the plan out, and keep it up to date with todo.",
+		Description: "End plan mode, once you have looked at what you need to know: show the user all steps, in order, which they accept, edit or send back. " +
+			"After they accept, carry the plan out, and keep it up to date with todo.",
 		Example: `{"items":["add the flag to main.go","test it in main_test.go","run go test ./..."]}`,
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"items":{"type":"array","minItems":1,"maxItems":%d,"items":{"type":"string"},`+
-			`"description":"the steps, in order: what is done, and where"}},"required":["items"],"additionalProperties":false}`, maxTodo)),
+			`"description":"what is done, and where"}},"required":["items"]}`, maxTodo)),
 	}, planArgs{})
 }
 

@@ -14,9 +14,9 @@ const maxQuery = 1000 // bytes of a query
 func Recall() Tool {
 	return newTool(Spec{
 		Name:        "recall",
-		Description: "Search this whole conversation, also what a summary folded away, for words: what was said, called and printed.",
+		Description: "Search this whole conversation, also what a summary folded away, for a few words.",
 		Example:     `{"query":"migration lock timeout"}`,
-		Schema:      json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","description":"a few words"}},"required":["query"],"additionalProperties":false}`),
+		Schema:      json.RawMessage(`{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}`),
 		ReadOnly:    true,
 	}, recallArgs{})
 }

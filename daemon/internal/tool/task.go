@@ -19,20 +19,13 @@ const maxPrompt = 256 << 10 // bytes of one task's prompt
 func Task(roles ...string) Tool {
 	return newTool(Spec{
 		Name: "task",
-		Description: "Hand work to other agents and wait for their reports. Several tasks run side by side, each in a shell of its own " +
-			"and without this conversation: put everything they need in the prompt. In the background they work on while you do; their end is " +
-			"told to you. {agent, prompt} asks one further, {agent, stop} ends it, {agent} shows it. " +
+		Description: "Hand work to other agents, side by side, and wait for their reports. Each has a shell of its own and does not see this conversation: put all it needs in the prompt. " +
+			"In the background they work on while you do, and their reports come later. {agent, prompt} asks one further, {agent, stop} ends it, {agent} shows it. " +
 			"Roles: " + strings.Join(roles, "; ") + ".",
 		Example: `{"tasks":[{"role":"reviewer","prompt":"Review the changes in main.go and report what is wrong."}]}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{"tasks":{"type":"array","maxItems":16,"items":{"type":"object","properties":{` +
-			`"role":{"type":"string"},` +
-			`"title":{"type":"string","description":"a few words for the user's screen"},` +
-			`"prompt":{"type":"string","description":"the whole task: goal, where, what is known, what to report"}},` +
-			`"required":["role","prompt"],"additionalProperties":false}},` +
-			`"background":{"type":"boolean"},` +
-			`"agent":{"type":"string","description":"engineer-1"},` +
-			`"prompt":{"type":"string"},` +
-			`"stop":{"type":"boolean"}},"additionalProperties":false}`),
+			`"role":{"type":"string"},"title":{"type":"string"},"prompt":{"type":"string"}},"required":["role","prompt"]}},` +
+			`"background":{"type":"boolean"},"agent":{"type":"string","description":"engineer-1"},"prompt":{"type":"string"},"stop":{"type":"boolean"}}}`),
 		ReadOnly: true, // the calls of each agent are judged one by one
 	}, taskArgs{})
 }

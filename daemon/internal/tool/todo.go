@@ -72,11 +72,11 @@ func ParseTodo(result string) (items []TodoItem) {
 // Todo returns the tool that keeps the agent's plan in Env.Todo. Without todos it returns the plan.
 func Todo() Tool {
 	return newTool(Spec{
-		Name: "todo",
-		Description: "Keep a short plan for work of several steps: send the whole list each time, with one step in_progress. " +
-			"Call it without todos to read the plan.",
-		Example: `{"todos":[{"text":"run the tests","status":"in_progress"}]}`,
-		Schema:  json.RawMessage(`{"type":"object","properties":{"todos":{"type":"array","maxItems":100,"description":"the whole plan, in order","items":{"type":"object","properties":{"text":{"type":"string"},"status":{"type":"string","enum":["pending","in_progress","done"]}},"required":["text","status"],"additionalProperties":false}}},"additionalProperties":false}`),
+		Name:        "todo",
+		Description: "Keep a plan for work of several steps: send the whole list each time, one step in_progress. Without todos it is returned.",
+		Example:     `{"todos":[{"text":"run the tests","status":"in_progress"}]}`,
+		Schema: json.RawMessage(`{"type":"object","properties":{"todos":{"type":"array","maxItems":100,"items":{"type":"object","properties":{"text":{"type":"string"},` +
+			`"status":{"type":"string","enum":["pending","in_progress","done"]}},"required":["text","status"]}}}}`),
 	}, todoArgs{})
 }
 

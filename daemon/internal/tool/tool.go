@@ -21,6 +21,7 @@ type Spec struct {
 	Description string
 	Schema      json.RawMessage // JSON Schema of the arguments object
 	Example     string          // correct arguments, for error messages
+	Closed      bool            // the names in Schema are all there are, and its integers are not negative
 	ReadOnly    bool            // has no effects of its own, so calls may run concurrently
 }
 

@@ -22,7 +22,10 @@ type typed[C any, A arguments[C]] struct {
 	initial C
 }
 
-func newTool[C any, A arguments[C]](spec Spec, initial C) Tool { return typed[C, A]{spec, initial} }
+func newTool[C any, A arguments[C]](spec Spec, initial C) Tool {
+	spec.Closed = true
+	return typed[C, A]{spec, initial}
+}
 
 func (t typed[C, A]) Spec() Spec { return t.spec }
 

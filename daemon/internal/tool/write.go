@@ -22,11 +22,9 @@ const maxWrite = 8 << 20
 func Write() Tool {
 	return newTool(Spec{
 		Name:        "write",
-		Description: "Create a file, or replace all of one, with the given content; missing folders are made. To change part of a file use edit.",
+		Description: "Create a file with its folders, or replace all of one. To change part of a file use edit.",
 		Example:     `{"path":"notes.txt","content":"one line\n"}`,
-		Schema: json.RawMessage(`{"type":"object","properties":{` +
-			`"path":{"type":"string","description":"absolute, or relative to the working directory"},` +
-			`"content":{"type":"string","description":"the whole new content"}},"required":["path","content"],"additionalProperties":false}`),
+		Schema:      json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}`),
 	}, writeArgs{})
 }
 
