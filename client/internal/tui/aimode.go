@@ -19,6 +19,7 @@ type asked struct {
 	echoed bool // its text was printed
 	cancel bool // its turn is to be cancelled when it begins
 	unsent bool // it waits for a connection to the daemon
+	posted bool // it is on its way to the daemon, or there
 }
 
 // askWait bounds how long a question waits for a connection to the daemon.
@@ -55,8 +56,27 @@ func (m *model) sendAsk(a *asked, first bool) {
 		m.echo(a.Prompt)
 		a.echoed = true
 	}
-	m.send(func(ctx context.Context) error { return m.Daemon.Post(ctx, a.AgentRequest) },
-		func(err error) { m.returnToLine(a, "not asked: "+err.Error(), "") })
+	m.task(func(ctx context.Context) then {
+		err := m.Daemon.Post(ctx, a.AgentRequest)
+		return func() {
+			switch a.posted = err == nil; {
+			case err != nil:
+				m.returnToLine(a, "not asked: "+err.Error(), "")
+			case !m.up: // lost since
+				m.dropPosted()
+			}
+		}
+	})
+}
+
+// dropPosted removes the questions that were sent over a connection that was lost: whether the daemon has them is not known.
+func (m *model) dropPosted() {
+	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
+		if a.posted {
+			m.note("this question may not have arrived; ask again if no answer comes: " + visible.FirstLine(a.Prompt))
+		}
+		return a.posted
+	})
 }
 
 // send runs f, which makes a request, outside the event loop. If f fails, the loop calls failed.
@@ -78,8 +98,7 @@ func (m *model) sendWaiting() {
 	}
 }
 
-// returnToLine removes a question that was not sent from the waiting ones, prints why, and puts its text back into the line
-// unless the user has written something else there.
+// returnToLine removes a question that was not sent from the waiting ones, prints why, and restores it.
 func (m *model) returnToLine(a *asked, why, hint string) {
 	if m.takeWaiting(a.RequestID) == nil {
 		return
@@ -87,6 +106,11 @@ func (m *model) returnToLine(a *asked, why, hint string) {
 	if why != "" {
 		m.fail(why, hint)
 	}
+	m.restore(a)
+}
+
+// restore puts a question back into the line, unless the user has written something else there.
+func (m *model) restore(a *asked) {
 	if m.ed.Empty() {
 		m.ed.Set(a.Prompt)
 	}

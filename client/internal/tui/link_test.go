@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"sublet/client/internal/tui/keys"
 	"sublet/wire"
 )
 
@@ -51,4 +52,36 @@ func TestLongReasoningKeepsTheStopKey(t *testing.T) {
 	})
 	line := regexp.MustCompile(`planning: the ␛\[2Jlongest.*… · \d+s · esc stops`)
 	w.until("the cut line with its end", func() bool { return line.MatchString(w.screen.Text()) })
+}
+
+// A question that the daemon does not take comes back into the line: it was lost.
+func TestRefusedQuestionComesBack(t *testing.T) {
+	d := newDesk(t)
+	d.key("g", "o", "enter")
+	id := d.d.questions()[0].RequestID
+	d.send(&wire.Error{Event: wire.Event{RequestID: id}, Code: wire.CodeTooManyQueries, Message: "3 requests run or wait already"})
+	if text := d.printed(); d.ed.Text != "go" || len(d.waiting) > 0 || !strings.Contains(text, "✗ 3 requests run") {
+		t.Errorf("line %q, %d wait, printed:\n%s", d.ed.Text, len(d.waiting), text)
+	}
+}
+
+// A question starts a daemon that was stopped. If that does not start, the question comes back: it was lost, as one that may have
+// arrived.
+func TestQuestionForADaemonThatDoesNotStart(t *testing.T) {
+	d := newDesk(t)
+	d.ed.Set("go")
+	d.update(&keyEvent{msg: keys.Key{Name: "enter"}, done: make(chan struct{})})
+	d.d.down = true
+	d.send(LinkChanged{Detail: "the daemon did not start"})
+	if text := d.printed(); d.ed.Text != "go" || len(d.waiting) > 0 || strings.Contains(text, "may not have arrived") {
+		t.Errorf("line %q, %d wait, printed:\n%s", d.ed.Text, len(d.waiting), text)
+	}
+	// One that was sent may have arrived.
+	d.d.down = false
+	d.send(LinkChanged{Connected: true})
+	d.key("enter")
+	d.send(LinkChanged{})
+	if text := d.printed(); len(d.waiting) > 0 || !strings.Contains(text, "may not have arrived; ask again if no answer comes: go") {
+		t.Errorf("%d wait, printed:\n%s", len(d.waiting), text)
+	}
 }

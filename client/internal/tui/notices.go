@@ -57,11 +57,15 @@ func (m *model) onError(e *wire.Error) {
 		m.Log.Info("the daemon does not know a message", "err", e.Message)
 		return
 	}
-	if e.TurnID == "" && m.takeWaiting(e.RequestID) != nil && e.Code == wire.CodeCancelled {
-		m.note("not asked any more")
-		return
-	}
-	if e.TurnID != "" {
+	if e.TurnID == "" {
+		if a := m.takeWaiting(e.RequestID); a != nil { // its turn never began
+			if e.Code == wire.CodeCancelled {
+				m.note("not asked any more")
+				return
+			}
+			m.restore(a)
+		}
+	} else {
 		m.flushText("")
 		t := m.turnOf(e.Meta())
 		t.failed = true
@@ -130,12 +134,7 @@ func (m *model) onLink(l LinkChanged) {
 	// The daemon's questions cannot be answered now. It sends those that are still open again.
 	m.dropQuestions(func(q *question.Question) bool { return q.Local == nil })
 	m.queue = wire.ShellQueueChanged{}
-	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
-		if !a.unsent {
-			m.note("this question may not have arrived; ask again if no answer comes: " + visible.FirstLine(a.Prompt))
-		}
-		return !a.unsent
-	})
+	m.dropPosted()
 }
 
 // linkLine prints what became of the daemon, unless the shell is on the screen, which works without one.

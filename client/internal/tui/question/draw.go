@@ -226,7 +226,11 @@ func (q *Question) Outcome(th *style.Theme, r *wire.ConfirmationResolved, width 
 	}
 	s := ink.Render("●") + " " + word
 	if q.Tool != wire.ToolPlan {
-		subject := th.Line(visible.FirstLine(q.subject()))
+		subject := q.subject()
+		if q.step == stepEdit && q.sent {
+			subject = q.edit.Text
+		}
+		subject = th.Line(visible.FirstLine(subject))
 		if _, known := kinds[q.Tool]; q.Command == "" && (!known || q.Tool == "edit" || q.Tool == "write") {
 			subject = visible.Line(q.Tool) + " " + subject
 		}

@@ -135,6 +135,18 @@ func TestASCIIShowsWhatRuns(t *testing.T) {
 	}
 }
 
+// What was allowed is the command as the user changed it; the outcome named the one that the agent had asked about.
+func TestOutcomeOfAnEditedCommand(t *testing.T) {
+	q := Question{ConfirmationRequest: &wire.ConfirmationRequest{Tool: "bash", Command: "rm -rf build"}}
+	q.take(keyEdit)
+	q.edit.Set("ls")
+	q.Sent()
+	got := ansi.Strip(q.Outcome(screentest.Theme(), &wire.ConfirmationResolved{Decision: wire.DecisionAllow}, 80, true))
+	if want := "● allowed once: ls"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // A folder is trusted for good: the outcome said "allowed once".
 func TestOutcomeOfTrust(t *testing.T) {
 	q := &Question{ConfirmationRequest: &wire.ConfirmationRequest{Tool: wire.ToolTrust, Arguments: "/p"}}
