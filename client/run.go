@@ -358,7 +358,7 @@ func (w *window) resumeLast(ctx context.Context) {
 	r, err := wire.Call(ctx, w.conn, &wire.SessionRequest{Op: "list", Limit: 1})
 	if err == nil && len(r.Sessions) > 0 {
 		there := *was
-		there.Session = r.Sessions[0]
+		there.Session, there.Mode = r.Sessions[0], "" // the screen asks for the mode of that session
 		w.screen.Send(&there)
 		if _, err = w.conn.Resume(ctx, there.Session.ID, 0); err != nil {
 			w.screen.Send(was)
@@ -378,6 +378,7 @@ func (w *window) down(err error) {
 		w.screen.Send(&wire.Notice{Level: "info", Text: remote.ErrStopped.Error()})
 		return
 	}
+	w.stopped = false // the screen reports that this one is back
 	w.screen.Send(tui.LinkChanged{Detail: explain(err)})
 }
 

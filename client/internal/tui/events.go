@@ -134,6 +134,9 @@ func (m *model) onReady(r *wire.Ready) {
 	}
 	m.SessionInfo = r.Session
 	m.models, m.policy = r.Models, r.Mode
+	if r.Mode == "" {
+		m.readMode()
+	}
 	m.answers = m.answering()
 	if m.greeted || len(r.Models) == 0 {
 		return
@@ -417,7 +420,7 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 	m.dropQuestions(func(q *question.Question) bool { return q.TurnID == e.TurnID && e.TurnID != "" })
 	if !t.toolOnly || t.calls == 0 {
 		if line := m.endLine(e, t); line != "" {
-			m.emit(kindEnd, strings.Join(cells.Wrap(line, m.w), "\n"))
+			m.emit(kindEnd, line)
 		}
 	}
 	m.tryHandOver()
@@ -427,13 +430,13 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 // ran, or the turn's daemon died, and the next one ended the turn without usage.
 func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 	parts := m.spent(e)
-	mark, word, ink := m.th.Bad.Render("✗ "), "failed", m.th.Bad
+	mark, word, ink := m.th.Bad.Render("✗"), "failed", m.th.Bad
 	switch e.Status {
 	case wire.StatusSuccess:
-		mark, ink = m.th.Dim.Render("· "), m.th.Warn
+		mark, ink = m.th.Dim.Render("·"), m.th.Warn
 		word = map[string]string{"max_tokens": "cut off: the answer reached its length limit", "refusal": "the model declined"}[e.StopReason]
 	case wire.StatusCancelled:
-		mark, word, ink = m.th.Warn.Render("■ "), "stopped", m.th.Warn
+		mark, word, ink = m.th.Warn.Render("■"), "stopped", m.th.Warn
 	case wire.StatusTimeout:
 		word = "out of time"
 	default:
@@ -451,7 +454,7 @@ func (m *model) endLine(e *wire.AgentComplete, t *turn) string {
 		}
 		parts = slices.Insert(parts, 0, word)
 	}
-	return strings.TrimRight(mark+strings.Join(parts, m.th.Dim.Render(" · ")), " ")
+	return strings.TrimRight(m.marked(mark, strings.Join(parts, m.th.Dim.Render(" · ")), false), " ")
 }
 
 // spent returns the duration and the usage of a turn, for people.

@@ -319,6 +319,7 @@ type fakeDaemon struct {
 	suspects  []string
 	accepted  []string
 	secrets   string
+	mode      string
 	servers   []wire.MCPServerStatus
 }
 
@@ -382,7 +383,7 @@ func (d *fakeDaemon) Request(_ context.Context, r wire.OfRequest) (wire.Message,
 }
 
 func (d *fakeDaemon) policy(r *wire.PolicyRequest) (*wire.PolicyReply, error) {
-	reply := &wire.PolicyReply{Op: r.Op, Mode: cmp.Or(r.Mode, "ask")}
+	reply := &wire.PolicyReply{Op: r.Op, Mode: cmp.Or(r.Mode, d.mode, "ask")}
 	return reply, d.with(func() {
 		switch r.Op {
 		case "accept": // an agent has changed something else meanwhile

@@ -38,14 +38,19 @@ func (m *model) onCompaction(e *wire.CompactionComplete) {
 }
 
 func (m *model) onNotice(n *wire.Notice) {
+	text := visible.Text(n.Text)
+	if id := string(m.SessionInfo.ID); id != "" && strings.Contains(text, id) { // another window changed its mode or its secrets
+		text = strings.ReplaceAll(text, "session "+id, "this conversation")
+		m.readMode()
+	}
 	switch n.Level {
 	case "error":
-		m.fail(n.Text, n.Hint)
+		m.fail(text, n.Hint)
 		return
 	case "warning":
-		m.warn(visible.Text(n.Text))
+		m.warn(text)
 	default:
-		m.note(visible.Text(n.Text))
+		m.note(text)
 	}
 	if n.Hint != "" {
 		m.emit(kindNote, m.marked(" ", visible.Text(n.Hint), true))
@@ -170,19 +175,18 @@ func detail(s string) string {
 	return ": " + visible.Line(s)
 }
 
-// forget empties everything that belongs to a session. What runs in the user's shell goes on, whoever it is for, and so do the
-// questions about that: the window's own, and those of other programs' agents, which borrow the shell outside of the session.
+// forget empties everything that belongs to a session, which goes on without this window. What runs in the user's shell stays,
+// whoever it is for, and so do the questions about that: the window's own, and those of other programs' agents, which borrow the
+// shell outside of the session.
 func (m *model) forget() {
 	running := map[wire.ExecutionID]*execution{}
 	for _, c := range m.running {
 		if c.Leased && !c.shellReported {
-			running[c.id], c.turn = c, "" // so that endTurn leaves it
+			running[c.id] = c
 		}
 	}
-	if m.turn != nil {
-		m.endTurn()
-	}
-	m.waiting, m.cards = nil, running
+	m.flushText("")
+	m.turn, m.waiting, m.cards = nil, nil, running
 	m.dropQuestions(func(q *question.Question) bool { return q.Borrower.Name == "" && q.Local == nil })
 	m.running = slices.DeleteFunc(m.running, func(c *execution) bool { return running[c.id] == nil })
 	m.use = wire.ContextUse{}

@@ -31,7 +31,7 @@ func TestEndOfATurnIsWrapped(t *testing.T) {
 	d.w = 30
 	d.send(&wire.TurnStarted{Event: event(1), Prompt: "go"})
 	d.send(&wire.AgentComplete{Event: event(2), Status: wire.StatusCancelled, DurationMS: 12_000, Usage: wire.Usage{Input: 6900, Output: 78}, Refused: make([]wire.RefusedTool, 2)})
-	if got, want := d.printed(), "■ stopped · 12s · 6.9k in · 78\nout · 2 calls not allowed"; !strings.HasSuffix(got, want) {
+	if got, want := d.printed(), "■ stopped · 12s · 6.9k in · 78\n  out · 2 calls not allowed"; !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

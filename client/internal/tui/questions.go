@@ -124,7 +124,7 @@ func (m *model) onResolved(r *wire.ConfirmationResolved) {
 			k.Why = r.Comment
 		}
 		if q.Tool == wire.ToolPlan && r.Decision == wire.DecisionAllow { // plan mode has ended
-			request(m, "plan", &wire.PolicyRequest{Op: "get"}, func(p *wire.PolicyReply) { m.policy = p.Mode })
+			m.readMode()
 		}
 		return true
 	})

@@ -78,8 +78,23 @@ func (m *model) slashNew(string) {
 // onSession records which session the window is in.
 func (m *model) onSession(s wire.SessionInfo) {
 	if s.ID != m.SessionInfo.ID {
+		old := "the old one is kept"
+		if m.turn != nil {
+			old = "in the old one the agent works on"
+		}
 		m.forget()
-		m.note("a new conversation; the old one is kept (/resume)")
+		m.note("a new conversation; " + old + " (/resume)")
 	}
 	m.SessionInfo = s
+	m.readMode()
+}
+
+// readMode asks the daemon for the policy mode of this session, for the footer.
+func (m *model) readMode() {
+	id := m.SessionInfo.ID
+	request(m, "/mode", &wire.PolicyRequest{Op: "get", SessionID: &id}, func(p *wire.PolicyReply) {
+		if m.SessionInfo.ID == id {
+			m.policy = p.Mode
+		}
+	})
 }

@@ -170,8 +170,20 @@ func await[R any](m *model, what string, send func(context.Context) (R, error), 
 	})
 }
 
-// list prints lines that were asked for.
-func (m *model) list(lines []string) { m.emit(kindText, strings.Join(lines, "\n")) }
+// list prints lines that were asked for. One that is too long for the window goes on below, indented.
+func (m *model) list(lines []string) {
+	const indent = "    "
+	var out []string
+	for _, l := range lines {
+		if cells.Width(l) <= m.w {
+			out = append(out, l)
+			continue
+		}
+		parts := cells.Wrap(l, max(1, m.w-len(indent)))
+		out = append(append(out, parts[0]), cells.Indent(parts[1:], indent)...)
+	}
+	m.emit(kindText, strings.Join(out, "\n"))
+}
 
 func (m *model) slashCompact(args string) {
 	r := &wire.CompactRequest{Op: "run", Instructions: args}

@@ -1,0 +1,55 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+
+	"sublet/wire"
+)
+
+// The footer has the mode of the session in the window, whichever window changed it last, also after the window went to another
+// session: it kept the mode of the session that was left.
+func TestFooterHasTheModeOfItsSession(t *testing.T) {
+	d := newDesk(t)
+	for _, c := range []struct {
+		mode string
+		msg  any
+	}{
+		{"auto", &wire.Notice{Level: "info", Text: "mode of session s1: auto, by client sublet 7"}},
+		{"plan", then(func() { d.onPicked(wire.SessionInfo{ID: "s2"}) })},
+		{"ask", then(func() { d.slashNew("") })},
+		{"auto", &wire.Ready{Session: wire.SessionInfo{ID: "s3"}}}, // as of sublet -c, before the session is resumed
+	} {
+		d.d.mode = c.mode
+		if d.send(c.msg); !strings.Contains(d.footer(), c.mode+" mode") {
+			t.Errorf("after %#v: the footer is %q, want %s mode", c.msg, d.footer(), c.mode)
+		}
+	}
+	if text := d.printed(); !strings.Contains(text, "· mode of this conversation: auto, by client sublet 7") {
+		t.Errorf("printed:\n%s", text)
+	}
+}
+
+// A turn goes on in the session that the window leaves: nothing says that it has ended.
+func TestNewWhileAnAgentWorks(t *testing.T) {
+	d := newDesk(t)
+	d.send(&wire.TurnStarted{Event: event(1), Agent: "orchestrator", Prompt: "go"})
+	d.send(&wire.AgentStreamChunk{Event: event(2), Agent: "engineer", Chunk: wire.Chunk{Type: wire.ChunkToolCall, Tool: "bash", ExecutionID: "e1"}})
+	d.send(then(func() { d.slashNew("") }))
+	if text := d.printed(); !strings.Contains(text, "in the old one the agent works on") || strings.Contains(text, "no result") {
+		t.Errorf("printed:\n%s", text)
+	}
+	if len(d.running) != 0 || d.turn != nil {
+		t.Error("it is still shown")
+	}
+}
+
+// A line of a list that is too long for the window goes on below, between words.
+func TestListIsWrapped(t *testing.T) {
+	d := newDesk(t)
+	d.w = 30
+	d.send(then(func() { d.list([]string{"daemon 1 · pid 7 · up 3s · 12 turns", "  short"}) }))
+	if text := d.printed(); text != "daemon 1 · pid 7 · up 3s ·\n    12 turns\n  short" {
+		t.Errorf("got:\n%s", text)
+	}
+}
