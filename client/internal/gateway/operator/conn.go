@@ -68,7 +68,7 @@ func (s *Server) serve(ctx context.Context, rw io.ReadWriteCloser, peer string, 
 	s.log.Debug("connection ended", "peer", peer, "err", err)
 }
 
-// errPlain reports that the peer began to speak HTTP in the middle of a connection.
+// errHTTP reports that the peer began to speak HTTP in the middle of a connection.
 var errHTTP = errors.New("an HTTP request in place of a message")
 
 // handleLine handles one line. After an error nothing more is read.

@@ -56,7 +56,7 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	return p
 }
 
-// settleEvery is how often begin asks again about a session that runs but shows no running turn: a turn has just ended or is about to
+// pollEvery is how often begin asks again about a session that runs but shows no running turn: a turn has just ended or is about to
 // begin, or the session is being compacted.
 const pollEvery = 50 * time.Millisecond
 
