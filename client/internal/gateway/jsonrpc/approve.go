@@ -14,9 +14,9 @@ import (
 
 // question is a tool that waits for the client's answer.
 type question struct {
-	ask    *wire.ConfirmationRequest
-	timer  *time.Timer
-	closed bool // an answer is on its way; ConfirmationResolved removes the question
+	ask       *wire.ConfirmationRequest
+	timer     *time.Timer
+	answering bool // an answer was sent; ConfirmationResolved removes the question
 }
 
 // categories maps tools to the document's categories (G8).
@@ -25,16 +25,16 @@ var categories = map[string]string{
 	"fetch": "network", "task": "agent", "todo": "planning",
 }
 
-// ask sends a question to the client. Without an answer in time it is refused (H3, H6 to H10).
+// ask sends a question to the client. Without an answer in time the call is refused (H3, H6 to H10).
 func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 	bound := c.s.o.approvalTimeout
 	qu, id := &question{ask: m}, m.ExecutionID
 	c.mu.Lock()
-	if c.asked[id] != nil || slices.Contains(c.answered, id) { // it is asked again: an answer to the earlier question must not count for this one
+	if c.questions[id] != nil || slices.Contains(c.endedQuestions, id) { // asked again: an answer to the earlier question must not count for this one
 		id = wire.ExecutionID(m.ConfirmationID)
 	}
 	qu.timer = time.AfterFunc(bound, func() { c.expire(id) })
-	c.asked[id] = qu // a client may answer at once: it knows the id of the tool's call
+	c.questions[id] = qu // before the question is sent: the client may answer at once
 	c.mu.Unlock()
 	description := m.Tool
 	if m.Command != "" {
@@ -64,33 +64,33 @@ func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 	})
 }
 
-// take closes a question in order to answer it; nil if it is not open.
-func (c *conn) take(id wire.ExecutionID) *question {
+// takeQuestion returns a question to its only answerer, who calls decide; nil if there is none or somebody answers it.
+func (c *conn) takeQuestion(id wire.ExecutionID) *question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	q := c.asked[id]
-	if q == nil || q.closed {
+	q := c.questions[id]
+	if q == nil || q.answering {
 		return nil
 	}
-	q.closed = true
+	q.answering = true
 	return q
 }
 
-// decide sends the answer to a question of take. If the daemon is away, the question is open again, and its time begins anew.
+// decide sends the answer to a question of takeQuestion. If that fails it can be answered again, and its time begins anew.
 func (c *conn) decide(id wire.ExecutionID, q *question, r *wire.ConfirmationResponse) error {
 	r.ConfirmationID = q.ask.ConfirmationID
 	err := c.session.Confirm(c.ctx, r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err != nil && c.asked[id] == q && c.ctx.Err() == nil {
-		q.closed = false
+	if err != nil && c.questions[id] == q && c.ctx.Err() == nil {
+		q.answering = false
 		q.timer.Reset(c.s.o.approvalTimeout)
 	}
 	return err
 }
 
 func (c *conn) expire(id wire.ExecutionID) {
-	q := c.take(id)
+	q := c.takeQuestion(id)
 	if q == nil {
 		return
 	}
@@ -104,11 +104,11 @@ func (c *conn) expire(id wire.ExecutionID) {
 func (c *conn) resolved(m *wire.ConfirmationResolved) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for id, q := range c.asked {
+	for id, q := range c.questions {
 		if q.ask.ConfirmationID == m.ConfirmationID {
 			q.timer.Stop()
-			delete(c.asked, id)
-			c.answered = gateway.Remember(c.answered, id)
+			delete(c.questions, id)
+			c.endedQuestions = gateway.Remember(c.endedQuestions, id)
 		}
 	}
 }
@@ -127,10 +127,10 @@ func (c *conn) approve(r *request) (any, *failure) {
 		return nil, f
 	}
 	id := wire.ExecutionID(p.Execution)
-	q := c.take(id)
+	q := c.takeQuestion(id)
 	if q == nil {
 		c.mu.Lock()
-		known := c.asked[id] != nil || slices.Contains(c.answered, id)
+		known := c.questions[id] != nil || slices.Contains(c.endedQuestions, id)
 		c.mu.Unlock()
 		if known {
 			return nil, failed(codeTimeout, "the question about %s is over: it was answered, its time of %v ran out, or its query ended", clip(p.Execution), c.s.o.approvalTimeout)

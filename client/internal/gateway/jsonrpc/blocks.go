@@ -35,8 +35,8 @@ type annotation struct {
 }
 
 const (
-	maxBlock   = 1 << 20 // bytes of one block; a longer one comes in several
-	maxOpening = 4 << 10 // bytes of a line that begins a block, with its end; a longer one is text
+	maxBlock   = 1 << 20 // bytes of one block; a longer one is sent as several
+	maxOpening = 4 << 10 // bytes of a line that begins a block, with its newline; a longer one is text
 )
 
 // piece is a result of a splitter: text, or a block.
@@ -46,15 +46,15 @@ type piece struct {
 }
 
 // splitter finds fenced code, diffs and errors in a text that arrives in pieces of any size. Plain text passes at once, except the
-// beginning of a line that may begin a block.
+// part of a line that may begin a block, which waits for the rest of the line.
 type splitter struct {
-	held  []byte // the part of the current line that was held back
-	open  bool   // the beginning of the current line was passed on as plain text
-	in    string // what is being collected: "", fence, diff, error; maybe: a line with ---, which begins a diff if one with +++ follows
-	fence string // the characters that opened it
-	info  string // the text after them
-	body  bytes.Buffer
-	plain strings.Builder // text to pass on next
+	held    []byte          // the part of the current line that waits
+	midLine bool            // the beginning of the current line was passed on as plain text
+	state   string          // of what body has the lines: "", fence, diff, error, or maybe: a --- line, which begins a diff if a +++ line follows
+	fence   string          // the characters that opened a fence
+	info    string          // the text after them
+	body    bytes.Buffer    // the block so far
+	plain   strings.Builder // text for flush
 }
 
 // add adds the next piece of the text and returns what is complete.
@@ -63,12 +63,12 @@ func (s *splitter) add(text string) (out []piece) {
 		i := strings.IndexByte(text, '\n')
 		if i < 0 {
 			s.held = append(s.held, text...)
-			out = s.partial(out)
+			out = s.partialLine(out)
 			break
 		}
 		s.held = append(s.held, text[:i+1]...)
 		text = text[i+1:]
-		out = s.line(out)
+		out = s.wholeLine(out)
 	}
 	return s.flush(out)
 }
@@ -76,7 +76,7 @@ func (s *splitter) add(text string) (out []piece) {
 // end returns what was held back, after the last piece.
 func (s *splitter) end() (out []piece) {
 	if len(s.held) > 0 {
-		out = s.line(out)
+		out = s.wholeLine(out)
 	}
 	return s.flush(s.finish(out))
 }
@@ -91,16 +91,16 @@ func (s *splitter) flush(out []piece) []piece {
 	return out
 }
 
-// partial processes a line that has not ended.
-func (s *splitter) partial(out []piece) []piece {
+// partialLine processes a line that has not ended.
+func (s *splitter) partialLine(out []piece) []piece {
 	switch {
-	case s.in == "" && (s.open || len(s.held) > maxOpening || !mayBegin(string(s.held))):
+	case s.state == "" && (s.midLine || len(s.held) > maxOpening || !mayBegin(string(s.held))):
 		s.plain.Write(s.held)
-		s.held, s.open = s.held[:0], true
-	case s.in == "maybe" && len(s.held) > maxOpening:
-		return s.partial(s.finish(out)) // both lines are text
-	case s.in != "" && s.body.Len()+len(s.held) > maxBlock:
-		if s.body.Len() == 0 { // only a line that is longer than a block is cut in its middle
+		s.held, s.midLine = s.held[:0], true
+	case s.state == "maybe" && len(s.held) > maxOpening:
+		return s.partialLine(s.finish(out)) // the --- line and this one are text
+	case s.state != "" && s.body.Len()+len(s.held) > maxBlock:
+		if s.body.Len() == 0 { // a line is cut only if it is longer than a block
 			s.body.Write(s.held)
 			s.held = s.held[:0]
 		}
@@ -109,16 +109,16 @@ func (s *splitter) partial(out []piece) []piece {
 	return out
 }
 
-// line processes a whole line.
-func (s *splitter) line(out []piece) []piece {
+// wholeLine processes a whole line.
+func (s *splitter) wholeLine(out []piece) []piece {
 	line := string(s.held)
 	s.held = s.held[:0]
-	if s.open {
-		s.open = false
+	if s.midLine {
+		s.midLine = false
 		s.plain.WriteString(line)
 		return out
 	}
-	switch s.in {
+	switch s.state {
 	case "fence":
 		if mark, info := gateway.Fence(line); info == "" && strings.HasPrefix(mark, s.fence) {
 			return s.finish(out)
@@ -135,7 +135,7 @@ func (s *splitter) line(out []piece) []piece {
 		if !strings.HasPrefix(line, "+++ ") || len(line) > maxOpening {
 			return s.begin(s.finish(out), line)
 		}
-		s.in = "diff"
+		s.state = "diff"
 	default:
 		return s.begin(out, line)
 	}
@@ -153,16 +153,16 @@ func (s *splitter) begin(out []piece, line string) []piece {
 		return out
 	}
 	if mark, info := gateway.Fence(line); mark != "" {
-		s.in, s.fence, s.info = "fence", mark, info
+		s.state, s.fence, s.info = "fence", mark, info
 		return out
 	}
 	switch {
 	case strings.HasPrefix(line, "diff --git "):
-		s.in = "diff"
+		s.state = "diff"
 	case strings.HasPrefix(line, "--- "):
-		s.in = "maybe"
+		s.state = "maybe"
 	case errorLine().MatchString(line):
-		s.in = "error"
+		s.state = "error"
 	default:
 		s.plain.WriteString(line)
 		return out
@@ -171,24 +171,24 @@ func (s *splitter) begin(out []piece, line string) []piece {
 	return out
 }
 
-// finish ends the current block.
+// finish ends the current block, if there is one.
 func (s *splitter) finish(out []piece) []piece {
-	if s.in == "maybe" {
+	if s.state == "maybe" {
 		s.plain.Write(s.body.Bytes())
-	} else if s.in != "" && (s.body.Len() > 0 || s.in == "fence") {
+	} else if s.state != "" && (s.body.Len() > 0 || s.state == "fence") {
 		out = s.emit(out)
 	}
-	s.in, s.fence, s.info = "", "", ""
+	s.state, s.fence, s.info = "", "", ""
 	s.body.Reset()
 	return out
 }
 
-// emit appends what was collected as a block. The state stays, so that the rest of a block over maxBlock becomes another one.
+// emit appends what was collected as a block. It keeps state, so that the rest of a block over maxBlock becomes another one.
 func (s *splitter) emit(out []piece) []piece {
 	content := strings.TrimSuffix(s.body.String(), "\n")
 	s.body.Reset()
-	b := &block{Type: s.in, Content: content, Annotations: []annotation{}}
-	if s.in == "fence" {
+	b := &block{Type: s.state, Content: content, Annotations: []annotation{}}
+	if s.state == "fence" {
 		describe(b, s.info)
 	}
 	switch b.Type {
@@ -268,7 +268,7 @@ func describe(b *block, info string) {
 
 var hunk = gateway.Pattern(`(?m)^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@`)
 
-// fromDiff fills in the file that a diff changes, and the first changed line.
+// fromDiff sets the file of a diff's first +++ line, and the lines that its first hunk has in the new file.
 func fromDiff(b *block) {
 	for line := range strings.Lines(b.Content) {
 		if name, ok := strings.CutPrefix(line, "+++ "); ok && b.Metadata.File == "" {
@@ -277,7 +277,7 @@ func fromDiff(b *block) {
 		}
 	}
 	if m := hunk().FindStringSubmatch(b.Content); m != nil && b.Metadata.Lines == "" {
-		first, _ := strconv.Atoi(m[1]) // digits; one too large to hold is no line of a file
+		first, _ := strconv.Atoi(m[1]) // only digits; too large a number becomes the largest int
 		count := 1
 		if m[2] != "" {
 			count, _ = strconv.Atoi(m[2])
@@ -288,7 +288,7 @@ func fromDiff(b *block) {
 
 const (
 	maxAnnotations = 100  // of one block
-	maxRemarked    = 2000 // bytes of a line that is looked at for them
+	maxRemarked    = 2000 // bytes of a line; a longer one gets none
 )
 
 var (
@@ -296,7 +296,7 @@ var (
 	remarkInCode = gateway.Pattern(`(?:^|\s)(?://|#|--|/\*|;)\s*(?i:(suggestion|hint|note|todo|fixme|warning|error))\s*:\s*(.+?)\s*(?:\*/)?$`)
 )
 
-// annotate returns annotations of the lines of a text that a pattern matches, made from its submatches.
+// annotate returns what note makes of each line that a pattern matches, from the trimmed line and the submatches; note leaves Line unset.
 func annotate(content string, pattern *regexp.Regexp, note func(line string, m []string) annotation) (list []annotation) {
 	n := 0
 	for line := range strings.Lines(content) {

@@ -32,8 +32,8 @@ type conn struct {
 	out *gateway.Writer
 	ctx context.Context // the connection's lifetime
 
-	rate        gateway.Rate // the reader's
-	afterAnswer []func()     // the reader's: what requests begin once their answers are queued, so that no notification precedes those
+	rate        gateway.Rate // used by the reader only
+	afterAnswer []func()     // used by the reader only: what requests begin after their answers are queued, so that these come first
 	session     *gateway.Session
 	can         map[string]bool // the client's capabilities; set with session
 	work        sync.WaitGroup
@@ -41,20 +41,20 @@ type conn struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	asked    map[wire.ExecutionID]*question
-	answered []wire.ExecutionID // the last questions that ended
-	history  history
+	questions      map[wire.ExecutionID]*question
+	endedQuestions []wire.ExecutionID // the latest, for approve
+	history        history
 }
 
 // serve serves one client until it disconnects or ctx ends.
 func (s *server) serve(ctx context.Context, nc net.Conn) {
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	c := &conn{s: s, log: s.log, out: gateway.NewWriter(nc), ctx: own, asked: map[wire.ExecutionID]*question{}}
+	c := &conn{s: s, log: s.log, out: gateway.NewWriter(nc), ctx: own, questions: map[wire.ExecutionID]*question{}}
 	s.log.Debug("client connected")
 	// Once the server stops nothing is read any more; running queries still report their end.
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetReadDeadline(time.Unix(1, 0)) })
-	err := gateway.NewLineReader(nc, s.o.MaxLine).Each(c.message, func(long *gateway.LineTooLongError) error {
-		// The connection goes on behind its newline. Nothing is known of the message, so neither is its id.
+	err := gateway.NewLineReader(nc, s.o.MaxLine).Each(c.handleLine, func(long *gateway.LineTooLongError) error {
+		// Reading continues after its newline. The message was not parsed, so the answer has no id.
 		return c.send(answer(nil, nil, failed(codeRequest, "%s", long).with("limit", long.Limit)))
 	})
 	stop()
@@ -62,9 +62,9 @@ func (s *server) serve(ctx context.Context, nc net.Conn) {
 		c.linger(ctx)
 	}
 	s.log.Debug("client leaves", "err", err)
-	c.settle(ctx.Err() != nil)
-	_ = nc.SetWriteDeadline(time.Now().Add(writeBound)) // a client that went has one anyway
-	_ = c.out.Close()                                   // why it could not be written to does not matter any more
+	c.cancelAll(ctx.Err() != nil)
+	_ = nc.SetWriteDeadline(time.Now().Add(writeBound)) // bounds Close
+	_ = c.out.Close()                                   // an error: the client does not read
 	cancel(gateway.ErrClosed)
 	if c.session != nil {
 		c.session.Close()
@@ -87,11 +87,11 @@ func (c *conn) linger(ctx context.Context) {
 	c.turns.Wait(ctx, nil)
 }
 
-// settle cancels what the client began, since nobody is left to read the answers. When the server stops, the client still gets
-// the ends of its queries.
-func (c *conn) settle(stopping bool) {
+// cancelAll cancels the client's queries. If the server stops, it waits for their ends, at most closeBound, so that the client gets them;
+// otherwise the client has left.
+func (c *conn) cancelAll(stopping bool) {
 	c.mu.Lock()
-	for _, q := range c.asked {
+	for _, q := range c.questions {
 		q.timer.Stop()
 	}
 	c.mu.Unlock()
@@ -113,8 +113,8 @@ func (c *conn) notify(method string, params any) {
 	_ = c.send(&notification{Version: "2.0", Method: method, Params: params})
 }
 
-// message handles one line. The checks are in this order: parse, rate, envelope, initialized, method, params, concurrency.
-func (c *conn) message(line []byte) error {
+// handleLine handles one line. The checks are in this order: parse, rate, envelope, initialized, method, params, concurrency.
+func (c *conn) handleLine(line []byte) error {
 	if !utf8.Valid(line) {
 		return c.send(answer(nil, nil, failed(codeParse, "the line is not UTF-8")))
 	}
@@ -127,7 +127,7 @@ func (c *conn) message(line []byte) error {
 		seen    []json.RawMessage
 	)
 	for _, raw := range list {
-		if a := c.one(raw, seen); a != nil {
+		if a := c.handle(raw, seen); a != nil {
 			answers = append(answers, a)
 			if batch {
 				seen = append(seen, a.ID)
@@ -144,14 +144,14 @@ func (c *conn) message(line []byte) error {
 	}
 	begin := c.afterAnswer
 	c.afterAnswer = nil
-	for _, f := range begin { // also after an error: a query that is registered must be asked or abandoned
+	for _, f := range begin { // also after an error: a registered query must be asked or abandoned
 		f()
 	}
 	return err
 }
 
-// one handles one message of a line, and returns its answer; nil for a notification.
-func (c *conn) one(raw json.RawMessage, seen []json.RawMessage) *response {
+// handle handles one message of a line, and returns its answer; nil for a notification. seen has the ids of the batch so far.
+func (c *conn) handle(raw json.RawMessage, seen []json.RawMessage) *response {
 	limit := c.limit(wire.LimitRequestsPerSecond, 100)
 	ok, retry := c.rate.Take(limit)
 	r, bad := parse(raw)
@@ -166,7 +166,7 @@ func (c *conn) one(raw json.RawMessage, seen []json.RawMessage) *response {
 		return answer(r.ID, nil, f.with("limit", limit).with("retry_after_ms", max(retry.Milliseconds(), 1)))
 	case bad != nil:
 		return answer(r.ID, nil, bad)
-	case r.ID != nil && repeats(seen, r.ID):
+	case r.ID != nil && repeatsID(seen, r.ID):
 		return answer(r.ID, nil, failed(codeRequest, "id: the batch has it twice"))
 	}
 	result, f := c.dispatch(&r)
@@ -221,5 +221,5 @@ func (c *conn) authentic(token string) bool {
 	return c.s.o.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(c.s.o.Token)) == 1
 }
 
-// clip bounds text of the client that goes into an answer or the log.
+// clip cuts text of the client to 64 bytes, for an answer or the log.
 func clip(s string) string { return visible.Clip(s, 64) }

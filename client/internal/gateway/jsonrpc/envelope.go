@@ -65,7 +65,7 @@ var null = json.RawMessage("null")
 
 type response struct {
 	Version string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"` // null where the request had none that could be read
+	ID      json.RawMessage `json:"id"` // null if none could be read
 	Result  any             `json:"result,omitempty"`
 	Error   *failure        `json:"error,omitempty"`
 }
@@ -144,8 +144,8 @@ func parse(raw json.RawMessage) (r request, f *failure) {
 	return r, nil
 }
 
-// decode decodes params into a struct; the elements of an array get the names of its fields in order. need are those that must be there
-// and not empty.
+// decode decodes params into a struct; the elements of an array get the names of its fields in order. The fields in need
+// must be there, and neither null nor "".
 func (r *request) decode(to any, need ...string) *failure {
 	params, object := r.Params, map[string]json.RawMessage{}
 	if params == nil {
@@ -162,7 +162,7 @@ func (r *request) decode(to any, need ...string) *failure {
 		for i, v := range list {
 			object[fields[i].Tag.Get("json")] = v
 		}
-		params, _ = json.Marshal(object) // raw values that were read as JSON: cannot fail
+		params, _ = json.Marshal(object) // cannot fail: the values were decoded from JSON
 	} else {
 		err = json.Unmarshal(params, &object)
 	}
@@ -177,7 +177,7 @@ func (r *request) decode(to any, need ...string) *failure {
 	return nil
 }
 
-// repeats reports whether a batch has used an id before: its response could not be matched to its request.
-func repeats(seen []json.RawMessage, id json.RawMessage) bool {
+// repeatsID reports whether a batch has used an id before: its response could not be matched to its request.
+func repeatsID(seen []json.RawMessage, id json.RawMessage) bool {
 	return slices.ContainsFunc(seen, func(s json.RawMessage) bool { return bytes.Equal(s, id) })
 }

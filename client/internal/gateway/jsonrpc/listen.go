@@ -1,5 +1,5 @@
 // Package jsonrpc serves agents by JSON-RPC 2.0 over a unix socket, one message a line, as OpenAgent-Terminal's protocol
-// specification 1.0.0 defines. Sessions and agents are left to the daemon.
+// specification 1.0.0 defines. Sessions and agents are left to the daemon. Marks such as E14 are rows of docs/conformance.md.
 package jsonrpc
 
 import (
@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Daemon  *gateway.Daemon
 	Socket  string // see Path
-	Token   string // initialize must carry it; "" = none is asked for (P2)
+	Token   string // initialize must carry it; "" = none is required (P2)
 	MaxLine int    // bytes of a message; 0 = gateway.MaxLine (N1)
 	// Ready, if not nil, is called once clients can connect.
 	Ready func()
@@ -45,7 +45,7 @@ func Path(getenv func(string) string, pid int, compat bool) string {
 	return filepath.Join(dir, name+strconv.Itoa(pid)+".sock")
 }
 
-// server is one Serve.
+// server is the state of one Serve.
 type server struct {
 	o   Options
 	log *slog.Logger

@@ -22,7 +22,7 @@ func (t *terminalSize) term() (wire.TermInfo, *failure) {
 		return wire.TermInfo{}, nil
 	}
 	for _, n := range []int{t.Cols, t.Rows, t.PixelWidth, t.PixelHeight} {
-		if n < 0 || n > math.MaxUint16 { // as struct winsize has them
+		if n < 0 || n > math.MaxUint16 { // struct winsize has 16 bits for each
 			return wire.TermInfo{}, failed(codeParams, "terminal_size: %d is outside 0 to %d", n, math.MaxUint16)
 		}
 	}
@@ -37,14 +37,14 @@ type initializeParams struct {
 	} `json:"client_info"`
 	Terminal     *terminalSize       `json:"terminal_size"`
 	Capabilities gateway.Few[string] `json:"capabilities"`
-	Config       map[string]any      `json:"config"` // theme, font_size: the client's own affair
+	Config       map[string]any      `json:"config"` // theme, font_size: not used
 	Token        string              `json:"token"`
 }
 
 // Capabilities that a client may declare (B7). A client that declares none is assumed to have all.
 var clientCapabilities = []string{"streaming", "blocks", "syntax_highlighting", "tool_approval", "session_persistence"}
 
-// initialize negotiates version and capabilities, and opens the client's session (B1 to B13). It is called until it succeeds once.
+// initialize negotiates version and capabilities, and opens the client's session (B1 to B13). dispatch calls it only until it succeeds.
 func (c *conn) initialize(r *request) (any, *failure) {
 	var p initializeParams
 	if f := r.decode(&p); f != nil {
@@ -79,7 +79,7 @@ func (c *conn) initialize(r *request) (any, *failure) {
 	ready := session.Ready()
 	models := []map[string]any{}
 	for _, m := range ready.Models {
-		kind := "chat" // the document has chat and code; the daemon has no types, so the name decides
+		kind := "chat" // the document has chat and code; the daemon has no such types, so the name decides
 		if strings.Contains(strings.ToLower(m.Name), "code") {
 			kind = "code"
 		}
@@ -168,7 +168,7 @@ func (c *conn) save(r *request) (any, *failure) {
 	if f := r.decode(&p, "path"); f != nil {
 		return nil, f
 	}
-	reply, err := c.do(&wire.SessionRequest{
+	reply, err := c.sessionRequest(&wire.SessionRequest{
 		Op: "save", Path: wire.OSString(p.Path),
 		IncludeHistory: p.History == nil || *p.History, IncludeBlocks: p.Blocks == nil || *p.Blocks,
 	})
@@ -189,7 +189,7 @@ func (c *conn) load(r *request) (any, *failure) {
 	if running := len(c.turns.Running(nil)); running > 0 {
 		return nil, failed(codeAgent, "%d queries run in the session that would be left; cancel them or wait for their end", running)
 	}
-	reply, err := c.do(&wire.SessionRequest{Op: "load", Path: wire.OSString(p.Path)})
+	reply, err := c.sessionRequest(&wire.SessionRequest{Op: "load", Path: wire.OSString(p.Path)})
 	if err != nil {
 		return nil, failureOf(err)
 	}
@@ -208,8 +208,8 @@ func (c *conn) load(r *request) (any, *failure) {
 	}}, nil
 }
 
-// do sends one request about sessions.
-func (c *conn) do(r *wire.SessionRequest) (*wire.SessionReply, error) {
+// sessionRequest sends one request about sessions, and waits for the reply as long as Daemon.Bound allows.
+func (c *conn) sessionRequest(r *wire.SessionRequest) (*wire.SessionReply, error) {
 	ctx, cancel := c.s.o.Daemon.Bound(c.ctx)
 	defer cancel()
 	return wire.Call(ctx, c.session, r)

@@ -13,21 +13,21 @@ import (
 type query struct {
 	gateway.Turn
 
-	stream     bool // the text is sent in pieces
-	blocks     bool // structured content is sent as blocks
-	waiting    []token
-	index      int // of the next token
+	stream     bool    // the text is sent as it comes
+	blocks     bool    // structured content is sent as blocks
+	unsent     []token // of consecutive text events
+	index      int     // of the next token
 	blocksSent int
 	split      splitter
-	text       wire.StreamedText // with stream false: the text so far
+	text       wire.StreamedText // without stream: the text since the last flushText
 	began      time.Time
-	shown      map[wire.ExecutionID]time.Time // when a running tool's progress was last sent
+	progressAt map[wire.ExecutionID]time.Time // when a running tool's progress was last sent
 }
 
 type recentCommand struct {
 	Command   string  `json:"command"`
 	ExitCode  *int    `json:"exit_code"`
-	Timestamp float64 `json:"timestamp"` // seconds since 1970; milliseconds are taken too
+	Timestamp float64 `json:"timestamp"` // in seconds since 1970; see startedMS
 	Output    string  `json:"output"`
 }
 
@@ -59,7 +59,7 @@ type queryParams struct {
 	Message string `json:"message"`
 	Context struct {
 		Cwd            string              `json:"cwd"`
-		Shell          string              `json:"shell"` // agents have bash, whatever the user's own is
+		Shell          string              `json:"shell"` // ignored: agents have bash
 		Env            map[string]string   `json:"env"`
 		RecentCommands recentCommands      `json:"recent_commands"`
 		RecentOutput   string              `json:"recent_output"`
@@ -104,10 +104,10 @@ func (p *queryParams) request() (*wire.AgentRequest, *failure) {
 	}
 	req.Options.MaxTokens, req.Options.Temperature = o.MaxTokens, o.Temperature
 	if o.ToolsEnabled != nil && !*o.ToolsEnabled {
-		req.Options.Tools = []string{} // an empty list is none
+		req.Options.Tools = []string{} // empty: no tool; nil would be all
 	}
 	if o.RequireApproval != nil && !*o.RequireApproval {
-		req.Options.RequireApproval = o.RequireApproval // what the policy would ask is refused
+		req.Options.RequireApproval = o.RequireApproval // false: the daemon refuses what the policy would ask about
 	}
 	return req, nil
 }
@@ -129,10 +129,10 @@ func (c *conn) query(r *request) (any, *failure) {
 	}
 	limit := c.limit(wire.LimitRunningTurns, 3)
 	q := &query{
-		Turn: gateway.Turn{ID: "q-" + wire.NewID()}, began: time.Now(), shown: map[wire.ExecutionID]time.Time{},
+		Turn: gateway.Turn{ID: "q-" + wire.NewID()}, began: time.Now(), progressAt: map[wire.ExecutionID]time.Time{},
 		stream: c.can["streaming"] && (p.Options.Stream == nil || *p.Options.Stream), blocks: c.can["blocks"],
 	}
-	q.Handle, q.Flush = func(e wire.EventMessage) { c.event(q, e) }, func() { c.flush(q) }
+	q.Handle, q.Flush = func(e wire.EventMessage) { c.translate(q, e) }, func() { c.flush(q) }
 	if err := c.turns.Begin(&q.Turn, limit); err != nil {
 		return nil, failed(codeAgent, "concurrent queries: %v", err).with("limit", limit).with("retry_after_ms", 1000)
 	}
@@ -154,7 +154,8 @@ func (c *conn) query(r *request) (any, *failure) {
 	return map[string]any{"query_id": q.ID, "status": "processing"}, nil
 }
 
-// end reports that a query has ended: why, if it failed, and then stream.complete, exactly once (E17, E20).
+// end sends stream.complete, and before it stream.error with why, or q.Problem, if the query failed. It is called once for each query
+// (E17, E20).
 func (c *conn) end(q *query, status string, why error) {
 	if status == wire.StatusError || status == wire.StatusTimeout {
 		f := failed(codeAgent, "the query ended with status %s", status)
@@ -193,7 +194,7 @@ func (c *conn) end(q *query, status string, why error) {
 	c.notify("stream.complete", map[string]any{"query_id": q.ID, "status": status, "metadata": metadata})
 }
 
-// longTitles are the messages of stream.error, for which the document has other words than for answers.
+// longTitles are the messages of stream.error, which the document words otherwise than those of answers.
 var longTitles = map[int]string{
 	codeParams: "Invalid params", codeInternal: "Internal server error", codeAgent: "Agent processing failed",
 	codeModel: "LLM inference failed", codeTool: "Tool execution failed", codeTimeout: "Operation timed out",

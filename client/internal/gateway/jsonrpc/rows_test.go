@@ -103,13 +103,13 @@ func stage(t *testing.T, can ...string) (c *conn, q *query, told func() []map[st
 	var out bytes.Buffer
 	c = &conn{
 		s: &server{o: Options{approvalTimeout: approvalBound}}, log: slog.New(slog.DiscardHandler), out: gateway.NewWriter(&out), ctx: t.Context(),
-		asked: map[wire.ExecutionID]*question{},
+		questions: map[wire.ExecutionID]*question{},
 	}
-	q = &query{Turn: gateway.Turn{ID: "q-1"}, began: time.Now(), shown: map[wire.ExecutionID]time.Time{}, stream: slices.Contains(can, "streaming"), blocks: slices.Contains(can, "blocks")}
+	q = &query{Turn: gateway.Turn{ID: "q-1"}, began: time.Now(), progressAt: map[wire.ExecutionID]time.Time{}, stream: slices.Contains(can, "streaming"), blocks: slices.Contains(can, "blocks")}
 	reader := &client{t: t}
 	return c, q, func() (list []map[string]any) {
 		t.Helper()
-		for _, asked := range c.asked {
+		for _, asked := range c.questions {
 			asked.timer.Stop()
 		}
 		if err := c.out.Close(); err != nil {
@@ -138,7 +138,7 @@ func deliver(c *conn, q *query, events ...wire.EventMessage) {
 		case *wire.Error:
 			q.Problem = e
 		}
-		c.event(q, e)
+		c.translate(q, e)
 	}
 	c.flush(q)
 }
@@ -304,10 +304,10 @@ func TestH4_AskedAgain(t *testing.T) {
 		return &wire.ConfirmationRequest{Event: of, ConfirmationID: id, ExecutionID: "e1", Tool: "bash", Command: command, Arguments: "{}", Verdict: wire.Verdict{Level: "high"}, Preview: wire.Preview{Type: "none"}}
 	}
 	deliver(c, q, ask("c1", "make"), &wire.ConfirmationResolved{Event: of, ConfirmationID: "c1"}, ask("c2", "rm -rf /"))
-	if c.take("e1") != nil {
+	if c.takeQuestion("e1") != nil {
 		t.Error("the answer to the first question is one to the second")
 	}
-	if again := c.take("c2"); again == nil || again.ask.ConfirmationID != "c2" {
+	if again := c.takeQuestion("c2"); again == nil || again.ask.ConfirmationID != "c2" {
 		t.Errorf("got %+v", again)
 	}
 	if got := told(); len(got) != 2 || got[0]["execution_id"] != "e1" || got[1]["execution_id"] != "c2" {

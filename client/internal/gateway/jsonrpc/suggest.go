@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ type history []recentCommand
 // maxHistory bounds the commands remembered of one connection.
 const maxHistory = 500
 
-// merge adds the commands that were not reported before, up to maxHistory, and reports whether the newest command is new.
+// merge adds the commands that were not reported before, up to maxHistory, and reports whether the last of list is new.
 func (h *history) merge(list []recentCommand) bool {
 	fresh := false
 	for _, r := range list {
@@ -22,21 +23,13 @@ func (h *history) merge(list []recentCommand) bool {
 			continue
 		}
 		fresh = !slices.ContainsFunc(*h, func(o recentCommand) bool {
-			return o.Command == r.Command && o.Timestamp == r.Timestamp && (o.ExitCode == nil) == (r.ExitCode == nil) // a command that has ended meanwhile is new
+			return o.Command == r.Command && o.Timestamp == r.Timestamp && (o.ExitCode == nil) == (r.ExitCode == nil) // a command counts again when it has ended
 		})
 		if fresh {
 			*h = append(*h, r)
 		}
 	}
-	slices.SortStableFunc(*h, func(a, b recentCommand) int {
-		switch {
-		case a.Timestamp < b.Timestamp:
-			return -1
-		case a.Timestamp > b.Timestamp:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(*h, func(a, b recentCommand) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
 	if n := len(*h) - maxHistory; n > 0 {
 		*h = slices.Delete(*h, 0, n)
 	}
@@ -74,17 +67,17 @@ func (h history) next() *suggestion {
 	if last.ExitCode == nil || *last.ExitCode == 0 {
 		return nil
 	}
-	if s := h.helped(last); s != nil {
+	if s := h.whatHelped(last); s != nil {
 		return s
 	}
-	return h.meant(last)
+	return h.fixTypo(last)
 }
 
-// helped returns the command that most often succeeded next when last's command had failed before. Its confidence is how often it did
-// among all failures, the last one included, which nothing has followed yet.
-func (h history) helped(last recentCommand) *suggestion {
+// whatHelped returns the command that most often succeeded right after last's command had failed. Its confidence is the share of the
+// failures that it followed; last itself counts as one that it did not.
+func (h history) whatHelped(last recentCommand) *suggestion {
 	counts, total, best := map[string]int{}, 0, ""
-	for i := range len(h) - 2 { // without the last one
+	for i := range len(h) - 2 { // last is not followed yet, and it is no success after h[len(h)-2]
 		was, then := h[i], h[i+1]
 		if was.ExitCode == nil || *was.ExitCode == 0 || was.Command != last.Command {
 			continue
@@ -107,18 +100,19 @@ func (h history) helped(last recentCommand) *suggestion {
 	}
 }
 
-// notFound is the exit status for an unknown command.
-const notFound = 127
+// exitNotFound is a shell's exit status for an unknown command.
+const exitNotFound = 127
 
-// meant returns a program that the user ran before and whose name differs by one typing error.
-func (h history) meant(last recentCommand) *suggestion {
+// fixTypo returns last with the name of a program that the user ran before, if last's program was not found and one typing error
+// makes one name the other.
+func (h history) fixTypo(last recentCommand) *suggestion {
 	name, rest, _ := strings.Cut(last.Command, " ")
-	if *last.ExitCode != notFound || len(name) < 2 {
+	if *last.ExitCode != exitNotFound || len(name) < 2 {
 		return nil
 	}
 	for i := len(h) - 2; i >= 0; i-- {
 		known, _, _ := strings.Cut(h[i].Command, " ")
-		if h[i].ExitCode == nil || *h[i].ExitCode == notFound || known == name || !slip(name, known) {
+		if h[i].ExitCode == nil || *h[i].ExitCode == exitNotFound || known == name || !oneTypo(name, known) {
 			continue
 		}
 		return &suggestion{
@@ -129,8 +123,8 @@ func (h history) meant(last recentCommand) *suggestion {
 	return nil
 }
 
-// slip reports whether a becomes b by inserting, deleting or replacing one letter, or exchanging two adjacent ones.
-func slip(a, b string) bool {
+// oneTypo reports whether a becomes b by inserting, deleting or replacing one letter, or exchanging two adjacent ones.
+func oneTypo(a, b string) bool {
 	x, y := []rune(a), []rune(b)
 	if len(x) > len(y) {
 		x, y = y, x

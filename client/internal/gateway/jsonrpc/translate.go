@@ -13,7 +13,7 @@ import (
 	"sublet/wire/visible"
 )
 
-// progressEvery is the minimum interval of a running tool's progress; all of its output follows at its end.
+// progressEvery is the minimum interval between two progress messages of a tool; output between them is sent only with its result.
 const progressEvery = 100 * time.Millisecond
 
 type tokenMetadata struct {
@@ -37,16 +37,16 @@ type manyTokens struct {
 	Tokens []token `json:"tokens"`
 }
 
-// flush sends the tokens that wait: those of consecutive events in one notification.
+// flush sends the unsent tokens in one notification.
 func (c *conn) flush(q *query) {
-	switch len(q.waiting) {
+	switch len(q.unsent) {
 	case 0:
 	case 1:
-		c.notify("stream.token", oneToken{q.ID, q.waiting[0]})
+		c.notify("stream.token", oneToken{q.ID, q.unsent[0]})
 	default:
-		c.notify("stream.tokens", manyTokens{q.ID, q.waiting})
+		c.notify("stream.tokens", manyTokens{q.ID, q.unsent})
 	}
-	q.waiting = nil
+	q.unsent = nil
 }
 
 // emit sends a piece of the answer: a block at once, text with the next flush.
@@ -56,7 +56,7 @@ func (c *conn) emit(q *query, p piece) {
 		c.block(q, p.block)
 		return
 	}
-	q.waiting = append(q.waiting, token{p.text, q.index, tokenMetadata{"text", 1}})
+	q.unsent = append(q.unsent, token{p.text, q.index, tokenMetadata{"text", 1}})
 	q.index++
 }
 
@@ -81,7 +81,7 @@ func (q *query) addText(m *wire.AgentStreamChunk) []piece {
 		q.text.Add(m.First(), text)
 		return nil
 	case void:
-		q.split = splitter{} // what it holds was not sent yet
+		q.split = splitter{} // drops the text that was not sent yet
 		if q.index == 0 && q.blocksSent == 0 {
 			return nil
 		}
@@ -132,8 +132,8 @@ func (c *conn) block(q *query, b *block) {
 	})
 }
 
-// event converts one event of a query.
-func (c *conn) event(q *query, e wire.EventMessage) {
+// translate converts one event of a query.
+func (c *conn) translate(q *query, e wire.EventMessage) {
 	if chunk, ok := answerText(e); ok {
 		for _, p := range q.addText(chunk) {
 			c.emit(q, p)
@@ -144,7 +144,7 @@ func (c *conn) event(q *query, e wire.EventMessage) {
 	switch m := e.(type) {
 	case *wire.AgentThinking:
 		phase := m.Phase
-		if phase == wire.PhaseWaiting { // the document has no such phase
+		if phase == wire.PhaseWaiting { // the document does not have it
 			phase = wire.PhasePlanning
 		}
 		c.thinking(q, phase, m.Message)
@@ -152,7 +152,7 @@ func (c *conn) event(q *query, e wire.EventMessage) {
 		c.chunk(q, m)
 	case *wire.ConfirmationRequest:
 		if q.stream {
-			c.flushText(q) // what the agent said of it comes first
+			c.flushText(q) // the agent's text before its question
 		}
 		c.ask(q, m)
 	case *wire.ConfirmationResolved:
@@ -161,12 +161,12 @@ func (c *conn) event(q *query, e wire.EventMessage) {
 		c.toolEnd(q, m)
 	case *wire.Error:
 		if m.TurnID != "" {
-			return // stored before the turn's end, which follows
+			return // AgentComplete follows
 		}
 		c.flushText(q)
 		status := wire.StatusError
 		if m.Code == wire.CodeCancelled {
-			status = wire.StatusCancelled // before it began
+			status = wire.StatusCancelled // cancelled before it began
 		}
 		c.end(q, status, nil)
 	case *wire.AgentComplete:
@@ -197,22 +197,22 @@ func (c *conn) chunk(q *query, m *wire.AgentStreamChunk) {
 		c.progress(chunk.ExecutionID, 0, chunk.Tool+" "+summary(chunk.Arguments))
 	case wire.ChunkToolOutput:
 		now := time.Now()
-		if now.Sub(q.shown[chunk.ExecutionID]) < progressEvery {
+		if now.Sub(q.progressAt[chunk.ExecutionID]) < progressEvery {
 			return
 		}
-		q.shown[chunk.ExecutionID] = now
+		q.progressAt[chunk.ExecutionID] = now
 		if line := lastLine(chunk.Data); line != "" {
 			c.progress(chunk.ExecutionID, percentage(line), line)
 		}
 	case wire.ChunkBlock:
 		if b := chunk.Block; b != nil {
-			c.block(q, native(b))
+			c.block(q, blockOf(b))
 		}
 	}
 }
 
-// native converts a block of the daemon.
-func native(b *wire.Block) *block {
+// blockOf converts a block of the daemon to the document's.
+func blockOf(b *wire.Block) *block {
 	out := &block{
 		Type: b.Type, Language: b.Language, Content: b.Content, Annotations: []annotation{},
 		Metadata: blockMetadata{File: b.Metadata["file"], Lines: b.Metadata["lines"], Diff: b.Type == "diff"},
@@ -232,7 +232,7 @@ func (c *conn) progress(id wire.ExecutionID, percentage int, message string) {
 
 // toolEnd reports a tool's end (G2, G6).
 func (c *conn) toolEnd(q *query, m *wire.CommandResult) {
-	delete(q.shown, m.ExecutionID)
+	delete(q.progressAt, m.ExecutionID)
 	result := map[string]any{"output": string(m.Output), "files_modified": gateway.Strings(m.FilesModified), "duration_ms": m.DurationMS}
 	if m.ExitCode != nil {
 		result["exit_code"] = *m.ExitCode
@@ -253,10 +253,10 @@ func summary(arguments string) string {
 	return cmp.Or(gateway.Subject(gateway.Arguments(arguments)), gateway.OneLine(arguments))
 }
 
-// lastLine returns the last non-blank line of output; lines of a progress bar end with \r.
+// lastLine returns the last non-blank line of output, without control sequences (P8). A \r ends a line, as in a progress bar.
 func lastLine(data []byte) string {
 	text := strings.ReplaceAll(ansi.Strip(string(data)), "\r", "\n")
-	lines := strings.Split(visible.Strip(text), "\n") // (P8)
+	lines := strings.Split(visible.Strip(text), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
 		if line := gateway.OneLine(lines[i]); line != "" {
 			return line
@@ -273,6 +273,6 @@ func percentage(line string) int {
 	if found == nil {
 		return 0
 	}
-	n, _ := strconv.Atoi(found[len(found)-1][1]) // three digits
+	n, _ := strconv.Atoi(found[len(found)-1][1]) // at most three digits
 	return min(n, 100)
 }

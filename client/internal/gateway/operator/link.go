@@ -15,8 +15,8 @@ type link struct {
 	confirm bool
 }
 
-// attach returns the link to a session, which it opens if there is none. It creates the session if id is "", or if create is set and no
-// session has the id. cwd is the folder in which a new session works.
+// attach returns the link to a session, which it opens if there is none, without the session's earlier events. It creates the session if
+// id is "", or if create is set and no session has the id. cwd is the folder in which a new session works.
 func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*link, *problem) {
 	if l := c.linked(id, confirm); l != nil {
 		return l, nil
