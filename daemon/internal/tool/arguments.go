@@ -121,7 +121,11 @@ var otherNames = map[string][]string{
 	"ignore_case": {"case_insensitive", "-i"},
 	"role":        {"agent", "subagent_type"},
 	"todos":       {"items"},
+	"text":        {"content", "task", "step"},
 }
+
+// otherWords are words that models use for one of a list, for the same reason.
+var otherWords = map[string][]string{"done": {"completed", "complete"}, "in_progress": {"in progress", "active"}}
 
 // object repairs and checks an object. at is its path, "" for the arguments themselves.
 func (s schema) object(at string, text json.RawMessage) (json.RawMessage, error) {
@@ -191,6 +195,20 @@ func (s schema) meant(name string) (found string) {
 	return found
 }
 
+// meantWord returns the word of the schema's list that v, another word for it, stands for; else v.
+func (s schema) meantWord(v json.RawMessage) json.RawMessage {
+	var word string
+	if len(s.Enum) == 0 || json.Unmarshal(v, &word) != nil {
+		return v
+	}
+	for own, others := range otherWords {
+		if slices.Contains(s.Enum, any(own)) && slices.Contains(others, strings.ToLower(word)) {
+			return json.RawMessage(`"` + own + `"`)
+		}
+	}
+	return v
+}
+
 // jsonType returns the name that JSON Schema has for the type of a value.
 func jsonType(v json.RawMessage) string {
 	switch v[0] {
@@ -231,6 +249,7 @@ func (s schema) value(at string, v json.RawMessage) (json.RawMessage, error) {
 			return v, s.inRange(at, v)
 		}
 	case got == want:
+		v = s.meantWord(v)
 		return v, s.inRange(at, v)
 	case !slices.Contains([]string{"object", "string", "boolean", "integer", "number"}, want):
 		return v, nil // several types, or none that is known

@@ -251,7 +251,8 @@ func (c *Card) text() string {
 // body returns what a finished card shows of the output, and in more how much it leaves out.
 func (c *Card) body(th *style.Theme, width int) (lines []string, more string) {
 	text := c.text()
-	if c.Tool == "todo" {
+	done := c.Status == wire.StatusSuccess || c.Status == wire.StatusOK
+	if c.Tool == "todo" && done {
 		return c.todos(th, width), ""
 	}
 	if text == "" || c.Status == wire.StatusDenied {
@@ -272,7 +273,7 @@ func (c *Card) body(th *style.Theme, width int) (lines []string, more string) {
 		lines = all[:min(len(all), diffShown)]
 		return lines, hidden(len(all) - len(lines))
 	}
-	if c.Status == wire.StatusSuccess || c.Status == wire.StatusOK {
+	if done {
 		switch c.Tool {
 		case "task":
 			return nil, ""

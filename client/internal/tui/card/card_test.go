@@ -27,6 +27,7 @@ func testCards() []*Card {
 		{Tool: "edit", Agent: "orchestrator", Args: `{"path":"main.go"}`, Status: "success", Output: []byte("--- a/main.go\n+++ b/main.go\n@@ -1 +1,2 @@\n package main\n+// 漢字 \u200b\n")},
 		{Tool: "task", Agent: "orchestrator", Args: `{"tasks":[{"role":"engineer","title":"mend the build"},{"role":"reviewer","prompt":"look at the change\nclosely"}]}`, Status: "success", Took: 61 * time.Second, Output: []byte("done")},
 		{Tool: "todo", Agent: "orchestrator", Args: `{"todos":[{"text":"look","status":"done"},{"text":"mend","status":"in_progress"},{"text":"test","status":"pending"}]}`, Status: "success", Output: []byte("ok")},
+		{Tool: "todo", Agent: "orchestrator", Args: `{"todos":[{"step 1":"look"}]}`, Status: "error", Output: []byte("todos[0].step 1: no such argument")},
 		{Tool: "bash", Agent: "orchestrator", Command: "printf '\x1b]0;evil\a\x1b[31mred'", Status: "success", Exit: new(0), Output: []byte("\x1b[2Jgone\x9b"), Cut: 70000, Spool: "/run/u/spool/7"},
 	}
 }
