@@ -105,7 +105,8 @@ func wantErr(t *testing.T, err error, part string) {
 	}
 }
 
-// Every schema is a JSON object that names the fields its tool decodes, and no call may have others.
+// Every schema is a JSON object that names the fields its tool decodes, and no call may have others. The tools' names are our own,
+// not those of the documents' examples (G11).
 func TestSchemasAreValid(t *testing.T) {
 	var names []string
 	for _, tl := range []Tool{Bash(1e9, 2e9), Read(), Write(), Edit(), Glob(), Grep(), Fetch(), Task("engineer: x"), Todo()} {
