@@ -365,8 +365,8 @@ func (h *Thread) addResult(call provider.ToolCall, content string, isError bool,
 }
 
 func resultPart(id, content string, isError bool) provider.Part {
-	if content == "" {
-		content = "[no output]" // several providers refuse empty results
+	if strings.TrimSpace(content) == "" {
+		content = "[no output]" // providers refuse blank results
 	}
 	return provider.Part{ToolResult: &provider.ToolResult{CallID: id, Content: content, IsError: isError}}
 }

@@ -148,10 +148,15 @@ func anyEvents(t *rapid.T) []wire.EventMessage {
 
 // A history derived from any prefix and any order a crash can leave is one that providers accept.
 func TestHistoryIsAlwaysValid(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		msgs := History(anyEvents(t)).Messages()
-		if err := validate(msgs); err != nil {
-			t.Fatalf("%v in\n%s", err, show(msgs))
+	rapid.Check(t, func(rt *rapid.T) {
+		entries := History(anyEvents(rt)).entries
+		msgs := render(entries)
+		err := validate(msgs)
+		if err == nil {
+			err = acceptable(t.Context(), provider.Request{Messages: render(append(entries, promptEntry("go on", nil, 0)))})
+		}
+		if err != nil {
+			rt.Fatalf("%v in\n%s", err, show(msgs))
 		}
 	})
 }

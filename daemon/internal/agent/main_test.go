@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,7 @@ type stubModel struct {
 
 type step struct {
 	text, reasoning string
+	signature       string // of the reasoning; "" = sig
 	calls           []provider.ToolCall
 	stop            provider.StopReason
 	usage           provider.Usage
@@ -70,7 +72,7 @@ func (m *stubModel) Stream(ctx context.Context, req provider.Request, onDelta fu
 	resp := provider.Response{Message: provider.Message{Role: provider.Assistant}, StopReason: s.stop, Usage: s.usage}
 	if s.reasoning != "" {
 		onDelta(provider.Delta{Type: provider.DeltaReasoning, Text: s.reasoning})
-		resp.Message.Parts = append(resp.Message.Parts, provider.Part{Reasoning: &provider.Reasoning{Text: s.reasoning, Signature: "sig"}})
+		resp.Message.Parts = append(resp.Message.Parts, provider.Part{Reasoning: &provider.Reasoning{Text: s.reasoning, Signature: cmp.Or(s.signature, "sig")}})
 	}
 	if s.void != "" {
 		onDelta(provider.Delta{Type: provider.DeltaReasoning, Text: "void thoughts"})

@@ -20,6 +20,17 @@ var budgets = map[string]int64{"low": 2_048, "medium": 8_192, "high": 24_576}
 
 func thinks(req provider.Request) bool { return budgets[req.Thinking] > 0 }
 
+// mayThink reports whether the API accepts a budget for thinking: a turn that goes on with results of calls must have begun with
+// thinking, which it has not where another provider's model began it.
+func mayThink(messages []provider.Message) bool {
+	_, after := provider.LastPrompt(messages)
+	if len(after) == 0 {
+		return true
+	}
+	first := blocks(after[0])
+	return len(first) > 0 && (first[0].OfThinking != nil || first[0].OfRedactedThinking != nil)
+}
+
 // params converts a conversation to the API's form, with four cache marks, the most that the API takes: tools, system prompt,
 // the end of the previous request and the end of this one. So each request reads the cache of the one before.
 func (m *Model) params(req provider.Request) sdk.MessageNewParams {
@@ -40,7 +51,7 @@ func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 		if !noEffort {
 			p.OutputConfig.Effort = sdk.OutputConfigEffort(req.Thinking)
 		}
-	case thinks(req) && p.MaxTokens > 2*budgets["low"]:
+	case thinks(req) && p.MaxTokens > 2*budgets["low"] && mayThink(req.Messages):
 		// At most half of the tokens go to thinking, and less than the lowest budget is not worth it. The API requires a budget
 		// of at least 1024, below max_tokens.
 		p.Thinking = sdk.ThinkingConfigParamOfEnabled(min(budgets[req.Thinking], p.MaxTokens/2))
