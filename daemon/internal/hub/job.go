@@ -128,13 +128,19 @@ func (c *Client) Job(r *wire.JobRequest) error {
 			return h.jobs.Serve(ctx, c.who(), r, h.refuses)
 		}
 		list, err := s.toBackground(ctx)
-		return job.Reply(r.RequestID, list), err
+		if err != nil && len(list) == 0 {
+			return nil, err
+		} else if err != nil {
+			c.Send(&wire.Notice{Level: "warning", Text: "not every command goes on as a job: " + err.Error()})
+		}
+		return job.Reply(r.RequestID, list), nil
 	})
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// toBackground makes the commands that the session's agents run in private shells background jobs, and returns those.
+// toBackground makes the commands that the session's agents run in private shells background jobs. It returns those and, also beside
+// jobs, why others cannot become one.
 func (s *session) toBackground(ctx context.Context) (list []job.Info, err error) {
 	var shells []*lend.Private
 	if p := s.ownShell(); p != nil {

@@ -280,19 +280,16 @@ func (p *Private) Background(ctx context.Context) (*job.Info, error) {
 	return k.info, nil
 }
 
-// Background calls Private.Background for each shell and returns the jobs. It stops at the first error; what has become a job by then stays
-// one.
+// Background calls Private.Background for each shell and returns the jobs, with an error (also beside jobs) for each command that
+// cannot become one.
 func Background(ctx context.Context, shells []*Private) (list []job.Info, err error) {
 	for _, p := range shells {
-		i, err := p.Background(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if i != nil {
+		i, fault := p.Background(ctx)
+		if err = errors.Join(err, fault); i != nil {
 			list = append(list, *i)
 		}
 	}
-	return list, nil
+	return list, err
 }
 
 // wentOn is the result of a command that goes on as a job.

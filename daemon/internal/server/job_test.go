@@ -210,6 +210,31 @@ func TestACommandGoesOnAsAJob(t *testing.T) {
 	}
 }
 
+// Of two commands of which only one can become a job, that one does, and the client is told why the other does not: it got the error
+// alone, and the job was hidden.
+func TestNotAllGoOnAsJobs(t *testing.T) {
+	r := newRig(t)
+	r.set(func(c *config.Config) { c.Limits.Jobs = 1 })
+	both := []any{map[string]any{"role": "engineer", "prompt": "dig here"}, map[string]any{"role": "engineer", "prompt": "dig there"}}
+	r.play(
+		scripted.Script{Match: "^go", Steps: []scripted.Step{step("task", map[string]any{"tasks": both}), {Text: "done"}}},
+		scripted.Script{Match: "^dig", Steps: []scripted.Step{step("bash", map[string]any{"command": "echo begun; sleep 1000"}), {Text: "dug"}}},
+	)
+	p := r.dial(withoutShell, r.there)
+	id := p.ask("go")
+	for _, agent := range []string{"engineer-1", "engineer-2"} {
+		await(p, func(m *wire.AgentStreamChunk) bool { return m.Agent == agent && m.Chunk.Type == wire.ChunkToolOutput })
+	}
+	list := p.jobs(&wire.JobRequest{Op: "background"}).Jobs
+	if len(list) != 1 || list[0].State != "running" {
+		t.Fatalf("got %+v", list)
+	}
+	await(p, func(m *wire.Notice) bool { return m.Level == "warning" && strings.Contains(m.Text, "limits.jobs") })
+	p.send(&wire.CancelRequest{RequestID: &id})
+	p.ended(id)
+	p.jobs(&wire.JobRequest{Op: "kill", JobID: list[0].JobID})
+}
+
 // The command of an agent that has no tool for jobs ends at its time: it could neither wait for the job nor end it.
 func TestNoJobWithoutItsTool(t *testing.T) {
 	call := scripted.Call{Name: "bash", Arguments: json.RawMessage(`{"command":"sleep 1000","timeout_ms":100}`)}
