@@ -283,8 +283,8 @@ func wireConfinement(s confine.Spec) wire.Confinement {
 	return c
 }
 
-// restoreBound is how long a shell may take to put its state back, in which it runs nothing but builtins.
-const restoreBound = 10 * time.Second
+// answerBound is how long a shell that runs no command may take to report its state or to put it back, for which it runs only builtins.
+const answerBound = 10 * time.Second
 
 // Restore undoes the last change that a borrowed command made to the shell, or (all) every such change. changed describes in one line
 // what was undone, left what could not be; "" = nothing.
@@ -296,7 +296,7 @@ func (ln *Lender) Restore(ctx context.Context, id wire.ExecutionID, all bool, on
 		return "", "", errors.New("the client that lends the shell cannot put its state back; it is older than the daemon")
 	}
 	done, err := ln.run(ctx, wish{
-		Terms: on, purpose: "put back what changed in the shell", execution: id, timeout: restoreBound, undo: true, all: all,
+		Terms: on, purpose: "put back what changed in the shell", execution: id, timeout: answerBound, undo: true, all: all,
 	})
 	switch {
 	case err != nil:

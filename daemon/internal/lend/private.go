@@ -39,7 +39,7 @@ type Private struct {
 	former      []*shell.Shell // in which a job has ended, and what an earlier command left in the background runs on
 	closed      bool
 	trusted     trusted     // what was there when the shell was first looked at, and what a person approved since
-	before      shell.State // as the command that runs found it
+	before      shell.State // as the newest command found it
 }
 
 func (p *Private) shell() *shell.Shell {
@@ -105,8 +105,7 @@ func (p *Private) State(ctx context.Context) shell.State {
 
 // Where returns where a command would run.
 func (p *Private) Where(ctx context.Context) tool.ShellPlace {
-	// Not the state of a moment ago: what the last command left behind is written down a little after its end.
-	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	ctx, cancel := context.WithTimeout(ctx, answerBound) // it may still read its start-up files
 	defer cancel()
 	if st, err := p.shell().State(ctx); err == nil {
 		return tool.ShellPlace{Cwd: st.Dir, StateDigest: st.Digest, Private: true, Agent: p.o.Agent}
@@ -195,7 +194,7 @@ func neededKeys(why, who string) string {
 
 // recordChange records what a command changed in the shell, for undo, and trusts it where a person allowed it. The caller has the turn.
 func (p *Private) recordChange(ctx context.Context, id string, before shell.State, vetted bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound) // also of one that was cancelled
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerBound) // also of one that was cancelled
 	defer cancel()
 	now, err := p.shell().State(ctx)
 	if err != nil || before.Digest == "" {
@@ -220,16 +219,16 @@ func (p *Private) Restore(ctx context.Context, all bool) (changed, left string, 
 	case <-ctx.Done():
 		return "", "", context.Cause(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, restoreBound)
+	ctx, cancel := context.WithTimeout(ctx, answerBound)
 	defer cancel()
 	_, changed, left, err = p.changes.PutBack(ctx, p.shell(), all)
 	return changed, left, err
 }
 
-// Facts fills in what judging a command needs of the shell in the state with this digest; false where it is in another, or does not
-// answer in time.
+// Facts fills in what judging a command needs of the shell in the state with this digest; false where it is in another, or where the
+// state is not known ("").
 func (p *Private) Facts(ctx context.Context, digest string, c *risk.Context) bool {
-	if p.shell().Digest() != digest {
+	if digest == "" || p.shell().Digest() != digest {
 		return false
 	}
 	suspects, now := p.Suspects(ctx)
@@ -244,7 +243,7 @@ func (p *Private) Facts(ctx context.Context, digest string, c *risk.Context) boo
 // Suspects implements Trusting. While a command runs, the state is the one that it found: if it changes that, whatever is judged by it is
 // judged again.
 func (p *Private) Suspects(ctx context.Context) (names []string, in shell.State) {
-	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	ctx, cancel := context.WithTimeout(ctx, answerBound)
 	defer cancel()
 	now, err := p.shell().State(ctx)
 	p.mu.Lock()

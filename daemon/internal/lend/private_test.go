@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,5 +62,37 @@ func TestKeysThatNobodyTypesToAJob(t *testing.T) {
 		if i, err := jobs.Get("", r.Job.ID); err != nil || !strings.Contains(i.End(), want) {
 			t.Errorf("%s: got %q, %v, want %q", text, i.End(), err, want)
 		}
+	}
+}
+
+// A shell that takes long to start is waited for: its first command was planned without its state, and then refused as changed.
+func TestAShellThatStartsSlowly(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	gate := filepath.Join(dir, "gate")
+	slow := "#!" + bash + "\ncase $* in *BASH_VERSINFO*) ;; *) until [ -e " + gate + " ]; do sleep 0.01; done ;; esac\nexec " + bash + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "bash"), []byte(slow), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	p, draft := privateShell(t)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := p.try(t.Context(), "true", time.Minute, draft)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		t.Fatalf("before it had started: %v", err)
+	case <-time.After(2 * settleBound): // a lent shell would not be waited for any more
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

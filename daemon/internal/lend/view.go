@@ -15,7 +15,7 @@ import (
 	"sublet/wire/visible"
 )
 
-// settleBound is how long a look at a shell waits for its state, or for what the last command changed.
+// settleBound is how long Where waits for the client to report the state of its shell, which the user may be using.
 const settleBound = 250 * time.Millisecond
 
 // view is what is known of a lent shell, as its client reported. Its maps are replaced, never changed in place.
