@@ -14,18 +14,18 @@ import (
 	"sublet/wire"
 )
 
-// Kept is what a session keeps in memory between its turns. The zero value is ready.
-type Kept struct {
+// SessionMemory is what a session keeps in memory between its turns. The zero value is ready.
+type SessionMemory struct {
 	Agents Agents
 	Thread Cache
 }
 
 // Forget drops the conversations of the session and of its agents that have ended, which cannot be asked further then.
-func (k *Kept) Forget() {
-	k.Thread.Drop()
-	k.Agents.mu.Lock()
-	defer k.Agents.mu.Unlock()
-	k.Agents.members = slices.DeleteFunc(k.Agents.members, func(m *member) bool { return m.cancel == nil })
+func (s *SessionMemory) Forget() {
+	s.Thread.Drop()
+	s.Agents.mu.Lock()
+	defer s.Agents.mu.Unlock()
+	s.Agents.members = slices.DeleteFunc(s.Agents.members, func(m *member) bool { return m.cancel == nil })
 }
 
 const (

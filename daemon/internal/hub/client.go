@@ -271,8 +271,8 @@ func (c *Client) EnvChanged(env *wire.EnvSnapshot) {
 	}
 }
 
-// Lender takes a message about the shell that the client lends.
-func (c *Client) Lender(m wire.Message) error {
+// LenderMessage takes a message about the shell that the client lends.
+func (c *Client) LenderMessage(m wire.Message) error {
 	if c.lender == nil {
 		return lend.ErrNotShellOwner
 	}

@@ -97,6 +97,6 @@ func (c *Client) Agents(ctx context.Context, r *wire.AgentsRequest) error {
 		return err
 	}
 	return c.answerLater(r.RequestID, s, func(ctx context.Context) (wire.Message, error) {
-		return c.hub.crew.Serve(ctx, host{session: s}, &s.kept.Agents, r, c.who())
+		return c.hub.crew.Serve(ctx, host{session: s}, &s.memory.Agents, r, c.who())
 	})
 }

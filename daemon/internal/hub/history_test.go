@@ -31,7 +31,7 @@ func played(t testing.TB, s *session, n int) {
 // readsFrom returns the number of the event after which a turn would read.
 func readsFrom(t *testing.T, s *session) (from int64) {
 	t.Helper()
-	_, _, err := s.kept.Thread.History("", func(after int64) ([]wire.EventMessage, bool, error) {
+	_, _, err := s.memory.Thread.History("", func(after int64) ([]wire.EventMessage, bool, error) {
 		from = after
 		return nil, false, nil
 	})

@@ -130,11 +130,11 @@ func TestTypedIn(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	if err := a.Lender(&wire.ShellUseReply{Holder: "user"}); err != nil {
+	if err := a.LenderMessage(&wire.ShellUseReply{Holder: "user"}); err != nil {
 		t.Fatal(err)
 	}
 	is("a command begins", a)
-	if err := b.Lender(&wire.ShellUseReply{Holder: "user"}); err != nil {
+	if err := b.LenderMessage(&wire.ShellUseReply{Holder: "user"}); err != nil {
 		t.Fatal(err)
 	}
 	is("another begins elsewhere", b)
@@ -142,7 +142,7 @@ func TestTypedIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	is("the first ends", b)
-	if err := (&Client{hub: h, lender: a.lender}).Lender(&wire.ShellUseReply{Holder: "user"}); err != nil {
+	if err := (&Client{hub: h, lender: a.lender}).LenderMessage(&wire.ShellUseReply{Holder: "user"}); err != nil {
 		t.Fatal(err)
 	}
 	is("a connection that was replaced says so", b)

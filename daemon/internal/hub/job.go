@@ -58,7 +58,7 @@ func (h *Hub) jobChanged(i job.Info) {
 // wakeForJob reports the end or the matched output of a job to its session's agent.
 func (h *Hub) wakeForJob(i job.Info) {
 	what := fmt.Sprintf("job %s (%s) %s", i.ID, visible.Cut(visible.Exact(i.Command), 120), visible.Exact(visible.Cut(i.Due, 300)))
-	h.wake(wire.SessionID(i.Session), func() bool { return h.jobs.Told(i.ID) }, what, what+". Look at it with the jobs tool and go on with what waited for it.")
+	h.wake(wire.SessionID(i.Session), func() bool { return h.jobs.ClaimReport(i.ID) }, what, what+". Look at it with the jobs tool and go on with what waited for it.")
 }
 
 // wake begins a turn with prompt, for a client of the session. If none is attached, wakeDue calls it again later. It begins no turn if

@@ -31,7 +31,7 @@ type session struct {
 
 	files   tool.FileLog
 	todo    tool.TodoList
-	kept    agent.Kept
+	memory  agent.SessionMemory
 	servers lsp.Servers // they go with the last hold
 	policy  judge.SessionPolicy
 
@@ -170,7 +170,7 @@ func (h *Hub) release(s *session) {
 	}
 	h.mu.Unlock()
 	if idle {
-		s.kept.Thread.Drop() // its agents' conversations stay: they may be asked further
+		s.memory.Thread.Drop() // its agents' conversations stay: they may be asked further
 		s.servers.Close()
 	}
 	if left != nil {

@@ -195,7 +195,7 @@ func (s *session) clear(ctx context.Context) error {
 		return err
 	}
 	s.recent = nil
-	s.kept.Forget()
+	s.memory.Forget()
 	s.todo.Set(nil)
 	return nil
 }

@@ -57,7 +57,7 @@ func TestATurnInTheUsersShell(t *testing.T) {
 	cfg.Lease.Wait.Duration, cfg.Lease.Term.Duration = 50*time.Second, 7*time.Second
 	h.opts.Config = func() config.Config { return cfg }
 	w := openWindow(t, h)
-	if err := w.c.Lender(&wire.ShellState{Digest: "old"}); err != nil {
+	if err := w.c.LenderMessage(&wire.ShellState{Digest: "old"}); err != nil {
 		t.Fatal(err)
 	}
 	other := &window{t: t} // another client of the session

@@ -35,7 +35,7 @@ func (w *window) Send(m wire.Message) error {
 
 func (w *window) says(m wire.LeaseMessage) {
 	w.t.Helper()
-	if err := w.c.Lender(m); err != nil {
+	if err := w.c.LenderMessage(m); err != nil {
 		w.t.Errorf("%T: %v", m, err)
 	}
 }

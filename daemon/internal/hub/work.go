@@ -148,7 +148,7 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 		t.s.todo.Set(history.Plan())
 	}
 	at := t.agentTurn(role, string(r.Context.Cwd))
-	at.MaxSteps, at.Agents, at.Crew = r.Options.MaxSteps, &t.s.kept.Agents, t.hub.crew.For(host{t.s, t})
+	at.MaxSteps, at.Agents, at.Crew = r.Options.MaxSteps, &t.s.memory.Agents, t.hub.crew.For(host{t.s, t})
 	if t.parent != nil { // as a sub-agent in a turn
 		at.Name, at.Env.Agent, at.Roles, at.Reports, at.MaxSteps = t.agent, t.agent, nil, true, agent.MaxSubSteps
 	}
@@ -242,7 +242,7 @@ func (s *session) spentBefore(woken bool) float64 {
 
 // history is the conversation before the turn, and the number of the turn's first event. It is called by the turn that runs.
 func (s *session) history(ctx context.Context, id wire.TurnID) (agent.Conversation, int64, error) {
-	return s.kept.Thread.History(id, func(after int64) ([]wire.EventMessage, bool, error) {
+	return s.memory.Thread.History(id, func(after int64) ([]wire.EventMessage, bool, error) {
 		return s.hub.opts.Store.Events(ctx, s.id, after, eventlog.Page)
 	})
 }

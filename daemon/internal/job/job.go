@@ -462,8 +462,8 @@ func (m *Manager) Get(session, id string) (Info, error) {
 	return i, nil
 }
 
-// Told records that a job's agent gets the report that was due. It returns true to one caller for each report.
-func (m *Manager) Told(id string) bool {
+// ClaimReport records that a job's agent gets the report that was due. It returns true to one caller for each report.
+func (m *Manager) ClaimReport(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	j := m.jobs[id]

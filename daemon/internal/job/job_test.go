@@ -224,7 +224,7 @@ func TestFoundAgain(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 8 {
 		callers.Go(func() {
-			if w.Told(runs.ID) {
+			if w.ClaimReport(runs.ID) {
 				told.Add(1)
 			}
 		})
@@ -256,7 +256,7 @@ func TestRecord(t *testing.T) {
 		for n := range 8 {
 			writers.Go(func() {
 				w.due(j, strings.Repeat("x", 1+n*1000), false)
-				w.Told(i.ID)
+				w.ClaimReport(i.ID)
 			})
 		}
 		writers.Wait()

@@ -1,6 +1,7 @@
 package lend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +14,12 @@ import (
 	"sublet/wire"
 )
 
-// borrow is one wish for a shell, from queue to end. await waits on its channels, to which the lender sends, or closes ended, under its
-// lock and once.
+// borrow is one request for a shell, from queue to end. await waits on its channels, to which the lender sends, or closes ended, under
+// its lock and once.
 type borrow struct {
-	ctx   context.Context // the borrower's: once it has ended nothing begins
-	wish  wish
-	lease lease.Lease // the lender's, under its lock
+	ctx     context.Context // the borrower's: once it has ended nothing begins
+	request request
+	lease   lease.Lease // the lender's, under its lock
 
 	ended     chan struct{}
 	completed chan *wire.CommandCompleted // holds one
@@ -54,42 +55,33 @@ type Terms struct {
 	Watch  Watcher
 }
 
-// wish is what somebody wants to run in a lender's shell.
-type wish struct {
+// request is what is to run in a lender's shell.
+type request struct {
 	Terms
-	purpose   string
-	execution wire.ExecutionID
-	command   string
-	cwd       string // "" = the shell's own
-	timeout   time.Duration
-	approved  *tool.ShellPlace // nil: wherever the shell stands
-	confine   confine.Spec     // what the kernel holds it to; without a reach it runs in the shell itself
-	holds     func() bool      // see Approval
-	vetted    bool             // a person wanted this very command
-	job       string           // folder of a background job, which the command becomes; "" = it runs in the foreground
-	marks     bool             // of an agent, not confined: processes that the shell starts from now on are marked as an agent's
-	undo      bool             // no command: put back what the last one changed in the shell
-	all       bool             // of undo: what all of them changed
-	record    func()           // records that it may run, while the shell is asked for and before anything runs; nil = already recorded
+	Command
+	own    bool   // the user's own command: it may run wherever the shell is, and what it starts is not an agent's
+	undo   bool   // no command: undo what the last one changed in the shell, or
+	all    bool   // what all of them changed
+	record func() // records that it may run, while the shell is asked for and before anything runs; nil = already recorded
 }
 
 // run takes the shell in its turn, runs the command and gives the shell back, on every path. Errors are those of
 // taking it; what the command did is in the result. When ctx ends, the command is cancelled at once and run returns with
 // its end, or when the lease's own bound has passed.
-func (ln *Lender) run(ctx context.Context, w wish) (*wire.CommandCompleted, error) {
-	return ln.carryOut(ln.enqueue(ctx, w))
+func (ln *Lender) run(ctx context.Context, r request) (*wire.CommandCompleted, error) {
+	return ln.carryOut(ln.enqueue(ctx, r))
 }
 
-// carryOut is run for a wish that enqueue has put into the queue.
+// carryOut is run for a request that enqueue has put into the queue.
 func (ln *Lender) carryOut(b *borrow) (*wire.CommandCompleted, error) {
 	defer ln.giveBack(b)
-	if b.wish.record != nil {
-		b.wish.record()
+	if b.request.record != nil {
+		b.request.record()
 	}
 	ln.markReady(b)
 	done, err := ln.await(b)
-	if err == nil && b.wish.Watch.Ended != nil {
-		b.wish.Watch.Ended(done)
+	if err == nil && b.request.Watch.Ended != nil {
+		b.request.Watch.Ended(done)
 	}
 	return done, err
 }
@@ -125,29 +117,29 @@ func (ln *Lender) await(b *borrow) (*wire.CommandCompleted, error) {
 	}
 	switch { // begun is not written any more once the lease has ended
 	case b.begun:
-		return b.cutOff(b.wish.execution), nil
+		return b.cutOff(), nil
 	case b.ctx.Err() != nil: // cancelled while it was handed over, and the user came before it
 		return nil, context.Cause(b.ctx)
 	}
 	return nil, b.refusal(time.Since(b.lease.Asked))
 }
 
-// enqueue puts a wish into the queue.
-func (ln *Lender) enqueue(ctx context.Context, w wish) *borrow {
+// enqueue puts a request into the queue.
+func (ln *Lender) enqueue(ctx context.Context, r request) *borrow {
 	b := &borrow{
-		ctx: ctx, wish: w,
+		ctx: ctx, request: r,
 		ended: make(chan struct{}), completed: make(chan *wire.CommandCompleted, 1), unfit: make(chan error, 1),
 	}
-	ln.shells.used.rememberShellsOf(ln.owner.pid) // what runs in them counts as inside a shell that agents use
+	ln.shells.agentSessions.rememberShellsOf(ln.owner.pid) // what runs in them counts as inside a shell that agents use
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	now := time.Now()
 	ln.apply(ln.m.Request(now, &b.lease, lease.Request{
-		ID: wire.NewID(), Holder: w.Holder, Purpose: w.purpose, Wait: w.Wait, Term: w.Term, Owner: b,
+		ID: wire.NewID(), Holder: r.Holder, Purpose: r.Purpose, Wait: r.Wait, Term: r.Term, Owner: b,
 	}))
-	if b.lease.State == lease.Queued && w.Watch.Queued != nil {
+	if b.lease.State == lease.Queued && r.Watch.Queued != nil {
 		holder, held := ln.m.Holder(now)
-		w.Watch.Queued(holder, held, ln.m.Position(&b.lease), "")
+		r.Watch.Queued(holder, held, ln.m.Position(&b.lease), "")
 	}
 	return b
 }
@@ -173,42 +165,38 @@ func (ln *Lender) markReady(b *borrow) {
 // one that was approved, it hands nothing over: the borrower gets tool.ErrChanged, gives the shell back, and the command is
 // judged again.
 func (ln *Lender) beginLocked(b *borrow) {
-	w := &b.wish
+	r := &b.request
 	if !b.ready || b.begun || b.ctx.Err() != nil {
 		return
 	}
-	moved := w.approved != nil && (w.approved.Cwd != b.cwd || w.approved.StateDigest != b.digest)
-	edited := w.holds != nil && !w.holds()                 // a script that it runs
-	replaced := w.confine.Reach != "" && !ln.conn.confines // another program has the window by now
+	id, confined := wire.ExecutionID(r.ExecutionID), r.Confine.Reach != ""
+	moved := !r.own && !r.undo && (r.Approved.Cwd != b.cwd || r.Approved.StateDigest != b.digest)
+	edited := r.Holds != nil && !r.Holds()    // a script that it runs
+	replaced := confined && !ln.conn.confines // another program has the window by now
 	if moved || edited || replaced {
 		b.ready = false
 		b.unfit <- tool.ErrChanged
 		return
 	}
-	if err := ln.m.Execute(time.Now(), &b.lease, string(w.execution), w.timeout); err != nil {
+	if err := ln.m.Execute(time.Now(), &b.lease, r.ExecutionID, r.Timeout); err != nil {
 		b.ready = false
 		b.unfit <- fmt.Errorf("%w: %w", ErrDenied, err)
 		return
 	}
 	b.begun = true
-	if w.marks {
-		ln.shells.markShellsOf(ln.owner.pid)
-	}
 	ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
-	if w.undo {
-		ln.send(&wire.RestoreShellState{LeaseRef: ref, ExecutionID: w.execution, TimeoutMS: b.lease.Timeout().Milliseconds(), All: w.all})
+	if r.undo {
+		ln.send(&wire.RestoreShellState{LeaseRef: ref, ExecutionID: id, TimeoutMS: b.lease.Timeout().Milliseconds(), All: r.all})
 		return
 	}
-	ln.trust.begin(w.execution, w.vetted, w.confine.Reach != "")
-	cwd := w.cwd
-	if cwd == "" {
-		cwd = b.cwd
+	if !r.own && !confined && !r.Literal {
+		ln.shells.markShellsOf(ln.owner.pid)
 	}
+	ln.trust.begin(id, r.Person, confined)
+	command, cwd := wire.OSString(r.Text), wire.OSString(cmp.Or(r.Cwd, b.cwd))
 	ln.send(&wire.ExecuteLeasedCommand{
-		LeaseRef: ref, ExecutionID: w.execution, Command: wire.OSString(w.command), Cwd: wire.OSString(cwd),
-		TimeoutMS:   b.lease.Timeout().Milliseconds(),
-		Fingerprint: wire.Fingerprint(wire.OSString(w.command), wire.OSString(cwd), b.digest), Confine: wireConfinement(w.confine),
-		Job: wire.OSString(w.job),
+		LeaseRef: ref, ExecutionID: id, Command: command, Cwd: cwd, TimeoutMS: b.lease.Timeout().Milliseconds(),
+		Fingerprint: wire.Fingerprint(command, cwd, b.digest), Confine: wireConfinement(r.Confine), Job: wire.OSString(r.folder()),
 	})
 }
 
@@ -236,8 +224,8 @@ func (b *borrow) refusal(waited time.Duration) error {
 }
 
 // cutOff is the end of a command whose lease ended before the client reported its end.
-func (b *borrow) cutOff(id wire.ExecutionID) *wire.CommandCompleted {
-	done := &wire.CommandCompleted{ExecutionID: id, Status: wire.StatusCancelled}
+func (b *borrow) cutOff() *wire.CommandCompleted {
+	done := &wire.CommandCompleted{ExecutionID: wire.ExecutionID(b.request.ExecutionID), Status: wire.StatusCancelled}
 	switch b.outcome {
 	case lease.Revoked:
 		done.Notes = []string{"the user took the shell back while it ran"}
@@ -295,9 +283,8 @@ func (ln *Lender) Restore(ctx context.Context, id wire.ExecutionID, all bool, on
 	if !restores {
 		return "", "", errors.New("the client that lends the shell cannot put its state back; it is older than the daemon")
 	}
-	done, err := ln.run(ctx, wish{
-		Terms: on, purpose: "put back what changed in the shell", execution: id, timeout: answerBound, undo: true, all: all,
-	})
+	c := tool.Command{ExecutionID: string(id), Purpose: "put back what changed in the shell", Timeout: answerBound}
+	done, err := ln.run(ctx, request{Terms: on, Command: Command{Command: c}, undo: true, all: all})
 	switch {
 	case err != nil:
 		return "", "", err

@@ -35,9 +35,9 @@ type Window interface {
 
 // Shells are all shells that commands can run in. Safe for concurrent use.
 type Shells struct {
-	log    *slog.Logger
-	fences lease.Fences
-	used   used
+	log           *slog.Logger
+	fences        lease.Fences
+	agentSessions agentSessions // has its own lock
 
 	ctx    context.Context // of commands that may become jobs; ends with Close
 	cancel context.CancelFunc

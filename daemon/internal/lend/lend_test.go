@@ -50,7 +50,7 @@ func TestEndOfAClientIsSeen(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &window{t: t}
 			ln := s.Link(w, c.owner, &wire.EnvSnapshot{}, &wire.Ready{})
-			b := ln.enqueue(t.Context(), wish{Terms: Terms{Holder: "lease run", Wait: time.Hour}})
+			b := ln.enqueue(t.Context(), request{Terms: Terms{Holder: "lease run", Wait: time.Hour}})
 			begun := time.Now()
 			ln.Unlink(w)
 			<-b.ended
@@ -74,7 +74,7 @@ func TestAReplacedConnection(t *testing.T) {
 	w := openWindow(t, old.shells)
 	defer w.ln.close(lease.NoShell)
 	before := len(old.sent)
-	w.ln.giveBack(w.ln.enqueue(t.Context(), wish{Terms: Terms{Wait: time.Hour}}))
+	w.ln.giveBack(w.ln.enqueue(t.Context(), request{Terms: Terms{Wait: time.Hour}}))
 	if e, ok := old.last.(*wire.Error); !ok || len(old.sent) > before || e.Code != wire.CodeDuplicateID || e.Recoverable || e.Details["client_pid"] != "1" || !strings.Contains(e.Hint, "client.pid") {
 		t.Errorf("the replaced connection was ended with %+v, and sent %+v", old.last, old.sent[before:])
 	}
@@ -130,7 +130,7 @@ func TestWhatIsKnown(t *testing.T) {
 		if environ("NEW") != "1" {
 			t.Error("a connection that was replaced is believed")
 		}
-		b := ln.enqueue(t.Context(), wish{execution: "x"})
+		b := ln.enqueue(t.Context(), request{Command: Command{Command: tool.Command{ExecutionID: "x"}}, own: true})
 		if !ln.Busy() {
 			t.Error("not busy")
 		}
@@ -165,7 +165,7 @@ func TestWhichShellAndWhyNot(t *testing.T) {
 			}
 		}
 		ask := func() (*borrow, wire.LeaseRef) {
-			b := ln.enqueue(t.Context(), wish{Terms: Terms{Wait: time.Minute}, execution: "x"})
+			b := ln.enqueue(t.Context(), request{Terms: Terms{Wait: time.Minute}, Command: Command{Command: tool.Command{ExecutionID: "x"}}})
 			return b, wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
 		}
 		b, ref := ask()
@@ -192,10 +192,10 @@ func TestANewLink(t *testing.T) {
 		ln := w.ln
 		defer ln.close(lease.NoShell)
 		w.state("old")
-		b, ref := w.lend(wish{})
+		b, ref := w.lend(request{})
 		w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 		ln.giveBack(b) // not answered
-		ln.enqueue(t.Context(), wish{Terms: Terms{Holder: "next", Wait: time.Hour}})
+		ln.enqueue(t.Context(), request{Terms: Terms{Holder: "next", Wait: time.Hour}})
 		w.mu.Lock()
 		w.sent = nil
 		w.mu.Unlock()
@@ -223,22 +223,22 @@ func TestANewLink(t *testing.T) {
 }
 
 // The commands that a person wanted are remembered for as long as what they changed may be told late, and no longer.
-func TestVettedAreRemembered(t *testing.T) {
+func TestCommandsOfAPersonAreRemembered(t *testing.T) {
 	w := openWindow(t, newShells(t))
 	w.state("old")
 	ln := w.ln
-	for n := range 2 * vettedKept {
-		b := ln.enqueue(t.Context(), wish{vetted: true, execution: wire.ExecutionID(fmt.Sprint("x", n))})
+	for n := range 2 * maxByPerson {
+		b := ln.enqueue(t.Context(), request{Command: Command{Command: tool.Command{ExecutionID: fmt.Sprint("x", n)}, Approval: Approval{Person: true}}, own: true})
 		ln.markReady(b)
 		ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
 		w.says(&wire.ShellLeaseAcquired{LeaseRef: ref, State: "old"})
-		w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: b.wish.execution})
+		w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: wire.ExecutionID(b.request.ExecutionID)})
 		ln.giveBack(b)
 	}
-	if len(ln.trust.vetted) != vettedKept {
-		t.Errorf("%d are remembered, want %d", len(ln.trust.vetted), vettedKept)
+	if len(ln.trust.byPerson) != maxByPerson {
+		t.Errorf("%d are remembered, want %d", len(ln.trust.byPerson), maxByPerson)
 	}
-	for id, want := range map[int]int{vettedKept: 0, vettedKept - 1: 2} {
+	for id, want := range map[int]int{maxByPerson: 0, maxByPerson - 1: 2} {
 		ln.trust.trusted.all(ln.view.state)
 		w.stateBy(fmt.Sprint("of ", id), wire.ExecutionID(fmt.Sprint("x", id)))
 		if names, _ := ln.Suspects(t.Context()); len(names) != want {
@@ -386,7 +386,7 @@ func TestLeaseStatus(t *testing.T) {
 		check("nobody", nil, wire.LeaseStatus{})
 		check("the user, by their window's word", said, wire.LeaseStatus{Holder: "user", HeldMS: 3000})
 		check("a silent window", &usage{}, wire.LeaseStatus{Silent: true})
-		first := ln.enqueue(t.Context(), wish{Terms: Terms{Holder: "engineer", Wait: time.Hour, Term: time.Minute}, purpose: "make"})
+		first := ln.enqueue(t.Context(), request{Terms: Terms{Holder: "engineer", Wait: time.Hour, Term: time.Minute}, Command: Command{Command: tool.Command{Purpose: "make"}}})
 		id := wire.LeaseID(first.lease.ID)
 		ref := wire.LeaseRef{LeaseID: id, Fence: first.lease.Fence}
 		check("asked for meanwhile", &usage{}, wire.LeaseStatus{Queue: []wire.LeaseWaiter{{LeaseID: id, Agent: "engineer", Purpose: "make"}}})
@@ -398,7 +398,7 @@ func TestLeaseStatus(t *testing.T) {
 			t.Error("not busy with one who waits")
 		}
 		w.says(&wire.ShellLeaseAcquired{LeaseRef: ref})
-		next := ln.enqueue(t.Context(), wish{Terms: Terms{Holder: "lease run", Wait: time.Hour}, purpose: "ls"})
+		next := ln.enqueue(t.Context(), request{Terms: Terms{Holder: "lease run", Wait: time.Hour}, Command: Command{Command: tool.Command{Purpose: "ls"}}})
 		time.Sleep(time.Second)
 		check("lent", &usage{}, wire.LeaseStatus{
 			LeaseID: id, Holder: "engineer", Purpose: "make", HeldMS: 1000, TermMS: 60_000,
@@ -460,7 +460,7 @@ func TestLastTyped(t *testing.T) {
 func TestWhatIsListed(t *testing.T) {
 	s := newShells(t)
 	w := openWindow(t, s)
-	b := w.ln.enqueue(t.Context(), wish{Terms: Terms{Holder: "engineer", Wait: time.Hour}})
+	b := w.ln.enqueue(t.Context(), request{Terms: Terms{Holder: "engineer", Wait: time.Hour}})
 	w.ln.Unlink(w)
 	if list := s.Status(t.Context(), false); len(list) != 1 || len(list[0].Queue) != 1 {
 		t.Errorf("away, and waited for: listed are %+v", list)
@@ -484,8 +484,8 @@ func TestRevoke(t *testing.T) {
 	if err := s.Revoke("", 1); err != nil {
 		t.Errorf("nothing of a shell: got %v", err)
 	}
-	w.lend(wish{Terms: Terms{Holder: "first"}})
-	w.ln.enqueue(t.Context(), wish{Terms: Terms{Holder: "next", Wait: time.Hour}})
+	w.lend(request{Terms: Terms{Holder: "first"}})
+	w.ln.enqueue(t.Context(), request{Terms: Terms{Holder: "next", Wait: time.Hour}})
 	if err := s.Revoke("", 1); err != nil {
 		t.Errorf("all: got %v", err)
 	}
@@ -529,8 +529,8 @@ func TestOwnIsWhatRuns(t *testing.T) {
 		started int64
 		own     bool
 	}{{st.Start, true}, {st.Start - 1, false}} {
-		s.used.started = map[int]int64{os.Getppid(): c.started}
-		s.used.order = []int{os.Getppid()}
+		s.agentSessions.started = map[int]int64{os.Getppid(): c.started}
+		s.agentSessions.order = []int{os.Getppid()}
 		if got := slices.Contains(s.Own(), os.Getppid()); got != c.own {
 			t.Errorf("started %d: own: got %v, want %v", c.started, got, c.own)
 		}

@@ -179,7 +179,7 @@ func (ln *Lender) apply(effects []lease.Effect) {
 		switch e.Do {
 		case lease.Offer:
 			ln.send(&wire.AcquireShellLease{
-				LeaseRef: ref, TurnID: b.wish.Turn, Agent: e.Lease.Holder, Purpose: e.Lease.Purpose,
+				LeaseRef: ref, TurnID: b.request.Turn, Agent: e.Lease.Holder, Purpose: e.Lease.Purpose,
 				WaitMS: max(0, e.Lease.Wait-time.Since(e.Lease.Asked)).Milliseconds(), TermMS: e.Lease.Term.Milliseconds(),
 			})
 		case lease.Grant:

@@ -1,6 +1,7 @@
 package lend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,24 +104,19 @@ func (ln *Lender) Lend(ctx context.Context, l Loan) (run func()) {
 		e.Status, e.ExitCode = status, exitCode
 		l.Audit(e)
 	}
-	w := wish{
-		Terms:   Terms{Holder: "lease run", Wait: l.Wait, Term: l.Term, Watch: l.Relay.Watcher(execution)},
-		purpose: visible.Cut(visible.FirstLine(string(r.Command)), 120), execution: execution,
-		command: string(r.Command), cwd: string(r.Cwd), timeout: l.Timeout, vetted: true,
-		record: func() { l.Audit(decision) },
+	c := tool.Command{
+		ExecutionID: string(execution), Text: string(r.Command), Cwd: string(r.Cwd), Timeout: cmp.Or(milliseconds(r.TimeoutMS), l.Timeout),
+		Purpose: visible.Cut(visible.FirstLine(string(r.Command)), 120),
 	}
-	report := w.Watch.Ended
-	w.Watch.Ended = func(done *wire.CommandCompleted) { // which is in the audit log by then
+	on := Terms{Holder: "lease run", Wait: cmp.Or(milliseconds(r.WaitMS), l.Wait), Term: l.Term, Watch: l.Relay.Watcher(execution)}
+	report := on.Watch.Ended
+	on.Watch.Ended = func(done *wire.CommandCompleted) { // which is in the audit log by then
 		over(done.Status, done.ExitCode)
 		report(done)
 	}
-	if r.WaitMS > 0 {
-		w.Wait = time.Duration(r.WaitMS) * time.Millisecond
-	}
-	if r.TimeoutMS > 0 {
-		w.timeout = time.Duration(r.TimeoutMS) * time.Millisecond
-	}
-	b := ln.enqueue(ctx, w)
+	b := ln.enqueue(ctx, request{
+		Terms: on, Command: Command{Command: c, Approval: Approval{Person: true}}, own: true, record: func() { l.Audit(decision) },
+	})
 	return func() {
 		_, err := ln.carryOut(b)
 		if err != nil {
@@ -131,6 +127,8 @@ func (ln *Lender) Lend(ctx context.Context, l Loan) (run func()) {
 		l.Relay.send(&wire.ShellLeaseReleased{LeaseRef: l.Relay.Ref(), Reason: releasedFor(b.outcome)})
 	}
 }
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // releasedFor is how a lease ended, in the words for its borrower.
 func releasedFor(outcome string) string {

@@ -85,7 +85,7 @@ func (s *Shells) start(o PrivateOptions) (*shell.Shell, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.used.remember(sh.PID()) // for Inside
+	s.agentSessions.remember(sh.PID()) // for Inside
 	return sh, nil
 }
 
@@ -126,7 +126,7 @@ func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.C
 	case <-ctx.Done():
 		return tool.CommandResult{}, context.Cause(ctx)
 	}
-	p.shells.used.remember(p.shell().PID()) // another one, where it was started again
+	p.shells.agentSessions.remember(p.shell().PID()) // another one, where it was started again
 	p.shells.mark(p.shell().PID())
 	before, err := p.shell().State(ctx)
 	if err == nil {
@@ -193,14 +193,14 @@ func neededKeys(why, who string) string {
 }
 
 // recordChange records what a command changed in the shell, for undo, and trusts it where a person allowed it. The caller has the turn.
-func (p *Private) recordChange(ctx context.Context, id string, before shell.State, vetted bool) {
+func (p *Private) recordChange(ctx context.Context, id string, before shell.State, byPerson bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerBound) // also of one that was cancelled
 	defer cancel()
 	now, err := p.shell().State(ctx)
 	if err != nil || before.Digest == "" {
 		return // the shell is gone, or does not answer: nothing is trusted
 	}
-	if vetted { // what an earlier command changed stays suspect
+	if byPerson { // what an earlier command changed stays suspect
 		p.mu.Lock()
 		p.trusted.change(before, now)
 		p.mu.Unlock()

@@ -51,9 +51,9 @@ var ErrInside = errors.New("this is called from inside a shell that agents use")
 // came over no socket.
 const Unidentified = -1
 
-// used remembers the shells that agents use, by their session: what a shell started may outlive it, and have another
-// parent by then.
-type used struct {
+// agentSessions are the shells that agents use or used, by the session (setsid(2)) that each began: what a shell started may outlive it,
+// and have another parent by then.
+type agentSessions struct {
 	mu sync.Mutex
 	// below: guarded by mu
 	started map[int]int64 // when the process that began a session did
@@ -61,11 +61,11 @@ type used struct {
 	lent    map[int]int   // the shell last seen of a process that lends one
 }
 
-// maxUsed bounds the sessions that are remembered, of which the oldest is forgotten: far more than agents use at once.
-const maxUsed = 4096
+// maxAgentSessions bounds the sessions that are remembered, of which the oldest is forgotten: far more than agents use at once.
+const maxAgentSessions = 4096
 
 // remember remembers the session that the shell with that pid began, and reports whether it began one.
-func (a *used) remember(pid int) bool {
+func (a *agentSessions) remember(pid int) bool {
 	st, err := procstat.Read(pid)
 	if err != nil || st.Session != pid {
 		return false
@@ -76,7 +76,7 @@ func (a *used) remember(pid int) bool {
 		a.started = map[int]int64{}
 	}
 	if _, known := a.started[pid]; !known {
-		if a.order = append(a.order, pid); len(a.order) > maxUsed {
+		if a.order = append(a.order, pid); len(a.order) > maxAgentSessions {
 			delete(a.started, a.order[0])
 			a.order = a.order[1:]
 		}
@@ -86,7 +86,7 @@ func (a *used) remember(pid int) bool {
 }
 
 // rememberShellsOf remembers the shells of the process that lends them.
-func (a *used) rememberShellsOf(lender int) {
+func (a *agentSessions) rememberShellsOf(lender int) {
 	if lender <= 0 {
 		return
 	}
@@ -104,7 +104,7 @@ func (a *used) rememberShellsOf(lender int) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.lent == nil || len(a.lent) >= maxUsed {
+	if a.lent == nil || len(a.lent) >= maxAgentSessions {
 		a.lent = map[int]int{}
 	}
 	a.lent[lender] = shell
@@ -125,14 +125,14 @@ func (s *Shells) markShellsOf(lender int) {
 	}
 	children, _ := procstat.Children(lender) // where the kernel lists none, ancestry alone counts
 	for _, pid := range children {
-		if s.used.remember(pid) {
+		if s.agentSessions.remember(pid) {
 			s.mark(pid)
 		}
 	}
 }
 
-// began reports whether a shell that agents use began the session of that id, even if that shell has ended since.
-func (a *used) began(session int) bool {
+// contains reports whether a shell that agents use began the session of that id, even if that shell has ended since.
+func (a *agentSessions) contains(session int) bool {
 	a.mu.Lock()
 	started, known := a.started[session]
 	a.mu.Unlock()
@@ -149,9 +149,9 @@ func (s *Shells) Own() []int {
 	for _, ln := range s.all(0) {
 		pids = append(pids, ln.owner.pid, ln.owner.reported)
 	}
-	s.used.mu.Lock()
-	defer s.used.mu.Unlock()
-	for pid, started := range s.used.started {
+	s.agentSessions.mu.Lock()
+	defer s.agentSessions.mu.Unlock()
+	for pid, started := range s.agentSessions.started {
 		if st, err := procstat.Read(pid); err == nil && st.Start == started { // else it has ended, and another may have its number
 			pids = append(pids, pid)
 		}
@@ -172,7 +172,7 @@ func (s *Shells) Inside(o Owner) error {
 	if o.pid < 0 || err != nil || st.Start != o.started {
 		return fmt.Errorf("%w, or by a process that has ended", ErrInside)
 	}
-	if s.used.began(st.Session) {
+	if s.agentSessions.contains(st.Session) {
 		return ErrInside
 	}
 	if marked, err := procstat.Marked(o.pid); marked || err != nil {

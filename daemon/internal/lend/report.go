@@ -59,8 +59,8 @@ func (ln *Lender) queued(now time.Time, ref lease.Ref, m *wire.ShellLeaseQueued)
 		return
 	}
 	b.why = visible.Exact(visible.Cut(m.Why, maxWhy))
-	if b.wish.Watch.Queued != nil {
-		b.wish.Watch.Queued(m.Holder, held, 0, b.why)
+	if b.request.Watch.Queued != nil {
+		b.request.Watch.Queued(m.Holder, held, 0, b.why)
 	}
 }
 
@@ -73,8 +73,8 @@ func (ln *Lender) acquired(now time.Time, ref lease.Ref, m *wire.ShellLeaseAcqui
 	}
 	ln.view.cwd, ln.view.digest = string(m.Cwd), m.State
 	ln.apply(ln.m.Acquired(now, ref))
-	if offered && b.wish.Watch.Acquired != nil {
-		b.wish.Watch.Acquired(wire.LeaseRef{LeaseID: m.LeaseID, Fence: m.Fence}, string(m.Cwd), m.State)
+	if offered && b.request.Watch.Acquired != nil {
+		b.request.Watch.Acquired(wire.LeaseRef{LeaseID: m.LeaseID, Fence: m.Fence}, string(m.Cwd), m.State)
 	}
 }
 
@@ -100,8 +100,8 @@ func (ln *Lender) denied(now time.Time, ref lease.Ref, m *wire.ShellLeaseDenied)
 // started records that the command runs, and whether it has the user's keyboard.
 func (ln *Lender) started(now time.Time, ref lease.Ref, m *wire.CommandStarted) {
 	if ln.m.Started(now, ref, string(m.ExecutionID)) {
-		if b := ln.m.Current().Owner.(*borrow); b.wish.Watch.Started != nil {
-			b.wish.Watch.Started()
+		if b := ln.m.Current().Owner.(*borrow); b.request.Watch.Started != nil {
+			b.request.Watch.Started()
 		}
 	}
 	ln.m.Keyboard(now, ref, string(m.ExecutionID), m.Keyboard)
@@ -175,7 +175,7 @@ func (ln *Lender) output(w Window, ref lease.Ref, m *wire.CommandOutput) {
 	ln.mu.Lock()
 	var to func(int64, []byte)
 	if ln.conn.window == w && ln.m.Output(ref, string(m.ExecutionID)) {
-		to = ln.m.Current().Owner.(*borrow).wish.Watch.Output
+		to = ln.m.Current().Owner.(*borrow).request.Watch.Output
 	}
 	ln.mu.Unlock()
 	if to != nil {

@@ -218,10 +218,7 @@ func (ln *Lender) startsJobs() bool {
 
 // Run borrows the shell for a command. Errors are those of tool.Shell.
 func (ln *Lender) Run(ctx context.Context, c Command, on Terms) (tool.CommandResult, error) {
-	done, err := ln.run(ctx, wish{
-		Terms: on, purpose: c.Purpose, execution: wire.ExecutionID(c.ExecutionID), command: c.Text, cwd: c.Cwd, timeout: c.Timeout,
-		approved: &c.Approved, confine: c.Confine, holds: c.Holds, vetted: c.Person, job: c.folder(), marks: c.Reach == "" && !c.Literal,
-	})
+	done, err := ln.run(ctx, request{Terms: on, Command: c})
 	if err != nil {
 		return c.jobResult(tool.CommandResult{}, err)
 	}

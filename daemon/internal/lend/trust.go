@@ -12,27 +12,27 @@ import (
 // command set which no person approved are suspect, since they may decide what later commands do.
 type trust struct {
 	trusted trusted
-	// unapproved is set while, by the order of the messages, the state that the client reports is the work of such a command. vetted
+	// unapproved is set while, by the order of the messages, the state that the client reports is the work of such a command. byPerson
 	// are the newest commands that a person wanted.
 	unapproved bool
-	vetted     []wire.ExecutionID
+	byPerson   []wire.ExecutionID
 }
 
-// vettedKept bounds vetted: a client names far fewer commands in a state that it reports late.
-const vettedKept = 64
+// maxByPerson bounds byPerson: a client names far fewer commands in a state that it reports late.
+const maxByPerson = 64
 
 // begin notes that a command begins that may change the shell.
-func (t *trust) begin(id wire.ExecutionID, vetted, held bool) {
-	t.unapproved = !vetted && !held // a held child changes nothing in the shell
-	if vetted {
-		t.vetted = append(t.vetted[max(0, len(t.vetted)-vettedKept+1):], id)
+func (t *trust) begin(id wire.ExecutionID, byPerson, held bool) {
+	t.unapproved = !byPerson && !held // a held child changes nothing in the shell
+	if byPerson {
+		t.byPerson = append(t.byPerson[max(0, len(t.byPerson)-maxByPerson+1):], id)
 	}
 }
 
 // madeUnapproved reports whether a state is the work of a command that no person wanted: of one of those named, or, where a client
 // names none or what it named on the link before may be lost, by the order of the messages.
 func (t *trust) madeUnapproved(executions []wire.ExecutionID, back bool) bool {
-	unapproved := slices.ContainsFunc(executions, func(id wire.ExecutionID) bool { return !slices.Contains(t.vetted, id) })
+	unapproved := slices.ContainsFunc(executions, func(id wire.ExecutionID) bool { return !slices.Contains(t.byPerson, id) })
 	return unapproved || t.unapproved && (back || executions == nil)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sublet/daemon/internal/tool"
 	"sublet/lease"
 	"sublet/wire"
 )
@@ -22,28 +23,28 @@ func TestBlame(t *testing.T) {
 	}{
 		{"the user's own change", func(_ *testing.T, _ *Shells, w *window) { w.state("new") }, nil},
 		{"an unapproved one", func(_ *testing.T, _ *Shells, w *window) {
-			b, ref := w.lend(wish{})
+			b, ref := w.lend(request{})
 			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			w.ln.giveBack(b)
 			w.state("new")
 		}, []string{"PATH", "ls"}},
 		{"one that a person wanted", func(_ *testing.T, _ *Shells, w *window) {
-			_, ref := w.lend(wish{vetted: true})
+			_, ref := w.lend(request{Command: Command{Approval: Approval{Person: true}}})
 			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			w.state("new")
 		}, nil},
 		{"an unapproved one, and then the user's", func(_ *testing.T, _ *Shells, w *window) {
-			w.borrow(wish{}, "new")
+			w.borrow(request{}, "new")
 			w.state("newer")
 		}, nil},
 		{"the user's, who took the shell back from an unapproved one", func(_ *testing.T, _ *Shells, w *window) {
-			_, ref := w.lend(wish{})
+			_, ref := w.lend(request{})
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
 			w.state("new")
 		}, nil},
 		{"the user's, who came before an unapproved one", func(t *testing.T, _ *Shells, w *window) {
 			ln := w.ln
-			b := ln.enqueue(t.Context(), wish{execution: "x"})
+			b := ln.enqueue(t.Context(), request{Command: Command{Command: tool.Command{ExecutionID: "x"}}, own: true})
 			ln.markReady(b)
 			ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
 			w.says(&wire.ShellLeaseAcquired{LeaseRef: ref})
@@ -51,20 +52,20 @@ func TestBlame(t *testing.T) {
 			w.state("new")
 		}, nil},
 		{"an unapproved one, put back", func(_ *testing.T, _ *Shells, w *window) {
-			w.borrow(wish{}, "new")
-			w.lend(wish{undo: true})
+			w.borrow(request{}, "new")
+			w.lend(request{undo: true})
 			w.state("old")
 		}, nil},
 		{"the second of two, put back", func(_ *testing.T, _ *Shells, w *window) {
 			for _, value := range []string{"new", "newer"} {
-				w.borrow(wish{}, value)
+				w.borrow(request{}, value)
 			}
-			w.lend(wish{undo: true})
+			w.lend(request{undo: true})
 			w.state("new")
 		}, []string{"PATH", "ls"}},
 		{"one that a person wanted, put back", func(_ *testing.T, _ *Shells, w *window) {
-			w.borrow(wish{vetted: true}, "new")
-			w.lend(wish{undo: true})
+			w.borrow(request{Command: Command{Approval: Approval{Person: true}}}, "new")
+			w.lend(request{undo: true})
 			w.state("old")
 		}, nil},
 		{"one that a person wanted, put back beside what is suspect", func(_ *testing.T, _ *Shells, w *window) {
@@ -78,11 +79,11 @@ func TestBlame(t *testing.T) {
 				}
 			}
 			tell("old", "new", "nobody's")
-			_, ref := w.lend(wish{vetted: true})
+			_, ref := w.lend(request{Command: Command{Approval: Approval{Person: true}}})
 			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			tell("new", "new", "x")
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
-			w.lend(wish{undo: true})
+			w.lend(request{undo: true})
 			tell("old", "new", "x")
 		}, []string{"ls"}},
 		{"the second of two, put back by the user", func(_ *testing.T, _ *Shells, w *window) {
@@ -96,14 +97,14 @@ func TestBlame(t *testing.T) {
 			w.stateBy("old", "y")
 		}, nil},
 		{"an unapproved one that goes on over a lost link", func(t *testing.T, s *Shells, w *window) {
-			_, ref := w.lend(wish{})
+			_, ref := w.lend(request{})
 			w.ln.Unlink(w)
 			back := openWindow(t, s, wire.HeldLease{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"})
 			back.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			back.state("new")
 		}, []string{"PATH", "ls"}},
 		{"an unapproved one that goes on over a lost link, and changes it then", func(t *testing.T, s *Shells, w *window) {
-			_, ref := w.lend(wish{})
+			_, ref := w.lend(request{})
 			w.ln.Unlink(w)
 			back := openWindow(t, s, wire.HeldLease{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"})
 			back.state("old")
@@ -142,14 +143,14 @@ func TestBlame(t *testing.T) {
 			}
 		}, nil},
 		{"an unapproved one that ends while the link is lost", func(t *testing.T, s *Shells, w *window) {
-			_, ref := w.lend(wish{})
+			_, ref := w.lend(request{})
 			back := openWindow(t, s, wire.HeldLease{LeaseID: ref.LeaseID, Fence: ref.Fence, ExecutionID: "x"}) // before it was noticed
 			back.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			back.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
 			back.state("new")
 		}, []string{"PATH", "ls"}},
 		{"the user's own one after that", func(t *testing.T, s *Shells, w *window) {
-			w.lend(wish{})
+			w.lend(request{})
 			w.ln.Unlink(w)
 			back := openWindow(t, s) // it has forgotten
 			back.state("new")
@@ -160,33 +161,33 @@ func TestBlame(t *testing.T) {
 			openWindow(t, s).state("new")
 		}, nil},
 		{"an unapproved one, told behind the command of the user who took the shell back", func(_ *testing.T, _ *Shells, w *window) {
-			_, ref := w.lend(wish{})
+			_, ref := w.lend(request{})
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
 			w.stateBy("new", "x")
 		}, []string{"PATH", "ls"}},
 		{"one that a person wanted, told so", func(_ *testing.T, _ *Shells, w *window) {
-			_, ref := w.lend(wish{vetted: true})
+			_, ref := w.lend(request{Command: Command{Approval: Approval{Person: true}}})
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
 			w.stateBy("new", "x")
 		}, nil},
 		{"one of several", func(_ *testing.T, _ *Shells, w *window) {
-			_, ref := w.lend(wish{vetted: true})
+			_, ref := w.lend(request{Command: Command{Approval: Approval{Person: true}}})
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
 			w.stateBy("new", "w", "x")
 		}, []string{"PATH", "ls"}},
 		{"the user's, told so while an unapproved one has the shell still", func(_ *testing.T, _ *Shells, w *window) {
-			_, ref := w.lend(wish{})
+			_, ref := w.lend(request{})
 			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			w.stateBy("new", "x")
 			w.stateBy("newer")
 		}, nil},
 		{"an unapproved one whose state was lost with the link", func(t *testing.T, s *Shells, w *window) {
-			w.lend(wish{})
+			w.lend(request{})
 			w.ln.Unlink(w)
 			openWindow(t, s).stateBy("new") // it has told whose it was
 		}, []string{"PATH", "ls"}},
 		{"the environment of an unapproved one that ended while the link was lost", func(_ *testing.T, _ *Shells, w *window) {
-			_, ref := w.lend(wish{})
+			_, ref := w.lend(request{})
 			w.ln.Unlink(w)
 			env := map[string]wire.OSString{"PATH": "new"}
 			w.ln.link(w, &wire.EnvSnapshot{
@@ -214,8 +215,8 @@ func TestBlame(t *testing.T) {
 // that.
 func TestTheNextNeedNotWaitForTheBorrower(t *testing.T) {
 	w := openWindow(t, newShells(t))
-	_, ref := w.lend(wish{})
-	next := w.ln.enqueue(t.Context(), wish{Terms: Terms{Holder: "next"}})
+	_, ref := w.lend(request{})
+	next := w.ln.enqueue(t.Context(), request{Terms: Terms{Holder: "next"}})
 	w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 	if last, ok := w.sent[len(w.sent)-1].(*wire.AcquireShellLease); !ok || last.Agent != "next" || next.lease.State != lease.Offered {
 		t.Errorf("last sent is %+v, and the next is %v", w.sent[len(w.sent)-1], next.lease.State)
@@ -240,7 +241,7 @@ func TestWhereWaitsForWhatIsToCome(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := openWindow(t, newShells(t))
-			b, ref := w.lend(wish{})
+			b, ref := w.lend(request{})
 			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			w.ln.giveBack(b)
 			w.state("known")

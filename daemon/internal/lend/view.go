@@ -114,7 +114,7 @@ func (ln *Lender) StateChanged(w Window, st *wire.ShellState) error {
 	switch current := ln.m.Current(); {
 	case trusted.begin(now): // nothing was borrowed yet: all of it is the user's
 	case ln.trust.madeUnapproved(st.Executions, firstOnLink): // an unapproved command did it
-	case st.Executions == nil && current != nil && current.Owner.(*borrow).wish.undo && len(trusted.suspects(before)) > 0: // an undo of a client that names no commands may have put back what was suspect
+	case st.Executions == nil && current != nil && current.Owner.(*borrow).request.undo && len(trusted.suspects(before)) > 0: // an undo of a client that names no commands may have put back what was suspect
 	default: // the user did it
 		trusted.change(before, now)
 	}

@@ -77,12 +77,12 @@ func (w *window) stateBy(value string, executions ...wire.ExecutionID) {
 	}
 }
 
-// lend lends the shell for a wish, and is told the command.
-func (w *window) lend(wish wish) (b *borrow, ref wire.LeaseRef) {
+// lend lends the shell for a request, and is told the command.
+func (w *window) lend(r request) (b *borrow, ref wire.LeaseRef) {
 	w.t.Helper()
-	wish.execution = "x"
+	r.ExecutionID, r.own = "x", true
 	ln := w.ln
-	b = ln.enqueue(w.t.Context(), wish)
+	b = ln.enqueue(w.t.Context(), r)
 	ln.markReady(b)
 	ref = wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
 	w.says(&wire.ShellLeaseAcquired{LeaseRef: ref})
@@ -91,9 +91,9 @@ func (w *window) lend(wish wish) (b *borrow, ref wire.LeaseRef) {
 }
 
 // borrow has a command run that makes value of the state, to its lease's end.
-func (w *window) borrow(wish wish, value string) {
+func (w *window) borrow(r request, value string) {
 	w.t.Helper()
-	b, ref := w.lend(wish)
+	b, ref := w.lend(r)
 	w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 	w.state(value)
 	w.ln.giveBack(b)

@@ -85,7 +85,7 @@ func (c *conn) message(ctx context.Context, m wire.Message) {
 	case *wire.EnvSnapshot:
 		c.client.EnvChanged(m)
 	case *wire.ShellState, *wire.ShellUseReply, *wire.SecretTyped:
-		c.done("", c.client.Lender(m))
+		c.done("", c.client.LenderMessage(m))
 	case *wire.Heartbeat:
 		if !m.Reply {
 			// c.Send would count as a message to the client, and so start the heartbeats.
@@ -112,7 +112,7 @@ func (c *conn) message(ctx context.Context, m wire.Message) {
 			c.wrongWay(m)
 			return
 		}
-		c.done(m.Ref().RequestID, c.client.Lender(m))
+		c.done(m.Ref().RequestID, c.client.LenderMessage(m))
 	default:
 		c.wrongWay(m)
 	}
