@@ -112,7 +112,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		s.clearUp(ctx, c, res)
 	}
 	if lost != "" && res.Status != "refused" {
-		res.Notes = append(res.Notes, "it ran in a child of the shell, held to the reach "+c.Confine.Reach+": what `"+lost+"` changed is lost")
+		res.Notes = append(res.Notes, "it ran in a child of the shell, held to the reach "+c.Confine.Reach+": what `"+lost+"` changed is lost; as a command of its own it lasts")
 	}
 	if x.Ends {
 		res.Notes = append(res.Notes, "it ran in a subshell, because it could have ended the shell; changes that it made to the shell's state are lost")

@@ -166,12 +166,13 @@ func (r *runner) answer(resp provider.Response, ids map[string]wire.ExecutionID)
 				id = wire.ExecutionID(wire.NewID())
 			}
 			delete(ids, p.ToolCall.ID)
-			calls = append(calls, call{id: id, name: p.ToolCall.Name, args: p.ToolCall.Arguments})
+			name := r.meantTool(p.ToolCall.Name)
+			calls = append(calls, call{id: id, name: name, args: p.ToolCall.Arguments})
 			msg.Parts = append(msg.Parts, provider.Part{ToolCall: &provider.ToolCall{
-				ID: string(id), Name: p.ToolCall.Name, Arguments: provider.ArgumentsObject(p.ToolCall.Arguments),
+				ID: string(id), Name: name, Arguments: provider.ArgumentsObject(p.ToolCall.Arguments),
 			}})
 			emit(wire.Chunk{
-				Type: wire.ChunkToolCall, ExecutionID: id, Tool: strings.ToValidUTF8(p.ToolCall.Name, "\uFFFD"),
+				Type: wire.ChunkToolCall, ExecutionID: id, Tool: strings.ToValidUTF8(name, "\uFFFD"),
 				Arguments: strings.ToValidUTF8(string(p.ToolCall.Arguments), "\uFFFD"),
 			})
 		case p.Reasoning != nil:

@@ -100,6 +100,15 @@ func (r *runner) results(done []finished) {
 	r.entries = append(r.entries, e)
 }
 
+// meantTool returns the name of the tool that a call with this name means. Models that know other programs' tools write Bash and
+// Read.
+func (r *runner) meantTool(name string) string {
+	if lower := strings.ToLower(name); !r.exists[name] && r.exists[lower] {
+		return lower
+	}
+	return name
+}
+
 // runCall runs one call, from planning to its events. A panic of a tool becomes an error result.
 func (r *runner) runCall(ctx context.Context, c call) (f finished) {
 	f.begun = time.Now()

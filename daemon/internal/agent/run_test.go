@@ -73,6 +73,18 @@ func TestTurnRunsToolsUntilDone(t *testing.T) {
 	}
 }
 
+// A model that has learned another program's tools may write their names with a capital. The events and the model's next request
+// have the tool's own name.
+func TestNameWithACapital(t *testing.T) {
+	sh := &stubTool{name: "sh"}
+	model := newModel(call1("Sh", `{"command":"ls"}`), step{text: "done"})
+	rec := &recorder{}
+	rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{sh}})
+	if got := rec.results()[0]; got.Tool != "sh" || got.Status != wire.StatusSuccess {
+		t.Errorf("got %s %s: %s", got.Tool, got.Status, got.Output)
+	}
+}
+
 // G9, G12: a call that cannot be run is answered with an error, and the turn continues; nothing is judged or run in its place.
 func TestBadCallsGoBackToTheModel(t *testing.T) {
 	judged := 0

@@ -111,6 +111,7 @@ func (s schema) closed() bool { more, ok := s.More.(bool); return ok && !more }
 var otherNames = map[string][]string{
 	"path":        {"file_path", "file", "filename", "directory", "dir", "folder"},
 	"command":     {"cmd"},
+	"background":  {"run_in_background", "is_background"},
 	"content":     {"contents", "text", "file_text"},
 	"old":         {"old_string", "old_str", "old_text"},
 	"new":         {"new_string", "new_str", "new_text"},
