@@ -65,7 +65,7 @@ type question struct {
 	schema              string // a file's path
 	json, show          bool
 	timeout             time.Duration
-	valid               *outputSchema               // in place of schema
+	resolvedSchema      *outputSchema               // in place of schema
 	print               func(json.RawMessage) error // prints a valid JSON answer; nil = unchanged
 	options             wire.RequestOptions
 }
@@ -99,7 +99,7 @@ func (a *app) runAsk(q question) error {
 	if err := q.check(); err != nil {
 		return &usageError{err}
 	}
-	schema := q.valid
+	schema := q.resolvedSchema
 	if q.schema != "" {
 		var err error
 		if schema, err = readSchema(q.schema); err != nil {
@@ -146,7 +146,7 @@ func (a *app) runAsk(q question) error {
 	}
 	end, err := turn()
 	if schema != nil && err == nil {
-		end, err = schema.insist(a, q, req, end, turn)
+		end, err = schema.askUntilValid(a, q, req, end, turn)
 	}
 	if kerr := a.keepSession(ctx, c, q); err == nil {
 		err = kerr
@@ -157,7 +157,7 @@ func (a *app) runAsk(q question) error {
 	return statusOfTurn(end)
 }
 
-// request returns the question as a message. done removes the files it wrote.
+// request returns the question as a message. done, if there is no error, must be called after the turn: it removes the file of input.
 func (a *app) request(ctx context.Context, q question) (_ *wire.AgentRequest, done func(), _ error) {
 	req := &wire.AgentRequest{
 		Agent: q.agent, Prompt: q.prompt, Attachments: []wire.Attachment{}, Options: q.options,
@@ -186,7 +186,7 @@ func (a *app) request(ctx context.Context, q question) (_ *wire.AgentRequest, do
 	if len(input) == 0 {
 		return req, func() {}, nil
 	}
-	file, remove, err := keep(input)
+	file, remove, err := writeStdin(input)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -194,7 +194,7 @@ func (a *app) request(ctx context.Context, q question) (_ *wire.AgentRequest, do
 	return req, remove, nil
 }
 
-// input reads standard input where it is a file, a pipe or a socket. It never waits silently.
+// input reads standard input if it is a file, a pipe or a socket. After 2 s it prints what it waits for.
 func (a *app) input(ctx context.Context) ([]byte, error) {
 	info, err := a.stdin.Stat()
 	if err != nil || !(info.Mode().IsRegular() || info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0) {
@@ -205,7 +205,7 @@ func (a *app) input(ctx context.Context) ([]byte, error) {
 		err  error
 	}
 	done := make(chan result, 1)
-	go func() { // ends with its input, or with the program: a blocked read cannot be taken back
+	go func() { // ends with its input, or with the program: a blocked read cannot be cancelled
 		data, err := io.ReadAll(io.LimitReader(a.stdin, maxStdin+1))
 		done <- result{data, err}
 	}()
@@ -226,8 +226,8 @@ func (a *app) input(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// keep writes standard input to a file that the agent can read and that exists as long as the turn.
-func keep(input []byte) (path string, remove func(), err error) {
+// writeStdin writes standard input to a file, for the agent. remove removes it.
+func writeStdin(input []byte) (path string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "sublet-ask-") // 0700
 	if err != nil {
 		return "", nil, err
@@ -241,15 +241,15 @@ func keep(input []byte) (path string, remove func(), err error) {
 
 // answer prints a turn: the agent's text on standard output, its actions and errors on standard error.
 type answer struct {
-	app     *app
-	json    bool
-	asker   *asker
-	conn    *client.Conn
-	quiet   bool              // the answer's text is not printed
-	model   string            // that was asked
-	held    wire.StreamedText // where standard output is no terminal: text that may still turn out void
-	written bool              // some text is on standard output
-	open    bool              // the last line has no end yet
+	app       *app
+	json      bool
+	asker     *asker
+	conn      *client.Conn
+	quiet     bool              // the answer's text is not printed
+	model     string            // the one that the turn began with
+	mayBeVoid wire.StreamedText // text that may become void, if standard output is no terminal
+	written   bool              // some text is on standard output
+	midLine   bool              // the last line printed has no newline yet
 }
 
 func (o *answer) show(ctx context.Context, m wire.Message) {
@@ -269,7 +269,7 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 	case *wire.TurnStarted:
 		o.model = m.Model
 	case *wire.AgentThinking:
-		if m.Phase == wire.PhaseWaiting { // also where standard error is no terminal: nothing else happens meanwhile
+		if m.Phase == wire.PhaseWaiting { // printed also if standard error is no terminal: nothing else shows why it takes so long
 			o.endLine()
 			o.app.printNotice(m.Agent, m.Message, "")
 		}
@@ -289,10 +289,10 @@ func (o *answer) chunk(m *wire.AgentStreamChunk) {
 		if isTerminal(o.app.stdout) {
 			o.text(m.Chunk.Text)
 		} else {
-			o.held.Add(m.First(), m.Chunk.Text)
+			o.mayBeVoid.Add(m.First(), m.Chunk.Text)
 		}
 	case wire.ChunkVoid:
-		o.held.Void(m.Chunk.FromSeq)
+		o.mayBeVoid.Void(m.Chunk.FromSeq)
 		o.endLine()
 		o.app.printNotice("the answer so far is void and asked for again", m.Chunk.Text, "")
 	case wire.ChunkBlock:
@@ -344,19 +344,19 @@ func (o *answer) text(s string) {
 		return
 	}
 	fmt.Fprint(o.app.stdout, s)
-	o.written, o.open = true, !strings.HasSuffix(s, "\n")
+	o.written, o.midLine = true, !strings.HasSuffix(s, "\n")
 }
 
 // release prints the text that was held back.
 func (o *answer) release() {
-	o.text(o.held.String())
-	o.held.Reset()
+	o.text(o.mayBeVoid.String())
+	o.mayBeVoid.Reset()
 }
 
 func (o *answer) endLine() {
-	if o.open && !o.json {
+	if o.midLine && !o.json {
 		fmt.Fprintln(o.app.stdout)
-		o.open = false
+		o.midLine = false
 	}
 }
 

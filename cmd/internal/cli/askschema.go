@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	schemaTries = 2         // how often an answer that is not valid is asked for again
+	schemaTries = 2         // how often an invalid answer is asked for again
 	maxSchema   = 256 << 10 // bytes of a schema's file
 )
 
@@ -61,7 +61,7 @@ func parseSchema(text []byte) (*outputSchema, error) {
 	return &outputSchema{compact.String(), resolved}, nil
 }
 
-// instruction is the part of the system prompt that asks for an answer valid by the schema.
+// instruction returns the part of the system prompt that asks for an answer valid by the schema.
 func (s *outputSchema) instruction() string {
 	return "Your last message must be exactly one JSON value that is valid by this JSON Schema, without any text or code fence around it:\n" + s.text
 }
@@ -84,9 +84,9 @@ func (s *outputSchema) value(answer string) (json.RawMessage, error) {
 	return json.RawMessage(strings.TrimSpace(text)), nil
 }
 
-// insist asks again until the answer is valid, and prints it, as it is where q.print is nil. A turn that failed, and the last
-// answer that is not valid, are errors.
-func (s *outputSchema) insist(a *app, q question, req *wire.AgentRequest, end *wire.AgentComplete, turn func() (*wire.AgentComplete, error)) (*wire.AgentComplete, error) {
+// askUntilValid asks again, by turn with a new prompt in req, until the answer is valid, and prints it with q.print; nil = unchanged. end is
+// the end of the first turn. It returns the end of the last one: without an error, too, if its status is not success.
+func (s *outputSchema) askUntilValid(a *app, q question, req *wire.AgentRequest, end *wire.AgentComplete, turn func() (*wire.AgentComplete, error)) (*wire.AgentComplete, error) {
 	for try := 0; end.Status == wire.StatusSuccess; try++ {
 		value, err := s.value(end.Summary)
 		if err == nil {

@@ -8,12 +8,12 @@ import (
 	"sublet/wire"
 )
 
-// maxLook is how many of the newest sessions are looked through for one of a folder.
-const maxLook = 100
+// maxSearched is how many of the newest sessions resumeLast searches.
+const maxSearched = 100
 
 // resumeLast resumes the newest session of the folder dir.
 func resumeLast(ctx context.Context, c *client.Conn, dir wire.OSString) error {
-	list, err := wire.Call(ctx, c, &wire.SessionRequest{Op: "list", Limit: maxLook})
+	list, err := wire.Call(ctx, c, &wire.SessionRequest{Op: "list", Limit: maxSearched})
 	if err != nil {
 		return err
 	}
@@ -23,12 +23,12 @@ func resumeLast(ctx context.Context, c *client.Conn, dir wire.OSString) error {
 			return err
 		}
 	}
-	return hinted{fmt.Sprintf("no session of %s is among the last %d", plain(string(dir)), maxLook), "`sublet session ls` lists them; --session ID goes on in one"}
+	return hinted{fmt.Sprintf("no session of %s is among the last %d", plain(string(dir)), maxSearched), "`sublet session ls` lists them; --session ID goes on in one"}
 }
 
 // keepSession names the session of a question that was asked, or deletes it.
 func (a *app) keepSession(ctx context.Context, c *client.Conn, q question) error {
-	ctx = context.WithoutCancel(ctx) // an interrupted question's session is deleted, too
+	ctx = context.WithoutCancel(ctx) // also after an interrupt
 	id := c.Session().ID
 	r := &wire.SessionRequest{Op: "rename", SessionID: &id}
 	switch {

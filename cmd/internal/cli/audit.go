@@ -46,7 +46,7 @@ func (a *app) audit() *cobra.Command {
 	return c
 }
 
-// sinceTime reads --since; "" is the beginning.
+// sinceTime parses the value of --since; "" is the zero time.
 func sinceTime(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -67,7 +67,7 @@ func sinceTime(s string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("--since %q is neither a time back from now (90m, 24h, 7d) nor a date (2006-01-02)", s)
 }
 
-// auditPage is how many lines of the table are aligned with each other: a log may have a hundred thousand.
+// auditPage is how many lines of the table are aligned with each other, so that a long log is not kept in memory.
 const auditPage = 200
 
 func (a *app) auditTable(path string, wanted func(*daemon.AuditEntry) bool) error {

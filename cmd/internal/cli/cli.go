@@ -42,9 +42,9 @@ type app struct {
 	stdin          *os.File
 	stdout, stderr io.Writer
 	env            func(string) string
-	began          bool           // a command's own code runs: errors are no longer about how it was called
-	command        string         // that command: "sublet session ls"
-	called         *cobra.Command // the one that was called, also wrongly
+	began          bool           // a command's own code runs: later errors are no usageError
+	command        string         // its path, such as "sublet session ls"
+	called         *cobra.Command // set by Main for report, also after a wrong call
 }
 
 // Main runs the program with its arguments, without its name, and returns the exit status.
@@ -119,7 +119,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// open is the terminal program.
+// open runs the terminal program on a session: the last one with goOn, else that with the id, "" = a new one.
 func (a *app) open(session wire.SessionID, goOn bool) error {
 	if !isTerminal(a.stdin) || !isTerminal(os.Stdout) {
 		return &usageError{hinted{"sublet opens on a terminal, and this is none", "scripts use `sublet ask 'PROMPT'`"}}
@@ -179,8 +179,8 @@ func (a *app) optionsFor(paths socket.Paths) (client.Options, error) {
 	}, nil
 }
 
-// credentials are the variables that hold the providers' keys. With settings that cannot be read those of the defaults
-// do: a daemon that runs goes on with the settings it had.
+// credentials returns the names of the variables with the providers' keys. If the settings are invalid it takes the default settings:
+// a running daemon keeps its earlier ones.
 func credentials(path string) []string {
 	c, err := config.Load(path)
 	if err != nil {
@@ -195,7 +195,7 @@ func credentials(path string) []string {
 	return names
 }
 
-// What dial does where no daemon runs: it starts one, or returns client.ErrNoDaemon.
+// Values of start for dial: without a daemon, start one, or return client.ErrNoDaemon.
 const autoStart, noStart = true, false
 
 // dial connects a command to the daemon. change adapts the options.
@@ -205,7 +205,7 @@ func (a *app) dial(ctx context.Context, start bool, change ...func(*client.Optio
 		return nil, err
 	}
 	if start {
-		// A daemon that cannot start because of its settings would report it in its log only.
+		// Invalid settings are reported here: a daemon that they keep from starting reports them in its log only.
 		if _, err := os.Stat(o.Paths.Socket); err != nil {
 			if _, err := daemon.LoadSettings(o.Paths.Config); err != nil {
 				return nil, err
@@ -219,7 +219,7 @@ func (a *app) dial(ctx context.Context, start bool, change ...func(*client.Optio
 	return client.Dial(ctx, o)
 }
 
-// connected calls do with a connection as dial makes it, and closes that. Its context ends with SIGINT, SIGTERM or SIGHUP.
+// connected calls do with a connection made by dial, and closes it. The context of do ends with SIGINT, SIGTERM or SIGHUP.
 func (a *app) connected(start bool, do func(ctx context.Context, c *client.Conn) error, change ...func(*client.Options)) error {
 	ctx, stop := interruptible(context.Background())
 	defer stop()
@@ -231,7 +231,7 @@ func (a *app) connected(start bool, do func(ctx context.Context, c *client.Conn)
 	return do(ctx, c)
 }
 
-// interruptible returns a context that ends with SIGINT, SIGTERM or SIGHUP, its cause then being errInterrupted.
+// interruptible returns a context that ends with SIGINT, SIGTERM or SIGHUP; then its cause is errInterrupted.
 func interruptible(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)

@@ -9,8 +9,8 @@ import (
 	"sublet/client"
 )
 
-// asking uses a connection to the daemon for a command.
-type asking = func(ctx context.Context, c *client.Conn, args []string) error
+// daemonCommand is the code of a command that needs a connection to the daemon.
+type daemonCommand = func(ctx context.Context, c *client.Conn, args []string) error
 
 // command returns a command whose number of arguments n checks.
 func command(use, short string, n cobra.PositionalArgs, do func(args []string) error) *cobra.Command {
@@ -18,7 +18,7 @@ func command(use, short string, n cobra.PositionalArgs, do func(args []string) e
 }
 
 // asks returns a command that connects to the daemon, starts it if none runs, makes its requests, and ends.
-func (a *app) asks(use, short string, n cobra.PositionalArgs, do asking) *cobra.Command {
+func (a *app) asks(use, short string, n cobra.PositionalArgs, do daemonCommand) *cobra.Command {
 	return command(use, short, n, func(args []string) error {
 		return a.connected(autoStart, func(ctx context.Context, c *client.Conn) error { return do(ctx, c, args) })
 	})

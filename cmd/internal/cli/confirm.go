@@ -14,7 +14,7 @@ import (
 	"sublet/wire"
 )
 
-// asker asks the person at the terminal, where there is one, before something risky runs. Its methods on nil do nothing.
+// asker asks the person at the terminal before something risky runs. nil is valid where nobody can be asked, but only close may be called.
 type asker struct {
 	app *app
 	tty *os.File
@@ -41,8 +41,8 @@ func (q *asker) close() {
 	}
 }
 
-// ask shows the question and answers it. Only y or yes allows, once; everything else is no. When ctx ends it
-// answers nothing. What was typed before the question stood there is no answer.
+// ask shows the question and sends the answer. Only y or yes allows, once; everything else is no. If ctx ends, it sends nothing.
+// What was typed before the question is discarded.
 func (q *asker) ask(ctx context.Context, c *client.Conn, m *wire.ConfirmationRequest) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s wants to run, in %s (risk: %s):\n\n", plain(m.Agent), plain(string(m.Cwd)), plain(m.Verdict.Level))
@@ -51,7 +51,7 @@ func (q *asker) ask(ctx context.Context, c *client.Conn, m *wire.ConfirmationReq
 	if what == "" && m.Tool != wire.ToolPlan { // the preview has its steps
 		what = m.Tool + " " + m.Arguments
 	}
-	b.WriteString(drawMarks(what, list, columns(q.tty)-4, "    ", math.MaxInt) + "\n") // every row: all of it would run
+	b.WriteString(drawMarks(what, list, columns(q.tty)-4, "    ", math.MaxInt) + "\n") // all rows, since all of it would run
 	for i, r := range m.Verdict.Reasons {
 		number := "-"
 		if numbers[i] > 0 {
@@ -68,7 +68,7 @@ func (q *asker) ask(ctx context.Context, c *client.Conn, m *wire.ConfirmationReq
 	decision, comment := wire.DecisionDeny, ""
 	line := q.readLine(ctx)
 	if ctx.Err() != nil {
-		return // the turn is being cancelled, and its question with it: a no that comes first would let the agent go on
+		return // the turn is cancelled, which ends the question; a no would arrive first and let the agent continue
 	}
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":

@@ -16,11 +16,11 @@ import (
 	"sublet/wire/visible"
 )
 
-// connecting is the arguments of `connect`.
-type connecting struct{ undo, print, yes bool }
+// connectFlags is the arguments of `connect`.
+type connectFlags struct{ undo, print, yes bool }
 
 func (a *app) connect() *cobra.Command {
-	var o connecting
+	var o connectFlags
 	c := explained(command("connect claude|codex|crush|gemini|goose|opencode|qwen", "Let another agent run its commands in your shell", cobra.ExactArgs(1),
 		func(args []string) error { return a.runConnect(args[0], o) }),
 		"connect adds `sublet serve mcp` to the settings of an agent of another program, raises its time limit and turns its own shell\n"+
@@ -36,7 +36,7 @@ func (a *app) connect() *cobra.Command {
 // generic is the form of MCP settings that most programs accept.
 const generic = `{"mcpServers": {"sublet": {"command": "sublet", "args": ["serve", "mcp"]}}}`
 
-func (a *app) runConnect(name string, o connecting) error {
+func (a *app) runConnect(name string, o connectFlags) error {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (a *app) runConnect(name string, o connecting) error {
 		a.printf("%s is not known. Most programs take this in their settings, below mcpServers:\n\n    %s\n\nTurn its own shell tool off there too, and raise its time limit for tools.\n", plain(name), generic)
 		return nil
 	}
-	a.installed(agent)
+	a.printVersion(agent)
 	changed := false
 	for _, f := range agent.Files {
 		c, err := f.Connect()
@@ -70,7 +70,7 @@ func (a *app) runConnect(name string, o connecting) error {
 			if c.After == nil {
 				verb = "Remove "
 			}
-			if ok, err := a.agreed(verb + plain(c.Path) + "?"); err != nil || !ok {
+			if ok, err := a.confirmed(verb + plain(c.Path) + "?"); err != nil || !ok {
 				return err
 			}
 		}
@@ -82,7 +82,7 @@ func (a *app) runConnect(name string, o connecting) error {
 		a.printf("nothing to change\n")
 	}
 	if changed && !o.print && !o.undo {
-		a.listed(agent)
+		a.printServers(agent)
 	}
 	if agent.Note != "" && !o.undo {
 		a.printf("%s: %s\n", agent.Name, agent.Note)
@@ -90,7 +90,7 @@ func (a *app) runConnect(name string, o connecting) error {
 	return nil
 }
 
-// selfCommand is how others start this program: by its name where PATH leads to it, else by its path.
+// selfCommand returns how others start this program: by its name if PATH leads to this very file, else by its path.
 func selfCommand() string {
 	self, err := os.Executable()
 	if err != nil {
@@ -109,8 +109,8 @@ func selfCommand() string {
 // versionBound is how long a program may take to print its version.
 const versionBound = 10 * time.Second
 
-// installed describes the installed version of the agent, and the version that these settings were tested with.
-func (a *app) installed(agent connect.Agent) {
+// printVersion prints the installed version of the agent, and the version that these settings were tested with.
+func (a *app) printVersion(agent connect.Agent) {
 	tried := ""
 	if agent.Tried != "" {
 		tried = "; these settings were tried with " + agent.Tried
@@ -133,8 +133,8 @@ func (a *app) installed(agent connect.Agent) {
 // listBound is how long a program may take to list its servers, each of which it starts.
 const listBound = time.Minute
 
-// listed prints the line about sublet in an agent's own list of MCP servers, to show that it accepts the settings.
-func (a *app) listed(agent connect.Agent) {
+// printServers prints the line about sublet in an agent's own list of MCP servers, to show that it accepts the settings.
+func (a *app) printServers(agent connect.Agent) {
 	path, err := exec.LookPath(agent.Program)
 	if err != nil || agent.Tried == "" {
 		return
@@ -142,8 +142,8 @@ func (a *app) listed(agent connect.Agent) {
 	ctx, cancel := context.WithTimeout(context.Background(), listBound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "mcp", "list")
-	cmd.WaitDelay = time.Second      // what it started may keep its output open
-	out, err := cmd.CombinedOutput() // Gemini CLI lists on its standard error
+	cmd.WaitDelay = time.Second      // its own children may keep its output open
+	out, err := cmd.CombinedOutput() // Gemini CLI prints the list on its standard error
 	for line := range strings.Lines(ansi.Strip(string(out))) {
 		if strings.Contains(line, "sublet") {
 			a.printf("%s mcp list: %s\n", agent.Program, strings.Join(strings.Fields(firstLine(plain(line), 200)), " "))
@@ -157,8 +157,8 @@ func (a *app) listed(agent connect.Agent) {
 	a.printf("%s mcp list does not name the server: %s\n", agent.Program, plain(why))
 }
 
-// agreed asks at the terminal; only y or yes agrees.
-func (a *app) agreed(question string) (bool, error) {
+// confirmed asks at the terminal, and reports whether the answer was y or yes.
+func (a *app) confirmed(question string) (bool, error) {
 	if !isTerminal(a.stdin) {
 		return false, hinted{"nobody is here to be asked", "--yes changes it without a question, --print changes nothing"}
 	}

@@ -24,7 +24,7 @@ import (
 
 func (a *app) daemon() *cobra.Command {
 	return family("daemon", "The background program: start, stop, status, logs", "",
-		a.daemonRun(), a.asks("start", "Start the daemon, where none runs", cobra.NoArgs, a.started),
+		a.daemonRun(), a.asks("start", "Start the daemon, where none runs", cobra.NoArgs, a.reportStarted),
 		a.daemonStop(), a.daemonRestart(), a.daemonStatus(), a.daemonLogs())
 }
 
@@ -41,7 +41,7 @@ func (a *app) daemonRun() *cobra.Command {
 	return c
 }
 
-func (a *app) started(_ context.Context, c *client.Conn, _ []string) error {
+func (a *app) reportStarted(_ context.Context, c *client.Conn, _ []string) error {
 	a.printf("the daemon runs, pid %d\n", c.Ready().Daemon.PID)
 	return nil
 }
@@ -51,32 +51,32 @@ func (a *app) daemonStop() *cobra.Command {
 	var ifIdle bool
 	c := command("stop", "Stop the daemon, once running turns have ended", cobra.NoArgs, func([]string) error { return a.stop(drain, ifIdle) })
 	c.Flags().BoolVar(&ifIdle, "if-idle", false, "do nothing, with exit status 1, while turns run")
-	return draining(c, &drain)
+	return withDrain(c, &drain)
 }
 
 func (a *app) daemonRestart() *cobra.Command {
 	var drain time.Duration
-	start := a.asks("restart", "Stop the daemon, once running turns have ended, and start this version", cobra.NoArgs, a.started)
+	start := a.asks("restart", "Stop the daemon, once running turns have ended, and start this version", cobra.NoArgs, a.reportStarted)
 	start.PreRunE = func(*cobra.Command, []string) error {
 		if err := a.stop(drain, false); !errors.Is(err, client.ErrNoDaemon) {
 			return err
 		}
 		return nil
 	}
-	return draining(start, &drain)
+	return withDrain(start, &drain)
 }
 
-// draining adds the flag --drain.
-func draining(c *cobra.Command, drain *time.Duration) *cobra.Command {
+// withDrain adds the flag --drain.
+func withDrain(c *cobra.Command, drain *time.Duration) *cobra.Command {
 	c.Flags().DurationVar(drain, "drain", drainDefault, "how long running turns may still take; those that wait for an answer are not waited for")
 	return c
 }
 
-// drainDefault is how long running turns may go on at a stop.
-const drainDefault = 30 * time.Second
-
-// stopBound is how long a daemon may take to end once its turns have.
-const stopBound = 30 * time.Second
+const (
+	drainDefault = 30 * time.Second // how long running turns may continue at a stop
+	stopBound    = 30 * time.Second // how long a daemon may take to end after its turns
+	maxTail      = 4 << 20          // bytes at the end of a log in which its last lines are searched
+)
 
 // stop ends the daemon and returns when it is gone.
 func (a *app) stop(drain time.Duration, ifIdle bool) error {
@@ -143,7 +143,7 @@ func (a *app) daemonStatus() *cobra.Command {
 }
 
 func (a *app) printStatus(s *wire.StatusReply, asJSON bool) error {
-	a.leaveOut(s) // this very call is none that anybody looks for
+	a.subtractSelf(s)
 	if asJSON {
 		return a.printView(s)
 	}
@@ -167,8 +167,8 @@ func (a *app) printStatus(s *wire.StatusReply, asJSON bool) error {
 	return w.Flush()
 }
 
-// leaveOut removes this command's own connection from a status.
-func (a *app) leaveOut(s *wire.StatusReply) {
+// subtractSelf removes this command's own connection from a status.
+func (a *app) subtractSelf(s *wire.StatusReply) {
 	s.Clients = max(0, s.Clients-1)
 	for i, of := range s.Connections {
 		if of.Name == a.command && !of.Shell {
@@ -194,7 +194,7 @@ func (a *app) daemonLogs() *cobra.Command {
 }
 
 func (a *app) logs(path string, lines int, follow bool) error {
-	// Watched before it is read: nothing is missed in between.
+	// Watch before reading, so that nothing written in between is missed.
 	ctx, stop := interruptible(context.Background())
 	defer stop()
 	var events <-chan fsnotify.Event
@@ -209,7 +209,7 @@ func (a *app) logs(path string, lines int, follow bool) error {
 		}
 		events = watcher.Events
 	}
-	at, err := a.tail(path, lines)
+	at, err := a.printTail(path, lines)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !follow:
 		return hinted{"there is no log yet: " + path, "`sublet daemon start` starts a daemon"}
@@ -224,7 +224,7 @@ func (a *app) logs(path string, lines int, follow bool) error {
 			if e.Name != path {
 				continue
 			}
-			if at, err = a.since(path, at); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if at, err = a.printSince(path, at); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
@@ -232,9 +232,9 @@ func (a *app) logs(path string, lines int, follow bool) error {
 	return nil
 }
 
-// tail prints the last lines of a file and returns its size.
-func (a *app) tail(path string, lines int) (size int64, err error) {
-	text, size, err := endOf(path, 4<<20)
+// printTail prints the last lines of a file, as far as they are in its last maxTail bytes, and returns its size.
+func (a *app) printTail(path string, lines int) (size int64, err error) {
+	text, size, err := endOf(path, maxTail)
 	all := slices.Collect(strings.Lines(text))
 	for _, line := range all[max(0, len(all)-max(0, lines)):] {
 		a.printf("%s", plain(line))
@@ -242,7 +242,7 @@ func (a *app) tail(path string, lines int) (size int64, err error) {
 	return size, err
 }
 
-// endOf returns the last bytes of a file, at most so many, and the size of all.
+// endOf returns the last most bytes of a file, or all, and its size.
 func endOf(path string, most int64) (text string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -257,9 +257,9 @@ func endOf(path string, most int64) (text string, size int64, err error) {
 	return string(b), size, err
 }
 
-// since prints what was added to a file after an offset. A file that became shorter was begun anew, and what was added
-// before that is in the one put aside.
-func (a *app) since(path string, at int64) (int64, error) {
+// printSince prints what was added to a file after an offset, and returns the new one. A file that became shorter was rotated: the rest of
+// the earlier one is in path with .1.
+func (a *app) printSince(path string, at int64) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, err

@@ -31,7 +31,7 @@ func (a *app) doctor() *cobra.Command {
 	return command("doctor", "Check all that sublet needs, and say how to get it", cobra.NoArgs, a.runDoctor)
 }
 
-// check is one line of the doctor's.
+// check is one line of doctor's output.
 type check struct {
 	name string
 	run  func() (found string, err error)
@@ -54,7 +54,7 @@ func (a *app) runDoctor([]string) error {
 	}
 	paths, err := a.paths()
 	checks = append(checks, check{name: "shell", run: func() (string, error) { return checkShell(paths.Config) }})
-	if err != nil { // nothing else can be looked at
+	if err != nil { // the other checks need the folders
 		return a.examine(append(checks, check{name: "folders", run: func() (string, error) { return "", err }}))
 	}
 	checks = append(checks, []check{
@@ -103,7 +103,7 @@ func (a *app) runDoctor([]string) error {
 	return a.examine(append(append(checks, checkServers(ctx, paths.Config)...), checkHosted(ctx, paths.Config)...))
 }
 
-// checkReach has the launcher hold a command.
+// checkReach checks that the launcher can confine a command.
 func checkReach() (string, error) {
 	path, err := confine.Find()
 	if err != nil {
@@ -129,7 +129,7 @@ func checkShell(settings string) (string, error) {
 	return path + " " + version, err
 }
 
-// serverPatience is how long doctor waits for MCP servers; one that must be downloaded first takes longer.
+// serverPatience is how long doctor waits for MCP servers. It may be too short for one that is downloaded first.
 const serverPatience = 15 * time.Second
 
 // checkServers starts the MCP servers of the settings, each for its own line.
@@ -169,8 +169,8 @@ func checkServers(ctx context.Context, settings string) []check {
 	return checks
 }
 
-// examine runs the checks and prints a line for each, with a hint below what failed. A check that fails with the same error as an
-// earlier one names that instead, because the cause is one. What only lacks the daemon is a warning: the check of that has failed.
+// examine runs the checks and prints a line for each, with a hint below one that failed. A check that fails with the same error as an
+// earlier one names that check instead of the error. One that only lacks the daemon is a warning, since the check "daemon" has failed.
 func (a *app) examine(checks []check) error {
 	failed, firstWith := 0, map[string]string{} // the name of the first check with an error
 	for _, c := range checks {
@@ -238,7 +238,7 @@ func checkDisk(dir string) (string, error) {
 	const least = 64 << 20 // bytes
 	var st unix.Statfs_t
 	at := dir
-	for { // one that is still to be made comes on the disk of the one above it
+	for { // a folder that does not exist yet will be on the disk of its parent
 		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
 			break
 		}

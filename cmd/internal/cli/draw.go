@@ -42,7 +42,7 @@ func (a *app) drawVerdict(command string, v wire.Verdict) {
 	}
 }
 
-// manyRows is how many rows are drawn whole; of more, those without a mark are left out.
+// manyRows is how many rows of a command drawVerdict prints; of a longer one it leaves out those without a mark.
 const manyRows = 24
 
 // drawMarks returns a command with marks below its rows, indented. If it has more than many rows, those without a mark are left
@@ -84,7 +84,7 @@ func (a *app) drawOutcomes(outcomes []wire.PolicyOutcome, now string) {
 	}
 }
 
-// columns is the width to draw for.
+// columns returns the width of standard output; 100 if it is no terminal.
 func (a *app) columns() int {
 	if f, ok := a.stdout.(file); ok {
 		return columns(f)
@@ -92,7 +92,7 @@ func (a *app) columns() int {
 	return 100
 }
 
-// columns is a terminal's width, and 100 for what is none.
+// columns returns a terminal's width; 100 if f is none, or is too narrow to draw for.
 func columns(f file) int {
 	if w, _, err := term.GetSize(f.Fd()); err == nil && w >= 20 {
 		return w

@@ -105,8 +105,8 @@ func statusOf(err error) int {
 	return exitFailed
 }
 
-// statusOfTurn is the exit status of a turn that ended: a script that cannot be asked learns by 3 that something was
-// refused.
+// statusOfTurn returns the exit status for a turn that ended; nil = 0. A turn in which something was refused has exitDenied, also if it
+// succeeded, because a script cannot be asked.
 func statusOfTurn(end *wire.AgentComplete) error {
 	switch end.Status {
 	case wire.StatusSuccess:
@@ -125,7 +125,7 @@ func statusOfTurn(end *wire.AgentComplete) error {
 	}
 }
 
-// oneLine makes text of others safe to show in one line.
+// oneLine returns untrusted text as one line, safe to display on a terminal.
 func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(plain(s), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

@@ -92,8 +92,8 @@ func (a *app) printVerdict(command string, v wire.Verdict) error {
 
 const maxExplainLine = 16 << 20 // bytes of one line of input
 
-// explainLines reads one object a line and answers each at once. The answer to any other line is an error, and the exit status is
-// then not 0.
+// explainLines reads one object a line and answers each at once. It answers any other line with an error object, and returns an error
+// at the end.
 func (a *app) explainLines() error {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // helpColumns is the width of help texts, in columns.
 const helpColumns = 80
 
-// described matches the beginning of a line that has a description in a column of its own, as flags and commands have.
-var described = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^  +\S.*?  +`) })
+// descriptionColumn matches a line of help up to its description, as those of flags and commands have one.
+var descriptionColumn = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^  +\S.*?  +`) })
 
 // explainCommands makes `sublet help` and `sublet completion` refuse what they do not know, and has all help fit into helpColumns.
 func (a *app) explainCommands(root *cobra.Command) {
@@ -43,7 +43,7 @@ func (a *app) explainCommands(root *cobra.Command) {
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		paragraphs := strings.Split(c.Long, "\n\n")
 		for i, p := range paragraphs {
-			paragraphs[i] = wrapped(p, helpColumns)
+			paragraphs[i] = wrap(p, helpColumns)
 		}
 		c.Long = strings.Join(paragraphs, "\n\n")
 		var text bytes.Buffer
@@ -51,23 +51,23 @@ func (a *app) explainCommands(root *cobra.Command) {
 		help(c, args)
 		c.SetOut(nil) // the root's again
 		for line := range strings.Lines(text.String()) {
-			a.printf("%s", folded(line))
+			a.printf("%s", wrapDescription(line))
 		}
 	})
 }
 
-// folded breaks a line with a description at helpColumns, so that all of the description is in its column.
-func folded(line string) string {
-	begin := described().FindString(line)
+// wrapDescription breaks a line with a description at helpColumns, so that all of the description is in its column.
+func wrapDescription(line string) string {
+	begin := descriptionColumn().FindString(line)
 	if begin == "" || len(begin) > helpColumns/2 {
 		return line
 	}
-	rest := wrapped(line[len(begin):], helpColumns-len(begin))
+	rest := wrap(line[len(begin):], helpColumns-len(begin))
 	return begin + strings.ReplaceAll(rest, "\n", "\n"+strings.Repeat(" ", len(begin))) + "\n"
 }
 
-// wrapped breaks a text at spaces.
-func wrapped(s string, columns int) string {
+// wrap breaks a text at spaces.
+func wrap(s string, columns int) string {
 	var lines []string
 	for word := range strings.FieldsSeq(s) {
 		if n := len(lines); n > 0 && ansi.StringWidth(lines[n-1])+1+ansi.StringWidth(word) <= columns {
@@ -79,7 +79,7 @@ func wrapped(s string, columns int) string {
 	return strings.Join(lines, "\n")
 }
 
-// usageHint returns how the command is called that a wrong call was for.
+// usageHint returns a hint for a command that was called wrongly.
 func usageHint(c *cobra.Command) string {
 	path := strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), "sublet"))
 	if c.HasAvailableSubCommands() {
@@ -88,8 +88,7 @@ func usageHint(c *cobra.Command) string {
 	return "usage: `" + c.UseLine() + "`; `sublet help " + path + "` lists its flags"
 }
 
-// output is standard output. It keeps the error of the first write that failed, for the exit status: a command need not look at each
-// of its writes.
+// output is standard output. It keeps the error of the first write that failed, for Main: commands need not check their writes.
 type output struct {
 	*os.File
 	failed atomic.Pointer[error]
@@ -97,7 +96,7 @@ type output struct {
 
 func (o *output) Write(p []byte) (int, error) {
 	n, err := o.File.Write(p)
-	if err != nil && !errors.Is(err, syscall.EPIPE) { // where that is no signal, the reader has left on purpose
+	if err != nil && !errors.Is(err, syscall.EPIPE) { // EPIPE: the reader has left, which is no error
 		o.failed.CompareAndSwap(nil, &err)
 	}
 	return n, err

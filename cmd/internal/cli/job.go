@@ -12,7 +12,7 @@ import (
 	"sublet/wire"
 )
 
-// jobWait is how long one question for new output waits.
+// jobWait is how long the daemon waits for new output before it answers.
 const jobWait = 30 * time.Second
 
 func (a *app) job() *cobra.Command {
@@ -36,7 +36,7 @@ func (a *app) jobList() *cobra.Command {
 		}
 		w := a.table("ID\tSTATE\tTIME\tAGENT\tSHELL\tCOMMAND")
 		for _, j := range reply.Jobs {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", plain(j.JobID), jobState(j), jobAge(j), plain(j.Agent), plain(j.Shell), firstLine(string(j.Command), 24)) // in 80 columns
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", plain(j.JobID), jobState(j), jobAge(j), plain(j.Agent), plain(j.Shell), firstLine(string(j.Command), 24)) // so that the table has 80 columns
 		}
 		return w.Flush()
 	}), &asJSON, "job")
@@ -65,7 +65,7 @@ func jobAge(j wire.Job) string {
 func (a *app) jobTail() *cobra.Command {
 	var bytes int
 	c := a.asks("tail ID", "Print the newest output of a job", cobra.ExactArgs(1), func(ctx context.Context, c *client.Conn, args []string) error {
-		const fromEnd, most = -1, 1 << 20 // the newest Limit bytes; what a reply holds
+		const fromEnd, most = -1, 1 << 20 // Offset -1: the newest Limit bytes; a reply has 1 MiB at most
 		if bytes < 0 || bytes > most {
 			return &usageError{fmt.Errorf("--bytes is from 0 to %d", most)}
 		}

@@ -20,8 +20,8 @@ func (a *app) lease() *cobra.Command {
 	return family("lease", "Borrow the shell of an open sublet, and see who has it", "", a.leaseRun(), a.leaseList(), a.leaseRevoke())
 }
 
-// borrow is the arguments of `lease run`.
-type borrow struct {
+// leaseFlags is the arguments of `lease run`.
+type leaseFlags struct {
 	wait, timeout time.Duration
 	json, plain   bool
 	cwd           string
@@ -30,7 +30,7 @@ type borrow struct {
 }
 
 func (a *app) leaseRun() *cobra.Command {
-	var b borrow
+	var b leaseFlags
 	c := &cobra.Command{
 		Use:   "run [flags] -- CMD...",
 		Short: "Run a command in the shell of an open sublet",
@@ -62,11 +62,11 @@ func (a *app) leaseRun() *cobra.Command {
 	return c
 }
 
-// leastWait is how long to wait at least for a shell that is free.
+// leastWait is the wait for --wait 0: even a free shell takes a moment to lend.
 const leastWait = 100 * time.Millisecond
 
-// bounds checks --wait and --timeout, where they were given: 0 means the settings' from here on.
-func (b *borrow) bounds(given func(flag string) bool) error {
+// bounds checks --wait and --timeout, if they were given. After it 0 stands for the value of the settings.
+func (b *leaseFlags) bounds(given func(flag string) bool) error {
 	switch {
 	case b.wait < 0:
 		return &usageError{fmt.Errorf("--wait %v is negative", b.wait)}
@@ -79,10 +79,10 @@ func (b *borrow) bounds(given func(flag string) bool) error {
 	return nil
 }
 
-// roundUp is d in milliseconds.
+// roundUp returns d in milliseconds, rounded up so that no bound becomes 0.
 func roundUp(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-func (a *app) runLease(b borrow) error {
+func (a *app) runLease(b leaseFlags) error {
 	if b.cwd != "" {
 		dir, err := filepath.Abs(b.cwd)
 		if err != nil {
@@ -118,8 +118,9 @@ func (a *app) runLease(b borrow) error {
 	return leaseStatus(ctx, end)
 }
 
-// borrow has the command run in the shell; without its end it did not begin there, but where the daemon was lost.
-func (a *app) borrow(ctx context.Context, b borrow, out *borrowed) (*wire.CommandCompleted, error) {
+// borrow runs the command in the shell and returns its end. After an error the command was not run, unless the error is
+// client.ErrDisconnected.
+func (a *app) borrow(ctx context.Context, b leaseFlags, out *borrowed) (*wire.CommandCompleted, error) {
 	c, err := a.dial(ctx, noStart)
 	if errors.Is(err, client.ErrNoDaemon) {
 		err = hinted{"no sublet is open whose shell could be borrowed", "start `sublet` in a terminal"}
@@ -134,7 +135,7 @@ func (a *app) borrow(ctx context.Context, b borrow, out *borrowed) (*wire.Comman
 	}, out.show)
 }
 
-// leaseStatus is the exit status of a borrowed command.
+// leaseStatus returns the exit status for a command's end; nil = 0.
 func leaseStatus(ctx context.Context, end *wire.CommandCompleted) error {
 	switch {
 	case end.Status == wire.StatusTimeout:
@@ -226,7 +227,7 @@ func (a *app) leaseRevoke() *cobra.Command {
 				}
 			}
 			if _, err = c.Request(ctx, r); errors.Is(err, wire.ErrLeaseDenied) {
-				err = coded{err, exitFailed} // nothing was refused to anybody: there is none
+				err = coded{err, exitFailed} // there is no such lease, which is no refusal
 			}
 			return err
 		})

@@ -13,26 +13,26 @@ import (
 // borrowed prints the output of a command in a borrowed shell as it comes. If the reader of standard output pauses, as a pager does, only the
 // caller waits.
 type borrowed struct {
-	app  *app
-	json bool
-	cook bool                  // standard output is no terminal: line ends are \n, not the \r\n of one
-	keep func(seq []byte) bool // reports whether a control sequence is printed; nil = all are
-	stop context.CancelCauseFunc
-	part []byte // held back, and printed with the next output
-	next int64  // offset of the byte that comes next
-	gap  int64  // bytes left out
-	err  error  // the first failed write's; nothing is printed after it
+	app           *app
+	json          bool
+	plainNewlines bool                  // \r\n becomes \n, since standard output is no terminal
+	keepSequence  func(seq []byte) bool // reports whether a control sequence is printed; nil = all are
+	stop          context.CancelCauseFunc
+	held          []byte // the end of the output so far, which write joins with the next
+	next          int64  // offset of the byte that comes next
+	gap           int64  // bytes that the client left out, because they came too fast
+	err           error  // of the first failed write; nothing is printed after it
 }
 
 // newBorrowed returns a borrowed that prints JSON (json) or text. No control sequence is printed if bare is set, and on a terminal
-// none that makes it answer (mute). It calls stop with the error if standard output fails. The caller must call finish.
+// none that makes it answer. It calls stop with the error if standard output fails. The caller must call finish.
 func newBorrowed(a *app, json, cook, bare bool, stop context.CancelCauseFunc) *borrowed {
-	o := &borrowed{app: a, json: json, cook: cook, stop: stop}
+	o := &borrowed{app: a, json: json, plainNewlines: cook, stop: stop}
 	switch {
 	case bare:
-		o.keep = none
+		o.keepSequence = keepNone
 	case !cook && !json:
-		o.keep = mute
+		o.keepSequence = keepSilent
 	}
 	return o
 }
@@ -53,20 +53,20 @@ func (o *borrowed) write(data []byte, last bool) {
 	if o.err != nil {
 		return
 	}
-	data = append(o.part, data...)
+	data = append(o.held, data...)
 	n := len(data)
 	if !last {
-		n -= unfinished(data)
+		n -= incompleteTail(data)
 	}
 	rest := data[n:]
-	if data = data[:n]; o.keep != nil {
+	if data = data[:n]; o.keepSequence != nil {
 		var cut []byte
-		if data, cut = filtered(data, o.keep); !last && len(cut) < sequenceMost {
+		if data, cut = filtered(data, o.keepSequence); !last && len(cut) < sequenceMost {
 			rest = slices.Concat(cut, rest)
 		}
 	}
-	o.part = bytes.Clone(rest)
-	if o.cook {
+	o.held = bytes.Clone(rest)
+	if o.plainNewlines {
 		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	}
 	var err error
@@ -85,8 +85,8 @@ func (o *borrowed) write(data []byte, last bool) {
 	}
 }
 
-// unfinished is how many bytes at the end of p are a \r or the beginning of a UTF-8 character.
-func unfinished(p []byte) int {
+// incompleteTail returns how many bytes at the end of p are a \r or the beginning of a UTF-8 character.
+func incompleteTail(p []byte) int {
 	if bytes.HasSuffix(p, []byte("\r")) {
 		return 1
 	}

@@ -43,15 +43,15 @@ func (a *app) policy() *cobra.Command {
 
 // ask sends one request.
 func (p *policies) ask(r *wire.PolicyRequest) (reply *wire.PolicyReply, err error) {
-	err = p.with(func(ctx context.Context, c *client.Conn) error {
+	err = p.connect(func(ctx context.Context, c *client.Conn) error {
 		reply, err = wire.Call(ctx, c, r)
 		return err
 	})
 	return reply, err
 }
 
-// with runs do on a connection to the session.
-func (p *policies) with(do func(ctx context.Context, c *client.Conn) error) error {
+// connect runs do on a connection to the session.
+func (p *policies) connect(do func(ctx context.Context, c *client.Conn) error) error {
 	return p.connected(autoStart, do, func(o *client.Options) { o.Session = wire.SessionID(p.session) })
 }
 
@@ -207,7 +207,7 @@ func (p *policies) suspects([]string) error {
 func (p *policies) accept([]string) error {
 	var reply, after *wire.PolicyReply
 	// On one connection, since what is accepted is what was shown there.
-	err := p.with(func(ctx context.Context, c *client.Conn) (err error) {
+	err := p.connect(func(ctx context.Context, c *client.Conn) (err error) {
 		if reply, err = wire.Call(ctx, c, &wire.PolicyRequest{Op: "get"}); err == nil && len(reply.Suspects) > 0 {
 			after, err = wire.Call(ctx, c, &wire.PolicyRequest{Op: "accept", Suspects: reply.Suspects})
 		}

@@ -84,10 +84,10 @@ func plain(s string) string { return visible.Strip(s) }
 // firstLine returns the first line of untrusted text, cut to n cells of a terminal.
 func firstLine(s string, n int) string { return ansi.Truncate(visible.FirstLine(s), n, "…") }
 
-// file is a file, or standard output.
+// file is an *os.File, or an *output.
 type file interface{ Fd() uintptr }
 
-// isTerminal reports whether what is written to w, or read from it, is a terminal's.
+// isTerminal reports whether w, a file or a writer of one, is a terminal.
 func isTerminal(w any) bool {
 	f, ok := w.(file)
 	return ok && term.IsTerminal(f.Fd())
@@ -101,7 +101,7 @@ func forTerminal(w io.Writer, s string) string {
 	return s
 }
 
-// ms is a duration in milliseconds, rounded for people.
+// ms returns a duration given in milliseconds as text, rounded: from a minute on to seconds, below to 10 ms.
 func ms(n int64) string {
 	d := time.Duration(n) * time.Millisecond
 	if d >= time.Minute {

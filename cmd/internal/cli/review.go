@@ -50,10 +50,10 @@ func (a *app) review() *cobra.Command {
 		revisions, hint := "HEAD", "`git add -N FILE` includes a file that git does not know yet"
 		if len(args) > 0 {
 			revisions, hint = args[0], ""
-		} else if unborn() {
+		} else if hasNoCommit() {
 			revisions = emptyTree
 		}
-		changed, err := differs(revisions)
+		changed, err := hasChanges(revisions)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (a *app) review() *cobra.Command {
 		q.agent, q.ephemeral, q.prompt = "reviewer", true, "Review the changes that `git diff "+revisions+"` shows. Look at the code around them where that decides. "+
 			"Report what is wrong: faults, missing cases, security, what contradicts the code around it; no matters of taste. The worst comes first; "+
 			"an empty list is a good review."
-		q.valid = schema
+		q.resolvedSchema = schema
 		q.print = func(value json.RawMessage) error { return a.printReview(value, asJSON, sarif) }
 		return a.runAsk(q)
 	}), "review has the agent reviewer, which changes nothing, look at changes: those that are not committed, or those of a range\n"+
@@ -81,16 +81,16 @@ func (a *app) review() *cobra.Command {
 // emptyTree is the tree without files, which git knows in every repository.
 const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
-// unborn reports whether the folder is in a repository without a commit.
-func unborn() bool {
+// hasNoCommit reports whether the folder is in a repository without a commit.
+func hasNoCommit() bool {
 	err := exec.Command("git", "rev-parse", "--quiet", "--verify", "HEAD").Run()
 	exit, ok := errors.AsType[*exec.ExitError](err)
-	return ok && exit.ExitCode() == 1 // 128: there is no repository
+	return ok && exit.ExitCode() == 1 // git exits with 128 outside of a repository
 }
 
-// differs reports whether git diff shows changes in a range, before a model is paid to look at them. A folder or range that git
-// does not take is a wrong call.
-func differs(revisions string) (bool, error) {
+// hasChanges reports whether git diff shows changes in a range, before a model is paid to look at them. If git rejects the
+// folder or the range, the error is a usageError.
+func hasChanges(revisions string) (bool, error) {
 	out, err := exec.Command("git", "diff", "--quiet", "--end-of-options", revisions).CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 && len(out) == 0 {
 		return true, nil

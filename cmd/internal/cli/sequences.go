@@ -10,7 +10,7 @@ import (
 // sequenceMost bounds a control sequence in bytes; a longer one is not treated as one.
 const sequenceMost = 64 << 10
 
-// filtered is p without the control sequences that keep refuses, and the beginning of one that p ends with.
+// filtered returns p without the control sequences for which keep returns false, and the beginning of one with which p ends.
 func filtered(p []byte, keep func(seq []byte) bool) (text, rest []byte) {
 	text = make([]byte, 0, len(p))
 	for len(p) > 0 {
@@ -31,12 +31,12 @@ func filtered(p []byte, keep func(seq []byte) bool) (text, rest []byte) {
 	return text, nil
 }
 
-// none keeps no sequence.
-func none([]byte) bool { return false }
+// keepNone keeps no sequence.
+func keepNone([]byte) bool { return false }
 
-// mute removes sequences that make a terminal send something: queries, whose answers would be typed into the shell behind this
+// keepSilent reports whether a sequence does not make a terminal send something. It refuses queries, whose answers would be typed into the shell behind this
 // program, and modes that report keys, the mouse or the focus. The program has the window's terminal for that.
-func mute(seq []byte) bool {
+func keepSilent(seq []byte) bool {
 	if len(seq) < 3 {
 		return !slices.Contains([]string{"\x1bZ", "\x1b="}, string(seq))
 	}
@@ -60,12 +60,12 @@ func mute(seq []byte) bool {
 		return !private // XTVERSION, the kitty keyboard, XTMODKEYS
 	case 'h', 'l':
 		return !private || !slices.ContainsFunc(bytes.Split(body[1:], []byte(";")), func(mode []byte) bool {
-			return slices.Contains(reports, string(mode))
+			return slices.Contains(reportingModes, string(mode))
 		})
 	}
 	return true
 }
 
-// reports are the private modes (xterm's ctlseqs, and what newer terminals added) that have a terminal send something, or
+// reportingModes are the private modes (xterm's ctlseqs, and what newer terminals added) that make a terminal send something, or
 // send keys in another way.
-var reports = []string{"1", "9", "66", "1000", "1001", "1002", "1003", "1004", "1005", "1006", "1015", "1016", "2004", "2031", "2048"}
+var reportingModes = []string{"1", "9", "66", "1000", "1001", "1002", "1003", "1004", "1005", "1006", "1015", "1016", "2004", "2031", "2048"}

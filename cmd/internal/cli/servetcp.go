@@ -18,8 +18,8 @@ import (
 	"sublet/daemon/config"
 )
 
-// reach checks the address of --flag, and reports whether only this machine can reach it.
-func reach(flag, listen string) (local bool, err error) {
+// isLocal checks the address of --flag, and reports whether only this machine can reach it.
+func isLocal(flag, listen string) (local bool, err error) {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
 		return false, &usageError{fmt.Errorf("--%s %q: %w", flag, listen, err)}
@@ -30,7 +30,7 @@ func reach(flag, listen string) (local bool, err error) {
 
 // serveMCPHTTP opens the port, prints how to reach it, and serves.
 func (a *app) serveMCPHTTP(ctx context.Context, o client.Options, s client.MCP, listen string) error {
-	local, err := reach("http", listen)
+	local, err := isLocal("http", listen)
 	if err != nil {
 		return err
 	}
@@ -48,17 +48,17 @@ func (a *app) serveMCPHTTP(ctx context.Context, o client.Options, s client.MCP, 
 	return client.ServeMCPHTTP(ctx, o, s, ln)
 }
 
-// operating has the flags of `serve operator`.
-type operating struct {
+// operatorFlags has the flags of `serve operator`.
+type operatorFlags struct {
 	listen, project, approve string
 	noToken, ui              bool
 	client.Operator
 }
 
 func (a *app) serveOperator() *cobra.Command {
-	var so operating
+	var so operatorFlags
 	var mode func(config.Config) (string, error)
-	c := a.serves("operator", "JSON lines and WebSocket on one TCP port, with a page on request",
+	c := a.translator("operator", "JSON lines and WebSocket on one TCP port, with a page on request",
 		"serve operator lets programs of this machine ask agents over TCP port 60100: one JSON object a line, or one a\n"+
 			"message over WebSocket. docs/operator.md has both dialects. Every request carries the token, which is printed at the\n"+
 			"start and lies in the runtime folder. Nobody is asked before something risky: what is over --approve is refused.",
@@ -77,13 +77,13 @@ func (a *app) serveOperator() *cobra.Command {
 	f.BoolVar(&so.noToken, "no-token", false, "let every program of this machine in, of other users too")
 	f.StringArrayVar(&so.Hosts, "allow-host", nil, "another name under which browsers may call")
 	f.StringArrayVar(&so.Origins, "allow-origin", nil, "a page that may connect, such as http://localhost:5173")
-	mode = approving(c, &so.approve)
+	mode = withApprove(c, &so.approve)
 	return c
 }
 
 // operate opens the port, prints its address, and serves.
-func (a *app) operate(ctx context.Context, o client.Options, so operating) error {
-	local, err := reach("listen", so.listen)
+func (a *app) operate(ctx context.Context, o client.Options, so operatorFlags) error {
+	local, err := isLocal("listen", so.listen)
 	if err != nil {
 		return err
 	}
@@ -120,8 +120,8 @@ func (a *app) operate(ctx context.Context, o client.Options, so operating) error
 			return fmt.Errorf("keep the token: %w", err)
 		}
 		defer func() {
-			if have, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(have)) == so.Token { // not another server's
-				_ = os.Remove(path) // the runtime folder is removed at the next boot in any case
+			if have, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(have)) == so.Token { // still this server's
+				_ = os.Remove(path) // an error leaves a useless token
 			}
 		}()
 		fmt.Fprintf(a.stderr, "sublet: token %s (also in %s)\n", so.Token, path)

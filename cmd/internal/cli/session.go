@@ -123,14 +123,14 @@ func (a *app) showSession(ctx context.Context, c *client.Conn, session string, a
 // transcript prints stored events for people to read.
 type transcript struct {
 	app      *app
-	open     bool
+	midLine  bool
 	subjects map[wire.ExecutionID]string // of calls
 }
 
 func (t *transcript) endLine() {
-	if t.open {
+	if t.midLine {
 		t.app.printf("\n")
-		t.open = false
+		t.midLine = false
 	}
 }
 
@@ -153,7 +153,7 @@ func (t *transcript) show(m wire.EventMessage) {
 		case m.Chunk.Type == wire.ChunkText:
 			text := plain(m.Chunk.Text)
 			t.app.printf("%s", text)
-			t.open = text != "" && !strings.HasSuffix(text, "\n") || text == "" && t.open
+			t.midLine = text != "" && !strings.HasSuffix(text, "\n") || text == "" && t.midLine
 		case m.Chunk.Type == wire.ChunkVoid:
 			t.endLine()
 			t.app.printf("[void: %s]\n", oneLine(m.Chunk.Text))
@@ -225,7 +225,7 @@ func (a *app) sessionSearch() *cobra.Command {
 			case asJSON:
 				return a.printElements(reply, "hits")
 			case len(reply.Hits) == 0:
-				return exitCode(exitFailed) // as grep does
+				return exitCode(exitFailed) // as grep(1) does
 			}
 			for _, h := range reply.Hits {
 				a.printf("%s  %s  %s\n", h.SessionID, when(h.AtMS), firstLine(strings.ReplaceAll(h.Snippet, "\n", " "), 100))
@@ -357,8 +357,8 @@ func sessionRemove(ctx context.Context, c *client.Conn, args []string) error {
 	return nil
 }
 
-// sessionRequest asks about one session, given by its id, its name, or at least four characters with which one id among the
-// newest 1000 begins or ends.
+// sessionRequest returns a request about one session, given by its id, its name, or at least four characters with which its id begins
+// or ends. Names and parts of ids are searched among the newest 1000 sessions.
 func sessionRequest(ctx context.Context, c *client.Conn, op, given string) (*wire.SessionRequest, error) {
 	id := wire.SessionID(given)
 	if len(given) != len(wire.NewID()) {

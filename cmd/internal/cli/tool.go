@@ -71,7 +71,7 @@ func parseTool(args []string) (toolCall, error) {
 			call.jsonOut = true
 			continue
 		}
-		remote := strings.HasPrefix(call.name, mcpPrefix) // its arguments are not known here: named as they are, of any type
+		remote := strings.HasPrefix(call.name, mcpPrefix) // its arguments are not known here: their names are kept, and their values may have any type
 		if !remote {
 			name = strings.ReplaceAll(name, "-", "_")
 		}

@@ -267,14 +267,14 @@ func TestFollowedLogBeginsAnew(t *testing.T) {
 		}
 	}
 	put(path, "one\ntwo\n")
-	at, err := a.tail(path, 1)
+	at, err := a.printTail(path, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(path+".1", "one\ntwo\nthree\n")
 	put(path, "four\n")
 	for range 2 {
-		if at, err = a.since(path, at); err != nil {
+		if at, err = a.printSince(path, at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -351,7 +351,7 @@ func TestMute(t *testing.T) {
 		if kept {
 			want = "a" + seq + "b"
 		}
-		if got, rest := filtered([]byte("a"+seq+"b"), mute); string(got) != want || len(rest) > 0 {
+		if got, rest := filtered([]byte("a"+seq+"b"), keepSilent); string(got) != want || len(rest) > 0 {
 			t.Errorf("%q: got %q and %q, want %q", seq, got, rest, want)
 		}
 	}
