@@ -87,74 +87,48 @@ func (m *model) offer() {
 }
 
 // leaseBar returns the line that is shown while somebody holds or waits for the shell: the holder, its command, the time, the
-// waiters, and how to take the shell back; "" if nobody does. Without room it leaves out the help, then the waiters' purposes
-// and names, then the command.
+// waiters, and how to take the shell back; "" if nobody does. Without room it leaves out the command, then gives only the number of
+// waiters, and then leaves out the help.
 func (m *model) leaseBar() string {
 	l := m.Lending
-	name, who := "", "your shell"
+	names := slices.Clone(l.Waiting)
+	for _, w := range m.queue.Waiting {
+		names = append(names, w.Agent)
+	}
+	all := len(names) + m.queue.More
+	head := m.th.Warn.Render("your shell")
 	switch {
 	case l.Holder != "" && l.Holder != "user":
-		name, who = m.th.Name(l.Holder), " has your shell"
+		head = " has your shell"
 		if !l.Since.IsZero() {
-			who += ", " + style.Ticking(m.now().Sub(l.Since))
+			head += ", " + style.Ticking(m.now().Sub(l.Since))
 		}
-	case len(l.Waiting)+len(m.queue.Waiting)+m.queue.More == 0:
+		head = m.th.Name(l.Holder) + m.th.Warn.Render(head)
+	case all == 0:
 		return ""
 	}
-	what, help := "", ""
+	what, help, count, waiting := "", "", "", ""
 	if lent(l) {
 		what = visible.FirstLine(cmp.Or(l.Purpose, l.Command))
-		help = "ctrl+c takes it back"
+		help = " · ctrl+c takes it back"
 		if m.turn != nil && m.own.ai() {
-			help = "esc stops it"
+			help = " · esc stops it"
 		}
 	}
-	bar := m.th.Accent.Render("▌ ")
-	room := m.w - cells.Width(bar+name+who)
-	if help != "" && room > cells.Width(help)+3 {
-		room -= cells.Width(help) + 3
-	} else {
-		help = ""
-	}
-	queue := m.queueWords(room)
-	room -= cells.Width(queue)
-	const least, most = 8, 40 // columns of a purpose: a shorter piece is left out, and more is not shown
-	if piece := cells.Fit(what, min(most, room-2)); piece != "" && cells.Width(piece) >= min(least, cells.Width(what)) {
-		who += ": " + piece
-	}
-	line := bar + name + m.th.Warn.Render(who) + m.th.Dim.Render(queue)
-	if help != "" {
-		line += m.th.Dim.Render(" · " + help)
-	}
-	return cells.Fit(line, m.w)
-}
-
-// queueWords describes the waiters in at most room columns: with their purposes, or the first by name, or only their number.
-func (m *model) queueWords(room int) string {
-	const purposeWidth = 24
-	waiting := slices.Clone(m.Lending.Waiting)
-	first := waiting
-	for _, w := range m.queue.Waiting {
-		first = append(first[:len(first):len(first)], w.Agent)
-		if w.Purpose != "" {
-			w.Agent += " (" + cells.Fit(visible.FirstLine(w.Purpose), purposeWidth) + ")"
+	if all > 0 {
+		count = " · waiting: " + strconv.Itoa(all)
+		waiting = " · waiting: " + visible.Line(strings.Join(names, ", "))
+		if m.queue.More > 0 {
+			waiting += " and " + strconv.Itoa(m.queue.More) + " more"
 		}
-		waiting = append(waiting, w.Agent)
 	}
-	all := len(waiting) + m.queue.More
-	words := ""
-	for _, shown := range [][]string{waiting, first[:min(1, len(first))]} {
-		words = " · waiting: " + visible.Line(strings.Join(shown, ", "))
-		if more := all - len(shown); more > 0 {
-			words += " and " + strconv.Itoa(more) + " more"
-		}
-		if cells.Width(words) <= room {
-			break
-		}
-		words = " · waiting: " + strconv.Itoa(all)
+	head = m.th.Accent.Render("▌ ") + head
+	const least, most = 8, 40 // columns of a command: a shorter piece is left out, and more is not shown
+	room := func(tail string) int { return m.w - cells.Width(head+tail) }
+	tails := []string{waiting + help, count + help, count}
+	tail := tails[max(0, slices.IndexFunc(tails, func(t string) bool { return room(t) >= 0 }))] // where none fits, the line is cut
+	if piece := cells.Fit(what, min(most, room(tail)-2)); piece != "" && cells.Width(piece) >= min(least, cells.Width(what)) {
+		head += m.th.Warn.Render(": " + piece)
 	}
-	if all == 0 {
-		return ""
-	}
-	return cells.Fit(words, max(0, room))
+	return cells.Fit(head+m.th.Dim.Render(tail), m.w)
 }

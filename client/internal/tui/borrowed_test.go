@@ -317,7 +317,7 @@ func TestScreenHandOver(t *testing.T) {
 	}
 }
 
-// Who has the shell, since when, and who waits for it and for what.
+// Who has the shell, since when and for what, and who waits for it.
 func TestLeaseBar(t *testing.T) {
 	m := &model{w: 80, th: *screentest.Theme(), Options: Options{now: time.Now}, own: owner{mode: aiMode}}
 	for _, c := range []struct {
@@ -328,13 +328,13 @@ func TestLeaseBar(t *testing.T) {
 	}{
 		{lender.Lending{}, nil, 80, ""},
 		{lender.Lending{Holder: "user"}, nil, 80, ""},
-		{lender.Lending{Holder: "user"}, []wire.LeaseWaiter{{Agent: "lease run", Purpose: "npm test\nrm x"}}, 80, "▌ your shell · waiting: lease run (npm test)"},
+		{lender.Lending{Holder: "user"}, []wire.LeaseWaiter{{Agent: "lease run", Purpose: "npm test\nrm x"}}, 80, "▌ your shell · waiting: lease run"},
 		{lender.Lending{Holder: "orchestrator", Since: time.Now().Add(-75 * time.Second)}, nil, 80, "▌ orchestrator has your shell, 1m15s"},
 		{
 			lender.Lending{Holder: "orchestrator", Purpose: "make", Command: "make", Since: time.Now().Add(-75 * time.Second)},
 			[]wire.LeaseWaiter{{Agent: "lease run", Purpose: "npm test"}, {Agent: "engineer-2", Purpose: "go vet ./..."}},
 			108,
-			"▌ orchestrator has your shell, 1m15s: make · waiting: lease run and 1 more · ctrl+c takes it back",
+			"▌ orchestrator has your shell, 1m15s: make · waiting: lease run, engineer-2 · ctrl+c takes it back",
 		},
 		{lender.Lending{Holder: "orchestrator", Purpose: "build it all", Command: "make -j2 all && make check && make install"}, nil, 80, "▌ orchestrator has your shell: build it all · ctrl+c takes it back"},
 		{lender.Lending{Holder: "orchestrator", Command: "make -j2 all && make check && make install"}, nil, 60, "▌ orchestrator has your shell · ctrl+c takes it back"},
