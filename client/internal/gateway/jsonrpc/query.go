@@ -31,12 +31,17 @@ type recentCommand struct {
 	Output    string  `json:"output"`
 }
 
+// startedMS returns when the command began, in milliseconds since 1970; 0 for a time that nothing can have begun at.
 func (r recentCommand) startedMS() int64 {
 	const mostSeconds = 1e11 // the year 5138; a larger number is milliseconds
-	if r.Timestamp < mostSeconds {
-		return int64(r.Timestamp * 1000)
+	ms := r.Timestamp
+	if ms < mostSeconds {
+		ms *= 1000
 	}
-	return int64(r.Timestamp)
+	if ms < 0 || ms > mostSeconds*1000 {
+		return 0
+	}
+	return int64(ms)
 }
 
 // recentCommands are the newest maxHistory of a client's commands, oldest first. Decoding does not keep the others.
