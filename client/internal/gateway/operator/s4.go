@@ -7,13 +7,13 @@ import (
 	"sublet/wire"
 )
 
+// s4RequestBlock is a part of a message of a request; its size is not read.
 type s4RequestBlock struct {
 	Type     string  `json:"type"` // text, image, file
-	Text     *string `json:"text,omitempty"`
-	URL      string  `json:"url,omitempty"`
-	MIMEType string  `json:"mimeType,omitempty"`
-	Path     string  `json:"path,omitempty"`
-	Size     *int64  `json:"size,omitempty"`
+	Text     *string `json:"text"`
+	URL      string  `json:"url"`
+	MIMEType string  `json:"mimeType"`
+	Path     string  `json:"path"`
 }
 
 // s4TurnOf returns a turn as S4 has it; lastTurnID in a request is such a turn's id.

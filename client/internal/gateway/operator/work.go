@@ -114,7 +114,16 @@ func (c *conn) sendWhole(r *request, l *link, t *gateway.Turn) {
 	c.send(line(snapshot(r.ID, r.Session, agentName(r), turns)))
 }
 
-// agentName is the agent as the client named it.
+// daemonName returns an agent's name as the daemon knows it. architect, which the documents' examples use, is the orchestrator.
+func daemonName(agent string) string {
+	switch agent {
+	case "architect", "":
+		return "orchestrator"
+	}
+	return agent
+}
+
+// agentName returns the agent as the client named it.
 func agentName(r *request) string { return cmp.Or(r.Agent, daemonName("")) }
 
 // cancelRequest cancels a turn of this connection, whose end is answered to its own request (E15).
