@@ -199,7 +199,7 @@ func (s schema) meant(name string) (found string) {
 // meantWord returns the word of the schema's list that v, another word for it, stands for; else v.
 func (s schema) meantWord(v json.RawMessage) json.RawMessage {
 	var word string
-	if len(s.Enum) == 0 || json.Unmarshal(v, &word) != nil {
+	if json.Unmarshal(v, &word) != nil || slices.Contains(s.Enum, any(word)) {
 		return v
 	}
 	for own, others := range otherWords {

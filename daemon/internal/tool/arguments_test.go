@@ -52,13 +52,16 @@ func TestLongArgumentsAreNotRepaired(t *testing.T) {
 
 // A schema that lets other arguments in is its server's to judge: nothing is renamed, dropped or asked for.
 func TestArgumentsOfAnOpenSchema(t *testing.T) {
-	spec := Spec{Name: "mcp", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer"},"any":{"type":["string","null"]}},"required":["path"]}`)}
+	spec := Spec{Name: "mcp", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer"},"any":{"type":["string","null"]},` +
+		`"state":{"type":"string","enum":["active","in_progress","done","completed"]}},"required":["path"]}`)}
 	for args, want := range map[string]string{
 		`{"file_path":"a","any":null}`: `{"file_path":"a","any":null}`,
 		`{"path":"a","n":"4",}`:        `{"path":"a","n":4}`,
 		`{"n":1234567890123456789}`:    `{"n":1234567890123456789}`,
 		`{"n":"-1234567890123456789"}`: `{"n":-1234567890123456789}`,
 		`{"n":18446744073709551615}`:   `{"n":18446744073709551615}`,
+		`{"state":"completed"}`:        `{"state":"completed"}`, // not done, which is another of its words
+		`{"state":"active"}`:           `{"state":"active"}`,
 	} {
 		if got, err := Arguments(spec, json.RawMessage(args)); err != nil || string(got) != want {
 			t.Errorf("%s: got %s, %v; want %s", args, got, err, want)
