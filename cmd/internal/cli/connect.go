@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,8 @@ func (a *app) connect() *cobra.Command {
 		func(args []string) error { return a.runConnect(args[0], o) }),
 		"connect adds `sublet serve mcp` to the settings of an agent of another program, raises its time limit and turns its own shell\n"+
 			"tool off, so that its commands run in your shell, under sublet's policy. It shows what changes, asks, keeps a backup, and\n"+
-			"changes nothing else. Then the agent is asked which servers it knows. For another name it prints what most programs take.",
+			"changes nothing else. Then it says which settings the installed agent has taken. For another name it prints what most\n"+
+			"programs take.",
 		"  sublet connect codex\n  sublet connect codex --undo")
 	c.Flags().BoolVar(&o.undo, "undo", false, "take the changes back; what else was changed since stays")
 	c.Flags().BoolVar(&o.print, "print", false, "print what would change, and change nothing")
@@ -81,8 +83,8 @@ func (a *app) runConnect(name string, o connectFlags) error {
 	if !changed && len(agent.Files) > 0 {
 		a.printf("nothing to change\n")
 	}
-	if changed && !o.print && !o.undo {
-		a.printServers(agent)
+	if !o.print && !o.undo {
+		a.printChecks(agent)
 	}
 	if agent.Note != "" && !o.undo {
 		a.printf("%s: %s\n", agent.Name, agent.Note)
@@ -130,31 +132,50 @@ func (a *app) printVersion(agent connect.Agent) {
 	a.printf("%s: %s%s\n", agent.Program, firstLine(plain(string(out)), 80), tried)
 }
 
-// listBound is how long a program may take to list its servers, each of which it starts.
-const listBound = time.Minute
+// checkBound is how long an agent may take for a check; some start each of their servers for it.
+const checkBound = time.Minute
 
-// printServers prints the line about sublet in an agent's own list of MCP servers, to show that it accepts the settings.
-func (a *app) printServers(agent connect.Agent) {
+// printChecks asks the agent which settings it has taken, and names those that it has not, or does not show.
+func (a *app) printChecks(agent connect.Agent) {
 	path, err := exec.LookPath(agent.Program)
-	if err != nil || agent.Tried == "" {
-		return
+	if err != nil {
+		return // printVersion has reported it
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), listBound)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "mcp", "list")
-	cmd.WaitDelay = time.Second      // its own children may keep its output open
-	out, err := cmd.CombinedOutput() // Gemini CLI prints the list on its standard error
-	for line := range strings.Lines(ansi.Strip(string(out))) {
-		if strings.Contains(line, "sublet") {
-			a.printf("%s mcp list: %s\n", agent.Program, strings.Join(strings.Fields(firstLine(plain(line), 200)), " "))
-			return
+	var taken, missed []string
+	unseen := slices.Clone(agent.Unseen)
+	for _, c := range agent.Checks {
+		words := agent.Program + " " + strings.Join(c.Args, " ")
+		ctx, cancel := context.WithTimeout(context.Background(), checkBound)
+		cmd := exec.CommandContext(ctx, path, c.Args...)
+		cmd.WaitDelay = time.Second      // its own children may keep its output open
+		out, err := cmd.CombinedOutput() // Gemini CLI prints the list on its standard error
+		cancel()
+		answer := ansi.Strip(string(out))
+		for _, s := range c.Signs {
+			shown, ok := s.In(answer)
+			if ok && s.Show {
+				a.printf("%s: %s\n", words, firstLine(plain(strings.Join(strings.Fields(shown), " ")), 200))
+			}
+			switch {
+			case ok:
+				taken = append(taken, s.Setting)
+			case s.Proof:
+				unseen = append(unseen, s.Setting)
+			case err != nil:
+				a.printf("%s could not be checked: %s: %v\n", s.Setting, words, err)
+			default:
+				missed = append(missed, s.Setting)
+			}
 		}
 	}
-	why := "it may not have recognised these settings"
-	if err != nil {
-		why = err.Error()
+	for _, l := range []struct {
+		what string
+		list []string
+	}{{"has taken", taken}, {"has not recognised", missed}, {"does not show whether it has taken", unseen}} {
+		if len(l.list) > 0 {
+			a.printf("%s %s %s\n", agent.Program, l.what, strings.Join(l.list, ", "))
+		}
 	}
-	a.printf("%s mcp list does not name the server: %s\n", agent.Program, plain(why))
 }
 
 // confirmed asks at the terminal, and reports whether the answer was y or yes.

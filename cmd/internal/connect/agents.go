@@ -44,7 +44,9 @@ type Agent struct {
 	Program string // its name on PATH
 	Tried   string // the version that these settings were tried with; "" = none
 	Files   []File
-	Note    string // what the user should know; "" = nothing
+	Checks  []Check
+	Unseen  []string // settings of which the agent shows nothing
+	Note    string   // what the user should know; "" = nothing
 }
 
 // hour is the time limit of a call in milliseconds, the same as that of a command.
@@ -84,14 +86,29 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 					{path: []string{"env", "MCP_TOOL_TIMEOUT"}, value: "3600000"},
 				}},
 			},
-			Note: `it asks before each call as well; "mcp__sublet" in permissions.allow leaves the asking to your window`,
+			Checks: []Check{serverList("mcpServers.sublet"), toolList("permissions.deny", "Bash", "/cost", "--no-session-persistence", "--verbose", "--output-format", "stream-json")},
+			Unseen: []string{"mcpServers.sublet.alwaysLoad", "env.MCP_TOOL_TIMEOUT"},
+			Note:   `it asks before each call as well; "mcp__sublet" in permissions.allow leaves the asking to your window`,
 		},
 		{
 			Name: "codex", Program: "codex", Tried: "0.169",
 			Files: []File{{filepath.Join(codex, "config.toml"), []edit{
 				{path: []string{"mcp_servers", "sublet"}, value: server("env_vars", places, "tool_timeout_sec", hour/1000), part: true},
 				{path: []string{"features", "shell_tool"}, value: false},
+				{path: []string{"features", "unified_exec"}, value: false},
 			}}},
+			Checks: []Check{
+				serverList("mcp_servers.sublet"),
+				{Args: []string{"mcp", "get", "sublet"}, Signs: []Sign{
+					{Setting: "mcp_servers.sublet.env_vars", has: `SUBLET_STATE_DIR`},
+					{Setting: "mcp_servers.sublet.tool_timeout_sec", has: `tool_timeout_sec: 3600`},
+				}},
+				// 0.169 knows the name unified_exec and keeps it on: without shell_tool it has neither.
+				{Args: []string{"features", "list"}, Signs: []Sign{
+					{Setting: "features.shell_tool", has: `(?m)^shell_tool .*false`},
+					{Setting: "features.unified_exec", has: `(?m)^unified_exec `},
+				}},
+			},
 			Note: `it asks before each call as well; default_tools_approval_mode = "approve" below [mcp_servers.sublet] leaves the asking to your window`,
 		},
 		{
@@ -100,7 +117,8 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 				{path: []string{"mcp", "sublet"}, value: server("type", "stdio", "timeout", hour/1000), part: true},
 				{path: []string{"options", "disabled_tools"}, value: "bash", add: true},
 			}}},
-			Note: `it asks before each call as well; "mcp_sublet_shell" in permissions.allowed_tools leaves the asking to your window`,
+			Unseen: []string{"mcp.sublet", "options.disabled_tools"},
+			Note:   `it asks before each call as well; "mcp_sublet_shell" in permissions.allowed_tools leaves the asking to your window`,
 		},
 		{
 			Name: "gemini", Program: "gemini", Tried: "0.61",
@@ -108,7 +126,10 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 				{path: []string{"mcpServers", "sublet"}, value: server("timeout", hour), part: true},
 				{path: []string{"tools", "exclude"}, value: "run_shell_command", add: true},
 			}}},
-			Note: `it asks before each call as well; "trust": true in mcpServers.sublet leaves the asking to your window`,
+			// It warns that the setting will go some day, and so shows that it has read it.
+			Checks: []Check{serverList("mcpServers.sublet", Sign{Setting: "tools.exclude", Proof: true, has: `tools\.exclude`})},
+			Unseen: []string{"mcpServers.sublet.timeout"},
+			Note:   `it asks before each call as well; "trust": true in mcpServers.sublet leaves the asking to your window`,
 		},
 		{
 			Name: "goose", Program: "goose",
@@ -121,6 +142,10 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 				{path: []string{"mcp", "sublet"}, value: map[string]any{"type": "local", "command": append([]string{command}, args...), "enabled": true}, part: true},
 				{path: []string{"permission", "bash"}, value: "deny"},
 			}}},
+			Checks: []Check{
+				serverList("mcp.sublet"),
+				{Args: []string{"debug", "agent", "build"}, Signs: []Sign{{Setting: "permission.bash", has: `"bash": false`}}},
+			},
 		},
 		{
 			Name: "qwen", Program: "qwen", Tried: "0.24",
@@ -128,7 +153,9 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 				{path: []string{"mcpServers", "sublet"}, value: server("timeout", hour, "alwaysLoadTools", true), part: true},
 				{path: []string{"permissions", "deny"}, value: "run_shell_command", add: true},
 			}}},
-			Note: `it asks before each call as well; "trust": true in mcpServers.sublet leaves the asking to your window`,
+			Checks: []Check{serverList("mcpServers.sublet"), toolList("permissions.deny", "run_shell_command", "/stats", "--chat-recording", "false", "-o", "stream-json")},
+			Unseen: []string{"mcpServers.sublet.timeout", "mcpServers.sublet.alwaysLoadTools"},
+			Note:   `it asks before each call as well; "trust": true in mcpServers.sublet leaves the asking to your window`,
 		},
 	}
 }

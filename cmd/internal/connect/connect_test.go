@@ -70,6 +70,7 @@ model = "gpt"   # the model
 [features]
 web_search = true # on
 shell_tool = false
+unified_exec = false
 
 [projects."/home/u/src"]
 trust_level = "trusted"

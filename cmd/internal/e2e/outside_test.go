@@ -153,7 +153,7 @@ func (o outsider) settle(w *world, model *standIn) {
 func (o outsider) connect(w *world) {
 	w.t.Helper()
 	out, errs, status := w.sublet("connect", o.name, "--yes")
-	if status != 0 || !strings.Contains(out, o.name+" mcp list: ") {
+	if status != 0 || !strings.Contains(out, o.name+" has taken ") || strings.Contains(out, "not recognised") || strings.Contains(out, "not be checked") {
 		w.t.Fatalf("connect %s: %s%s", o.name, out, errs)
 	}
 }
