@@ -16,6 +16,8 @@ import (
 	"github.com/charmbracelet/x/vt"
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"sublet/wire/citest"
 )
 
 // Keys as a terminal sends them.
@@ -102,13 +104,14 @@ func nonblocking(t *testing.T, f *os.File) *os.File {
 }
 
 func (term *terminal) draw() {
+	var frames citest.Frames
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := term.ptmx.Read(buf)
 		if n > 0 {
 			term.mu.Lock()
 			term.raw.Write(buf[:n])
-			_, drawn := term.screen.Write(buf[:n])
+			_, drawn := term.screen.Write(frames.Whole(buf[:n]))
 			term.mu.Unlock()
 			if drawn != nil {
 				term.t.Errorf("emulator: %v", drawn)

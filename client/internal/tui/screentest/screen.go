@@ -10,6 +10,8 @@ import (
 	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/vt"
+
+	"sublet/wire/citest"
 )
 
 // Screen is a terminal's screen and scrollback. Like tmux it treats "erase below" in the first cell as a clear, and moves the
@@ -20,6 +22,7 @@ type Screen struct {
 	emulator *vt.Emulator
 	modes    map[int]bool
 	raw      []byte
+	frames   citest.Frames
 }
 
 // New returns an empty screen of w by h cells.
@@ -45,7 +48,8 @@ func (s *Screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.raw = append(s.raw, p...)
-	return s.emulator.Write(p)
+	_, err := s.emulator.Write(s.frames.Whole(p))
+	return len(p), err
 }
 
 // Resize makes the window w by h cells and shows lines, with the cursor after the last one: what a terminal shows that has wrapped
