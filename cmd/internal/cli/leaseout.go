@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,6 +22,7 @@ type borrowed struct {
 	held          []byte // the end of the output so far, which write joins with the next
 	next          int64  // offset of the byte that comes next
 	gap           int64  // bytes that the client left out, because they came too fast
+	waits         string // the reason printed last why the shell is waited for
 	err           error  // of the first failed write; nothing is printed after it
 }
 
@@ -37,15 +39,19 @@ func newBorrowed(a *app, json, cook, bare bool, stop context.CancelCauseFunc) *b
 	return o
 }
 
-// show prints a message of the lease.
+// show prints a message of the lease: the output, and as text why it waits for the shell.
 func (o *borrowed) show(m wire.LeaseMessage) {
-	out, ok := m.(*wire.CommandOutput)
-	if !ok {
-		return
+	switch m := m.(type) {
+	case *wire.CommandOutput:
+		o.gap += max(0, m.Offset-o.next)
+		o.next = m.Offset + int64(len(m.Data))
+		o.write(m.Data, false)
+	case *wire.ShellLeaseQueued:
+		if why := cmp.Or(m.Why, m.Holder+" has it"); why != o.waits && !o.json {
+			o.waits = why
+			fmt.Fprintf(o.app.stderr, "sublet: waiting for the shell: %s\n", oneLine(why))
+		}
 	}
-	o.gap += max(0, out.Offset-o.next)
-	o.next = out.Offset + int64(len(out.Data))
-	o.write(out.Data, false)
 }
 
 // write prints data. It holds back an end that may be the beginning of a character or sequence.

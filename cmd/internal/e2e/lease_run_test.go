@@ -208,7 +208,7 @@ func TestLeaseListAndRevoke(t *testing.T) {
 	}
 	first, errs := start("echo holds; sleep 6000")
 	term.see(`│ holds`)
-	second, _ := start("echo came second")
+	second, waited := start("echo came second")
 	row := func(text string, want ...string) bool {
 		return slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
 			return !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(line, w) })
@@ -253,6 +253,9 @@ func TestLeaseListAndRevoke(t *testing.T) {
 	}
 	if err := second.Wait(); err != nil {
 		t.Errorf("the one that waited: %v", err)
+	}
+	if got := waited.String(); got != "sublet: waiting for the shell: lease run has it\n" {
+		t.Errorf("the one that waited printed %q", got)
 	}
 	term.see(`│ came second`)
 	if _, errs, code := w.sublet("lease", "revoke", "no-such-lease"); code == 0 || errs == "" {
