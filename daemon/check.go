@@ -72,7 +72,7 @@ func CheckServers(ctx context.Context, c config.Config, version string, wait tim
 	tools, notes := s.Ready(ctx, at, nil)
 	var checks []ServerCheck
 	for _, n := range notes {
-		c := ServerCheck{What: n.What, Left: n.Left, Err: n.Err, Reach: "free"}
+		c := ServerCheck{What: n.What, Left: n.LeftOut, Err: n.Err, Reach: "free"}
 		for _, spec := range specs {
 			if _, to, err := hold(spec); spec.Name == n.Server && err == nil && to.Reach != "" {
 				c.Reach = to.Reach

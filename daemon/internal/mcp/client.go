@@ -85,9 +85,9 @@ func MayName(entry, server string) bool {
 	return strings.HasPrefix(entry, begin) || wild && strings.HasPrefix(begin, head)
 }
 
-// tell calls notify with messages for the user about a server (a client's if clients is set, else of the settings), each with a key
+// notifyUser calls notify with messages for the user about a server (a client's if clients is set, else of the settings), each with a key
 // that stays the same while nothing changes.
-func (n Note) tell(clients bool, notify func(key, text string)) {
+func (n Note) notifyUser(clients bool, notify func(key, text string)) {
 	whose := "MCP server " + n.Server
 	if clients {
 		whose = "client's " + whose
@@ -99,7 +99,7 @@ func (n Note) tell(clients bool, notify func(key, text string)) {
 	case clients:
 		notify(key, fmt.Sprintf("The %s is in use: %s", whose, n.What))
 	}
-	if n.Left != "" {
-		notify(key+n.Left, fmt.Sprintf("Tools of the %s that are left out: %s.", whose, n.Left))
+	if n.LeftOut != "" {
+		notify(key+n.LeftOut, fmt.Sprintf("Tools of the %s that are left out: %s.", whose, n.LeftOut))
 	}
 }

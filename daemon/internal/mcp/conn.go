@@ -33,18 +33,18 @@ const (
 
 // conn is one connection to a server, from initialization to its end.
 type conn struct {
-	server  *server
-	session *sdk.ClientSession
-	proc    *child.Process // nil: by HTTP
-	meter   *child.Meter   // of the process's output
-	http    *http.Client   // nil: a process
-	since   time.Time
-	ctx     context.Context // ends when the connection is given up
-	cancel  context.CancelCauseFunc
-	once    sync.Once
-	calls   sync.WaitGroup
-	changed atomic.Bool // the server has announced a changed list of tools
-	number  atomic.Int64
+	server    *server
+	session   *sdk.ClientSession
+	proc      *child.Process // nil: by HTTP
+	meter     *child.Meter   // of the process's output
+	http      *http.Client   // nil: a process
+	since     time.Time
+	ctx       context.Context // ends when the connection is given up
+	cancel    context.CancelCauseFunc
+	once      sync.Once
+	calls     sync.WaitGroup // begun with mu held while closed is false
+	changed   atomic.Bool    // the server has announced a changed list of tools
+	lastToken atomic.Int64
 	// forgotten is set when the server does not know the session any more.
 	forgotten atomic.Bool
 
@@ -52,7 +52,7 @@ type conn struct {
 	// below: guarded by mu
 	closed  bool // no further call begins
 	tools   []*remote
-	left    string
+	leftOut string
 	watched map[string]func(*sdk.ProgressNotificationParams) // by progress token
 }
 
@@ -64,7 +64,7 @@ func (s *server) connect(ctx context.Context, at Place) (*conn, error) {
 		c, err = s.greet(ctx, at, "")
 	}
 	if err == nil {
-		if err = c.list(ctx); err != nil {
+		if err = c.listTools(ctx); err != nil {
 			err = fmt.Errorf("list its tools: %w", err)
 			c.close()
 		}
@@ -75,7 +75,8 @@ func (s *server) connect(ctx context.Context, at Place) (*conn, error) {
 	return c, nil
 }
 
-// greet initializes the session. With an error it also returns the connection, which is closed.
+// greet connects and initializes the session with a version of the protocol, "" = the SDK's newest. With an error it also returns the
+// connection, which is closed.
 func (s *server) greet(ctx context.Context, at Place, version string) (*conn, error) {
 	c := &conn{server: s, since: time.Now(), watched: map[string]func(*sdk.ProgressNotificationParams){}}
 	c.ctx, c.cancel = context.WithCancelCause(s.ctx) // close ends it
@@ -117,7 +118,7 @@ func (c *conn) transport(at Place) (sdk.Transport, error) {
 	}
 	c.proc = proc
 	c.meter = newMeter(proc.Stdout)
-	return &sdk.IOTransport{Reader: c.meter, Writer: c.meter.Input(proc.Stdin), MaxLineLength: 2 * maxMessage}, nil // the meter is first
+	return &sdk.IOTransport{Reader: c.meter, Writer: c.meter.Input(proc.Stdin), MaxLineLength: 2 * maxMessage}, nil // so that the meter's bound applies
 }
 
 // close ends the connection and the server's processes, and waits for both. It is idempotent.
@@ -177,8 +178,8 @@ func (c *conn) endReason(err error) error {
 	return errors.New(text + c.proc.LastWords())
 }
 
-// list lists the server's tools.
-func (c *conn) list(ctx context.Context) error {
+// listTools lists the server's tools.
+func (c *conn) listTools(ctx context.Context) error {
 	var all []*sdk.Tool
 	params := &sdk.ListToolsParams{}
 	for range maxPages {
@@ -195,7 +196,7 @@ func (c *conn) list(ctx context.Context) error {
 	tools, left := c.server.offer(all)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tools, c.left = tools, left
+	c.tools, c.leftOut = tools, left
 	return nil
 }
 
@@ -207,7 +208,7 @@ func (c *conn) refresh(ctx context.Context) {
 	if c.proc == nil && time.Since(c.since) < time.Second {
 		return // the list is new
 	}
-	if err := c.list(ctx); err != nil {
+	if err := c.listTools(ctx); err != nil {
 		c.changed.Store(true)
 		c.server.o.Log.Warn("mcp server's tools not read again", "server", c.server.spec.Name, "err", visible.Clip(oneLine(err.Error()), 300))
 	}
@@ -220,7 +221,7 @@ func (c *conn) offered() ([]tool.Tool, string) {
 	for i, t := range c.tools {
 		list[i] = t
 	}
-	return list, c.left
+	return list, c.leftOut
 }
 
 // answer is the result of a call.
@@ -230,7 +231,7 @@ type answer struct {
 }
 
 // call calls a tool. When ctx or the call's own time ends, it notifies the server and returns at once. said is called with
-// progress reports, never concurrently and never after the return.
+// progress reports, one at a time with c.mu held, and never after the return.
 func (c *conn) call(ctx context.Context, name string, args json.RawMessage, said func(*sdk.ProgressNotificationParams)) (*sdk.CallToolResult, error) {
 	o := c.server.o
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -241,7 +242,7 @@ func (c *conn) call(ctx context.Context, name string, args json.RawMessage, said
 	silence := time.AfterFunc(o.Silence, func() { cancel(&timeoutError{c.server.spec.Name, o.Silence}) })
 	defer silence.Stop()
 
-	token := strconv.FormatInt(c.number.Add(1), 10)
+	token := strconv.FormatInt(c.lastToken.Add(1), 10)
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()

@@ -67,7 +67,7 @@ func TestNonsenseBehindTheGreeting(t *testing.T) {
 	c, err := w.list[0].greet(t.Context(), w.at, commonVersion)
 	if err == nil {
 		_ = c.session.Wait()
-		err = c.list(t.Context())
+		err = c.listTools(t.Context())
 		c.close()
 	}
 	if err == nil || !strings.Contains(c.endReason(err).Error(), "invalid character 'h'") {
@@ -131,12 +131,12 @@ func TestHostile(t *testing.T) {
 				t.Errorf("%s is missing", name)
 			}
 		}
-		if len(got) != maxTools || !strings.Contains(notes[0].Left, "a.b (another one has this name), ok (another one has this name)") {
-			t.Errorf("got %d tools, left %q", len(got), notes[0].Left)
+		if len(got) != maxTools || !strings.Contains(notes[0].LeftOut, "a.b (another one has this name), ok (another one has this name)") {
+			t.Errorf("got %d tools, left %q", len(got), notes[0].LeftOut)
 		}
 		longs := 0
 		for name, remote := range got {
-			if len(name) > maxName || odd.MatchString(name) || len(remote.Spec().Description) > maxDescription+200 || remote.Spec().ReadOnly {
+			if len(name) > maxName || invalidRunes.MatchString(name) || len(remote.Spec().Description) > maxDescription+200 || remote.Spec().ReadOnly {
 				t.Errorf("got %q: %+v", name, remote.Spec())
 			}
 			if strings.HasPrefix(name, "mcp__db__lll") {
@@ -166,8 +166,8 @@ func TestHostile(t *testing.T) {
 		if notes[0].Err != nil || len(got) != 1 || string(got["mcp__db__bare"].Spec().Schema) != `{"description":"a⟨U+200B⟩b","properties":{},"type":"object"}` {
 			t.Fatalf("got %v, %v", got, notes)
 		}
-		if want := "none (its schema is not a JSON object), list (its schema is not a JSON object), text (its schema does not describe an object), props (the properties of its schema are not a JSON object), …"; notes[0].Left != want {
-			t.Errorf("got %q", notes[0].Left)
+		if want := "none (its schema is not a JSON object), list (its schema is not a JSON object), text (its schema does not describe an object), props (the properties of its schema are not a JSON object), …"; notes[0].LeftOut != want {
+			t.Errorf("got %q", notes[0].LeftOut)
 		}
 		if r, err := call(t.Context(), got["mcp__db__bare"], `{}`, nil); err == nil {
 			t.Errorf("a result of 5000 levels: got %+v", r)
@@ -231,7 +231,7 @@ func FuzzOffer(f *testing.F) {
 		seen := map[string]bool{}
 		for _, r := range tools {
 			spec := r.Spec()
-			if seen[spec.Name] || len(spec.Name) > maxName || odd.MatchString(spec.Name) || !json.Valid(spec.Schema) || len(spec.Schema) > maxSchema {
+			if seen[spec.Name] || len(spec.Name) > maxName || invalidRunes.MatchString(spec.Name) || !json.Valid(spec.Schema) || len(spec.Schema) > maxSchema {
 				t.Errorf("got %+v", spec)
 			}
 			seen[spec.Name] = true

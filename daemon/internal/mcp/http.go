@@ -44,7 +44,8 @@ func newHTTPClient(headers map[string]string, forgotten *atomic.Bool) *http.Clie
 	}
 }
 
-// delivery is what became of the request of a call, the first one with the call's context. A second one is the notice of its end.
+// delivery records what became of a call's request: the first HTTP request with the call's context. A second one is the notice that the
+// call was cancelled.
 type delivery struct {
 	sent    atomic.Bool
 	refused atomic.Bool // the server does not know its session, and so did nothing
@@ -72,7 +73,7 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode == http.StatusNotFound && r.Header.Get("Mcp-Session-Id") != "" { // whatever the SDK makes of its body
+	if resp.StatusCode == http.StatusNotFound && r.Header.Get("Mcp-Session-Id") != "" { // read here, since the SDK's error depends on the body
 		s.forgotten.Store(true)
 		if first {
 			call.refused.Store(true)

@@ -127,7 +127,7 @@ func (s *Servers) Set(specs []Spec) {
 		if srv != nil && reflect.DeepEqual(srv.spec, spec) {
 			delete(old, spec.Name)
 		} else {
-			srv = s.server(spec)
+			srv = s.newServer(spec)
 		}
 		s.list = append(s.list, srv)
 	}
@@ -195,11 +195,11 @@ func (s *Servers) Close() {
 
 // Note reports that a server came up or failed. Number identifies the start, so that users are notified once.
 type Note struct {
-	Server string
-	Number int
-	Err    error  // nil: it is up
-	What   string // the command or the URL, in one line
-	Left   string // tools that are left out, and why; "" = none
+	Server  string
+	Number  int
+	Err     error  // nil: it is up
+	What    string // the command or the URL, in one line
+	LeftOut string // tools that are left out, and why; "" = none
 }
 
 // Ready starts the servers that are not running and returns the tools of all that are, after Patience at most; a slower server

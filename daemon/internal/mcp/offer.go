@@ -39,7 +39,7 @@ func (o Offer) Tools(ctx context.Context) (tools []tool.Tool) {
 		})
 		tools = append(tools, list...)
 		for _, n := range notes {
-			n.tell(clients, o.Notify)
+			n.notifyUser(clients, o.Notify)
 		}
 	}
 	if len(tools) > maxTurnTools {

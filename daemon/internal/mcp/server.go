@@ -16,10 +16,9 @@ import (
 	"sublet/wire/visible"
 )
 
-// server is the life cycle of one server: down, starting, up. The state is guarded by mu; slow work is done without it, and
-// only the latest start counts.
+// server is one server, which is down, starting or up. Slow work is done without mu.
 type server struct {
-	of     *Servers
+	owner  *Servers
 	o      *Options
 	spec   Spec
 	ctx    context.Context // the server's lifetime
@@ -30,18 +29,18 @@ type server struct {
 	conn     *conn         // while it is up; nil: down
 	starting chan struct{} // closed when the running start has ended; nil: none runs
 	place    Place         // of the last start
-	starts   int           // so far
+	starts   int           // how many began so far
 	failures int           // in a row
 	retryAt  time.Time     // not before, after a failure
 	err      error         // of the last start or of the end of the connection
-	last     *conn         // the newest, which may have ended: its tools are reported
-	holds    int
+	last     *conn         // the newest, which may have ended; status reports its tools
+	users    int
 	idle     *time.Timer // runs while it is up and nobody holds it
 	closed   bool
 }
 
-func (s *Servers) server(spec Spec) *server {
-	srv := &server{of: s, o: &s.o, spec: spec}
+func (s *Servers) newServer(spec Spec) *server {
+	srv := &server{owner: s, o: &s.o, spec: spec}
 	srv.ctx, srv.cancel = context.WithCancel(s.ctx) // close ends it
 	return srv
 }
@@ -68,7 +67,7 @@ func (s *server) ready(ctx context.Context, at Place) ([]tool.Tool, Note) {
 		return nil, n
 	}
 	tools, left := c.offered()
-	n.Left = left
+	n.LeftOut = left
 	return tools, n
 }
 
@@ -126,7 +125,7 @@ func (s *server) get(ctx context.Context, at *Place) (*conn, error) {
 		s.starting = make(chan struct{})
 		s.starts++
 		place := s.place
-		s.of.work.Go(func() { s.start(place) }) // Servers.Close waits for it: closed is set under mu, before that wait
+		s.owner.work.Go(func() { s.start(place) }) // Servers.Close waits for it: closed is set under mu, before that wait
 	}
 	starting := s.starting
 	s.mu.Unlock()
@@ -162,7 +161,7 @@ func (s *server) start(at Place) {
 	switch {
 	case err == nil && s.closed:
 		s.err = errClosed
-		s.of.work.Go(c.close)
+		s.owner.work.Go(c.close)
 		return
 	case err != nil:
 		s.failedLocked(err)
@@ -171,7 +170,7 @@ func (s *server) start(at Place) {
 	}
 	s.conn, s.last, s.err = c, c, nil
 	s.restLocked()
-	s.of.work.Go(func() { s.lost(c, c.wait()) }) // ends with the connection, which close ends
+	s.owner.work.Go(func() { s.lost(c, c.wait()) }) // ends with the connection, which close ends
 	s.o.Log.Info("mcp server up", "server", s.spec.Name, "ms", time.Since(begun).Milliseconds())
 }
 
@@ -182,7 +181,7 @@ func (s *server) failedLocked(err error) {
 	s.err, s.retryAt = err, time.Now().Add(min(pause, max(maxRetry, s.o.Retry)))
 }
 
-// lost records that a connection has ended, unless that is recorded already or was intended.
+// lost records that a connection has ended, and why, unless it is not the server's connection any more.
 func (s *server) lost(c *conn, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,11 +201,11 @@ func (s *server) lost(c *conn, err error) {
 	s.o.Log.Warn("mcp server ended", "server", s.spec.Name, "err", err, "again", s.retryAt)
 }
 
-// hold changes the number of users of the server; while it is 0, the idle timer runs.
+// hold adds n to the number of users of the server; while it is 0, the idle timer runs.
 func (s *server) hold(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.holds += n
+	s.users += n
 	s.restLocked()
 }
 
@@ -216,7 +215,7 @@ func (s *server) restLocked() {
 		s.idle.Stop()
 		s.idle = nil
 	}
-	if c := s.conn; c != nil && s.holds == 0 && !s.closed {
+	if c := s.conn; c != nil && s.users == 0 && !s.closed {
 		s.idle = time.AfterFunc(s.o.Idle, func() { s.rest(c) })
 	}
 }
@@ -224,12 +223,12 @@ func (s *server) restLocked() {
 // rest ends a connection that was idle for too long.
 func (s *server) rest(c *conn) {
 	s.mu.Lock()
-	if s.conn != c || s.holds > 0 || s.closed {
+	if s.conn != c || s.users > 0 || s.closed {
 		s.mu.Unlock()
 		return
 	}
 	s.conn = nil
-	s.of.work.Go(c.close) // Servers.Close waits for this, see get
+	s.owner.work.Go(c.close) // Servers.Close waits for this, see get
 	s.mu.Unlock()
 	s.o.Log.Info("mcp server ended: nobody used it", "server", s.spec.Name)
 }

@@ -24,11 +24,11 @@ const (
 	// Prefix begins the names of all MCP tools: mcp__SERVER__TOOL.
 	Prefix = "mcp__"
 
-	maxName        = 64 // bytes of a tool's full name, a limit of providers
-	maxTools       = 128
-	maxDescription = 4 << 10
-	maxSchema      = 16 << 10 // bytes
-	maxSchemaDepth = 24
+	maxName        = 64        // bytes of a tool's full name, a limit of providers
+	maxTools       = 128       // of one server
+	maxDescription = 4 << 10   // bytes
+	maxSchema      = 16 << 10  // bytes
+	maxSchemaDepth = 24        // lists and objects within each other
 	maxProgress    = 64 << 10  // bytes of progress reports that are shown for a call
 	maxImages      = 4         // of one result
 	maxPart        = 256 << 10 // bytes of one part of a result that are used
@@ -37,18 +37,18 @@ const (
 
 // Name converts any text to a valid server name: letters, digits, - and single _ between them, at most 32.
 func Name(text string) string {
-	text = visible.Clip(strings.Trim(runs.ReplaceAllString(odd.ReplaceAllString(text, "_"), "_"), "_-"), 32)
+	text = visible.Clip(strings.Trim(underscores.ReplaceAllString(invalidRunes.ReplaceAllString(text, "_"), "_"), "_-"), 32)
 	return strings.TrimRight(text, "_-…")
 }
 
 var (
-	odd  = regexp.MustCompile(`[^A-Za-z0-9_-]`)
-	runs = regexp.MustCompile(`_+`)
+	invalidRunes = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+	underscores  = regexp.MustCompile(`_+`)
 )
 
 // toolName returns the name of a server's tool for agents. A name that is too long is cut and ends in a digest.
 func toolName(server, name string) string {
-	full := Prefix + server + "__" + odd.ReplaceAllString(name, "_")
+	full := Prefix + server + "__" + invalidRunes.ReplaceAllString(name, "_")
 	if len(full) <= maxName {
 		return full
 	}
@@ -92,7 +92,7 @@ func (s *server) offer(list []*sdk.Tool) (tools []*remote, left string) {
 			leave(t.Name, fmt.Sprintf("more than %d", maxTools))
 		default:
 			taken[name] = true
-			text, _ := tool.Bound(cleaned(t.Description), maxDescription)
+			text, _ := tool.Bound(visibleText(t.Description), maxDescription)
 			tools = append(tools, &remote{server: s, name: t.Name, spec: tool.Spec{
 				Name: name, Schema: schema, Description: strings.TrimSpace("[tool of the MCP server " + s.spec.Name + "] " + text),
 			}})
@@ -101,10 +101,10 @@ func (s *server) offer(list []*sdk.Tool) (tools []*remote, left string) {
 	return tools, strings.Join(out, ", ")
 }
 
-// cleaned removes invisible characters from text of a server.
-func cleaned(s string) string { return visible.Exact(visible.Clean(s)) }
+// visibleText removes invisible characters from text of a server.
+func visibleText(s string) string { return visible.Exact(visible.Clean(s)) }
 
-// schemaOf returns a tool's schema for models: that of an object, bounded, without invisible characters.
+// schemaOf returns a tool's schema for models: that of an object, bounded, without invisible characters. It changes given in place.
 func schemaOf(given any) (json.RawMessage, error) {
 	fields, ok := given.(map[string]any)
 	if !ok {
@@ -140,7 +140,7 @@ func cleanSchema(v any, depth int) (any, error) {
 	}
 	switch v := v.(type) {
 	case string:
-		return cleaned(v), nil
+		return visibleText(v), nil
 	case []any:
 		for i := range v {
 			var err error
@@ -150,7 +150,7 @@ func cleanSchema(v any, depth int) (any, error) {
 		}
 	case map[string]any:
 		for name, value := range v {
-			if cleaned(name) != name {
+			if visibleText(name) != name {
 				return nil, errors.New("its schema has a name with invisible characters")
 			}
 			var err error
@@ -188,15 +188,15 @@ func (t *remote) preview(args json.RawMessage) string {
 	return text
 }
 
-// Run implements tool.Tool. The arguments are sent unchanged. A call is repeated only if the server
-// refused it because it does not know the session, or refused another one so before this one was sent.
+// Run implements tool.Tool. The arguments are sent unchanged. A call is repeated, in a new session, only if the server has not begun it:
+// it refused the call because it does not know the session, or was found not to know it before the call was sent.
 func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, approved tool.Action, live func([]byte)) (tool.Result, error) {
 	name := t.server.spec.Name
 	if approved.Server != name {
 		return tool.Result{}, tool.ErrChanged
 	}
 	left := maxProgress
-	said := func(p *sdk.ProgressNotificationParams) {
+	onProgress := func(p *sdk.ProgressNotificationParams) {
 		if line := progressLine(p); live != nil && left >= len(line) {
 			left -= len(line)
 			live([]byte(line))
@@ -216,7 +216,7 @@ func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, appr
 			return tool.Result{}, fmt.Errorf("not called: the MCP server %s is not available: %w", name, err)
 		}
 		var d delivery
-		if res, err = c.call(context.WithValue(ctx, deliveryKey{}, &d), t.name, args, said); err == nil {
+		if res, err = c.call(context.WithValue(ctx, deliveryKey{}, &d), t.name, args, onProgress); err == nil {
 			break
 		}
 		if !d.refused.Load() && (d.sent.Load() || !c.forgotten.Load()) { // the server may have begun it
@@ -230,21 +230,21 @@ func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, appr
 	if ctx.Err() != nil {
 		return tool.Result{}, context.Cause(ctx)
 	}
-	if said, ok := errors.AsType[*jsonrpc.Error](err); ok && !sdkOwn[said.Message] {
-		text, _ := tool.Bound(visible.Clean(said.Message), tool.MaxResult/4)
+	if refusal, ok := errors.AsType[*jsonrpc.Error](err); ok && !sdkErrors[refusal.Message] {
+		text, _ := tool.Bound(visible.Clean(refusal.Message), tool.MaxResult/4)
 		return tool.Result{Content: "the MCP server " + name + " refuses: " + text, IsError: true}, nil
 	}
 	if late, ok := errors.AsType[*timeoutError](err); ok {
 		return tool.Result{}, late
 	}
-	// The connection cannot be used any more, even if the SDK does not report that.
+	// End the connection: it is unusable, even if the SDK does not report that.
 	why := c.fail(err)
 	t.server.lost(c, why)
 	return tool.Result{}, fmt.Errorf("the MCP server %s was lost during the call (%w); whether it did anything is not known", name, why)
 }
 
 // sdkOwn are texts of the SDK's own errors for a failed connection, which have the same type as a server's errors.
-var sdkOwn = map[string]bool{"rejected by transport": true, "server is closing": true, "client is closing": true}
+var sdkErrors = map[string]bool{"rejected by transport": true, "server is closing": true, "client is closing": true}
 
 func progressLine(p *sdk.ProgressNotificationParams) string {
 	line := fmt.Sprintf("%g", p.Progress)
@@ -313,5 +313,5 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 
 // oneLine puts text on one line without invisible characters.
 func oneLine(s string) string {
-	return strings.Join(strings.Fields(cleaned(s)), " ")
+	return strings.Join(strings.Fields(visibleText(s)), " ")
 }

@@ -139,7 +139,7 @@ func (s schema) object(at string, text json.RawMessage) (json.RawMessage, error)
 	for i, key := range keys {
 		p, ok := s.Properties[key]
 		if !ok && s.closed() {
-			name := s.meant(key)
+			name := s.standsFor(key)
 			if name == "" || slices.Contains(keys, name) {
 				return nil, fmt.Errorf("%s%s: no such argument", at, visible.Clip(key, 100))
 			}
@@ -181,8 +181,8 @@ func (s schema) object(at string, text json.RawMessage) (json.RawMessage, error)
 	return out.Bytes(), nil
 }
 
-// meant returns the argument that an unknown name can stand for, "" if there is none or more than one.
-func (s schema) meant(name string) (found string) {
+// standsFor returns the argument that an unknown name can stand for, "" if there is none or more than one.
+func (s schema) standsFor(name string) (found string) {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
 	for own := range s.Properties {
 		if plain(own) != plain(name) && !slices.ContainsFunc(otherNames[own], func(o string) bool { return o == name || plain(o) == plain(name) }) {
@@ -196,8 +196,8 @@ func (s schema) meant(name string) (found string) {
 	return found
 }
 
-// meantWord returns the word of the schema's list that v, another word for it, stands for; else v.
-func (s schema) meantWord(v json.RawMessage) json.RawMessage {
+// standardWord returns the word of the schema's list that v, another word for it, stands for; else v.
+func (s schema) standardWord(v json.RawMessage) json.RawMessage {
 	var word string
 	if json.Unmarshal(v, &word) != nil || slices.Contains(s.Enum, any(word)) {
 		return v
@@ -250,7 +250,7 @@ func (s schema) value(at string, v json.RawMessage) (json.RawMessage, error) {
 			return v, s.inRange(at, v)
 		}
 	case got == want:
-		v = s.meantWord(v)
+		v = s.standardWord(v)
 		return v, s.inRange(at, v)
 	case !slices.Contains([]string{"object", "string", "boolean", "integer", "number"}, want):
 		return v, nil // several types, or none that is known

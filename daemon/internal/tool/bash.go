@@ -53,7 +53,7 @@ type bashArgs struct {
 	Wake        bool   `json:"wake"`
 	WakeOn      string `json:"wake_on"`
 
-	timeout time.Duration // of the command; after check that of the call
+	timeout time.Duration // the default; check replaces it by that of the call
 }
 
 func (a *bashArgs) check(Env) error {
@@ -154,7 +154,7 @@ func (a *bashArgs) run(ctx context.Context, env Env, approved Action, live func(
 
 // continued returns the result for a command that has become a job: its output so far, and what the model can do next.
 func continued(env Env, r CommandResult) (Result, error) {
-	text, left, err := fresh(env, *r.Job)
+	text, left, err := newOutput(env, *r.Job)
 	if err != nil {
 		return Result{}, err
 	}
@@ -258,8 +258,7 @@ func commandResult(r CommandResult, approved Action, was string, timeout time.Du
 	return res
 }
 
-// shellError rewords errors of acquiring a shell so that the model can act on them. It returns other errors, and ErrChanged,
-// unchanged.
+// shellError adds to an error of acquiring a shell what the model can do about it. It returns other errors unchanged.
 func shellError(err error, env Env) error {
 	advice := ""
 	if env.Private != nil && env.Private != env.Shell {

@@ -20,7 +20,7 @@ import (
 
 const (
 	checkTime   = 3 * time.Second        // for all checks of one change, unless Env sets another
-	serverAlone = 500 * time.Millisecond // how long a language server may take before go vet begins beside it
+	serverAlone = 500 * time.Millisecond // how long a language server may take before go vet is started, too
 	maxProblems = 10                     // lines of one report
 	slowSkips   = 10                     // changes in a folder after which a check that was too slow there is tried again
 	maxProblem  = 300                    // bytes of a line
@@ -44,18 +44,18 @@ type checked struct {
 
 func (env Env) checkTime() time.Duration { return cmp.Or(env.CheckTime, checkTime) }
 
-// report returns new problems of a changed file as lines for the model, "" for none. Problems that existed before are only
+// checkChange checks a changed file and returns its new problems as lines for the model, "" for none. Problems that existed before are only
 // counted. It ends within Env.CheckTime.
-func (env Env) report(ctx context.Context, path string, before, after []byte, existed bool) string {
+func (env Env) checkChange(ctx context.Context, path string, before, after []byte, existed bool) string {
 	ctx, cancel := context.WithTimeout(ctx, env.checkTime())
 	defer cancel()
 	check, now, notes := env.syntax, env.syntax(ctx, path, after), ""
 	if len(now.lines) == 0 {
-		if c, n := env.deeper(ctx, path, after); c.by != "" || n != "" {
+		if c, n := env.checkDeeper(ctx, path, after); c.by != "" || n != "" {
 			now, notes = c, n
 		}
 		if now.served {
-			check = env.serve
+			check = env.askServer
 		}
 	}
 	was, known := env.Files.reported(path, now)
@@ -64,12 +64,12 @@ func (env Env) report(ctx context.Context, path string, before, after []byte, ex
 	}
 	old := map[string]bool{}
 	for _, l := range was {
-		old[numberless(l)] = true
+		old[withoutNumbers(l)] = true
 	}
 	var b strings.Builder
 	fresh, same := 0, 0
 	for _, l := range now.lines {
-		if old[numberless(l)] {
+		if old[withoutNumbers(l)] {
 			same++
 		} else if fresh++; fresh <= maxProblems {
 			fmt.Fprintf(&b, "\n%s", visible.Cut(l, maxProblem))
@@ -87,10 +87,10 @@ func (env Env) report(ctx context.Context, path string, before, after []byte, ex
 	return fmt.Sprintf("%s\n[%s reports of %s:%s]", notes, now.by, filepath.Base(path), b.String())
 }
 
-// deeper checks more than the syntax: it asks a language server and, for Go, go vet where no server answers in time. go vet names
-// only the first problem of many, so it counts only then, however much sooner it ends: else the report would depend on the load of
-// the machine. notes are lines about the checkers.
-func (env Env) deeper(ctx context.Context, path string, text []byte) (c checked, notes string) {
+// checkDeeper checks more than the syntax: it asks a language server and, for Go, runs go vet beside it. A server's answer counts even if
+// go vet ended sooner, since go vet names only the first of several problems, and the report must not depend on the load of the machine.
+// notes are lines about the checkers.
+func (env Env) checkDeeper(ctx context.Context, path string, text []byte) (c checked, notes string) {
 	vetting, stop := context.WithCancel(ctx)
 	defer stop()
 	headStart, begin := context.WithTimeout(vetting, serverAlone)
@@ -102,7 +102,7 @@ func (env Env) deeper(ctx context.Context, path string, text []byte) (c checked,
 		<-headStart.Done()
 		vetted, slow = env.vet(vetting, path)
 	})
-	served := env.serve(ctx, path, text)
+	served := env.askServer(ctx, path, text)
 	if served.by != "" {
 		stop()
 	}
@@ -117,8 +117,8 @@ func (env Env) deeper(ctx context.Context, path string, text []byte) (c checked,
 	return vetted, notes + slow
 }
 
-// serve asks the language server for path.
-func (env Env) serve(ctx context.Context, path string, text []byte) checked {
+// askServer asks the language server for path.
+func (env Env) askServer(ctx context.Context, path string, text []byte) checked {
 	if env.Languages == nil {
 		return checked{}
 	}
@@ -128,8 +128,8 @@ func (env Env) serve(ctx context.Context, path string, text []byte) checked {
 
 var digits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]+`) })
 
-// numberless returns a problem without its line number, which changes when lines are inserted above.
-func numberless(problem string) string { return digits().ReplaceAllString(problem, "#") }
+// withoutNumbers returns a problem without its line number, which changes when lines are inserted above.
+func withoutNumbers(problem string) string { return digits().ReplaceAllString(problem, "#") }
 
 // pyCompile does what the module py_compile does, but writes no file.
 const pyCompile = "import sys; compile(sys.stdin.buffer.read(), sys.argv[1], 'exec')"

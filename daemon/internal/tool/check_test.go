@@ -85,11 +85,11 @@ func TestCheckersThatDoNotAnswer(t *testing.T) {
 	}
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
-	if got := env.report(ctx, env.Cwd+"/a.go", nil, []byte("package a\n"), false); !strings.Contains(got, "the next 10 changes") {
+	if got := env.checkChange(ctx, env.Cwd+"/a.go", nil, []byte("package a\n"), false); !strings.Contains(got, "the next 10 changes") {
 		t.Errorf("got %q", got)
 	}
 	for i := range slowSkips + 1 {
-		got := env.report(t.Context(), env.Cwd+"/a.go", nil, []byte("package a\n"), false)
+		got := env.checkChange(t.Context(), env.Cwd+"/a.go", nil, []byte("package a\n"), false)
 		if want := 1 + i/slowSkips; got != "" || runs != want {
 			t.Errorf("change %d: got %q after %d runs, want %d", i, got, runs, want)
 		}

@@ -52,7 +52,7 @@ func (a *editArgs) check(env Env) error {
 	size := 0
 	for i, e := range a.Edits {
 		if err := e.check(); err != nil {
-			return placed(a.Edits, i, err)
+			return inEdit(a.Edits, i, err)
 		}
 		size += len(*e.New)
 	}
@@ -76,8 +76,8 @@ func (e edit) check() error {
 	return nil
 }
 
-// placed adds to an error which of several edits it is about.
-func placed(edits []edit, i int, err error) error {
+// inEdit adds to an error which of the edits it is about, if there are several.
+func inEdit(edits []edit, i int, err error) error {
 	if len(edits) == 1 {
 		return err
 	}
@@ -150,7 +150,7 @@ func apply(before []byte, edits []edit) (applied, error) {
 	for i, e := range edits {
 		found, note, err := e.find(text)
 		if err != nil {
-			return applied{}, placed(edits, i, err)
+			return applied{}, inEdit(edits, i, err)
 		}
 		for _, p := range found {
 			all = append(all, replacement{p, i})

@@ -140,8 +140,8 @@ func pageText(contentType string, body []byte) (string, error) {
 	return "", fmt.Errorf("is %s, not text", kind)
 }
 
-// unseen are the elements whose text a page does not show.
-var unseen = []string{"script", "style", "noscript", "template", "svg"}
+// invisibleElements are the elements whose text a page does not show.
+var invisibleElements = []string{"script", "style", "noscript", "template", "svg"}
 
 // htmlText removes tags, scripts and styles, separates paragraphs, and adds the targets of links.
 func htmlText(page string) string {
@@ -156,21 +156,21 @@ func htmlText(page string) string {
 			return tidy(b.String())
 		case html.TextToken:
 			if skip == 0 {
-				b.WriteString(indented(strings.ReplaceAll(t.Data, asIs, ""), pre > 0))
+				b.WriteString(markIndents(strings.ReplaceAll(t.Data, keepIndent, ""), pre > 0))
 			}
 		case html.StartTagToken, html.SelfClosingTagToken:
 			switch {
-			case slices.Contains(unseen, t.Data) && (kind == html.StartTagToken || t.Data != "svg"): // of these only svg can end itself
+			case slices.Contains(invisibleElements, t.Data) && (kind == html.StartTagToken || t.Data != "svg"): // of these only svg can end itself
 				skip++
 			case t.Data == "a":
 				href = link(t)
 			case t.Data == "pre":
 				pre++
 			}
-			b.WriteString(indented(before(t.Data), pre > 0))
+			b.WriteString(markIndents(before(t.Data), pre > 0))
 		case html.EndTagToken:
 			switch {
-			case slices.Contains(unseen, t.Data):
+			case slices.Contains(invisibleElements, t.Data):
 				skip = max(skip-1, 0)
 			case t.Data == "a" && href != "" && skip == 0:
 				b.WriteString(" <" + href + ">")
@@ -214,13 +214,13 @@ func after(tag string) string {
 	return ""
 }
 
-// asIs begins a line whose indentation means something: that of preformatted text.
-const asIs = "\x00"
+// keepIndent begins a line whose indentation must be kept: one of preformatted text.
+const keepIndent = "\x00"
 
-// indented has the lines that begin in text keep their indentation if pre is set.
-func indented(text string, pre bool) string {
+// markIndents has the lines that begin in text keep their indentation if pre is set.
+func markIndents(text string, pre bool) string {
 	if pre {
-		text = strings.ReplaceAll(text, "\n", "\n"+asIs)
+		text = strings.ReplaceAll(text, "\n", "\n"+keepIndent)
 	}
 	return text
 }
@@ -231,7 +231,7 @@ func tidy(s string) string {
 	empty := 0
 	for line := range strings.Lines(s) {
 		line = strings.TrimSpace(line)
-		if rest, ok := strings.CutPrefix(line, asIs); ok {
+		if rest, ok := strings.CutPrefix(line, keepIndent); ok {
 			line = strings.TrimRightFunc(rest, unicode.IsSpace)
 		}
 		if line == "" {

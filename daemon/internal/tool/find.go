@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	maxLineList = 10      // line numbers in one message
-	maxNearest  = 2 << 10 // bytes of a difference in one message
-	alike       = 0.5     // similarity from which lines count as near
+	maxLineList   = 10      // line numbers in one message
+	maxNearest    = 2 << 10 // bytes of a difference in one message
+	minSimilarity = 0.5     // from which lines count as near
 )
 
 // place is the range of bytes that a replacement replaces.
@@ -28,15 +28,15 @@ type place struct {
 func (e edit) find(text string) (found []place, note string, err error) {
 	old, repl := *e.Old, *e.New
 	crlf := strings.Contains(text, "\r\n")
-	wide := func(s string) string {
+	withCRLF := func(s string) string {
 		if !crlf || strings.Contains(s, "\r\n") {
 			return s
 		}
 		return strings.ReplaceAll(s, "\n", "\r\n")
 	}
-	if w := wide(old); !strings.Contains(text, old) || w == old {
+	if w := withCRLF(old); !strings.Contains(text, old) || w == old {
 		if crlf && !strings.Contains(old, "\r\n") {
-			repl = wide(repl)
+			repl = withCRLF(repl)
 		}
 		old = w
 	}
@@ -52,7 +52,7 @@ func (e edit) find(text string) (found []place, note string, err error) {
 	case len(found) == 0 && strings.ContainsRune(old, utf8.RuneError) && !utf8.ValidString(text):
 		return nil, "", fmt.Errorf("old %w", errNotUTF8)
 	case len(found) == 0:
-		p, lines, err := spaced(text, *e.Old, wide(*e.New))
+		p, lines, err := matchWithoutSpacing(text, *e.Old, withCRLF(*e.New))
 		if err != nil {
 			return nil, "", err
 		}
@@ -85,9 +85,9 @@ func lineList(at []int) string {
 	return "lines " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// spaced finds the only run of whole lines that differs from old in white space only, and indents the replacement as the
-// file is.
-func spaced(text, old, repl string) (place, string, error) {
+// matchWithoutSpacing returns the only run of whole lines that differs from old in white space only, with repl indented as the file is, and
+// names these lines. The error shows where to look.
+func matchWithoutSpacing(text, old, repl string) (place, string, error) {
 	have, want := strings.SplitAfter(text, "\n"), strings.Split(strings.TrimSuffix(old, "\n"), "\n")
 	if have[len(have)-1] == "" {
 		have = have[:len(have)-1]
@@ -211,7 +211,7 @@ func nearest(have, want, keys, wanted []string) error {
 				start, score = j-i, s
 			}
 		}
-		if score < alike {
+		if score < minSimilarity {
 			return errors.New("old does not occur in the file, nor anything like it; read it again and copy the text exactly")
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"sublet/daemon/internal/policy"
 )
 
-const maxGlob = 500 // files shown
+const maxGlob, maxGlobNotes = 500, 200 // files shown, and bytes reserved for notes at the end
 
 // Glob returns the tool that finds files by name.
 func Glob() Tool {
@@ -124,7 +124,7 @@ func (a *globArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 	shown := 0
 	for _, h := range hits[:min(len(hits), maxGlob)] {
 		line := display(a.path, h.name, env.Cwd) + "\n"
-		if b.Len()+len(line) > MaxResult-200 {
+		if b.Len()+len(line) > MaxResult-maxGlobNotes {
 			break
 		}
 		b.WriteString(line)

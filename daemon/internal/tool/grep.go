@@ -199,7 +199,7 @@ type scan struct {
 // block searches a text, which is whole lines. It reports whether the search of the file can end.
 func (s *scan) block(text []byte) (done bool) {
 	around := s.args.Context
-	if s.line >= s.after && !s.args.lines.may(text) { // only its last lines can be shown, before a later hit
+	if s.line >= s.after && !s.args.lines.mayMatch(text) { // only its last lines can be shown, before a later hit
 		from := len(text)
 		for range around {
 			from = bytes.LastIndexByte(text[:max(from-1, 0)], '\n') + 1

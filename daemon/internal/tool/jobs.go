@@ -98,14 +98,14 @@ func (a *jobsArgs) run(ctx context.Context, env Env, _ Action, _ func([]byte)) (
 		case err != nil:
 			return Result{}, err
 		case line != "":
-			note = "[a line matched: " + oneLine(shown([]byte(line))) + "]\n"
+			note = "[a line matched: " + oneLine(renderOutput([]byte(line))) + "]\n"
 		}
 	}
 	i, err := env.Jobs.Get(env.Session, a.ID)
 	if err != nil {
 		return Result{}, err
 	}
-	text, left, err := fresh(env, i)
+	text, left, err := newOutput(env, i)
 	if err != nil {
 		return Result{}, err
 	}
@@ -114,24 +114,24 @@ func (a *jobsArgs) run(ctx context.Context, env Env, _ Action, _ func([]byte)) (
 	return res, nil
 }
 
-// fresh returns a job's output since the last call; left is how many bytes of it are left out.
-func fresh(env Env, i job.Info) (text string, left int64, err error) {
-	head, tail, left, err := env.Jobs.Look(env.Session, i.ID, MaxResult-2048)
+// newOutput returns a job's output since the last call; left is how many bytes of it are left out.
+func newOutput(env Env, i job.Info) (text string, left int64, err error) {
+	head, tail, left, err := env.Jobs.Look(env.Session, i.ID, MaxResult-2048) // leaves room for the lines about the job
 	if err != nil {
 		return "", 0, err
 	}
-	text = shown(head)
+	text = renderOutput(head)
 	if left > 0 {
 		text += fmt.Sprintf("\n[… %d bytes left out; the newest 16 MiB are in %s …]\n", left, i.Output)
 	}
-	if text += shown(tail); len(head) == 0 {
+	if text += renderOutput(tail); len(head) == 0 {
 		text += "[nothing new was printed]"
 	}
 	return text, left, nil
 }
 
-// shown renders raw output to the text that a screen would show.
-func shown(raw []byte) string {
+// renderOutput renders raw output to the text that a screen would show.
+func renderOutput(raw []byte) string {
 	const cols = 1000 // wide enough that few lines wrap
 	return string(shell.Render(raw, cols))
 }

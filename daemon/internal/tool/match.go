@@ -15,11 +15,11 @@ const maxLiterals = 16 // searched for at once
 // lineMatcher finds the lines that a regular expression matches. If every match must contain one of a few literals, it searches
 // for these first, because package regexp takes twenty times as long for each byte. It is for one goroutine.
 type lineMatcher struct {
-	re       *regexp.Regexp
-	literals [][]byte
-	fold     bool   // the literals are lower case and occur in any case
-	exact    bool   // a line with a literal matches without evaluating re
-	lower    []byte // the text in lower case; reused
+	re         *regexp.Regexp
+	literals   [][]byte
+	ignoreCase bool   // the literals are in lower case, and match any case
+	literal    bool   // re is one literal, so a line that contains it matches
+	lower      []byte // the text in lower case; reused
 }
 
 func newLineMatcher(pattern string) (lineMatcher, error) {
@@ -35,8 +35,8 @@ func newLineMatcher(pattern string) (lineMatcher, error) {
 		return lineMatcher{}, errors.New("contains a line end, which no line has; search for one of the lines, with context")
 	}
 	m := lineMatcher{re: re, literals: required(tree.Simplify())}
-	m.exact = len(m.literals) == 1 && tree.Op == syntax.OpLiteral && string(m.literals[0]) == string(tree.Rune)
-	if m.fold = folds(tree); m.fold {
+	m.literal = len(m.literals) == 1 && tree.Op == syntax.OpLiteral && string(m.literals[0]) == string(tree.Rune)
+	if m.ignoreCase = folds(tree); m.ignoreCase {
 		for i, l := range m.literals {
 			m.literals[i] = appendLower(nil, l)
 		}
@@ -55,12 +55,12 @@ func spansLines(re *syntax.Regexp) bool {
 		(re.Op == syntax.OpConcat || re.Op == syntax.OpCapture || re.Op == syntax.OpPlus) && slices.ContainsFunc(re.Sub, spansLines)
 }
 
-// may reports whether a line of text can match.
-func (m *lineMatcher) may(text []byte) bool {
+// mayMatch reports whether a line of text can match.
+func (m *lineMatcher) mayMatch(text []byte) bool {
 	if len(m.literals) == 0 {
 		return true
 	}
-	if m.fold {
+	if m.ignoreCase {
 		m.lower = appendLower(m.lower[:0], text)
 		text = m.lower
 	}
@@ -69,7 +69,7 @@ func (m *lineMatcher) may(text []byte) bool {
 
 // match reports whether re matches a line, which has no line end but may have a carriage return.
 func (m *lineMatcher) match(line []byte) bool {
-	return m.may(line) && (m.exact || m.re.Match(bytes.TrimSuffix(line, []byte("\r"))))
+	return m.mayMatch(line) && (m.literal || m.re.Match(bytes.TrimSuffix(line, []byte("\r"))))
 }
 
 // appendLower appends text to dst with its ASCII letters in lower case.
@@ -98,7 +98,7 @@ func required(re *syntax.Regexp) [][]byte {
 	case syntax.OpConcat:
 		var best [][]byte
 		for _, sub := range re.Sub {
-			if l := required(sub); len(l) > 0 && shortest(l) > shortest(best) {
+			if l := required(sub); len(l) > 0 && shortestLength(l) > shortestLength(best) {
 				best = l
 			}
 		}
@@ -119,14 +119,12 @@ func required(re *syntax.Regexp) [][]byte {
 	return nil
 }
 
-func shortest(list [][]byte) int {
-	n := 0
-	for i, l := range list {
-		if i == 0 || len(l) < n {
-			n = len(l)
-		}
+// shortestLength returns the length of the shortest element, 0 for none.
+func shortestLength(list [][]byte) int {
+	if len(list) == 0 {
+		return 0
 	}
-	return n
+	return len(slices.MinFunc(list, func(a, b []byte) int { return len(a) - len(b) }))
 }
 
 // literals returns the runes as text. If case is ignored, that is the longest ASCII part without letters that have other forms:

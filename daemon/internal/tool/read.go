@@ -58,14 +58,14 @@ type readArgs struct {
 	lineRange
 
 	located
-	anyLines bool // the call names no lines
+	namesNoLines bool // the call names no lines
 }
 
 // check sorts the requested ranges by line and merges adjacent ones.
 func (a *readArgs) check(env Env) error {
 	if len(a.Ranges) == 0 {
 		a.Ranges = []lineRange{a.lineRange}
-		a.anyLines = a.lineRange == lineRange{}
+		a.namesNoLines = a.lineRange == lineRange{}
 	} else if a.lineRange != (lineRange{}) {
 		return errors.New("ranges: give either ranges or offset and limit, not both")
 	}
@@ -101,7 +101,7 @@ func (a *readArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 		return Result{}, err
 	}
 	defer f.Close()
-	head, err := headOf(f)
+	head, err := readHead(f)
 	if err != nil {
 		return Result{}, err
 	}
@@ -121,7 +121,7 @@ func (a *readArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 	if whole {
 		in = io.TeeReader(f, sum)
 	}
-	if a.anyLines && info.Size() > largeFile {
+	if a.namesNoLines && info.Size() > largeFile {
 		a.Ranges[0].Limit = largeLines
 	}
 	p := page{ranges: a.Ranges}
@@ -248,8 +248,8 @@ func readLine(r *bufio.Reader) (line string, n, left int, err error) {
 	}
 }
 
-// headOf returns what binaryKind and picture.Is need of f, and rewinds it.
-func headOf(f *os.File) ([]byte, error) {
+// readHead returns what binaryKind and picture.Is need of f, and rewinds it.
+func readHead(f *os.File) ([]byte, error) {
 	head := make([]byte, binaryHead)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {

@@ -102,7 +102,7 @@ func change(ctx context.Context, env Env, file located, approved Action, next fu
 		return Preview{}, "", err
 	}
 	env.Files.changed(env.Agent, c)
-	return preview(env.Cwd, path, c.Before, after, c.Existed), env.report(ctx, path, c.Before, after, c.Existed), nil
+	return preview(env.Cwd, path, c.Before, after, c.Existed), env.checkChange(ctx, path, c.Before, after, c.Existed), nil
 }
 
 // replacing is held from the look at a file until it is replaced: agents work side by side.

@@ -16,7 +16,7 @@ import (
 func WaitsForKeys(shell, pgid int, tty string, raw bool, asks func() bool) bool {
 	loop := func(watches func() bool) bool { return raw || asks() && watches() }
 	if pgid == shell {
-		return waits(shell, shell, tty, loop) // its builtins read -t and read -e wait in select
+		return waits(shell, shell, tty, loop) // read -t and read -e, its builtins, wait in select
 	}
 	for _, pid := range Group(pgid) {
 		if !showsCalls(pid) {
@@ -47,8 +47,8 @@ func waits(pid, tid int, tty string, loop func(watches func() bool) bool) bool {
 	return watches != nil && loop(func() bool { return watches(pid, c, isTerminal) })
 }
 
-// threadsMost bounds how many threads of a program are looked at.
-const threadsMost = 64
+// maxThreads bounds how many threads of a program are looked at.
+const maxThreads = 64
 
 func threads(pid int) (tids []int) {
 	dir, err := os.Open("/proc/" + strconv.Itoa(pid) + "/task")
@@ -56,7 +56,7 @@ func threads(pid int) (tids []int) {
 		return nil
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(threadsMost)
+	names, _ := dir.Readdirnames(maxThreads)
 	for _, n := range names {
 		if tid, err := strconv.Atoi(n); err == nil {
 			tids = append(tids, tid)
@@ -115,7 +115,7 @@ var secretAskers = []string{
 // the terminal must be such programs too, else system is false. The name is "" where nobody reads at this moment.
 func AsksForSecret(shell, pgid int, tty string) (name string, system bool) {
 	for _, pid := range Group(pgid) {
-		if !reads(pid, tty) {
+		if !mayRead(pid, tty) {
 			continue
 		}
 		is, known := systemProgram(pid)
@@ -130,8 +130,8 @@ func AsksForSecret(shell, pgid int, tty string) (name string, system bool) {
 	return name, system
 }
 
-// reads reports whether a process waits for a terminal, or may: another user's does not show it.
-func reads(pid int, tty string) bool {
+// mayRead reports whether a process waits for a terminal, or may do so: of a process of another user that is not known.
+func mayRead(pid int, tty string) bool {
 	return !showsCalls(pid) || slices.ContainsFunc(threads(pid), func(tid int) bool {
 		return waits(pid, tid, tty, func(watches func() bool) bool { return watches() })
 	})

@@ -21,8 +21,8 @@ func (p Process) String() string { return strconv.Itoa(p.PID) + " " + p.Command 
 
 // A Moment is when Now was called.
 type Moment struct {
-	// ticks is a time by a clock that goes on while the machine sleeps, as the ages of processes do, in hundredths of a second:
-	// USER_HZ, the unit of times in /proc, is 100 on every Linux that Go runs on.
+	// ticks is a time in hundredths of a second by a clock that continues while the machine sleeps, as the ages of processes do. The unit of
+	// times in /proc, USER_HZ, is the same on every Linux that Go runs on.
 	ticks  int64
 	newest int // the process or thread that was created last; 0 = not known
 }
@@ -30,14 +30,14 @@ type Moment struct {
 // BegunSince lists the processes in the session of the shell that began at from or later, without the shell itself and what it
 // runs now: the programs of its hooks, which are in the foreground group and have their parent in the session, and its
 // substitutions, which are its children in its own group. forks reports that the list has a fork of the shell that runs no
-// program of its own yet: until the shell shows its prompt it may still turn out to be one of those. Members of the process
-// groups in but are left out.
+// program of its own yet: until the shell shows its prompt, it may become a program of a hook, or be a substitution. Members of the
+// process groups in but are left out.
 func BegunSince(shell int, foreground func() int, from Moment, but ...int) (list []Process, forks bool) {
 	begun := begunSince(shell, from)
 	if len(begun) == 0 {
 		return nil, false
 	}
-	fork, name := commandLine(stat{PID: shell}), Name(shell)
+	fork, name := commandLine(stat{PID: shell}), Name(shell) // a fork without a program of its own has one of these as its command
 	runs, own, ours := inGroup(foreground()), inGroup(shell), inSession(shell)
 	for _, st := range begun {
 		if inGroups(st.PID, but) || !ours(st.PID) || runs(st.PID) && ours(st.Parent) || own(st.PID) && st.Parent == shell {

@@ -47,16 +47,15 @@ func newest() int {
 	return last
 }
 
-// askedMost is how many numbers are asked about one by one: asking about that many takes as long as listing a few hundred
-// processes.
-const askedMost = 1000
+// maxAsked bounds the pids that noneSince asks about one by one. Asking about so many takes as long as listing a few hundred processes.
+const maxAsked = 1000
 
-// noneSince reports that no process that of selects began at from or later; false means that there may be one. More than a
-// second after from it is always false, because the numbers may have started again and passed from's.
+// noneSince reports that no process for which of returns true began at from or later; false means that there may be one. More than a second
+// after from it is always false, because the kernel may by then have used up all numbers and passed from's again.
 func noneSince(from Moment, of func(pid int) bool) bool {
 	now := Now()
 	last := now.newest
-	if from.newest == 0 || now.ticks > from.ticks+ticks || last < from.newest || last > from.newest+askedMost {
+	if from.newest == 0 || now.ticks > from.ticks+ticks || last < from.newest || last > from.newest+maxAsked {
 		return false
 	}
 	for pid := from.newest + 1; pid <= last; pid++ {
@@ -86,7 +85,7 @@ func eachProcess(of func(pid int) bool, f func(stat)) {
 
 func begunSince(shell int, from Moment) (list []stat) {
 	ours := inSession(shell)
-	thread := func(pid int) bool { return unix.Tgkill(shell, pid, 0) == nil } // fish makes one for each line
+	thread := func(pid int) bool { return unix.Tgkill(shell, pid, 0) == nil } // of the shell: fish starts one for each line
 	if noneSince(from, func(pid int) bool { return ours(pid) && !thread(pid) }) {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watchMost bounds how many descriptors of one call are looked at.
-const watchMost = 1024
+// maxWatched bounds how many descriptors of one call are looked at.
+const maxWatched = 1024
 
 // polled, selected and epolled report whether the system call c, in which a thread of process pid is blocked, waits for input
 // on a descriptor for which isTerminal reports true. waitCalls has them by system call.
@@ -18,7 +18,7 @@ const watchMost = 1024
 // polled reads poll's array of pollfd: args[0] is its address, args[1] its length.
 func polled(pid int, c blocked, isTerminal func(fd uint64) bool) bool {
 	const size = 8
-	b := memoryOf(pid, c.args[0], size*min(c.args[1], watchMost))
+	b := memoryOf(pid, c.args[0], size*min(c.args[1], maxWatched))
 	for ; len(b) >= size; b = b[size:] {
 		if fd := int32(binary.NativeEndian.Uint32(b)); fd >= 0 && binary.NativeEndian.Uint16(b[4:])&unix.POLLIN != 0 && isTerminal(uint64(fd)) {
 			return true
@@ -30,7 +30,7 @@ func polled(pid int, c blocked, isTerminal func(fd uint64) bool) bool {
 // selected reads select's set of descriptors to read: args[0] is the number of bits, args[1] the address of the set, in words
 // of 64 bits.
 func selected(pid int, c blocked, isTerminal func(fd uint64) bool) bool {
-	n := min(c.args[0], watchMost)
+	n := min(c.args[0], maxWatched)
 	b := memoryOf(pid, c.args[1], (n+63)/64*8)
 	for fd := range n {
 		if word := fd / 64 * 8; word+8 <= uint64(len(b)) && binary.NativeEndian.Uint64(b[word:])&(1<<(fd%64)) != 0 && isTerminal(fd) {
@@ -71,6 +71,6 @@ func memoryOf(pid int, at, size uint64) []byte {
 	}
 	defer f.Close()
 	b := make([]byte, size)
-	n, _ := f.ReadAt(b, int64(at)) // less than that where it ends
+	n, _ := f.ReadAt(b, int64(at)) // n < size at the end of the mapping
 	return b[:n]
 }

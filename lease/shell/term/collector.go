@@ -44,7 +44,7 @@ func (c *Collector) Add(p []byte) {
 func (c *Collector) Asks() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.screen.asks()
+	return c.screen.lineAsks()
 }
 
 // UsesAlternate reports whether the program uses the alternate screen now.
@@ -67,7 +67,7 @@ func (c *Collector) Close() (text []byte, left int64, path string, err error) {
 // A Tail keeps the last Most bytes of what it is given.
 type Tail struct {
 	Most int
-	b    []byte // up to twice as many
+	buf  []byte // up to twice as many
 }
 
 // Add takes bytes; p is not kept.
@@ -75,11 +75,11 @@ func (t *Tail) Add(p []byte) {
 	if len(p) > t.Most {
 		p = p[len(p)-t.Most:]
 	}
-	if len(t.b)+len(p) > 2*t.Most {
-		t.b = append(t.b[:0], t.Bytes()...)
+	if len(t.buf)+len(p) > 2*t.Most {
+		t.buf = append(t.buf[:0], t.Bytes()...)
 	}
-	t.b = append(t.b, p...)
+	t.buf = append(t.buf, p...)
 }
 
 // Bytes returns what is kept.
-func (t *Tail) Bytes() []byte { return t.b[max(0, len(t.b)-t.Most):] }
+func (t *Tail) Bytes() []byte { return t.buf[max(0, len(t.buf)-t.Most):] }

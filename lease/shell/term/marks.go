@@ -21,7 +21,7 @@ const (
 
 // A Splitter takes marks out of what a terminal prints. It is not safe for concurrent use.
 type Splitter struct {
-	held []byte // what may be the beginning of a mark
+	held []byte // the end of the output so far, which may be the beginning of a mark
 }
 
 // Feed calls data with the output in p, and mark with each mark, in order. p is not kept.

@@ -6,10 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Defaults of Options.Head and Options.Tail, in bytes.
+// In bytes; the first two are the defaults of NewCollector.
 const (
 	defaultHead = 32 << 10
 	defaultTail = 32 << 10
+	cutRange    = 1024 // bytes in which result looks for a line end
 )
 
 // headTail keeps the beginning and the end of a text, whatever its length, in bounded memory.
@@ -39,20 +40,20 @@ func (h *headTail) Write(p []byte) {
 	h.tail.Add(p)
 }
 
-// result returns the text, with a line in place of what was left out, and how many bytes those are. Head and tail are
-// cut at a line where one is near, never inside a character.
+// result returns the text, with a line in place of what was left out, and how many bytes those are. Head and tail are cut at a line end
+// if there is one within cutRange bytes, and never inside a character.
 func (h *headTail) result() (text []byte, left int64) {
 	tail := h.tail.Bytes()
 	if h.total == int64(len(h.head)+len(tail)) {
 		return append(bytes.Clone(h.head), tail...), 0
 	}
 	head := h.head
-	if i := bytes.LastIndexByte(head, '\n'); i >= 0 && i >= len(head)-1024 {
+	if i := bytes.LastIndexByte(head, '\n'); i >= 0 && i >= len(head)-cutRange {
 		head = head[:i+1]
 	} else {
 		head = trimPartial(head)
 	}
-	if i := bytes.IndexByte(tail, '\n'); i >= 0 && i < 1024 {
+	if i := bytes.IndexByte(tail, '\n'); i >= 0 && i < cutRange {
 		tail = tail[i+1:]
 	} else {
 		for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
@@ -68,7 +69,7 @@ func (h *headTail) result() (text []byte, left int64) {
 	return append(text, tail...), left
 }
 
-// trimPartial takes an unfinished character off the end.
+// trimPartial returns p without an unfinished character at its end.
 func trimPartial(p []byte) []byte {
 	for i := len(p) - 1; i >= 0 && i >= len(p)-utf8.UTFMax; i-- {
 		if utf8.RuneStart(p[i]) {

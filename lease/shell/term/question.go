@@ -5,25 +5,24 @@ import (
 	"sync"
 )
 
-// What a line looks like that asks for something, by how it ends: a question, a prompt, a choice in brackets. Progress bars
-// end otherwise.
+// A line that asks for something ends in a question, a prompt or a choice in brackets. Progress bars end otherwise.
 var (
-	asking = sync.OnceValue(func() *regexp.Regexp {
+	looksLikeQuestion = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)([?:$]|[^#]#|[^=-]>|[\[(][a-z0-9/,?| -]+[\])]|--more--.*) ?$`)
 	})
-	press = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\b(press|hit)\b.*\b(enter|return|key|ctrl-c)\b`) })
+	asksForKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\b(press|hit)\b.*\b(enter|return|key|ctrl-c)\b`) })
 )
 
-// asks reports whether the line that the cursor stands behind asks for something, or the one above it for a key. It is a hint,
+// lineAsks reports whether the line before the cursor asks for something, or the one above an empty line for a key. It is a hint,
 // used if nothing better is known.
-func (s *screen) asks() bool {
+func (s *screen) lineAsks() bool {
 	if s.alt {
 		return false
 	}
 	y := s.y
 	if y > 0 && len(s.at(y).cells) == 0 {
-		return press().Match(s.at(y - 1).append(nil))
+		return asksForKey().Match(s.at(y - 1).append(nil))
 	}
 	line := s.at(y).append(nil)
-	return s.x >= len(s.at(y).cells) && (asking().Match(line) || press().Match(line))
+	return s.x >= len(s.at(y).cells) && (looksLikeQuestion().Match(line) || asksForKey().Match(line))
 }

@@ -20,12 +20,12 @@ type screen struct {
 	cols int
 	sink func([]byte)
 
-	rows     [windowRows]row // a ring
-	first, n int             // oldest row, number of rows
-	x, y     int             // cursor; y counts from the oldest row
-	sx, sy   int             // saved cursor
-	alt      bool            // the alternate screen is shown
-	homed    bool            // the previous CSI sequence moved the cursor to the upper left corner
+	rows           [windowRows]row // a ring
+	first, n       int             // oldest row, number of rows
+	x, y           int             // cursor; y counts from the oldest row
+	savedX, savedY int             // saved cursor
+	alt            bool            // the alternate screen is shown
+	atHome         bool            // the previous CSI sequence moved the cursor to the upper left corner
 
 	seq     *ansi.Parser
 	inSeq   bool
@@ -33,7 +33,7 @@ type screen struct {
 	line    []byte // scratch
 }
 
-// A row is one line of the screen. wrapped: it goes on in the next row, as one logical line.
+// A row is one line of the screen. If it is wrapped, its logical line continues in the next row.
 type row struct {
 	cells   []rune
 	extra   map[int]string // combining characters, by column
@@ -47,10 +47,10 @@ func newScreen(cols int, sink func([]byte)) *screen {
 	if cols <= 0 {
 		cols = 80
 	}
-	cols = min(cols, 4096) // a sequence with a count costs up to a line
+	cols = min(cols, 4096) // since a sequence may write that many cells
 	s := &screen{cols: cols, sink: sink, n: 1, seq: new(ansi.Parser)}
 	s.seq.SetParamsSize(parser.MaxParamsSize)
-	s.seq.SetDataSize(256) // titles and links are dropped anyway
+	s.seq.SetDataSize(256) // bytes; longer titles and links are cut, which does not matter: they are dropped
 	s.seq.SetHandler(ansi.Handler{HandleCsi: s.csi, HandleEsc: s.esc, Execute: s.control})
 	return s
 }
@@ -158,7 +158,7 @@ func (s *screen) retire() {
 	s.first = (s.first + 1) % windowRows
 	s.n--
 	s.y = max(0, s.y-1)
-	s.sy = max(0, s.sy-1)
+	s.savedY = max(0, s.savedY-1)
 }
 
 // down moves to the next row, which is made where there is none.
@@ -181,7 +181,7 @@ func (s *screen) wrap() {
 	s.x = 0
 }
 
-// pad makes the row reach to the cursor.
+// pad fills the cursor's row with blanks up to the cursor, and returns it.
 func (s *screen) pad() *row {
 	r := s.at(s.y)
 	for len(r.cells) < s.x {
@@ -197,7 +197,7 @@ func (s *screen) ascii(p []byte) {
 		}
 		n := min(s.cols-s.x, len(p))
 		r := s.pad()
-		s.clean(r, s.x, s.x+n)
+		s.clearOverlap(r, s.x, s.x+n)
 		over := min(n, len(r.cells)-s.x)
 		for i := range over {
 			r.cells[s.x+i] = rune(p[i])
@@ -210,9 +210,9 @@ func (s *screen) ascii(p []byte) {
 	}
 }
 
-// clean removes what hangs on the cells from..to, which are about to be overwritten: combining characters, and the
-// other half of wide characters at the edges.
-func (s *screen) clean(r *row, from, to int) {
+// clearOverlap prepares the cells from..to for being overwritten: it removes their combining characters, and blanks the other part of wide
+// characters that are only partly in the range.
+func (s *screen) clearOverlap(r *row, from, to int) {
 	if from >= len(r.cells) {
 		return
 	}
@@ -249,7 +249,7 @@ func (s *screen) rune(r rune) {
 		s.wrap()
 	}
 	row := s.pad()
-	s.clean(row, s.x, s.x+w)
+	s.clearOverlap(row, s.x, s.x+w)
 	for i := range w {
 		c := filler
 		if i == 0 {
@@ -264,7 +264,7 @@ func (s *screen) rune(r rune) {
 	s.x += w
 }
 
-// combine adds r to the character before the cursor; a cell keeps about 32 bytes of them.
+// combine adds r to the character before the cursor, unless that has 32 bytes of them already: so a cell's size is bounded.
 func (s *screen) combine(r rune) {
 	row := s.at(s.y)
 	x := min(s.x, len(row.cells)) - 1

@@ -11,21 +11,21 @@ func (s *screen) csi(cmd ansi.Cmd, params ansi.Params) {
 	if s.alt || cmd.Prefix() != 0 || cmd.Intermediate() != 0 {
 		return
 	}
-	homed := s.homed
-	s.homed = false
+	homed := s.atHome
+	s.atHome = false
 	if s.moves(cmd.Final(), params) {
 		return
 	}
 	w := count(params, 0, s.cols)
 	switch cmd.Final() {
 	case 'J':
-		mode := raw(params, 0)
+		mode := rawParam(params, 0)
 		if mode == 0 && homed && s.x == 0 && s.y == 0 {
 			mode = 2 // what `clear` does on some terminals
 		}
 		s.eraseDisplay(mode)
 	case 'K':
-		s.eraseLine(raw(params, 0))
+		s.eraseLine(rawParam(params, 0))
 	case 'X':
 		s.erase(s.x, s.x+w)
 	case 'P':
@@ -59,11 +59,11 @@ func (s *screen) moves(final byte, params ansi.Params) bool {
 	case 'H', 'f':
 		s.row(n)
 		s.x = min(s.cols, count(params, 1, s.cols)) - 1
-		s.homed = s.x == 0 && s.y == 0
+		s.atHome = s.x == 0 && s.y == 0
 	case 's':
-		s.sx, s.sy = s.x, s.y
+		s.savedX, s.savedY = s.x, s.y
 	case 'u':
-		s.x, s.y = s.sx, min(s.sy, s.n-1)
+		s.x, s.y = s.savedX, min(s.savedY, s.n-1)
 	default:
 		return false
 	}
@@ -76,7 +76,7 @@ func count(params ansi.Params, i, limit int) int {
 	return max(1, min(n, limit))
 }
 
-func raw(params ansi.Params, i int) int {
+func rawParam(params ansi.Params, i int) int {
 	n, _, _ := params.Param(i, 0)
 	return n
 }
@@ -87,7 +87,7 @@ func (s *screen) privateMode(cmd ansi.Cmd, params ansi.Params) {
 	}
 	on := cmd.Final() == 'h'
 	for i := range params {
-		switch raw(params, i) {
+		switch rawParam(params, i) {
 		case 47, 1047, 1049:
 			s.alt = on
 		}
@@ -140,7 +140,7 @@ func (s *screen) eraseLine(mode int) {
 	switch mode {
 	case 0:
 		r := s.at(s.y)
-		s.clean(r, s.x, len(r.cells))
+		s.clearOverlap(r, s.x, len(r.cells))
 		if s.x < len(r.cells) {
 			r.cells = r.cells[:s.x]
 		}
@@ -159,7 +159,7 @@ func (s *screen) erase(from, to int) {
 	if from >= to {
 		return
 	}
-	s.clean(r, from, to)
+	s.clearOverlap(r, from, to)
 	for i := from; i < to; i++ {
 		r.cells[i] = ' '
 	}
@@ -171,7 +171,7 @@ func (s *screen) deleteCells(n int) {
 		return
 	}
 	to := min(len(r.cells), s.x+n)
-	s.clean(r, s.x, to)
+	s.clearOverlap(r, s.x, to)
 	r.extra = nil // its columns shift; accents are lost rather than misplaced
 	r.cells = append(r.cells[:s.x], r.cells[to:]...)
 }
@@ -181,7 +181,7 @@ func (s *screen) insertCells(n int) {
 	if s.x >= len(r.cells) {
 		return
 	}
-	s.clean(r, s.x, s.x)
+	s.clearOverlap(r, s.x, s.x)
 	r.extra = nil // as in deleteCells
 	tail := append([]rune(nil), r.cells[s.x:]...)
 	r.cells = r.cells[:s.x]
@@ -200,9 +200,9 @@ func (s *screen) esc(cmd ansi.Cmd) {
 	}
 	switch cmd.Final() {
 	case '7':
-		s.sx, s.sy = s.x, s.y
+		s.savedX, s.savedY = s.x, s.y
 	case '8':
-		s.x, s.y = s.sx, min(s.sy, s.n-1)
+		s.x, s.y = s.savedX, min(s.savedY, s.n-1)
 	case 'D':
 		s.down()
 	case 'E':

@@ -10,13 +10,13 @@ const (
 	spoolMost  = 64 << 20 // bytes that a spool file keeps
 )
 
-// spool keeps the beginning of a command's raw output that was too long, in a 0600 file. A short output never touches the disk.
+// spool keeps the beginning of a long raw output in a file of mode 0600. A short output is never written to the disk.
 type spool struct {
 	folder string // "" = keep nothing
-	first  []byte
+	first  []byte // the output, while there is no file
 	file   *os.File
-	total  int64 // of the file
-	failed error
+	total  int64 // bytes in the file
+	failed error // the first one; nothing is written after it
 }
 
 func (s *spool) Write(p []byte) {

@@ -72,8 +72,8 @@ func (t *Terminal) Foreground() (pgid int) {
 	return pgid
 }
 
-// InputEmpty reports whether everything that was typed has been read. Linux passes input on in a worker thread, for which poll
-// waits (n_tty_poll).
+// InputEmpty reports whether everything that was typed has been read. On Linux a worker thread passes the input on; poll waits for it
+// (n_tty_poll in the kernel), so that input on its way counts.
 func (t *Terminal) InputEmpty() bool {
 	fd, err := unix.Open(t.Name, unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -84,8 +84,8 @@ func (t *Terminal) InputEmpty() bool {
 	return err == nil && n == 0
 }
 
-// Signal has the terminal signal its foreground process group as its keys do, whoever it belongs to and whatever the keys
-// are at the moment: SIGINT, SIGQUIT or SIGTSTP.
+// Signal makes the terminal send SIGINT, SIGQUIT or SIGTSTP to its foreground process group, as its keys do: also to processes of other
+// users, and whatever the keys are set to.
 func (t *Terminal) Signal(sig syscall.Signal) error {
 	return t.do(func(fd int) error { return unix.IoctlSetInt(fd, unix.TIOCSIG, int(sig)) })
 }
