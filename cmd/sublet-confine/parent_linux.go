@@ -317,10 +317,10 @@ func describe(ws syscall.WaitStatus) string {
 // killSelf ends this process by the signal that ended the command, so that the shell reports that signal.
 func killSelf(sig syscall.Signal) {
 	// signal.Reset is not enough: the Go runtime would still handle SIGSEGV and the like, and print stacks.
-	var byDefault [4]uint64 // sigaction(2) with SIG_DFL, as the kernel has it
+	var byDefault [4]uint64 // the kernel's struct sigaction with SIG_DFL; 8 below is the size of its signal set
 	_, _, _ = unix.Syscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // no core dump of this program
 	_ = syscall.Kill(os.Getpid(), sig)
-	time.Sleep(100 * time.Millisecond)
-	os.Exit(128 + int(sig))
+	time.Sleep(100 * time.Millisecond) // another thread may get the signal, a little later
+	os.Exit(128 + int(sig))            // not reached unless the signal is blocked
 }

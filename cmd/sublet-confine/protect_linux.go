@@ -135,9 +135,9 @@ func (p *protector) mount(path string, attributes uint64) error {
 
 // placeholders are files at protected names of a project that do not exist, so that a command cannot create them. Those in the
 // project's own folder are Unix sockets: there are about forty, and a socket is removed faster than a folder. .git, most names in
-// subfolders, and all names where the file system has no sockets, get folders. Git ignores sockets and empty folders; commondir is
-// a file that git reads (ownCommondir), and recordName one that it does not. Commands that run at the same time share them. Each command takes a shared lock on the
-// project, and the last one removes them with the mounts over them.
+// subfolders, and all names where the file system has no sockets, get folders. Git ignores sockets and empty folders. Two are files:
+// commondir, which git reads, and recordName, which it does not. Commands that run at the same time share the placeholders. Each command
+// takes a shared lock on the project, and the last one removes them; that removes the mounts over them, too.
 type placeholders struct {
 	lock *os.File // the project's folder; nil = nothing to remove
 	spec confine.Spec
@@ -310,8 +310,8 @@ func (p *placeholders) release() {
 	}
 }
 
-// setAside renames the git folder of each repository that an index names and that this command or another of those that run may
-// have made, and returns a line about each. Else git, when it looks for changes in the project, would run what its settings name.
+// setAside renames the git folder of each repository in the project that a command may have made, and returns a line about each. Git looks
+// for changes in the repositories that an index names, and so would run the programs that their settings name.
 func setAside(s confine.Spec) (lines string) {
 	if s.Reach != confine.Project {
 		return ""

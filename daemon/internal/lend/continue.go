@@ -90,7 +90,7 @@ func (k *continuable) take(folder string) error {
 	return nil
 }
 
-// ended is what came of a command.
+// ended is what shell.Shell.Run returned for a command.
 type ended struct {
 	r   shell.Result
 	err error
@@ -205,7 +205,7 @@ func (p *Private) guarded(ctx context.Context, sh *shell.Shell, cmd shell.Comman
 	return ended{r, err}
 }
 
-// finishJob writes down how a command ended that had become a job.
+// finishJob closes the output of a command that had become a job, and writes its exit status into the job's folder.
 func (s *Shells) finishJob(k *continuable, folder string, e ended) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -232,7 +232,7 @@ func (p *Private) replace(ctx context.Context, state shell.State) (left []string
 		left, err = sh.Undo(ctx, state, now)
 	}
 	if err == nil {
-		_, err = sh.State(ctx) // what is judged next is judged by it
+		_, err = sh.State(ctx) // updates Dir and Digest, by which Run sees whether an approval still holds
 	}
 	if err != nil {
 		_ = sh.Close() // it logs its error

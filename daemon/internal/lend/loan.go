@@ -72,7 +72,7 @@ type Loan struct {
 	Over    func() // is called before the loan's end is sent, so that the client may begin another at its limit
 }
 
-// Check returns what of a request makes no sense.
+// Check returns an error if a field of the request is invalid.
 func Check(r *wire.LeaseRunRequest) error {
 	switch {
 	case r.Command == "":
@@ -130,7 +130,7 @@ func (ln *Lender) Lend(ctx context.Context, l Loan) (run func()) {
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// releasedFor is how a lease ended, in the words for its borrower.
+// releasedFor returns the reason of a ShellLeaseReleased for the outcome of a lease.
 func releasedFor(outcome string) string {
 	switch outcome {
 	case lease.Revoked:

@@ -199,7 +199,9 @@ func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (r t
 	on := s.By.Terms(ln, id)
 	if show := on.Watch.Output; s.Watch != nil {
 		on.Watch.Output = func(offset int64, data []byte) {
-			show(offset, data)
+			if show != nil {
+				show(offset, data)
+			}
 			s.Watch(data)
 		}
 	}
