@@ -43,7 +43,7 @@ type Painter struct {
 	mu       sync.Mutex
 	requests []request // guarded by mu, which is never held while writing
 	text     int       // guarded by mu; bytes of text in requests
-	picture  int       // guarded by mu; the place, from 1, of the request that sets the picture; 0 = none does
+	next     *Frame    // guarded by mu; the live part to draw after requests; nil = the last one stays
 
 	wmu sync.Mutex
 	// Guarded by wmu, held while writing.
@@ -64,14 +64,13 @@ type Painter struct {
 }
 
 // textMost is how many bytes of text may wait for a terminal that does not read, such as one whose output ^S has stopped. Beyond it
-// the waiting text is left out, and a line says so. The newest picture is drawn in any case.
+// the waiting text is left out, and a line says so. The newest live part is drawn in any case.
 const textMost = 8 << 20
 
 // request is something to do to the screen. do runs with wmu held.
 type request struct {
-	do      func()
-	text    int  // bytes of text that wait with it; 0 = it changes who has the screen, or the picture
-	picture bool // it sets the picture
+	do   func()
+	text int // bytes of text that wait with it; 0 = it has none
 }
 
 // New returns a painter for a terminal of w by h cells, whose screen the shell has.
@@ -105,11 +104,14 @@ func (p *Painter) Flush() {
 // serve runs the queued requests. The caller has wmu.
 func (p *Painter) serve() {
 	p.mu.Lock()
-	requests := p.requests
-	p.requests, p.picture, p.text = nil, 0, 0
+	requests, next := p.requests, p.next
+	p.requests, p.next, p.text = nil, nil, 0
 	p.mu.Unlock()
 	for _, r := range requests {
 		r.do()
+	}
+	if next != nil {
+		p.want, p.fresh = *next, true
 	}
 }
 
@@ -132,7 +134,6 @@ func (p *Painter) queueText(size int, do func()) {
 		p.requests = append(p.requests, request{text: 1, do: func() {
 			p.prints = append(p.prints, p.th.Warn.Render("! some output was left out: the terminal did not read it"))
 		}})
-		p.picture = 1 + slices.IndexFunc(p.requests, func(r request) bool { return r.picture })
 		p.text = 1 + size
 	}
 	p.requests = append(p.requests, request{do: do, text: size})
@@ -153,13 +154,16 @@ func (p *Painter) Set(f Frame) {
 		f.Lines = strings.Split(p.th.Spell(strings.Join(f.Lines, "\n")), "\n")
 	}
 	p.mu.Lock()
-	if at := p.picture; at > 0 { // nothing is drawn between two requests, so nobody would see it
-		p.requests = slices.Delete(p.requests, at-1, at)
-	}
-	p.requests = append(p.requests, request{picture: true, do: func() { p.want, p.fresh = f, true }})
-	p.picture = len(p.requests)
+	p.next = &f
 	p.mu.Unlock()
 	p.signal()
+}
+
+// forget drops a live part that was set and not drawn: somebody else gets the screen.
+func (p *Painter) forget() {
+	p.mu.Lock()
+	p.next = nil
+	p.mu.Unlock()
 }
 
 // Print prints text, one or more whole lines, above the live part. While a program has the terminal the text waits.
@@ -179,6 +183,7 @@ func (p *Painter) WhenWritten(done chan struct{}) {
 // column of an empty row and the modes that the shell had set. The channel is closed when that is written.
 func (p *Painter) Give() <-chan struct{} {
 	done := make(chan struct{})
+	p.forget()
 	p.queue(func() {
 		if p.has == ourScreen {
 			b := append(p.erase(p.buf[:0]), "\x1b[m"+pasteOff...)
@@ -192,6 +197,7 @@ func (p *Painter) Give() <-chan struct{} {
 
 // Hold erases the live part, writes head in its place and leaves the terminal to a borrowed command.
 func (p *Painter) Hold(head string) {
+	p.forget()
 	p.queue(func() {
 		if p.has == ourScreen {
 			b := append(append(p.erase(p.buf[:0]), pasteOff...), p.th.Spell(head)...)
