@@ -9,11 +9,11 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
 
 	"sublet/lease/procstat"
 	"sublet/wire"
 	"sublet/wire/socket"
+	"sublet/wire/visible"
 )
 
 // A StartError reports a daemon that was started but does not serve.
@@ -114,7 +114,7 @@ func (l *Launcher) startError(ctx context.Context, err error) error {
 }
 
 // tail returns the last lines of a log from an offset on. If a panic has printed stacks, it returns the lines before the first,
-// which have the reason. A log is data: control characters become spaces. A file that cannot be read has no lines.
+// which have the reason. A log is data: it comes without control sequences. A file that cannot be read has no lines.
 func tail(path string, from int64) []string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -130,12 +130,7 @@ func tail(path string, from int64) []string {
 	}
 	var lines []string
 	for line := range bytes.Lines(b) {
-		clean := strings.TrimSpace(strings.Map(func(r rune) rune {
-			if unicode.IsControl(r) {
-				return ' '
-			}
-			return r
-		}, string(bytes.ToValidUTF8(line, []byte("?")))))
+		clean := strings.TrimSpace(visible.Clean(string(line)))
 		if clean == "runtime stack:" || strings.HasPrefix(clean, "goroutine ") {
 			break
 		}

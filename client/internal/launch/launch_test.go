@@ -287,7 +287,7 @@ func TestFailedStartShowsTheLog(t *testing.T) {
 	if !ok {
 		t.Fatalf("got %v, want *StartError", err)
 	}
-	if got, want := failed.Error(), "the daemon did not start: store: disk  [31mfull; giving up"; got != want {
+	if got, want := failed.Error(), "the daemon did not start: store: disk full; giving up"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if !strings.Contains(failed.Hint(), p.Log()) {
