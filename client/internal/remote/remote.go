@@ -127,9 +127,10 @@ func Keep(ctx context.Context, o Options) *Conn {
 	return c
 }
 
+// keep connects again and again until the Conn is closed. quiet is set while a daemon that was stopped on request must stay stopped.
 func (c *Conn) keep() {
 	wait := firstRetry
-	said := ""
+	reported := "" // the failure that was reported last
 	for {
 		quiet, open := c.sleeping(), c.o.Open
 		if quiet && c.o.Find != nil {
@@ -138,7 +139,7 @@ func (c *Conn) keep() {
 		wc, ready, err := c.open(c.ctx, open)
 		switch {
 		case err == nil:
-			said = ""
+			reported = ""
 			began := time.Now()
 			quiet = errors.Is(c.serve(c.attach(wc, ready), ready), ErrStopped) // Down has reported it
 			if quiet || time.Since(began) >= stableAfter {
@@ -146,9 +147,9 @@ func (c *Conn) keep() {
 			}
 		case quiet:
 			c.log.Debug("no daemon found", "err", err)
-		case c.ctx.Err() == nil && err.Error() != said:
+		case c.ctx.Err() == nil && err.Error() != reported:
 			// The same failure is reported once, not every 30 s.
-			said = err.Error()
+			reported = err.Error()
 			c.mu.Lock()
 			c.err = err
 			c.mu.Unlock()

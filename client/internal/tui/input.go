@@ -175,7 +175,8 @@ func (m *model) hintWaysOut() {
 	m.hint = m.th.Dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves")
 }
 
-// endOfInput handles ^D on an empty line, and /quit: like a shell, the program ends. While an agent or its command runs, only a second ^D does.
+// endOfInput handles ^D on an empty line, and /quit: like a shell, the program ends. While an agent or its command runs, only a
+// second ^D ends it.
 func (m *model) endOfInput() {
 	held := lent(m.Shell.Lending())
 	works := m.turn != nil || len(m.waiting) > 0

@@ -186,7 +186,7 @@ func (m *model) forget() {
 		}
 	}
 	m.flushText("")
-	m.turn, m.waiting, m.cards = nil, nil, running
+	m.turn, m.waiting, m.cards, m.reported = nil, nil, running, nil
 	m.dropQuestions(func(q *question.Question) bool { return q.Borrower.Name == "" && q.Local == nil })
 	m.running = slices.DeleteFunc(m.running, func(c *execution) bool { return running[c.id] == nil })
 	m.use = wire.ContextUse{}

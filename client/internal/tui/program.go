@@ -365,8 +365,8 @@ func (p *Program) typeIntoShell(b []byte) {
 	p.drops = drops
 }
 
-// resizeShell returns the terminal's size, 80 by 24 until it has reported one, which it passes to the shell if it has changed. Keys call it too: what is typed right
-// after a change may be read before SIGWINCH comes.
+// resizeShell returns the terminal's size, 80 by 24 until it has reported one, and passes it to the shell if it has changed. It is
+// also called for each key: what is typed right after a change may be read before SIGWINCH comes.
 func (p *Program) resizeShell() shell.Size {
 	p.sizeMu.Lock()
 	defer p.sizeMu.Unlock()

@@ -94,7 +94,7 @@ func (m *model) answer(q *question.Question, answer *wire.ConfirmationResponse) 
 	})
 }
 
-// dropLocal removes the window's own question about an execution.
+// dropLocal removes the window's own question, whether a program may read without echo, about an execution.
 func (m *model) dropLocal(id wire.ExecutionID) {
 	m.dropQuestions(func(q *question.Question) bool { return q.Local != nil && q.ExecutionID == id })
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -33,14 +34,15 @@ func TestFooterHasTheModeOfItsSession(t *testing.T) {
 // A turn goes on in the session that the window leaves: nothing says that it has ended.
 func TestNewWhileAnAgentWorks(t *testing.T) {
 	d := newDesk(t)
+	d.send(shell.UserEnded{Text: "ls"}) // its event comes back from the session that is left, so nobody takes note of it
 	d.send(&wire.TurnStarted{Event: event(1), Agent: "orchestrator", Prompt: "go"})
 	d.send(&wire.AgentStreamChunk{Event: event(2), Agent: "engineer", Chunk: wire.Chunk{Type: wire.ChunkToolCall, Tool: "bash", ExecutionID: "e1"}})
 	d.send(then(func() { d.slashNew("") }))
 	if text := d.printed(); !strings.Contains(text, "in the old one the agent works on") || strings.Contains(text, "no result") {
 		t.Errorf("printed:\n%s", text)
 	}
-	if len(d.running) != 0 || d.turn != nil {
-		t.Error("it is still shown")
+	if len(d.running) != 0 || d.turn != nil || len(d.reported) != 0 {
+		t.Errorf("%d calls are still shown, of the turn %v; %d commands are awaited", len(d.running), d.turn, len(d.reported))
 	}
 }
 

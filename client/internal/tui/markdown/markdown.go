@@ -1,4 +1,4 @@
-// Package markdown sets the Markdown of an answer for a terminal, block by block as it grows.
+// Package markdown renders the Markdown of an answer for a terminal, block by block as it grows.
 package markdown
 
 import (
@@ -32,7 +32,7 @@ type Renderer struct {
 	Profile colorprofile.Profile
 }
 
-// Render returns block set for a terminal of width cells, without empty lines around it. Lines of code are not wrapped, so
+// Render returns block laid out for a terminal of width cells, without empty lines around it. Lines of code are not wrapped, so
 // that a copy of them is the code. A block in which one line begins more than maxNested quotes or items is shown as it is written.
 func (m *Renderer) Render(block string, width int) string {
 	width = min(max(width, minWidth), maxWidth)

@@ -35,19 +35,19 @@ type Theme struct {
 func New(env []string) Theme {
 	// Not colorprofile.Detect: it starts `tmux info` and waits for it.
 	t := Theme{Profile: colorprofile.Env(env), Dark: true}
-	look := uv.Environ(env).Getenv
-	if look("NO_COLOR") != "" { // with any value: no-color.org
+	getenv := uv.Environ(env).Getenv
+	if getenv("NO_COLOR") != "" { // with any value: no-color.org
 		t.Profile = min(t.Profile, colorprofile.ASCII)
 	}
 	// COLORFGBG is "foreground;background" or "foreground;default;background", colours 0 to 15; 7 and 9 up are light.
-	if v := look("COLORFGBG"); v != "" {
+	if v := getenv("COLORFGBG"); v != "" {
 		if bg, err := strconv.Atoi(v[strings.LastIndexByte(v, ';')+1:]); err == nil {
 			t.Dark = bg != 7 && bg < 9
 		}
 	}
-	locale := strings.ToLower(cmp.Or(look("LC_ALL"), look("LC_CTYPE"), look("LANG")))
+	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
 	// The kernel's console has no Braille and few symbols.
-	t.ASCII = look("TERM") == "linux" || (locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8"))
+	t.ASCII = getenv("TERM") == "linux" || (locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8"))
 	t.build()
 	return t
 }
