@@ -44,8 +44,7 @@ type Conn struct {
 	writer  sync.WaitGroup
 	rwClose sync.Once
 
-	stallTimer *time.Timer   // cuts the peer off; runs during a write
-	direct     *directWriter // nil where the transport has no such write; guarded by mu
+	stallTimer *time.Timer // cuts the peer off; runs during a write
 
 	mu           sync.Mutex
 	out          queue
@@ -63,7 +62,7 @@ func NewConn(rw io.ReadWriteCloser, o Options) *Conn {
 	c := &Conn{
 		rw: rw, r: bufio.NewReaderSize(rw, batchSize),
 		slowAfter: o.SlowAfter, closeWait: o.CloseAfter,
-		wake: make(chan struct{}, 1), done: make(chan struct{}), direct: newDirectWriter(rw),
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if c.slowAfter <= 0 {
 		c.slowAfter = 30 * time.Second
@@ -90,8 +89,7 @@ func (c *Conn) SetMaxFrame(n int) {
 	c.maxFrame.Store(int64(n))
 }
 
-// Send queues m and returns; it never waits for the peer. m is encoded before Send returns, so the caller may reuse it.
-// If nothing is queued, a message that is not part of a stream is written at once, as far as the socket accepts it. While
+// Send queues m and returns; it never waits for the peer. m is encoded before Send returns, so the caller may reuse it. While
 // more than 32 KiB wait, consecutive text chunks of one agent are merged (SeqFirst is the number of the first), and so is
 // consecutive output; while more than 4 MiB wait, progress messages (CommandOutput, tool_output, tool_call_delta) are
 // dropped. Nothing else is: a peer that accepts nothing for SlowAfter, stays more than 4 MiB behind for as long, or falls
@@ -116,15 +114,9 @@ func (c *Conn) Send(m Message) error {
 	if before <= softQueue && c.out.size > softQueue {
 		c.backlogTimer.Reset(c.slowAfter)
 	}
-	if c.writing {
-		return nil
+	if !c.writing {
+		c.signal()
 	}
-	if c.direct != nil && before == 0 && c.out.size <= batchSize && isAwaited(m) {
-		if c.out.consume(c.direct.write(c.out.batches[0])); c.out.size == 0 {
-			return nil
-		}
-	}
-	c.signal()
 	return nil
 }
 

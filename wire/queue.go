@@ -65,22 +65,6 @@ func (q *queue) take() []byte {
 	return batch
 }
 
-// consume removes the first n bytes of the first batch, which were written.
-func (q *queue) consume(n int) {
-	batch := q.batches[0]
-	q.size -= n
-	switch {
-	case n == len(batch):
-		q.batches = append(q.batches[:0], q.batches[1:]...)
-		q.recycle(batch)
-	case n > 0:
-		q.batches[0] = batch[n:]
-	}
-	if n > 0 {
-		q.tail = nil // tailAt is no longer valid, and part of the frame may be written
-	}
-}
-
 // spares are written batches of all connections, for a connection that fills several while one is written.
 var spares = sync.Pool{New: func() any { return new([]byte) }}
 
