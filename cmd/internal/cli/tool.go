@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,13 +48,14 @@ type toolCall struct {
 	jsonIn, jsonOut bool
 }
 
-// parseTool reads NAME and --key value, --key=value or --flag. Only the arguments named below become numbers and booleans, so that a
-// --pattern of 42 stays text; of an MCP server's tool, every value that is JSON is taken as that.
+// parseTool reads NAME and --key value, --key=value or --flag. The values are text, of which the daemon makes what the tool takes; of an
+// MCP server's tool, whose arguments are named as they are, every value that is JSON is taken as that.
 func parseTool(args []string) (toolCall, error) {
 	call := toolCall{name: args[0], arguments: map[string]any{}}
 	if strings.HasPrefix(call.name, "-") {
 		return call, errors.New("the tool's name comes first")
 	}
+	remote := strings.HasPrefix(call.name, mcpPrefix)
 	for rest := args[1:]; len(rest) > 0; {
 		word := rest[0]
 		rest = rest[1:]
@@ -63,59 +63,27 @@ func parseTool(args []string) (toolCall, error) {
 		if !strings.HasPrefix(word, "--") || name == "" {
 			return call, fmt.Errorf("%q is not a --argument", word)
 		}
-		switch name {
-		case "json-in":
-			call.jsonIn = true
-			continue
-		case "json-out":
-			call.jsonOut = true
-			continue
-		}
-		remote := strings.HasPrefix(call.name, mcpPrefix) // its arguments are not known here: their names are kept, and their values may have any type
 		if !remote {
 			name = strings.ReplaceAll(name, "-", "_")
 		}
-		kind := name
-		if remote {
-			kind = ""
-		}
-		switch kind {
-		case "ignore_case", "replace_all", "private":
-			if !has {
-				value = "true"
-			}
-			b, err := strconv.ParseBool(value)
-			if err != nil {
-				return call, fmt.Errorf("--%s: %q is neither true nor false", name, value)
-			}
-			call.arguments[name] = b
+		switch {
+		case word == "--json-in":
+			call.jsonIn = true
 			continue
-		}
-		if !has {
-			if len(rest) == 0 {
-				return call, fmt.Errorf("--%s lacks its value", name)
-			}
+		case word == "--json-out":
+			call.jsonOut = true
+			continue
+		case has:
+		case !remote && slices.Contains([]string{"ignore_case", "replace_all", "private"}, name):
+			value = "true"
+		case len(rest) == 0:
+			return call, fmt.Errorf("--%s lacks its value", name)
+		default:
 			value, rest = rest[0], rest[1:]
 		}
-		switch kind {
-		case "":
-			call.arguments[name] = value
-			if json.Valid([]byte(value)) {
-				call.arguments[name] = json.RawMessage(value)
-			}
-		case "offset", "limit", "context", "timeout_ms":
-			n, err := strconv.ParseInt(value, 10, 64)
-			if err != nil {
-				return call, fmt.Errorf("--%s: %q is not a number", name, value)
-			}
-			call.arguments[name] = n
-		case "todos", "tasks":
-			if !json.Valid([]byte(value)) {
-				return call, fmt.Errorf("--%s is a JSON list", name)
-			}
+		call.arguments[name] = value
+		if remote && json.Valid([]byte(value)) {
 			call.arguments[name] = json.RawMessage(value)
-		default:
-			call.arguments[name] = value
 		}
 	}
 	return call, nil

@@ -26,9 +26,9 @@ func TestParseTool(t *testing.T) {
 		want map[string]any
 		err  string
 	}{
-		{"read --path go.mod --limit 10", map[string]any{"path": "go.mod", "limit": int64(10)}, ""},
-		{"grep --pattern=42 --ignore-case --path .", map[string]any{"pattern": "42", "ignore_case": true, "path": "."}, ""},
-		{"edit --replace-all=false --old a --new --b", map[string]any{"replace_all": false, "old": "a", "new": "--b"}, ""},
+		{"read --path go.mod --limit 10", map[string]any{"path": "go.mod", "limit": "10"}, ""},
+		{"grep --pattern=42 --ignore-case --path .", map[string]any{"pattern": "42", "ignore_case": "true", "path": "."}, ""},
+		{"edit --replace-all=false --old a --new --b", map[string]any{"replace_all": "false", "old": "a", "new": "--b"}, ""},
 		{"bash --command=a=b", map[string]any{"command": "a=b"}, ""},
 		{"mcp__db__query --sql x --limit 5 --all=true --ids [1,2] --dry-run \"yes\"", map[string]any{
 			"sql": "x", "limit": json.RawMessage("5"), "all": json.RawMessage("true"), "ids": json.RawMessage("[1,2]"), "dry-run": json.RawMessage(`"yes"`),
@@ -37,8 +37,6 @@ func TestParseTool(t *testing.T) {
 		{"read path", nil, "not a --argument"},
 		{"read --=x", nil, "not a --argument"},
 		{"--path x", nil, "name comes first"},
-		{"grep --ignore-case=maybe", nil, "neither true nor false"},
-		{"task --tasks {", nil, "JSON list"},
 	} {
 		call, err := parseTool(strings.Fields(c.args))
 		if c.err != "" {
