@@ -107,7 +107,7 @@ test-everyday: ## compare everyday commands with and without confinement: status
 	SUBLET_EVERYDAY=compare go test -count=1 -v -run '^TestEveryday$$' ./daemon/internal/judge
 
 # The agents come with 1.4 GB. They and the stand-in for their models are alone on a loopback of their own.
-test-outside: build ## what others wrote: a client in JavaScript, Claude Code, Codex, Gemini CLI, opencode and Qwen Code in a user's shell, a model server with faults (needs Linux, node 20, npm)
+test-outside: build ## what others wrote: a client in JavaScript, Claude Code, Codex, Gemini CLI, goose, opencode and Qwen Code in a user's shell, a model server with faults (needs Linux, node 20, npm)
 	@command -v npm >/dev/null || { echo 'make test-outside: npm is not installed: install node 20 or newer' >&2; exit 1; }
 	@for dir in wire/testdata/outside client/internal/gateway/acp/testdata/outside; do \
 		npm ci --no-audit --no-fund --prefix $$dir; \

@@ -9,18 +9,20 @@ import (
 	"slices"
 )
 
-// File is a settings file of an agent and the settings to make: TOML if its name ends so, else JSON with or without comments.
+// File is a settings file of an agent and the settings to make: TOML or YAML if its name ends so, else JSON with or without comments.
 type File struct {
 	Path  string
 	edits []edit
 }
 
-// edit is one setting. In a TOML file it may be a string, boolean, number, list of strings, or an object of those.
+// edit is one setting. In a TOML or YAML file it may be a string, boolean, number, list of strings, or an object of those.
 type edit struct {
-	path  []string
-	value any
-	add   bool // value is to be in the list at path
-	part  bool // value is an object: its members are set. Where there was none before, undoing removes the whole object
+	path    []string
+	value   any
+	add     bool     // value is to be in the list at path; only in JSON
+	part    bool     // value is an object: its members are set. Where there was none before, undoing removes the whole object
+	needed  []string // members of such an object that are set only where they are missing; only in TOML and YAML
+	missing bool     // such a member
 }
 
 // members splits edits of objects into edits of single settings.
@@ -32,7 +34,7 @@ func members(edits []edit) (single []edit) {
 		}
 		object := e.value.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(object)) {
-			single = append(single, edit{path: append(slices.Clone(e.path), name), value: object[name]})
+			single = append(single, edit{path: append(slices.Clone(e.path), name), value: object[name], missing: slices.Contains(e.needed, name)})
 		}
 	}
 	return single
@@ -132,9 +134,22 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 			Note:   `it asks before each call as well; "trust": true in mcpServers.sublet leaves the asking to your window`,
 		},
 		{
-			Name: "goose", Program: "goose",
-			Note: "its settings are YAML, which sublet does not change: run `goose configure`, Add Extension, Command-line Extension, with the command `sublet serve mcp` " +
-				"and a timeout of 3600; then switch its extension developer off, which has its own shell",
+			Name: "goose", Program: "goose", Tried: "1.50",
+			Files: []File{{filepath.Join(config, "goose", "config.yaml"), []edit{
+				{path: []string{"extensions", "sublet"}, value: map[string]any{
+					"type": "stdio", "name": "sublet", "description": "the user's live shell", "cmd": command, "args": args, "timeout": hour / 1000, "enabled": true,
+				}, part: true},
+				// goose drops an extension that lacks type, name or description, and starts its own default in the place of this one.
+				{path: []string{"extensions", "developer"}, value: map[string]any{
+					"enabled": false, "type": "builtin", "name": "developer", "description": "files and shell commands",
+				}, part: true, needed: []string{"type", "name", "description"}},
+			}}},
+			Checks: []Check{{Args: []string{"info", "-v"}, Signs: []Sign{
+				{Setting: "extensions.sublet", has: `\n    sublet:\n`},
+				{Setting: "extensions.developer.enabled", has: `\n    developer:\n      enabled: false\n`},
+			}}},
+			Unseen: []string{"extensions.sublet.timeout"},
+			Note:   "its extension developer has its tools for files as well; its extension computercontroller, if you use that, runs scripts of its own",
 		},
 		{
 			Name: "opencode", Program: "opencode", Tried: "1.18",

@@ -100,6 +100,96 @@ tool_timeout_sec = 3600
 	}
 }
 
+// goose's YAML keeps its comments, blank lines and order. Of its extension developer only the switch is changed where it is there; where
+// it is not, goose needs the rest of it too, or starts its own default.
+func TestGoose(t *testing.T) {
+	const mine = `# mine
+active_provider: openai # who answers
+
+extensions:
+    # what it has
+    developer:
+        bundled: true
+        enabled: true # needed
+        name: developer
+        type: platform
+        description: Write and edit files
+
+    todo:
+        enabled: false
+        args:
+          - "#1"
+
+# the last one
+GOOSE_MODE: auto
+`
+	const switched = `
+        enabled: false
+        name: developer
+        type: platform
+        description: Write and edit files
+`
+	const server = `
+    sublet:
+        args: ["serve", "mcp"]
+        cmd: "sublet"
+        description: "the user's live shell"
+        enabled: true
+        name: "sublet"
+        timeout: 3600
+        type: "stdio"
+
+# the last one
+`
+	const developer = `  developer:
+    description: "files and shell commands"
+    enabled: false
+    name: "developer"
+    type: "builtin"
+`
+	const written = `
+extensions:
+  todo: {enabled: true, type: platform, name: todo}
+  developer:
+    enabled: false
+    type: builtin
+    name: developer
+    description: files and shell commands
+    display_name: Developer
+  sublet:
+    enabled: true
+    type: stdio
+    name: sublet
+    description: the user's live shell
+    cmd: sublet
+    args:
+    - serve
+    - mcp
+    timeout: 3600
+`
+	a, _ := agent(t, "goose")
+	f := a.Files[0]
+	write(t, f.Path, mine)
+	got := connect(t, f)
+	if !strings.Contains(got, switched) || !strings.Contains(got, server) || strings.Count(got, "\n") != strings.Count(mine, "\n")+8 {
+		t.Errorf("got\n%s", got)
+	}
+	if got, want := undo(t, f), strings.Replace(mine, " # needed", "", 1); got != want {
+		t.Errorf("taken back:\n%s", got)
+	}
+	write(t, f.Path, "GOOSE_MODE: auto\n")
+	if got := connect(t, f); !strings.Contains(got, developer) {
+		t.Errorf("without the extension:\n%s", got)
+	}
+	write(t, f.Path, "GOOSE_MODE: auto"+written) // as goose writes it, with what it adds
+	if c, err := f.Connect(); err != nil || !c.Empty() {
+		t.Errorf("a second time: %s, %v", c.Diff(), err)
+	}
+	if got := undo(t, f); got != "GOOSE_MODE: auto\nextensions:\n  todo: {enabled: true, type: platform, name: todo}\n" {
+		t.Errorf("taken back after goose wrote it:\n%s", got)
+	}
+}
+
 // What the user added to the server, such as that the agent need not ask, stays when it is connected again, and goes with the
 // server when that is taken back: Codex does not start with a server that has no command.
 func TestWhatTheUserAddedToTheServer(t *testing.T) {
@@ -123,7 +213,7 @@ func TestWhatTheUserAddedToTheServer(t *testing.T) {
 
 // A file that did not exist is made, and removed when that is taken back.
 func TestNewFiles(t *testing.T) {
-	for _, name := range []string{"claude", "codex", "crush", "gemini", "opencode", "qwen"} {
+	for _, name := range []string{"claude", "codex", "crush", "gemini", "goose", "opencode", "qwen"} {
 		a, _ := agent(t, name)
 		for _, f := range a.Files {
 			text := connect(t, f)
@@ -285,7 +375,7 @@ func TestWriteFails(t *testing.T) {
 
 // A file that has all settings is left as it is, also without a newline at its end or with a layout of its own.
 func TestNothingToChange(t *testing.T) {
-	for _, name := range []string{"claude", "codex", "crush", "gemini", "opencode", "qwen"} {
+	for _, name := range []string{"claude", "codex", "crush", "gemini", "goose", "opencode", "qwen"} {
 		a, _ := agent(t, name)
 		for _, f := range a.Files {
 			text := strings.TrimSuffix(connect(t, f), "\n")
@@ -363,6 +453,11 @@ func TestRefused(t *testing.T) {
 		{"codex", "features = {shell_tool = true}\n"},
 		{"codex", "features.shell_tool = true\n"},
 		{"codex", "this is = = not TOML"},
+		{"goose", "extensions: {developer: {enabled: true}}\n"},
+		{"goose", "extensions: {}\n"},
+		{"goose", "extensions: [developer]\n"},
+		{"goose", "a: b\n---\nc: d\n"},
+		{"goose", "a: b: c\n"},
 		{"opencode", "[1, 2]"},
 		{"opencode", `{"permission": "allow"}`},
 		{"opencode", "{"},

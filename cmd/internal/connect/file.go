@@ -176,18 +176,22 @@ func replace(path string, text []byte, mode fs.FileMode) error {
 	return renameio.WriteFile(path, text, mode, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(mode))
 }
 
-func (f File) isTOML() bool { return filepath.Ext(f.Path) == ".toml" }
+// lineByLine returns the syntax of a file that is changed line by line, false for JSON.
+func (f File) lineByLine() (syntax, bool) {
+	s, ok := map[string]syntax{".toml": tomlFile, ".yaml": yamlFile}[filepath.Ext(f.Path)]
+	return s, ok
+}
 
 func (f File) apply(text []byte) ([]byte, error) {
-	if f.isTOML() {
-		return changeTOML(text, f.edits)
+	if s, ok := f.lineByLine(); ok {
+		return s.apply(text, f.edits)
 	}
 	return applyJSON(text, f.edits)
 }
 
 func (f File) takeBack(text, old []byte) ([]byte, error) {
-	if f.isTOML() {
-		return takeBackTOML(text, old, f.edits)
+	if s, ok := f.lineByLine(); ok {
+		return s.takeBack(text, old, f.edits)
 	}
 	return takeBackJSON(text, old, f.edits)
 }

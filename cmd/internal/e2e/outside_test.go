@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,8 +29,9 @@ type outsider struct {
 	env   []string
 	args  []string  // $prompt is the prompt
 	tui   []string  // the same with its own screen
-	deaf  bool      // a cancel on that screen does not reach the server: the user ends the command in the window
-	http  [2]string // what stands in the settings, and what in its place names a server at $mcp that takes $token
+	stop  string    // what cancels on that screen; "" = Escape
+	deaf  string    // what that screen says of a cancel that does not reach the server: the user ends the command in the window
+	http  [2]string // what stands in the settings, and what in its place names a server at $mcp that takes $token; none: not by HTTP
 	// Without sublet: its own shell tool, what the command is called in that, and the words that let it run unasked.
 	own, command string
 	also         []string // its other required arguments
@@ -93,9 +95,17 @@ http_headers = {Authorization = "Bearer $token"}`},
 }`},
 		env:  []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=$url"},
 		args: []string{"-m", "gemini-2.5-pro", "-p", "$prompt"},
-		tui:  []string{"-m", "gemini-2.5-pro", "-i", "$prompt"}, deaf: true,
+		tui:  []string{"-m", "gemini-2.5-pro", "-i", "$prompt"}, deaf: "cancelled",
 		http: [2]string{`"sublet": {`, `"sublet": {"httpUrl": "$mcp", "headers": {"Authorization": "Bearer $token"}, `},
 		own:  "run_shell_command", command: "command", unasked: []string{"-y"},
+	},
+	{
+		name:  "goose",
+		files: map[string]string{".config/goose/config.yaml": "GOOSE_PROVIDER: openai\nGOOSE_MODEL: m\nGOOSE_TELEMETRY_ENABLED: false\n"},
+		env:   []string{"OPENAI_HOST=$url", "OPENAI_API_KEY=none", "GOOSE_DISABLE_KEYRING=1"},
+		args:  []string{"run", "--no-session", "-t", "$prompt"},
+		tui:   []string{"run", "--no-session", "-s", "-t", "$prompt"}, stop: ctrlC, deaf: "Interrupted",
+		own: "shell", command: "command",
 	},
 	{
 		name: "opencode",
@@ -279,7 +289,9 @@ func TestOutside(t *testing.T) {
 	needOutside(t)
 	for _, o := range outsiders {
 		t.Run(o.name, func(t *testing.T) { lendTo(t, o, false) })
-		t.Run(o.name+" by HTTP", func(t *testing.T) { lendTo(t, o, true) })
+		if o.http[0] != "" {
+			t.Run(o.name+" by HTTP", func(t *testing.T) { lendTo(t, o, true) })
+		}
 	}
 }
 
@@ -442,14 +454,15 @@ func TestOutsideCancel(t *testing.T) {
 			a.begin("shell", map[string]any{"command": "sleep 7000"})
 			w.await("the command to run", func() bool { return strings.Contains(w.processes(), "sleep 7000") })
 			pressed := time.Now()
-			screen.send(escape)
-			if o.deaf {
-				screen.see("cancelled")
+			stop := cmp.Or(o.stop, escape)
+			screen.send(stop)
+			if o.deaf != "" {
+				screen.see(o.deaf)
 				term.send(ctrlC)
 			}
 			w.await("the cancelled command to be gone", func() bool {
 				if time.Since(pressed) > 5*time.Second { // some take the first one to themselves
-					screen.send(escape)
+					screen.send(stop)
 					pressed = time.Now()
 				}
 				return !strings.Contains(w.processes(), "sleep 7000") && idle(w.status())
