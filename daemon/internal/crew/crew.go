@@ -4,6 +4,7 @@
 package crew
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -165,7 +166,8 @@ func (m *Manager) Find(session wire.SessionID, name string) (Agent, error) {
 	return Agent{}, &UnknownError{name}
 }
 
-// List returns the agents of a session in the order in which their newest turns started.
+// List returns the agents of a session in the order in which their newest turns started, and of one millisecond in that of the agents
+// themselves.
 func (m *Manager) List(session wire.SessionID) (list []Agent) {
 	m.mu.Lock()
 	for _, e := range m.agents {
@@ -174,7 +176,9 @@ func (m *Manager) List(session wire.SessionID) (list []Agent) {
 		}
 	}
 	m.mu.Unlock()
-	slices.SortFunc(list, func(a, b Agent) int { return int(a.StartedAtMS - b.StartedAtMS) })
+	slices.SortFunc(list, func(a, b Agent) int { // ids of sessions grow
+		return cmp.Or(cmp.Compare(a.StartedAtMS, b.StartedAtMS), cmp.Compare(a.SessionID, b.SessionID))
+	})
 	return list
 }
 

@@ -2,10 +2,13 @@ package crew
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sublet/daemon/internal/agent"
@@ -78,6 +81,28 @@ func TestAfterAKill(t *testing.T) {
 	if len(h.woken) != 2 || !strings.Contains(h.woken[1], "Its report:\n\nbuilt\n\n") {
 		t.Errorf("woken with %q", h.woken)
 	}
+}
+
+// Agents that start in one millisecond were listed in another order each time.
+func TestListInOneMillisecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // time stands still
+		m := &Manager{agents: map[key]*entry{}}
+		var want []string
+		for i := range 20 {
+			name := fmt.Sprint("engineer-", i+1)
+			want = append(want, name)
+			m.agents[key{"s", name}] = &entry{Agent: Agent{Session: "s", SubAgent: wire.SubAgent{
+				Name: name, SessionID: wire.SessionID(wire.NewID()), StartedAtMS: time.Now().UnixMilli(),
+			}}}
+		}
+		var got []string
+		for _, a := range m.List("s") {
+			got = append(got, a.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
 }
 
 // A report that the agent's starter has asked for came once more, as the prompt that wakes it.
