@@ -71,7 +71,7 @@ func TestAlwaysAndBecause(t *testing.T) {
 func TestLeaseHeldTooLong(t *testing.T) {
 	w := newWorld(t, "", nil)
 	term := w.open()
-	w.connected(1)
+	w.awaitWindows(1)
 	_, errs, code := w.sublet("lease", "run", "--timeout", "500ms", "--", "trap '' TERM; sleep 4000")
 	if code != 124 {
 		t.Errorf("got exit %d, %q; want 124", code, errs)

@@ -30,9 +30,9 @@ func TestExampleAgent(t *testing.T) {
 	}
 	w.write(w.path("config.toml"), string(old)+"[agents.example]\ncommand = [\""+w.example("github.com/coder/acp-go-sdk/example/agent")+"\"]\n")
 	term := w.openShell()
-	w.connected(1)
+	w.awaitWindows(1)
 	term.mode(true)
-	term.agent("example")
+	term.useAgent("example")
 	term.ask("improve it")
 	term.see(`\[n\] no`)
 	if text := term.text(); !strings.Contains(text, "read  /project/README.md") {
@@ -45,7 +45,7 @@ func TestExampleAgent(t *testing.T) {
 	w.await("the next answer", func() bool { return strings.Count(term.text(), "Let me start") == 2 })
 	term.send(ctrlC)
 	w.await("the cancelled turn to end", func() bool { return idle(w.status()) })
-	pid := w.hosted("agent")
+	pid := w.hostedPID("agent")
 	if _, errs, status := w.sublet("daemon", "stop"); status != 0 {
 		t.Errorf("daemon stop: %s", errs)
 	}

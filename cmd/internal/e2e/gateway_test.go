@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// A foreign client, in one dialect: what it says, and what it waits for.
-type foreign struct {
-	name  string
-	open  func(w *world) *peer
-	hello []string // each is answered; $session is that of an answer before
-	ask   []string // $prompt, under $id; each but the last is answered
-	end   string   // the parts, between *, of the line that ends a request which did not succeed
-	done  string   // of one that did
+// A dialect is a protocol of another program: what its client sends, and what it waits for.
+type dialect struct {
+	name          string
+	open          func(w *world) *peer
+	hello         []string // each is answered; peer.fill names the variables
+	ask           []string // sends $prompt as request $id; each but the last is answered
+	failedLine    string   // of the line that ends a failed request: its parts, separated by *
+	succeededLine string   // the same of one that succeeded
 }
 
-var foreigners = []foreign{
+var dialects = []dialect{
 	{
 		name: "jsonrpc", open: openJSONRPC,
 		hello: []string{`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocol_version":"1.0.0"}}`},
-		ask:   []string{`{"jsonrpc":"2.0","id":"$id","method":"agent.query","params":{"message":"$prompt"}}`}, end: `"stream.complete"*"status":"error"`, done: `"status":"success"`,
+		ask:   []string{`{"jsonrpc":"2.0","id":"$id","method":"agent.query","params":{"message":"$prompt"}}`}, failedLine: `"stream.complete"*"status":"error"`, succeededLine: `"status":"success"`,
 	},
 	{
 		name: "operator S3", open: openOperator,
-		ask: []string{`{"type":"dispatch","id":"$id","agentID":"architect","sessionID":"one","content":"$prompt","metadata":{"token":"$token"}}`},
-		end: `"turn-completed","id":"$id"*"stopReason":"error"`, done: `"turn-completed"*"stopReason":"end_turn"`,
+		ask:        []string{`{"type":"dispatch","id":"$id","agentID":"architect","sessionID":"one","content":"$prompt","metadata":{"token":"$token"}}`},
+		failedLine: `"turn-completed","id":"$id"*"stopReason":"error"`, succeededLine: `"turn-completed"*"stopReason":"end_turn"`,
 	},
 	{
 		name: "operator S4", open: openOperator,
@@ -41,11 +41,11 @@ var foreigners = []foreign{
 			`{"type":"dispatch","sessionID":"$session","messages":[{"role":"user","content":"$prompt"}],"metadata":{"token":"$token"}}`,
 			`{"type":"stream","id":"$id","sessionID":"$session","metadata":{"token":"$token"}}`,
 		},
-		end: `{"id":"$id",*"stopReason":"error"`, done: `{"id":"$id",*"stopReason":"end_turn"`,
+		failedLine: `{"id":"$id",*"stopReason":"error"`, succeededLine: `{"id":"$id",*"stopReason":"end_turn"`,
 	},
 	{
 		name: "stdio", open: func(w *world) *peer { return w.child("stdio") },
-		ask: []string{`{"id":"$id","kind":"user_message","message":"$prompt"}`}, end: `"type":"error","id":"$id"`, done: `"type":"done","id":"$id"`,
+		ask: []string{`{"id":"$id","kind":"user_message","message":"$prompt"}`}, failedLine: `"type":"error","id":"$id"`, succeededLine: `"type":"done","id":"$id"`,
 	},
 	{
 		name: "acp", open: func(w *world) *peer { return w.child("acp") },
@@ -53,12 +53,12 @@ var foreigners = []foreign{
 			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`,
 			`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"$project","mcpServers":[]}}`,
 		},
-		ask: []string{`{"jsonrpc":"2.0","id":"$id","method":"session/prompt","params":{"sessionId":"$session","prompt":[{"type":"text","text":"$prompt"}]}}`},
-		end: `"id":"$id"*"error"`, done: `"id":"$id"*"stopReason":"end_turn"`,
+		ask:        []string{`{"jsonrpc":"2.0","id":"$id","method":"session/prompt","params":{"sessionId":"$session","prompt":[{"type":"text","text":"$prompt"}]}}`},
+		failedLine: `"id":"$id"*"error"`, succeededLine: `"id":"$id"*"stopReason":"end_turn"`,
 	},
 }
 
-// peer is a connection of one.
+// peer is a client's connection.
 type peer struct {
 	w              *world
 	in             io.Writer
@@ -67,7 +67,7 @@ type peer struct {
 	session, token string
 }
 
-// fill puts in what stands for itself.
+// fill replaces the variables in a line of a dialect; $session is the session that an answer named last.
 func (p *peer) fill(format, prompt, id string) string {
 	return strings.NewReplacer("$project", p.w.project, "$session", p.session, "$token", p.token, "$prompt", prompt, "$id", id).Replace(format)
 }
@@ -79,7 +79,7 @@ func (p *peer) say(format, prompt, id string) {
 	}
 }
 
-// next is the next line; a session's name in it is remembered.
+// next reads a line, and keeps the session that it names.
 func (p *peer) next() string {
 	p.w.t.Helper()
 	if p.deadline != nil {
@@ -108,7 +108,7 @@ func (p *peer) next() string {
 	return line
 }
 
-// until reads to a line that has all parts of want, which * separates.
+// until reads up to a line that has all parts of want, which are separated by *.
 func (p *peer) until(want string) (line, before string) {
 	p.w.t.Helper()
 	for {
@@ -141,7 +141,7 @@ func openOperator(w *world) *peer {
 	return p
 }
 
-// spawn starts a translator that ends with the test, in order.
+// spawn starts `sublet serve` with these arguments. At the end of the test it gets SIGTERM and must exit with 0.
 func (w *world) spawn(args ...string) (in io.WriteCloser, out *bufio.Reader) {
 	w.t.Helper()
 	cmd := exec.Command(binary, append([]string{"serve"}, args...)...)
@@ -183,7 +183,7 @@ func openJSONRPC(w *world) *peer {
 // A daemon that is killed with -9 in the middle of a turn: each translator starts another one, reports that the turn ended,
 // and the conversation goes on over the same connection (C6, T6).
 func TestGatewaysSurviveTheDaemon(t *testing.T) {
-	for _, f := range foreigners {
+	for _, f := range dialects {
 		t.Run(f.name, func(t *testing.T) {
 			w := newWorld(t, "", script{
 				{Match: "^wait", Steps: []step{{Text: "before ", ToolCalls: []call{bash("true")}}, {WaitFile: "/nonexistent/ever"}}},
@@ -207,9 +207,9 @@ func TestGatewaysSurviveTheDaemon(t *testing.T) {
 			if err := syscall.Kill(w.daemonPID(), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			p.until(p.fill(f.end, "", "r1"))
+			p.until(p.fill(f.failedLine, "", "r1"))
 			ask("say", "r2")
-			if line, before := p.until(p.fill(f.done, "", "r2")); !strings.Contains(before+line, "hello") {
+			if line, before := p.until(p.fill(f.succeededLine, "", "r2")); !strings.Contains(before+line, "hello") {
 				t.Errorf("afterwards: %s", before+line)
 			}
 		})

@@ -62,8 +62,8 @@ func modelServer(t *testing.T, commands []string) (url string, sent *citest.Buff
 	return s.URL + "/v1", sent
 }
 
-// wire starts the daemon behind a proxy that records what is said on the socket, both ways.
-func (w *world) wire() *citest.Buffer {
+// recordSocket starts the daemon behind a proxy that records what is said on the socket, both ways.
+func (w *world) recordSocket() *citest.Buffer {
 	w.t.Helper()
 	behind := filepath.Join(w.root, "run2")
 	if err := os.Mkdir(behind, 0o700); err != nil {
@@ -155,7 +155,7 @@ func TestHandOver(t *testing.T) {
 	if err := os.Chmod(filepath.Join(w.project, "ask"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	said := w.wire()
+	said := w.recordSocket()
 	term := w.openShell()
 	term.ask("go on then")
 	for i, s := range steps {

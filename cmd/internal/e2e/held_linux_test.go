@@ -86,7 +86,7 @@ func TestLeasedCommandsAreHeld(t *testing.T) {
 			}
 			term := w.openShell()
 			term.run("echo begun", "^begun$")
-			w.connected(1)
+			w.awaitWindows(1)
 			term.ask("attack")
 			term.see(`^Attacked`)
 			output, _, _ = w.sublet("session", "show", "--json", w.lastSession())

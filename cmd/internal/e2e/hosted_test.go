@@ -167,8 +167,8 @@ func (w *world) puppets(names ...string) (got func(name string) string) {
 	}
 }
 
-// agent has the agent of that name answer in the window.
-func (term *terminal) agent(name string) {
+// useAgent has the agent of that name answer in the window.
+func (term *terminal) useAgent(name string) {
 	term.t.Helper()
 	term.mode(true)
 	term.send("/agent "+name, enter)
@@ -182,11 +182,11 @@ func TestHostedAgent(t *testing.T) {
 	w.write(filepath.Join(w.project, "sub", "old", "file"), "x")
 	w.puppets("puppet", "stranger")
 	term := w.openShell()
-	w.connected(1)
+	w.awaitWindows(1)
 	term.mode(true)
 	term.send("/model test/m", enter)
 	term.see("test/m answers from now on")
-	term.agent("puppet") // has its own models
+	term.useAgent("puppet") // has its own models
 	term.ask("cd sub; export COLOUR=green")
 	term.see(`the agent got: `)
 	term.ask(`hi; echo "$COLOUR in ${PWD##*/}"`)
@@ -204,7 +204,7 @@ func TestHostedAgent(t *testing.T) {
 	term.send(ctrlC)
 	w.await("the cancelled command to be gone", func() bool { return !running() && idle(w.status()) })
 
-	pid := w.hosted(filepath.Base(os.Args[0]))
+	pid := w.hostedPID(filepath.Base(os.Args[0]))
 	_, _, status := w.sublet("daemon", "stop")
 	w.await("the agent to be gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 	if status != 0 {
@@ -212,11 +212,11 @@ func TestHostedAgent(t *testing.T) {
 	}
 	term.ask("echo of the next daemon")
 	term.see(`again in s, the agent got: of the next daemon`)
-	term.agent("stranger")
+	term.useAgent("stranger")
 	term.ask("echo hello")
 	term.see(`^· stranger begins a new session: it does not know what was said here before$`)
 	term.see(`the agent got: hello \[exit`)
-	term.agent("puppet")
+	term.useAgent("puppet")
 	term.send("/clear", enter)
 	term.see(`/clear again does it`)
 	term.send("/clear", enter)
@@ -235,8 +235,8 @@ func TestHostedAgentModels(t *testing.T) {
 		t.Errorf("sublet agents: %s%s", out, errs)
 	}
 	term := w.openShell()
-	w.connected(1)
-	term.agent("puppet")
+	w.awaitWindows(1)
+	term.useAgent("puppet")
 	term.send("/model", enter)
 	term.see(`^▸ big\s*$`)
 	term.see(`^  small\s*$`)
@@ -285,8 +285,8 @@ func TestHostedAgentAndPasswords(t *testing.T) {
 		steps = append(steps, step{"ssh-keygen -y -f box", phrase, `ssh-ed25519 AAAA`})
 	}
 	term := w.openShell()
-	w.connected(1)
-	term.agent("puppet")
+	w.awaitWindows(1)
+	term.useAgent("puppet")
 	for i, s := range steps {
 		term.ask(s.command)
 		term.allow("the keyboard to be handed to: "+s.command, func() bool { return strings.Count(term.bytes(), "⌨ ") > i })
@@ -304,8 +304,8 @@ func TestHostedAgentSignIn(t *testing.T) {
 		t.Errorf("sublet agents: %s%s", out, errs)
 	}
 	term := w.openShell()
-	w.connected(1)
-	term.agent("locked")
+	w.awaitWindows(1)
+	term.useAgent("locked")
 	term.ask("echo hello")
 	term.see(`You are not signed in to locked`)
 	term.answer("1", func() bool { return term.sees(`answered: You are not`) })
@@ -323,8 +323,8 @@ func TestHostedAgentTerminal(t *testing.T) {
 	w := newWorld(t, "", nil)
 	w.puppets("puppet")
 	term := w.openShell()
-	w.connected(1)
-	term.agent("puppet")
+	w.awaitWindows(1)
+	term.useAgent("puppet")
 	term.ask("in a terminal: echo begun; sleep 7000")
 	term.see(`so far "begun\\n", ended: false`)
 }
@@ -337,13 +337,13 @@ func TestTwoHostedAgents(t *testing.T) {
 	gate := filepath.Join(w.project, "gate")
 	w.write(gate, "wait\n")
 	term := w.openShell()
-	w.connected(1)
-	term.agent("castor")
+	w.awaitWindows(1)
+	term.useAgent("castor")
 	term.ask("until grep -q go gate; do sleep 0.1; done; echo said to the first")
 	w.await("the first agent's command to run", func() bool { return strings.Contains(w.processes(), "sleep 0.1") })
 	term.send("/new", enter)
 	term.see("a new conversation")
-	term.agent("pollux")
+	term.useAgent("pollux")
 	term.ask("echo said to the second")
 	w.await("the second agent to wait", func() bool {
 		list, _, _ := w.sublet("lease", "ls")
@@ -369,10 +369,10 @@ func TestHostedAgentInTheBackground(t *testing.T) {
 	})
 	w.puppets("puppet")
 	term := w.openShell()
-	w.connected(1)
+	w.awaitWindows(1)
 	term.ask("go")
 	term.see("so it is done")
-	pid := w.hosted(filepath.Base(os.Args[0]))
+	pid := w.hostedPID(filepath.Base(os.Args[0]))
 	if _, errs, status := w.sublet("session", "rm", w.lastSession()); status != 0 {
 		t.Fatal(errs)
 	}

@@ -43,7 +43,7 @@ func TestNobodyApprovesItself(t *testing.T) {
 	}
 	session := w.lastSession()
 	term := w.openShell()
-	w.connected(1)
+	w.awaitWindows(1)
 	// What agents start in the shell itself and in a private one.
 	term.ask("flee")
 	term.allow("the answer", func() bool { return term.sees(`^Fled`) })

@@ -41,7 +41,7 @@ func TestJob(t *testing.T) {
 			if err := syscall.Kill(w.daemonPID(), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			w.connected(1)
+			w.awaitWindows(1)
 			if out, _, _ := w.sublet("job", "ls", "--json"); !strings.Contains(out, `"state":"running"`) || !strings.Contains(out, "found again by a new daemon") {
 				t.Errorf("after kill -9 of the daemon: %s", out)
 			}

@@ -18,7 +18,7 @@ import (
 func TestLeaseRun(t *testing.T) {
 	w := newWorld(t, "alias greet='echo hello from an alias'\nadd() { echo $(($1 + $2)); }\nexport MINE='of the user'", nil)
 	term := w.openShell()
-	w.connected(1)
+	w.awaitWindows(1)
 	odd := []string{"a b", "", "it's", `"q"`, "$HOME", "`id`", "x\ny", "*", "~", ";", "|", "&&", "!!", `back\slash`, "é", "#no", "-n", "tab\tend", "(", "a=b"}
 	for _, c := range []struct {
 		name   string
@@ -105,7 +105,7 @@ func TestLeaseRun(t *testing.T) {
 func TestLeaseRunIsEnded(t *testing.T) {
 	w := newWorld(t, "", nil)
 	term := w.openShell()
-	w.connected(1)
+	w.awaitWindows(1)
 	for _, c := range []struct {
 		name   string
 		end    func(cmd *exec.Cmd, out io.Closer) error
@@ -149,7 +149,7 @@ func TestLeaseRunInTheWindowTypedInLast(t *testing.T) {
 	first, second := w.open(), w.open()
 	first.atPrompt()
 	second.atPrompt()
-	w.connected(2)
+	w.awaitWindows(2)
 	second.run("WHERE=second; echo set", `^set$`)
 	first.run("WHERE=first; echo begun; while [ ! -e gate ]; do sleep 0.02; done", `^begun$`)
 	cmd := w.command("lease", "run", "--", "echo in the $WHERE")
@@ -182,7 +182,7 @@ func TestLeaseListAndRevoke(t *testing.T) {
 		t.Errorf("without a window: exit %d, %q", code, out)
 	}
 	term := w.openShell()
-	w.connected(1)
+	w.awaitWindows(1)
 	if _, errs, code := w.sublet("lease", "revoke"); code != 1 || !strings.Contains(errs, "nobody holds") {
 		t.Errorf("revoke of nothing: exit %d, %q", code, errs)
 	}

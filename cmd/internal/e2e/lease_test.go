@@ -14,7 +14,7 @@ func TestLeaseRunQueues(t *testing.T) {
 	w := newWorld(t, "", nil)
 	gate := w.path("gate")
 	term := w.openShell()
-	w.connected(1)
+	w.awaitWindows(1)
 	term.run("export MINE=yes; echo set", `^set$`)
 	first := w.command("lease", "run", "--json", "--", "echo first $MINE; until [ -e "+gate+" ]; do sleep 0.05; done; echo first done")
 	second := w.command("lease", "run", "--json", "--", "echo second $MINE; exit 3")
@@ -66,7 +66,7 @@ func TestLeaseRunQueues(t *testing.T) {
 func TestUserComesFirst(t *testing.T) {
 	w := newWorld(t, "", nil)
 	term := w.openShell()
-	w.connected(1)
+	w.awaitWindows(1)
 	userSleep(term)
 	out, errs, code := w.sublet("lease", "run", "--wait", "1s", "--", "echo never")
 	if code != 125 || !strings.Contains(errs, "sleep is running") {
@@ -117,7 +117,7 @@ func TestLeaseRunWithoutAShell(t *testing.T) {
 func TestUserComesBetweenGrantAndCommand(t *testing.T) {
 	w := newWorld(t, "", nil)
 	term := w.openShell()
-	w.connected(1)
+	w.awaitWindows(1)
 	term.atPrompt()
 	term.send("echo reading; read -r go_on", enter)
 	term.see(`^reading$`) // the script must not come before the user's keys

@@ -51,13 +51,13 @@ func TestOutsideHosted(t *testing.T) {
 		model.own = "bash"
 		w.write(w.path("config.toml"), fmt.Sprintf("model = \"mine/m\"\n[provider.mine]\nkind = \"openai\"\nbase_url = %q\n", model.URL))
 		term := w.openShell()
-		w.connected(1)
+		w.awaitWindows(1)
 		term.mode(true)
 		begun := time.Now()
 		term.send("do it", enter)
 		a := &outside{w: w, model: model, q: model.next(), own: "bash"}
 		took, memory := time.Since(begun), w.memory()
-		a.works(term)
+		a.useLentShell(term)
 		a.password(term)
 		row(t, "sublet", took, memory)
 	})
@@ -79,7 +79,7 @@ func host(t *testing.T, o outsider) (took time.Duration, memory int) {
 	h := hostedCommands[o.name]
 	w.write(w.path("config.toml"), fmt.Sprintf("[agents.%s]\ncommand = [%s]\nenv = %s\n", o.name, quoted(h.command), h.env))
 	term := w.openShell()
-	w.connected(1)
+	w.awaitWindows(1)
 	term.mode(true)
 	term.send("/agent "+o.name, enter)
 	term.see(o.name + " answers from now on")
@@ -102,7 +102,7 @@ func host(t *testing.T, o outsider) (took time.Duration, memory int) {
 	if slices.Contains(a.q.tools, toolName{name: o.own}) {
 		t.Errorf("it has a shell tool of its own still: %v", a.q.tools)
 	}
-	a.works(term)
+	a.useLentShell(term)
 	a.q.answer <- answer{text: "that is all"}
 	term.see("that is all")
 
@@ -133,7 +133,7 @@ func host(t *testing.T, o outsider) (took time.Duration, memory int) {
 	a = prompt()
 	a.begin("shell", map[string]any{"command": "sleep 7001"})
 	w.await("the command to run", func() bool { return running("sleep 7001") })
-	if err := syscall.Kill(w.hosted(h.command[0]), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(w.hostedPID(h.command[0]), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	w.await("the killed agent's command to be gone", func() bool { return !running("sleep 7001") && free() })
@@ -175,8 +175,8 @@ func TestOutsideSignIn(t *testing.T) {
 	o.settle(w, model)
 	w.write(w.path("config.toml"), "[agents.opencode]\ncommand = [\"opencode\", \"acp\"]\n")
 	term := w.openShell()
-	w.connected(1)
-	term.agent("opencode")
+	w.awaitWindows(1)
+	term.useAgent("opencode")
 	term.ask("do it")
 	term.see(`You are not signed in to opencode`)
 	term.answer("1", func() bool { return term.sees(`answered: You are not`) })
@@ -191,8 +191,8 @@ func TestOutsideSignIn(t *testing.T) {
 	}
 }
 
-// hosted returns the process id of an agent: the child of the daemon whose command line contains program.
-func (w *world) hosted(program string) int {
+// hostedPID returns the process id of an agent: the child of the daemon whose command line contains program.
+func (w *world) hostedPID(program string) int {
 	w.t.Helper()
 	for line := range strings.Lines(w.processes()) {
 		text, command, _ := strings.Cut(strings.TrimSpace(line), " ")

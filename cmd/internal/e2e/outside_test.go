@@ -311,9 +311,9 @@ func lendingWorld(t *testing.T) *world {
 	return w
 }
 
-// works runs commands in the shell of a lendingWorld: its state lasts from one to the next, and a risky one runs only when the
+// useLentShell runs commands in the shell of a lendingWorld: its state lasts from one to the next, and a risky one runs only when the
 // user has allowed it.
-func (a *outside) works(term *terminal) {
+func (a *outside) useLentShell(term *terminal) {
 	t := a.w.t
 	t.Helper()
 	a.shell("cd sub", "sub")
@@ -356,7 +356,7 @@ func lendTo(t *testing.T, o outsider, http bool) {
 	running := func(command string) bool { return strings.Contains(w.processes(), command) }
 	free := func() bool { return idle(w.status()) }
 	term := w.openShell()
-	w.connected(1)
+	w.awaitWindows(1)
 	model := newStandIn(t)
 	o.settle(w, model)
 	if http {
@@ -369,7 +369,7 @@ func lendTo(t *testing.T, o outsider, http bool) {
 	if !http && slices.Contains(a.q.tools, toolName{name: o.own}) {
 		t.Errorf("it has a shell tool of its own still: %v", a.q.tools)
 	}
-	a.works(term)
+	a.useLentShell(term)
 	term.send(ctrlU) // keys that came before a question was armed are in the line
 	term.run(`echo "$COLOUR in ${PWD##*/}"`, `^green in sub$`)
 
@@ -426,7 +426,7 @@ func TestOutsideCancel(t *testing.T) {
 		t.Run(o.name, func(t *testing.T) {
 			w := newWorld(t, "", nil)
 			term := w.openShell()
-			w.connected(1)
+			w.awaitWindows(1)
 			model := newStandIn(t)
 			o.settle(w, model)
 			o.connect(w)

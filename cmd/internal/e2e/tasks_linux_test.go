@@ -31,9 +31,9 @@ var update = flag.Bool("update", false, "write testdata/tasks/golden anew")
 // The comment is the prompt. Its files are
 //
 //	have/PATH       the project, committed before the task begins
-//	want/PATH       what of it is different at the end; any other file that is not ignored by git has to be as it was
+//	want/PATH       files that differ at the end; any other file that git does not ignore must be as it was
 //	gone            paths that are removed, one a line
-//	script [MATCH]  the model's answers to the prompt, or to the prompt of another agent that MATCH finds itself in
+//	script [MATCH]  the model's answers to the prompt, or to another agent's prompt that the regular expression MATCH matches
 //	setup, check    run by bash in the project before and after the task; both have to succeed
 //	flags, status   of `sublet ask`: further flags, one a line, instead of --mode auto; its exit status where that is not 0
 //
@@ -157,7 +157,7 @@ func readScript(text string) (steps []step, tries []try, err error) {
 	return steps, tries, nil
 }
 
-// play makes the project, asks, and compares what came of it.
+// play makes the project, asks, and compares exit status, results and files with those that the task names.
 func (k *task) play(t *testing.T, w *world) {
 	dir := filepath.Join(w.home, "tasks", k.name)
 	for name, text := range k.files {
@@ -192,7 +192,7 @@ func (k *task) play(t *testing.T, w *world) {
 	if got, want := strconv.Itoa(cmd.ProcessState.ExitCode()), cmp.Or(strings.TrimSpace(k.files["status"]), "0"); got != want {
 		t.Errorf("exit status: got %s, want %s\n%s", got, want, stderr.String())
 	}
-	results := k.read(t, out)
+	results := k.readEvents(t, out)
 	k.results = results
 	if len(results) != len(k.tries) {
 		t.Errorf("got %d results of %d calls", len(results), len(k.tries))
@@ -242,8 +242,8 @@ func (k *task) tree(t *testing.T, w *world, dir string) map[string]string {
 	return files
 }
 
-// read returns the results of the calls of the turn's own agent, in the order of these, and notes what the turn cost.
-func (k *task) read(t *testing.T, events []byte) (results []string) {
+// readEvents returns the results of the calls of the turn's own agent, in the order of these, and notes what the turn cost.
+func (k *task) readEvents(t *testing.T, events []byte) (results []string) {
 	t.Helper()
 	var calls []string
 	byCall := map[string]string{}
@@ -277,7 +277,7 @@ func (k *task) read(t *testing.T, events []byte) (results []string) {
 	return results
 }
 
-// compareCosts holds what the tasks cost to the table, or writes that anew where it is no longer true.
+// compareCosts compares what the tasks cost with the table, or with -update writes the table.
 func compareCosts(t *testing.T, tasks []*task) {
 	const file = "testdata/tasks/golden"
 	golden, err := os.ReadFile(file)

@@ -31,8 +31,7 @@ const (
 	ctrlZ  = "\x1a"
 )
 
-// A terminal is a person's: the program on a PTY, what it printed, and an emulator that draws it and answers its
-// queries.
+// A terminal is the program on a PTY, what it printed, and an emulator that draws it and answers its queries.
 type terminal struct {
 	t     *testing.T
 	w     *world
@@ -169,7 +168,7 @@ func (term *terminal) send(keys ...string) {
 	}
 }
 
-// text is all a person can see by scrolling up, without trailing blanks.
+// text returns the scrollback and the screen, without trailing blanks.
 func (term *terminal) text() string {
 	term.mu.Lock()
 	defer term.mu.Unlock()
@@ -185,7 +184,7 @@ func (term *terminal) text() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// bytes is everything the program wrote to the terminal.
+// bytes returns everything that the program wrote to the terminal.
 func (term *terminal) bytes() string {
 	term.mu.Lock()
 	defer term.mu.Unlock()
@@ -211,7 +210,7 @@ func (term *terminal) sees(pattern string) bool {
 	return regexp.MustCompile("(?m)" + pattern).MatchString(term.text())
 }
 
-// modes is the terminal's line settings, as `stty -a` would show them.
+// modes returns the terminal's settings, as `stty -a` would show them.
 func (term *terminal) modes() unix.Termios {
 	term.t.Helper()
 	m, err := unix.IoctlGetTermios(int(term.tty.Fd()), ioctlGetTermios)
@@ -252,11 +251,11 @@ func (term *terminal) atPrompt() {
 	term.w.await("the prompt", func() bool { return atShell(term.cursorLine()) })
 }
 
-// ask switches to AI mode, where the terminal is not in it, and asks.
+// ask switches to AI mode, unless the terminal is in it, and asks.
 func (term *terminal) ask(question string) {
 	term.t.Helper()
 	term.mode(true)
-	term.send(ctrlU, question, enter) // a key that came before a question of the program was armed is in the line
+	term.send(ctrlU, question, enter) // clears keys that a question of the program did not take
 }
 
 // atShell and atAI report whether the line that the cursor is on is the prompt of the mode.
@@ -264,7 +263,7 @@ func atShell(line string) bool { return strings.HasSuffix(line, "$") || strings.
 
 func atAI(line string) bool { return strings.HasPrefix(line, ">") || strings.HasPrefix(line, "?") }
 
-// mode waits for a prompt, and presses Tab, once, where it is the other mode's, on an empty line.
+// mode waits for the prompt of a mode. At the other mode's prompt it presses Tab, once, on an empty line.
 func (term *terminal) mode(ai bool) {
 	term.t.Helper()
 	is, other, keys := atShell, atAI, ctrlU+tab
@@ -292,8 +291,8 @@ func (term *terminal) cursorLine() string {
 	return ""
 }
 
-// answer presses a key until the question took it: a question that is not armed yet takes none, and every key puts its
-// arming off, so the key is pressed with pauses, as a person would.
+// answer presses a key until done. A question takes no key for a moment after it is shown, and each key in that time makes the moment
+// longer: so the key is pressed with pauses, as a person would.
 func (term *terminal) answer(key string, done func() bool) {
 	term.t.Helper()
 	var last time.Time

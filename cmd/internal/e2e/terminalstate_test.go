@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// modesLeftOn finds the private modes that were set and never reset, and a hidden cursor.
+// modesLeftOn returns the modes that were set and not reset: of the mouse, the focus, bracketed paste, synchronized output, graphemes and the
+// alternate screen (xterm's ctlseqs), the kitty keyboard, and a hidden cursor.
 func modesLeftOn(raw string) []string {
 	on := map[string]bool{}
 	for _, m := range regexp.MustCompile(`\x1b\[\?([0-9;]+)([hl])`).FindAllStringSubmatch(raw, -1) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// limited is a provider that refuses each question once, for its rate, and answers it when it is asked again.
-func limited(t *testing.T) (url string) {
+// rateLimitedServer is a provider that refuses each question once, for its rate, and answers it when it is asked again.
+func rateLimitedServer(t *testing.T) (url string) {
 	var asked atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -32,7 +32,7 @@ func limited(t *testing.T) (url string) {
 // A provider that asks to be left alone is waited for in sight: the window and `sublet ask` show for how long, and why.
 func TestARateLimitIsWaitedForInSight(t *testing.T) {
 	w := newWorld(t, "", nil)
-	w.write(w.path("config.toml"), fmt.Sprintf("model = \"slow/m\"\n[provider.slow]\nkind = \"openai\"\nbase_url = %q\ncontext_window = 100000\n", limited(t)))
+	w.write(w.path("config.toml"), fmt.Sprintf("model = \"slow/m\"\n[provider.slow]\nkind = \"openai\"\nbase_url = %q\ncontext_window = 100000\n", rateLimitedServer(t)))
 
 	const why = "waiting 3s before try 2 of 4: slow: slow down"
 	out, errs, status := w.sublet("ask", "are you there?")

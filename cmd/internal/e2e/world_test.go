@@ -23,8 +23,7 @@ import (
 // the race detector; nothing is ever slept for.
 const patience = 60 * time.Second
 
-// A world is one user on one machine: a home, a project, runtime and state folders, settings, and a daemon that the
-// first program starts.
+// A world is one user: a home, a project, runtime and state folders, settings, and the daemon, which the first command starts.
 type world struct {
 	t                          *testing.T
 	root, home, project, state string
@@ -119,7 +118,7 @@ func (w *world) write(path, text string) {
 
 func (w *world) path(name string) string { return filepath.Join(w.root, name) }
 
-// command is the program with other words, in the project.
+// command returns a command that runs the program with args in the project.
 func (w *world) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.t.Context(), binary, args...)
 	cmd.Env, cmd.Dir = w.env, w.project
@@ -141,7 +140,7 @@ func (w *world) sublet(args ...string) (stdout, stderr string, status int) {
 	return out.String(), errs.String(), status
 }
 
-// daemonPID asks the daemon itself; 0 = none runs.
+// daemonPID returns the pid that the daemon reports; 0 = none runs.
 func (w *world) daemonPID() int {
 	w.t.Helper()
 	out, _, status := w.sublet("daemon", "status", "--json")
@@ -166,7 +165,7 @@ func (w *world) status() map[string]any {
 	return reply
 }
 
-// await polls until ok holds: what another process does is no event here.
+// await polls until ok returns true, for at most patience.
 func (w *world) await(what string, ok func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -176,7 +175,7 @@ func (w *world) await(what string, ok func() bool) {
 	}
 }
 
-// processes lists what runs with this world's folders in its environment or command line.
+// processes lists the processes with this world's folder in their environment or command line.
 func (w *world) processes() string {
 	var list []string
 	entries, err := os.ReadDir("/proc")
@@ -218,8 +217,8 @@ func (w *world) clientLog() string {
 	return string(raw)
 }
 
-// connected waits until so many windows are at the daemon and have a shell to lend.
-func (w *world) connected(windows int) {
+// awaitWindows waits until so many windows are connected to the daemon and lend a shell.
+func (w *world) awaitWindows(windows int) {
 	w.t.Helper()
 	w.await("the windows to be at the daemon", func() bool {
 		out, _, _ := w.sublet("lease", "ls", "--json")
