@@ -28,7 +28,7 @@ const (
 )
 
 // inner maps the first argument to what this program does when it has started itself as a child.
-var inner = map[string]func(string, []string) error{argPrepare: prepare, argKeep: keeper}
+var childModes = map[string]func(string, []string) error{argPrepare: prepare, argKeep: keeper}
 
 // Descriptors that the keeper inherits beside the standard streams.
 const (

@@ -29,8 +29,8 @@ func run(args []string) (int, error) {
 		return 0, release(args[1])
 	case len(args) == 1 && args[0] == argNothing:
 		return 0, nil
-	case len(args) >= 2 && inner[args[0]] != nil:
-		return 0, inner[args[0]](args[1], args[2:])
+	case len(args) >= 2 && childModes[args[0]] != nil:
+		return 0, childModes[args[0]](args[1], args[2:])
 	case len(args) >= 2:
 		return parent(args[0], args[1:])
 	}

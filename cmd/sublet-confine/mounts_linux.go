@@ -262,8 +262,8 @@ func makeDev(devices, terminal []bindSource) error {
 			return err
 		}
 	}
-	if err := unix.Mknod(nothing, unix.S_IFCHR, 0); err != nil {
-		return fmt.Errorf("make %s: %w", nothing, err)
+	if err := unix.Mknod(emptyDevice, unix.S_IFCHR, 0); err != nil {
+		return fmt.Errorf("make %s: %w", emptyDevice, err)
 	}
 	if err := unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=256m,mode=1777"); err != nil {
 		return fmt.Errorf("mount /dev/shm: %w", err)
@@ -344,11 +344,11 @@ func showTerminal(t bindSource) {
 	}
 }
 
-// nothing is a character device 0:0, which any user may make and nobody can open on a nodev mount, root included. It is
+// emptyDevice is a character device 0:0, which any user may make and nobody can open on a nodev mount, root included. It is
 // mounted over hidden files.
-const nothing = "/dev/.hidden"
+const emptyDevice = "/dev/.hidden"
 
-// hide makes files and folders unreadable: it mounts an empty tmpfs without permissions over a folder, and nothing over a file.
+// hide makes files and folders unreadable: it mounts an empty tmpfs without permissions over a folder, and emptyDevice over a file.
 func hide(paths []string) error {
 	for _, path := range paths {
 		real, err := filepath.EvalSymlinks(path)
@@ -362,7 +362,7 @@ func hide(paths []string) error {
 		if st.IsDir() {
 			err = unix.Mount("tmpfs", real, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "size=4k,mode=0")
 		} else {
-			err = unix.Mount(nothing, real, "", unix.MS_BIND, "")
+			err = unix.Mount(emptyDevice, real, "", unix.MS_BIND, "")
 		}
 		if err != nil {
 			return fmt.Errorf("hide %s: %w", real, err)

@@ -182,8 +182,8 @@ func makePlaceholders(s confine.Spec) (*placeholders, error) {
 	return p, nil
 }
 
-// checkIncludes returns an error if git's settings include a file that a command could create: there is no placeholder for it
-// that git would accept as if there were none.
+// checkIncludes returns an error if git's settings include a file that does not exist and that a command could create. A placeholder
+// cannot prevent that, since git would fail to read it.
 func checkIncludes(project string) error {
 	for _, r := range repositories(project) {
 		_, includes := r.settings(project)

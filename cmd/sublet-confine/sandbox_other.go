@@ -26,7 +26,7 @@ const sandboxExec = "/usr/bin/sandbox-exec"
 const argAttempt = "--attempt"
 
 // inner maps the first argument to what this program does when it has started itself as a child.
-var inner = map[string]func(string, []string) error{argAttempt: attempt}
+var childModes = map[string]func(string, []string) error{argAttempt: attempt}
 
 // parent runs a command under sandbox-exec and returns its exit status. If SIGINT, SIGTERM, SIGHUP or SIGKILL ended the
 // command, it ends this process by the same signal and does not return; for another signal it returns 128 and its number.

@@ -107,15 +107,15 @@ func (b seatbelt) profile() string {
 	for _, path := range b.hidden {
 		rule("deny file-read-data file-read-xattr file-write*", "regex "+schemeString("^"+anyCase(path)+"(/|$)"))
 	}
-	for _, dir := range b.ways() { // renaming or replacing one would also move or replace what is below it
+	for _, dir := range b.foldersToKeep() { // renaming or replacing one would also move or replace what is below it
 		rule("deny file-write-unlink file-write-create", "regex "+schemeString("^"+anyCase(dir)+"$"))
 	}
 	text.WriteString("(deny file-write-setugid)\n")
 	return text.String()
 }
 
-// ways returns the writable folders, and the folders between them and what is locked or hidden in them.
-func (b seatbelt) ways() (list []string) {
+// foldersToKeep returns the writable folders, and the folders between them and what is locked or hidden in them.
+func (b seatbelt) foldersToKeep() (list []string) {
 	list = slices.Clone(b.writable)
 	for _, path := range slices.Concat(b.locked, b.hidden) {
 		for _, dir := range b.writable {

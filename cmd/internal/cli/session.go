@@ -42,7 +42,7 @@ func (a *app) listSessions(ctx context.Context, c *client.Conn, limit int, asJSO
 	w := a.table("")
 	shown := 0
 	for r := (&wire.SessionRequest{Op: "list"}); ; {
-		r.RequestID, r.Limit = "", 1000
+		r.RequestID, r.Limit = "", 1000 // the daemon's limit for one reply
 		if limit > 0 {
 			r.Limit = min(1000, limit-shown)
 		}

@@ -196,7 +196,7 @@ func (c *conn) load(r *request) (any, *failure) {
 	id := reply.Session.ID
 	ctx, cancel := c.s.o.Daemon.Bound(c.ctx)
 	defer cancel()
-	if err := c.session.Attach(ctx, id, -1); err != nil {
+	if err := c.session.Attach(ctx, id, -1); err != nil { // -1: without its earlier events
 		return nil, failureOf(err)
 	}
 	blocks, messages, err := c.count(id)
