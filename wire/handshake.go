@@ -42,10 +42,10 @@ const (
 	CapConfine = "confine" // has the kernel enforce a command's Confinement, or does not run the command
 )
 
-// CapMCPServers, in Ready.Capabilities, says that the daemon takes EnvSnapshot.MCPServers.
+// CapMCPServers, in Ready.Capabilities, reports that the daemon takes EnvSnapshot.MCPServers.
 const CapMCPServers = "mcp_servers"
 
-// CapBorrower, in Ready.Capabilities, says that the daemon takes ToolRequest.Borrower.
+// CapBorrower, in Ready.Capabilities, reports that the daemon takes ToolRequest.Borrower.
 const CapBorrower = "borrower"
 
 type ClientInfo struct {

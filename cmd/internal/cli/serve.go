@@ -89,7 +89,7 @@ func (a *app) serveJSONRPC() *cobra.Command {
 				return err
 			}
 			if j.Socket = path; tokenFile != "" {
-				if j.Token, err = secret(tokenFile); err != nil {
+				if j.Token, err = readToken(tokenFile); err != nil {
 					return err
 				}
 			}
@@ -102,7 +102,7 @@ func (a *app) serveJSONRPC() *cobra.Command {
 }
 
 // secret returns the first line of a file, without white space around it.
-func secret(path string) (string, error) {
+func readToken(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return "", err

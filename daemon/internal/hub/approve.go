@@ -50,29 +50,29 @@ func (t *turn) decide(ctx context.Context, q agent.Question) (agent.Decision, er
 		switch {
 		case d.Outcome == policy.Deny:
 			verdict.Reason = d.Why
-			return t.decided(q, v, d, verdict), nil
+			return t.recordDecision(q, v, d, verdict), nil
 		case q.ReadOnly && v.Level > risk.Low && d.Reach != risk.ReachRead && q.Action.Server == "": // an MCP server's tool is one that the role's list names
 			verdict.By, verdict.Reason = "role "+q.Role, "the role "+q.Role+" only reads, and this is "+v.Level.String()
-			return t.decided(q, v, d, verdict), nil
-		case d.Outcome == policy.Allow && (d.Rule != nil || !t.wanted(q)):
+			return t.recordDecision(q, v, d, verdict), nil
+		case d.Outcome == policy.Allow && (d.Rule != nil || !t.mustAsk(q)):
 			verdict.Allowed = true
-			return t.decided(q, v, d, verdict), nil
+			return t.recordDecision(q, v, d, verdict), nil
 		}
-		if why := t.unasked(); why != "" {
+		if why := t.whyUnasked(); why != "" {
 			verdict.By, verdict.Reason = "nobody", d.Why+"; it was not asked, because "+why
-			return t.decided(q, v, d, verdict), nil
+			return t.recordDecision(q, v, d, verdict), nil
 		}
 		answer, err := t.ask(ctx, q, v, d)
 		if err != nil {
-			t.decided(q, v, d, agent.Decision{By: "cancel", Reason: err.Error()})
+			t.recordDecision(q, v, d, agent.Decision{By: "cancel", Reason: err.Error()})
 			return agent.Decision{EditedCommand: edited}, err
 		}
 		if answer.EditedCommand == nil || *answer.EditedCommand == q.Action.Command {
 			answer.EditedCommand, answer.Reach = edited, d.Held()
-			return t.decided(q, v, d, answer), nil
+			return t.recordDecision(q, v, d, answer), nil
 		}
 		if q.Fixed {
-			return t.decided(q, v, d, agent.Decision{By: answer.By, Reason: q.Agent + " runs a command of its own only as it is; the user wants instead: " + *answer.EditedCommand}), nil
+			return t.recordDecision(q, v, d, agent.Decision{By: answer.By, Reason: q.Agent + " runs a command of its own only as it is; the user wants instead: " + *answer.EditedCommand}), nil
 		}
 		// The user's command is judged too: what a rule denies stays denied, and what is riskier than the command shown is asked
 		// about once more.
@@ -86,17 +86,17 @@ func (t *turn) decide(ctx context.Context, q agent.Question) (agent.Decision, er
 		d = t.policy(ctx, q).Decide(v, t.action(q, t.reach(q, v)))
 		if v.Level <= level && d.Outcome != policy.Deny && risk.Wider(shown, d.Reach) == shown {
 			answer.Reach = d.Held()
-			return t.decided(q, v, d, answer), nil
+			return t.recordDecision(q, v, d, answer), nil
 		}
 	}
-	return t.decided(q, v, d, agent.Decision{By: "nobody", EditedCommand: edited, Reason: "the command was changed too often while it was asked about"}), nil
+	return t.recordDecision(q, v, d, agent.Decision{By: "nobody", EditedCommand: edited, Reason: "the command was changed too often while it was asked about"}), nil
 }
 
 // goOn asks the user whether an agent may continue that repeats the same calls, or that has reached its limit of cost.
 func (t *turn) goOn(ctx context.Context, q agent.Question) (agent.Decision, error) {
 	v := harmless(q.GoOn)
-	if t.unasked() != "" {
-		return t.decided(q, v, policy.Decision{Outcome: policy.Ask, Why: q.GoOn}, agent.Decision{By: "nobody", Reason: q.GoOn}), nil
+	if t.whyUnasked() != "" {
+		return t.recordDecision(q, v, policy.Decision{Outcome: policy.Ask, Why: q.GoOn}, agent.Decision{By: "nobody", Reason: q.GoOn}), nil
 	}
 	return t.askAbout(ctx, q, v, q.GoOn)
 }
@@ -113,11 +113,11 @@ func (t *turn) askAbout(ctx context.Context, q agent.Question, v risk.Verdict, w
 	if err != nil {
 		d = agent.Decision{By: "cancel", Reason: err.Error()}
 	}
-	return t.decided(q, v, p, d), err
+	return t.recordDecision(q, v, p, d), err
 }
 
-// unasked returns why nobody is asked about what the turn does; "" if somebody can be.
-func (t *turn) unasked() string {
+// whyUnasked returns why nobody is asked about what the turn does; "" if somebody can be.
+func (t *turn) whyUnasked() string {
 	canAsk := t.origin.confirm
 	if t.foreign != nil {
 		_, window := t.window()
@@ -144,7 +144,7 @@ func (t *turn) refusal(ctx context.Context, q agent.Question) string {
 		q.Action.Command = statement
 		v := t.judge(ctx, q)
 		d := rules.Decide(v, t.action(q, t.reach(q, v)))
-		return d.Outcome == policy.Allow && (!q.ReadOnly || v.Level == risk.Low || d.Reach == risk.ReachRead) && (d.Rule != nil || !t.wanted(q))
+		return d.Outcome == policy.Allow && (!q.ReadOnly || v.Level == risk.Low || d.Reach == risk.ReachRead) && (d.Rule != nil || !t.mustAsk(q))
 	})
 }
 
@@ -159,8 +159,9 @@ func (t *turn) shellEnviron() (map[string]wire.OSString, wire.OSString) {
 	return t.origin.environ()
 }
 
-// wanted reports whether the request wants a question about this call, since it wants one about each that has an effect.
-func (t *turn) wanted(q agent.Question) bool {
+// mustAsk reports whether the user is asked about this call though the policy allows it: the request demands a question about each call
+// that has an effect.
+func (t *turn) mustAsk(q agent.Question) bool {
 	does := q.Action.Command != "" || len(q.Action.Writes) > 0 || q.Action.Network != "" || q.Action.Server != ""
 	return does && t.approve != nil && *t.approve
 }
@@ -188,7 +189,7 @@ func (t *turn) judge(ctx context.Context, q agent.Question) risk.Verdict {
 
 // policy is the rules and the mode that hold for this turn now.
 func (t *turn) policy(ctx context.Context, q agent.Question) policy.Policy {
-	mode := t.governs().policyMode()
+	mode := t.policySession().policyMode()
 	switch { // checked when the request came
 	case t.wider:
 		mode = cmp.Or(policy.Mode(t.mode), mode) // "" once a plan was accepted
@@ -250,9 +251,9 @@ func (t *turn) action(q agent.Question, to risk.Reach) policy.Action {
 	}
 }
 
-// decided writes a decision into the audit log and returns it, as a refusal if that failed. p is the policy's own decision, whose rule
+// recordDecision writes a decision into the audit log and returns it, as a refusal if that failed. p is the policy's own decision, whose rule
 // and reason are recorded. What lend needs to know of an allowed call is kept for Approved.
-func (t *turn) decided(q agent.Question, v risk.Verdict, p policy.Decision, d agent.Decision) agent.Decision {
+func (t *turn) recordDecision(q agent.Question, v risk.Verdict, p policy.Decision, d agent.Decision) agent.Decision {
 	e := t.entry("decision", q.Agent, q.Tool, q.Subject(), q.Action.Cwd)
 	e.Level, e.Decision, e.By, e.Why = v.Level.String(), "deny", d.By, mask.String(p.Why)
 	if p.Rule != nil {

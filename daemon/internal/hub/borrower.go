@@ -218,7 +218,7 @@ func (t *turn) askUser(ctx context.Context, agentName, arguments string) (*wire.
 	if _, err := wire.ParseUserQuestion(arguments); err != nil {
 		return nil, invalid("%v", err)
 	}
-	if why := t.unasked(); why != "" {
+	if why := t.whyUnasked(); why != "" {
 		return nil, errors.New(why)
 	}
 	begun := time.Now()

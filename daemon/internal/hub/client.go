@@ -53,8 +53,8 @@ type Client struct {
 	ctx    context.Context // ends with the connection
 	cancel context.CancelCauseFunc
 
-	// Used by the connection's reader alone: the ids of the newest requests, to refuse repeats, each with the turn that it was said to;
-	// nil: it was said to none.
+	// Used by the connection's reader alone: the ids of the newest requests, to refuse repeats, each with the turn that it steers;
+	// nil: it steers none.
 	seen      map[wire.RequestID]*turn
 	seenOrder []wire.RequestID // the oldest first
 
@@ -303,7 +303,7 @@ func (c *Client) UserCommand(r *wire.CommandResult) error {
 	}
 	s := c.held()
 	defer c.hub.release(s)
-	if c.lender != nil { // the client may not have said when it began
+	if c.lender != nil { // the client may leave out when it began
 		at := time.Now()
 		if began := time.UnixMilli(r.StartedAtMS); r.StartedAtMS > 0 && began.Before(at) {
 			at = began

@@ -66,8 +66,8 @@ func (h host) Wake(claim func() bool, what, prompt string) {
 	}
 }
 
-// governs returns the session whose mode and settings hold for the turn.
-func (t *turn) governs() *session {
+// policySession returns the session whose mode and settings hold for the turn.
+func (t *turn) policySession() *session {
 	if t.parent != nil {
 		return t.parent
 	}

@@ -13,13 +13,13 @@ import (
 	"sublet/wire/visible"
 )
 
-// host plays a turn of an agent of another program. It is agent.Turn.Host.
-func (t *turn) host(ctx context.Context, at agent.Turn) agent.Outcome {
-	return t.hub.opts.Hosted.Run(ctx, t.hosted(at))
+// playHosted plays a turn of an agent of another program. It is agent.Turn.Host.
+func (t *turn) playHosted(ctx context.Context, at agent.Turn) agent.Outcome {
+	return t.hub.opts.Hosted.Run(ctx, t.hostedTurn(at))
 }
 
-// hosted returns what package hosted needs of a turn: its private environment, its shell and its user.
-func (t *turn) hosted(at agent.Turn) hosted.Turn {
+// hostedTurn returns what package hosted needs of a turn: its private environment, its shell and its user.
+func (t *turn) hostedTurn(at agent.Turn) hosted.Turn {
 	env := t.environ()
 	return hosted.Turn{
 		Of: at, Env: lend.PrivateEnv(env, nil), Home: lend.Home(env),
@@ -73,7 +73,7 @@ func (c *Client) hostedModels(r *wire.ModelsRequest) error {
 		if at.History, at.StartSeq, err = s.history(ctx, t.id); err != nil {
 			return nil, err
 		}
-		if err := agents.Begin(ctx, t.hosted(at)); err != nil {
+		if err := agents.Begin(ctx, t.hostedTurn(at)); err != nil {
 			return nil, err
 		}
 		return offers(ctx)

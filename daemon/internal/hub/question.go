@@ -89,7 +89,7 @@ func (t *turn) propose(role agent.Role, cwd string) tool.Propose {
 			Agent: t.agent, Mode: role.Mode, Tool: wire.ToolPlan, ExecutionID: wire.ExecutionID(call.ExecutionID), Arguments: call.Arguments,
 			Action: tool.Action{Cwd: cwd, Preview: tool.Preview{Type: "text", Content: tool.PlanText(steps)}},
 		}
-		if t.unasked() != "" {
+		if t.whyUnasked() != "" {
 			return tool.Proposal{Reason: "nobody is there who could"}, nil
 		}
 		next := judge.AfterPlan(t.s.policyMode(), policy.Mode(t.hub.opts.Config().Policy.Mode))
@@ -181,7 +181,7 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 	if err != nil {
 		state, hint = " is not known to be trusted", "what you decided cannot be read: "+err.Error()
 	}
-	if err != nil || t.unasked() != "" {
+	if err != nil || t.whyUnasked() != "" {
 		if t.s.firstTime("trust " + root) {
 			t.origin.Send(&wire.Notice{Level: "warning", Text: visible.Exact(
 				root + state + ", so these are not read as instructions: " + strings.Join(names, ", ") + "; " + hint)})

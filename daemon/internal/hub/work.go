@@ -195,7 +195,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	held, languages := t.checkers()
 	at := agent.Turn{
 		Role: role, Tools: agent.Tools(cfg, roles), Approver: t, Emit: t.emitFromAgent,
-		Log: t.hub.log, ShowSecrets: t.governs().policy.ShowSecrets.Load, Team: agent.Team{Roles: roles, NewPrivateShell: t.newPrivateShell, Host: t.host},
+		Log: t.hub.log, ShowSecrets: t.policySession().policy.ShowSecrets.Load, Team: agent.Team{Roles: roles, NewPrivateShell: t.newPrivateShell, Host: t.playHosted},
 		Env:   tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: held, Languages: languages, Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
 		Place: agent.Place{Project: root, Trusted: t.hub.trusts, Jobs: t.s.jobsRunning, Trees: &t.hub.projects.Trees, Instructions: t.hub.opts.Instructions},
 		Bounds: agent.Bounds{

@@ -200,7 +200,7 @@ func (ln *Lender) beginLocked(b *borrow) {
 	})
 }
 
-// maxWhy bounds what a client says for people, in bytes.
+// maxWhy bounds an explanation of a client, which people are shown, in bytes.
 const maxWhy = 256
 
 // refusal is why a borrower did not get the shell.

@@ -261,7 +261,7 @@ func TestBatch(t *testing.T) {
 		}
 		time.Sleep(batchEvery)
 		synctest.Wait()
-		b.add(bytes.Repeat([]byte("x"), 2*batchMost)) // more than is kept for the eye: left out
+		b.add(bytes.Repeat([]byte("x"), 2*maxBatch)) // more than is kept for the eye: left out
 		b.add([]byte("end"))
 		b.pass()
 		if pieces > 4 || got.Len() != 4*1000+3 || !strings.HasSuffix(got.String(), "998 999 end") {

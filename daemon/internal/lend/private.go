@@ -352,13 +352,13 @@ type batch struct {
 
 const (
 	batchEvery = 30 * time.Millisecond
-	batchMost  = 64 << 10
+	maxBatch   = 64 << 10
 )
 
 func (b *batch) add(p []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.buf.Len()+len(p) <= batchMost {
+	if b.buf.Len()+len(p) <= maxBatch {
 		b.buf.Write(p)
 	}
 	if b.timer == nil {

@@ -117,8 +117,8 @@ func (s *Store) migrate(ctx context.Context) error {
 	return nil
 }
 
-// mayWrite waits for the writing token, first come, first served. The caller must call written, unless ctx ended first.
-func (s *Store) mayWrite(ctx context.Context) error {
+// lockWriting waits for the writing token, first come, first served. The caller must call unlockWriting, unless ctx ended first.
+func (s *Store) lockWriting(ctx context.Context) error {
 	select {
 	case s.writing <- struct{}{}:
 		return nil
@@ -127,14 +127,14 @@ func (s *Store) mayWrite(ctx context.Context) error {
 	}
 }
 
-func (s *Store) written() { <-s.writing }
+func (s *Store) unlockWriting() { <-s.writing }
 
 // exec runs one writing statement. doing is for its error.
 func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (sql.Result, error) {
-	if err := s.mayWrite(ctx); err != nil {
+	if err := s.lockWriting(ctx); err != nil {
 		return nil, err
 	}
-	defer s.written()
+	defer s.unlockWriting()
 	res, err := s.db.ExecContext(ctx, query, args...)
 	return res, s.failed(doing, err)
 }
@@ -188,10 +188,10 @@ func (s *Store) failed(doing string, err error) error {
 
 // tx runs do in a transaction. doing is for its error.
 func (s *Store) tx(ctx context.Context, doing string, do func(*sql.Tx) error) error {
-	if err := s.mayWrite(ctx); err != nil {
+	if err := s.lockWriting(ctx); err != nil {
 		return err
 	}
-	defer s.written()
+	defer s.unlockWriting()
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err == nil {
 		if err = do(tx); err == nil {
