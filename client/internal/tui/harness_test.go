@@ -88,6 +88,9 @@ func open(t *testing.T, w, h int, setup ...func(*window)) *window {
 	return win
 }
 
+// escape is the Escape key in kitty's keyboard protocol: unlike the byte ESC it is whole by itself, so that keys may follow at once.
+const escape = "\x1b[27u"
+
 // keys types.
 func (w *window) keys(s string) {
 	w.t.Helper()

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 
@@ -66,9 +65,7 @@ func TestSwitch(t *testing.T) {
 	}
 	w.prompt()
 	w.ai()
-	w.keys("\x1b")                     // Esc does not switch
-	time.Sleep(100 * time.Millisecond) // for it to be the Escape key
-	w.keys("x")
+	w.keys(escape + "x") // Esc does not switch
 	w.see("> x")
 }
 
@@ -323,9 +320,7 @@ func TestInterrupts(t *testing.T) {
 	w.p.Send(&wire.AgentComplete{Event: event(10), Status: wire.StatusCancelled, DurationMS: 100})
 	w.see("stopped")
 	w.seeNot("cancelled by") // once is enough
-	w.keys("\x1b")
-	time.Sleep(100 * time.Millisecond) // for it to be the Escape key
-	w.keys("next")
+	w.keys(escape + "next")
 	w.see("> next")
 	select {
 	case <-w.done:
