@@ -255,7 +255,7 @@ func (u *session) typesMeanwhile() {
 		u.scr.until(u.t, "the end of the job", func() bool { _, err := os.Stat(done); return err == nil })
 		for _, signal := range []syscall.Signal{syscall.SIGCHLD, syscall.SIGWINCH, syscall.SIGINT} {
 			if signal == syscall.SIGINT && u.Name() == "bash" {
-				continue // ends the widget
+				continue // ends the widget: TestInterruptedHold
 			}
 			if err := syscall.Kill(u.PID(), signal); err != nil {
 				u.t.Fatal(err)

@@ -174,7 +174,13 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 		err = s.await(bounded, func() bool { return e.widget == blocked })
 	}
 	if err == nil {
-		return locked(s, func() ack { return e.ack }), nil
+		a := locked(s, func() ack {
+			if e.typed.other { // input from before the prompt has begun a line
+				e.ack.context = "continuation"
+			}
+			return e.ack
+		})
+		return a, nil
 	}
 	s.inputLock.Lock()
 	defer s.inputLock.Unlock()

@@ -76,6 +76,8 @@ func (s *Shell) deliver(p *process, b []byte) {
 	switch mode := pasteMode(b); {
 	case mode == 'l': // the line was read; what runs now may read a password
 		s.editor.unreported = false
+	case mode == 'h' && s.editor.prompt && bytes.Count(s.out.painted.b, pasteModeOn) > 1: // a continuation prompt: bash does not report one
+		s.editor.typed.other = true
 	case mode == 'h' && s.records.prompts > 0 && !s.editor.prompt && (r == nil || r.ended) && p.term.Foreground() == p.pid:
 		s.editor.unreported, s.editor.typed = true, typing{last: s.editor.typed.last}
 		s.changeLocked()

@@ -109,6 +109,10 @@ func (s *Shell) promptLocked() {
 	s.records.prompts++
 	e.prompt, e.typed = true, typing{last: e.typed.last}
 	e.unreported, e.unhooked = false, false
+	if e.widget == blocked { // a signal to the shell ended the widget
+		e.widget = idle
+		drain(s.files.down) // its next call must not find what was meant for this one
+	}
 	s.out.painted = painted{}
 	s.dir = t.dir
 	if r := s.run; r != nil && !r.ended && r.restarted == "" { // ^C ended the line before its end mark

@@ -144,9 +144,13 @@ func (s *Shell) begin(r *run, text, dir string) error {
 	s.inputLock.Lock()
 	defer s.inputLock.Unlock()
 	s.mu.Lock()
-	if s.life.over() {
+	switch {
+	case s.life.over():
 		s.mu.Unlock()
 		return ErrClosed
+	case s.editor.widget != blocked:
+		s.mu.Unlock()
+		return errNoBegin
 	}
 	s.nonce = newNonce()
 	s.run = r
@@ -264,6 +268,8 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 		return res, &BrokenError{Why: errNoBegin.Error(), Fix: "open sublet again"}
 	case cancelled != nil:
 		res.Status = "cancelled"
+	case ended && !began: // a signal to the shell brought the next prompt instead
+		return res, errNoBegin
 	}
 	if r.command.Job != "" {
 		if res.JobPID = s.jobStarted(r.command.Job); res.JobPID != 0 {

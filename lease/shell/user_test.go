@@ -81,6 +81,7 @@ func TestBusy(t *testing.T) {
 		"open quote":    {"bash", "", []string{"echo 'a\r"}, inALine, "\x03"},
 		// What follows can only be known from the widget: the keys are plain, or were typed before the prompt.
 		"continuation typed ahead":        {"bash", "", []string{"sleep 0.1\rfor x in 1 2\r"}, inALine, "\x03"},
+		"here-document typed ahead":       {"bash", "", []string{"sleep 0.1\rcat <<E\r"}, inALine, "\x03"},
 		"continuation typed ahead in zsh": {"zsh", "", []string{"sleep 0.1\rfor x in 1 2; do\r"}, inALine, "\x03"},
 		"menu on an arrow key of zsh": {
 			"zsh", "autoload -Uz compinit; compinit -u; zmodload zsh/complist; zstyle ':completion:*' menu select; bindkey '\\e[B' menu-complete",
@@ -427,5 +428,29 @@ func TestUserReadAKey(t *testing.T) {
 	scr.shows(t, "ended")
 	if res := do(t, s, "echo ${#REPLY}"); string(res.Output) != "0\n" {
 		t.Errorf("it read %q", res.Output)
+	}
+}
+
+// A signal that ends the widget of bash ends the hold only: the next command holds the editor again. The shell was killed for it, as
+// one that does not run what it was given.
+func TestInterruptedHold(t *testing.T) {
+	s, scr := start2(t, nil)
+	scr.prompts(t, 1)
+	if err := s.Hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pid := s.PID()
+	if err := syscall.Kill(pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	scr.prompts(t, 2)
+	if res := do(t, s, "echo $$"); strings.TrimSpace(string(res.Output)) != strconv.Itoa(pid) {
+		t.Errorf("got %+v %q, want %d", res, res.Output, pid)
+	}
+	if err := s.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if res := do(t, s, "echo again"); string(res.Output) != "again\n" {
+		t.Errorf("then: %+v %q", res, res.Output)
 	}
 }
