@@ -43,7 +43,7 @@ func (a *typeAhead) add(p []byte) bool {
 type typing struct {
 	keys   bool      // some key was typed
 	other  bool      // one of them was not plain
-	filled bool      // the last one put a character into the line
+	filled bool      // the last one put a character into the line, or was ^C, which the shell may not have seen yet
 	last   time.Time // of the last one
 	paste  []byte    // in a bracketed paste, its last bytes, which may begin pasteEnd; nil outside of one
 }
@@ -54,6 +54,7 @@ var (
 	arrows     = [][]byte{
 		[]byte("\x1b[A"), []byte("\x1b[B"), []byte("\x1b[C"), []byte("\x1b[D"), []byte("\x1bOA"), []byte("\x1bOB"), []byte("\x1bOC"), []byte("\x1bOD"),
 		[]byte("\x1bb"), []byte("\x1bf"), []byte("\x1b[H"), []byte("\x1b[F"), []byte("\x1bOH"), []byte("\x1bOF"), []byte("\x1b[3~"),
+		[]byte("\x1b[I"), []byte("\x1b[O"), // no keys, but reports: the terminal has the focus, or lost it
 	}
 )
 
@@ -102,6 +103,9 @@ func (t *typing) plain(p []byte) int {
 			}
 		}
 		return 0
+	case c == 0x03: // ^C
+		t.filled = true
+		return 1
 	case c == 0x7f || bytes.IndexByte([]byte("\x01\x02\x05\x06\x08\x0b\x0c\x15\x17\x19"), c) >= 0: // Backspace, ^A ^B ^E ^F ^H ^K ^L ^U ^W ^Y
 		return 1
 	case c < 0x20:

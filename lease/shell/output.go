@@ -103,9 +103,12 @@ func (s *Shell) deliver(p *process, b []byte) {
 	}
 }
 
-// onMark handles a mark. One of another process, or with another nonce than the current one, is ignored.
+// onMark handles a mark. One of another process, or with neither of the two nonces, is ignored.
 func (s *Shell) onMark(p *process, m term.Mark) {
 	s.mu.Lock()
+	if m.Nonce == s.next {
+		s.nonce = s.next
+	}
 	if s.proc != p || m.PID != p.pid || m.Nonce != s.nonce {
 		s.mu.Unlock()
 		return

@@ -109,9 +109,9 @@ func (s *Shell) promptLocked() {
 	s.records.prompts++
 	e.prompt, e.typed = true, typing{last: e.typed.last}
 	e.unreported, e.unhooked = false, false
-	if e.widget == blocked { // a signal to the shell ended the widget
+	drain(s.files.down) // where a signal to the shell ended the widget: its next call must not find what was meant for this one
+	if e.widget == blocked {
 		e.widget = idle
-		drain(s.files.down) // its next call must not find what was meant for this one
 	}
 	s.out.painted = painted{}
 	s.dir = t.dir

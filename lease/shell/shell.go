@@ -40,7 +40,8 @@ type Shell struct {
 	life    life
 	proc    *process
 	size    Size
-	nonce   string // marks with another one are ignored
+	nonce   string // of the last command; marks with another one are ignored
+	next    string // that of the command which the widget was given last: it replaces nonce with the first mark that has it
 	editor  editor
 	records records
 	command *userRun // the user's command that runs; nil = none
@@ -169,6 +170,7 @@ func Start(o Options) (*Shell, error) {
 // spawnLocked starts a process, which becomes the current one. restore is run before its first prompt.
 func (s *Shell) spawnLocked(restore string) error {
 	s.nonce = newNonce()
+	s.next = s.nonce
 	s.editor = editor{screen: s.editor.screen, lease: s.editor.lease}
 	s.out, s.records, s.command = output{}, records{}, nil
 	if s.editor.screen || s.editor.lease { // as after a borrowed command: the user sees its prompt once they have it back

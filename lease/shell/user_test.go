@@ -113,6 +113,20 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// In fish no prompt follows a ^C, and in tmux it asks for reports of the terminal's focus: a borrower does not wait for an Enter
+// after them.
+func TestFreeInFish(t *testing.T) {
+	t.Parallel()
+	u := newSession(t, "fish", "")
+	for _, p := range []string{"echo half", "\x1b[O", "\x1b[I", "\x03", "\x03"} {
+		keys(t, u.Shell, p)
+		u.do("echo lent", "lent\n", 0)
+	}
+	if e := u.enter("echo own"); string(e.Output) != "own\n" {
+		t.Errorf("the user's line printed %q", e.Output)
+	}
+}
+
 // However much is pasted while a borrower has the editor, Keys does not wait: the next key may be the ^C that takes it back.
 func TestKeysDoNotWait(t *testing.T) {
 	s, scr := start2(t, nil)
@@ -431,26 +445,31 @@ func TestUserReadAKey(t *testing.T) {
 	}
 }
 
-// A signal that ends the widget of bash ends the hold only: the next command holds the editor again. The shell was killed for it, as
-// one that does not run what it was given.
+// A signal that ends the widget of bash ends the hold, and a command that the widget was given is not run later. The shell was
+// killed, as one that does not run what it was given.
 func TestInterruptedHold(t *testing.T) {
 	s, scr := start2(t, nil)
 	scr.prompts(t, 1)
-	if err := s.Hold(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	pid := s.PID()
-	if err := syscall.Kill(pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	scr.prompts(t, 2)
-	if res := do(t, s, "echo $$"); strings.TrimSpace(string(res.Output)) != strconv.Itoa(pid) {
-		t.Errorf("got %+v %q, want %d", res, res.Output, pid)
-	}
-	if err := s.Release(); err != nil {
-		t.Fatal(err)
-	}
-	if res := do(t, s, "echo again"); string(res.Output) != "again\n" {
-		t.Errorf("then: %+v %q", res, res.Output)
+	for n := range 20 {
+		if err := s.Hold(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(pid, syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			scr.prompts(t, 2)
+		}
+		res, err := s.Run(t.Context(), Command{Text: "echo lent"})
+		if (n == 0 || !errors.Is(err, errNoBegin)) && (err != nil || res.Signal == "" && string(res.Output) != "lent\n") {
+			t.Errorf("got %+v %q, %v", res, res.Output, err)
+		}
+		if err := s.Release(); err != nil {
+			t.Fatal(err)
+		}
+		if res := do(t, s, "echo $$"); strings.TrimSpace(string(res.Output)) != strconv.Itoa(pid) {
+			t.Errorf("then %+v %q, want %d", res, res.Output, pid)
+		}
 	}
 }

@@ -19,7 +19,7 @@
 //	                                       else the line is in the file "line"
 //	E PID NONCE STATUS DIR                 the borrowed command ended
 //
-// Directives come from "down", each a line padded with blanks to 20 bytes, which a shell reads at once. "state" and "screen"
+// Directives come from "down", each a line padded with blanks to 20 bytes, which zsh reads at once. "state" and "screen"
 // (erase what is shown, print mark C) leave the widget blocked. The others end it: "none" with the line as it was, "line CURSOR"
 // with the file "line"; "run NONCE" erases too, and sets the line that sources "text", which the accept key then runs.
 package dialect

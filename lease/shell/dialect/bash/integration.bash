@@ -78,7 +78,8 @@ __sublet_widget() {
 	__sublet_arm
 	builtin printf 'A %s %s %s %s %s\0' "$$" "$__sublet_context" "$__sublet_flags" "$READLINE_POINT" "${#READLINE_LINE}" >"$__sublet_folder/up"
 	builtin printf '\e]7701;A;%s;%s\a' "$$" "$__sublet_nonce"
-	while builtin read -r -N 20 __sublet_directive <"$__sublet_folder/down" || (($? > 128)); do
+	# Not with -N: what a read that ^C ended has left in its buffer would come before the next directive.
+	while IFS= builtin read -r __sublet_directive <"$__sublet_folder/down" || (($? > 128)); do
 		case $__sublet_directive in
 		none*) builtin return ;;
 		line*)

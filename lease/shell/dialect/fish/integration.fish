@@ -12,8 +12,8 @@ function __sublet_send
     builtin printf '%s %s %s\0' $argv[1] $fish_pid "$argv[2]" >$__sublet_folder/up
 end
 
-# Fish calls this before each prompt.
-function __sublet_prompt --on-event fish_prompt
+# Fish calls this before each prompt, and when ^C has emptied the line.
+function __sublet_prompt --on-event fish_prompt --on-event fish_cancel
     builtin set -l __sublet_found $status
     __sublet_resume # where the line never came to __sublet_begin
     if builtin set -q __sublet_running
