@@ -229,12 +229,25 @@ func (s *Shell) direct(ctx context.Context, directive, mark string) error {
 	return s.await(bounded, func() bool { return s.editor.done == mark })
 }
 
-// releaseLocked sends the widget, if it blocks, the directive that ends it. The caller also has holdLock.
+// releaseLocked sends the widget, if it blocks, the directive that ends it. awaitIdle must follow. The caller also has holdLock.
 func (s *Shell) releaseLocked(directive string) {
 	if s.editor.widget == blocked {
 		s.directLocked(directive)
-		s.editor.widget = idle
+		s.editor.widget = leaving
 		s.changeLocked()
+	}
+}
+
+// awaitIdle waits, for at most readBound, until the widget has ended. A ^C that came before would be lost in zsh and fish, and in bash
+// keep the half-typed line from coming back.
+func (s *Shell) awaitIdle() {
+	bounded, cancel := context.WithTimeout(context.Background(), readBound)
+	defer cancel()
+	if err := s.await(bounded, func() bool { return s.editor.widget != leaving }); err != nil {
+		s.log.Debug("the end of the widget", "err", err)
+		s.mu.Lock()
+		s.editor.widget = idle
+		s.mu.Unlock()
 	}
 }
 
@@ -333,5 +346,6 @@ func (s *Shell) giveBack() {
 	s.mu.Lock()
 	s.releaseLocked("none")
 	s.mu.Unlock()
+	s.awaitIdle()
 	s.flush()
 }

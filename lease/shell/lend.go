@@ -242,6 +242,7 @@ func (s *Shell) showKeptLocked() {
 
 // restored ends showPrompt: it passes on the kept keys once the editor reads. Before that the line discipline would edit them.
 func (s *Shell) restored() {
+	s.awaitIdle()
 	if err := s.awaitEditor(context.Background()); err != nil {
 		s.log.Debug("the line editor", "err", err)
 	}

@@ -143,6 +143,10 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 		}
 	case markState:
 		e.done = kind
+	case markIdle:
+		if e.widget == leaving {
+			e.widget = idle
+		}
 	case markStart:
 		if r := s.run; r != nil && !r.began() {
 			r.started, s.out.route = time.Now(), toCommand

@@ -20,6 +20,7 @@ const (
 	markHeld   = "A" // the widget answers the hold key and blocks
 	markErased = "C" // the widget has erased the prompt
 	markState  = "T" // the widget has written the state
+	markIdle   = "I" // the widget ends, and the user has the editor
 	markStart  = "S" // the text of a borrowed command begins
 	markEnd    = "E" // it has ended
 )
@@ -110,7 +111,7 @@ func (s *Shell) promptLocked() {
 	e.prompt, e.typed = true, typing{last: e.typed.last}
 	e.unreported, e.unhooked = false, false
 	drain(s.files.down) // where a signal to the shell ended the widget: its next call must not find what was meant for this one
-	if e.widget == blocked {
+	if e.widget == blocked || e.widget == leaving {
 		e.widget = idle
 	}
 	s.out.painted = painted{}

@@ -97,6 +97,7 @@ const (
 	idle    widget = iota
 	asked          // the hold key was typed, and its answer is awaited
 	blocked        // it has answered, and waits for directives: the editor is held
+	leaving        // it got a directive that ends it, other than "run", and has not reported its end
 )
 
 // userRun is a command of the user's.

@@ -118,9 +118,13 @@ func TestBusy(t *testing.T) {
 func TestFreeInFish(t *testing.T) {
 	t.Parallel()
 	u := newSession(t, "fish", "")
-	for _, p := range []string{"echo half", "\x1b[O", "\x1b[I", "\x03", "\x03"} {
+	for _, p := range []string{"echo half", "\x1b[O", "\x1b[IZ", "\x03", "\x03"} {
 		keys(t, u.Shell, p)
-		u.do("echo lent", "lent\n", 0)
+		if strings.HasSuffix(p, "Z") {
+			u.scr.shows(t, "Z") // it reads: ^C would end its widget
+		} else {
+			u.do("echo lent", "lent\n", 0)
+		}
 	}
 	if e := u.enter("echo own"); string(e.Output) != "own\n" {
 		t.Errorf("the user's line printed %q", e.Output)

@@ -8,9 +8,9 @@
 //
 // Marks are printed to the terminal, ESC ] 7701 ; KIND ; PID ; NONCE BEL: P before each prompt, B where a
 // command of the user's begins, A where the widget was called, C where it erased the prompt, T where it wrote the file
-// "state", S and E around the text of a borrowed command.
+// "state", I where the directive "none" or "line" ended the widget, S and E around the text of a borrowed command.
 //
-// Records go to "up", each before the mark of the same kind, and end with NUL; C, T and S have none:
+// Records go to "up", each before the mark of the same kind, and end with NUL; C, T, I and S have none:
 //
 //	P PID STATUS DIR                       a prompt is about to be shown
 //	B PID TEXT                             a command of the user's begins; bash sends its history entry before the next P

@@ -81,11 +81,11 @@ __sublet_widget() {
 	# Not with -N: what a read that ^C ended has left in its buffer would come before the next directive.
 	while IFS= builtin read -r __sublet_directive <"$__sublet_folder/down" || (($? > 128)); do
 		case $__sublet_directive in
-		none*) builtin return ;;
+		none*) builtin break ;;
 		line*)
 			IFS= builtin read -r -d '' READLINE_LINE <"$__sublet_folder/line"
 			READLINE_POINT=$((${__sublet_directive#line}))
-			builtin return
+			builtin break
 			;;
 		state*) __sublet_state "$__sublet_options" ;;
 		screen*) builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce" ;;
@@ -101,6 +101,7 @@ __sublet_widget() {
 		esac
 		__sublet_directive= # a read that a signal ended leaves the last one
 	done
+	builtin printf '\e]7701;I;%s;%s\a' "$$" "$__sublet_nonce"
 }
 
 # Writes what a command can change in the shell, for ReadState in bash.go: fields that end with NUL. A table is a count, so many

@@ -113,6 +113,7 @@ function __sublet_widget
         end
     end
     builtin functions --erase __sublet_interrupted
+    builtin set -q __sublet_aside; or __sublet_mark I
     builtin set -q __sublet_erased[1]; and builtin commandline -f repaint
 end
 

@@ -95,6 +95,7 @@ __sublet_widget() {
 		__sublet_state
 	done
 	[[ -z $__sublet_erased ]] || builtin zle .reset-prompt
+	[[ -n $__sublet_aside ]] || builtin print -rn -- $'\e]7701;I;'"$$;$__sublet_nonce"$'\a'
 }
 
 # Reports, the first time, that the line is held, and follows the client's directives. It succeeds where the state is asked for,
