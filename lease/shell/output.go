@@ -73,15 +73,7 @@ func (s *Shell) deliver(p *process, b []byte) {
 	if s.command != nil {
 		s.command.add(b)
 	}
-	switch mode := pasteMode(b); {
-	case mode == 'l': // the line was read; what runs now may read a password
-		s.editor.unreported = false
-	case mode == 'h' && s.editor.prompt && bytes.Count(s.out.painted.b, pasteModeOn) > 1: // a continuation prompt: bash does not report one
-		s.editor.typed.other = true
-	case mode == 'h' && s.records.prompts > 0 && !s.editor.prompt && (r == nil || r.ended) && p.term.Foreground() == p.pid:
-		s.editor.unreported, s.editor.typed = true, typing{last: s.editor.typed.last}
-		s.changeLocked()
-	}
+	s.notePasteModeLocked(p, b)
 	if to == toLater {
 		if len(s.out.kept)+len(b) <= keptMost {
 			s.out.kept = append(s.out.kept, b...)
@@ -103,22 +95,33 @@ func (s *Shell) deliver(p *process, b []byte) {
 	}
 }
 
+// notePasteModeLocked records what output of the shell says about its line editor, which switches bracketed paste on when it begins to
+// read a line, and off when it has read one.
+func (s *Shell) notePasteModeLocked(p *process, output []byte) {
+	e, ran := &s.editor, s.run == nil || s.run.ended
+	switch mode := pasteMode(output); {
+	case mode == 'l': // what runs now may read a password
+		e.unreported = false
+	case mode != 'h':
+	case e.prompt && bytes.Count(s.out.painted.b, pasteModeOn) > 1: // a continuation prompt: bash does not report one
+		e.typed.other = true
+	case !e.prompt && s.records.prompts > 0 && ran && p.term.Foreground() == p.pid:
+		e.unreported, e.typed = true, typing{last: e.typed.last}
+		s.changeLocked()
+	}
+}
+
 // onMark handles a mark. One of another process, or with neither of the two nonces, is ignored.
 func (s *Shell) onMark(p *process, m term.Mark) {
 	s.mu.Lock()
-	if m.Nonce == s.next {
-		s.nonce = s.next
-	}
-	if s.proc != p || m.PID != p.pid || m.Nonce != s.nonce {
+	if s.proc != p || m.PID != p.pid || m.Nonce != s.nonces.current && m.Nonce != s.nonces.next {
 		s.mu.Unlock()
 		return
 	}
+	s.nonces.current = m.Nonce
 	kind := string(m.Kind)
 	s.readRecordsLocked(kind)
 	e := &s.editor
-	if kind == markPrompt || kind == markHeld {
-		s.out.hook = nil
-	}
 	switch kind {
 	case markPrompt:
 		s.promptLocked()

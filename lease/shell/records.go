@@ -77,6 +77,7 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 	case markBegan:
 		s.records.reported.text = strings.TrimRight(rest, "\n")
 	case markHeld:
+		s.out.hook = nil
 		f := strings.Fields(rest)
 		if len(f) < 4 {
 			return
@@ -96,7 +97,7 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 		s.editor.ack, s.editor.widget, s.editor.erased = a, blocked, false
 	case markEnd:
 		f := strings.SplitN(rest, " ", 3)
-		if r := s.run; r != nil && len(f) == 3 && f[0] == s.nonce && !r.ended {
+		if r := s.run; r != nil && len(f) == 3 && f[0] == s.nonces.current && !r.ended {
 			r.status, _ = strconv.Atoi(f[1])
 			r.dir, r.recorded = f[2], true
 		}
@@ -114,7 +115,7 @@ func (s *Shell) promptLocked() {
 	if e.widget == blocked || e.widget == leaving {
 		e.widget = idle
 	}
-	s.out.painted = painted{}
+	s.out.painted, s.out.hook = painted{}, nil
 	s.dir = t.dir
 	if r := s.run; r != nil && !r.ended && r.restarted == "" { // ^C ended the line before its end mark
 		r.status, r.dir, r.ended = t.status, t.dir, true

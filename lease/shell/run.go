@@ -152,12 +152,12 @@ func (s *Shell) begin(r *run, text, dir string) error {
 		s.mu.Unlock()
 		return errNoBegin
 	}
-	s.run, s.next = r, newNonce()
+	s.run, s.nonces.next = r, newNonce()
 	s.editor.widget = idle
 	if s.editor.erased { // what its widget erases now is a prompt that was not seen, and the cursor is elsewhere
 		s.out.route = toNobody
 	}
-	s.directLocked("run " + s.next)
+	s.directLocked("run " + s.nonces.next)
 	t := s.proc.term
 	s.changeLocked()
 	s.mu.Unlock()

@@ -40,8 +40,7 @@ type Shell struct {
 	life    life
 	proc    *process
 	size    Size
-	nonce   string // of the last command; marks with another one are ignored
-	next    string // that of the command which the widget was given last: it replaces nonce with the first mark that has it
+	nonces  nonces
 	editor  editor
 	records records
 	command *userRun // the user's command that runs; nil = none
@@ -53,6 +52,10 @@ type Shell struct {
 	stale   bool  // a command ran since state was read
 	jobs    []int // process groups of background jobs
 }
+
+// nonces are those that a mark may have; one with another is ignored. next is that of the command which the widget was given last:
+// it becomes current with the first mark that has it, for a signal may keep the shell from learning it.
+type nonces struct{ current, next string }
 
 // lock is a mutual exclusion lock for which a caller can wait as long as a context allows. It has capacity 1.
 type lock chan struct{}
@@ -170,8 +173,8 @@ func Start(o Options) (*Shell, error) {
 
 // spawnLocked starts a process, which becomes the current one. restore is run before its first prompt.
 func (s *Shell) spawnLocked(restore string) error {
-	s.nonce = newNonce()
-	s.next = s.nonce
+	nonce := newNonce()
+	s.nonces = nonces{nonce, nonce}
 	s.editor = editor{screen: s.editor.screen, lease: s.editor.lease}
 	s.out, s.records, s.command = output{}, records{}, nil
 	if s.editor.screen || s.editor.lease { // as after a borrowed command: the user sees its prompt once they have it back
@@ -186,7 +189,7 @@ func (s *Shell) spawnLocked(restore string) error {
 		}
 	}
 	l := s.d.Start(dialect.Start{
-		Folder: s.files.folder, Nonce: s.nonce, Env: env, Private: s.o.Private, Restore: restore,
+		Folder: s.files.folder, Nonce: nonce, Env: env, Private: s.o.Private, Restore: restore,
 	})
 	if err := s.files.write(l.File, l.Text); err != nil {
 		return fmt.Errorf("start the shell: %w", err)
