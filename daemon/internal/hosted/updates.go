@@ -105,7 +105,7 @@ func (h *host) HandleExtensionMethod(_ context.Context, method string, _ json.Ra
 	return nil, sdk.NewMethodNotFound(method)
 }
 
-// textOf returns a piece of content as text, "" for audio and for a binary resource.
+// textOf returns a piece of content as text; for what is none, a line that names it.
 func textOf(b sdk.ContentBlock) string {
 	switch {
 	case b.Text != nil:
@@ -116,6 +116,10 @@ func textOf(b sdk.ContentBlock) string {
 		return "[an image]"
 	case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
 		return b.Resource.Resource.TextResourceContents.Text
+	case b.Resource != nil && b.Resource.Resource.BlobResourceContents != nil:
+		return "[a file that is not text: " + b.Resource.Resource.BlobResourceContents.Uri + "]"
+	case b.Audio != nil:
+		return "[audio]"
 	}
 	return ""
 }
