@@ -12,7 +12,7 @@ import (
 func TestCheckAgentsWithoutTemporaryFolder(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "gone"))
 	c := config.Config{Agents: map[string]config.Agent{"b": {Command: []string{"two"}}, "a": {Command: []string{"one"}}, "role": {Prompt: "x"}}}
-	list := CheckAgents(t.Context(), c, "", "/", time.Minute)
+	list := CheckAgents(t.Context(), c, "", "/", "", time.Minute)
 	if len(list) != 2 {
 		t.Fatalf("got %+v, want a and b", list)
 	}

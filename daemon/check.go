@@ -22,9 +22,9 @@ import (
 type AgentCheck = hosted.About
 
 // CheckAgents starts the agents of other programs that the settings name, concurrently and as the daemon would in this process's
-// environment, opens a session of each in dir, and ends them. Those that are only found on PATH follow; they are not started. It
-// takes as long as the slowest, at most wait.
-func CheckAgents(ctx context.Context, c config.Config, version, dir string, wait time.Duration) []AgentCheck {
+// environment, opens a session of each in dir, and ends them; unless prompt is empty, each has to answer that first. Those that are only
+// found on PATH follow; they are not started. It takes as long as the slowest, which may take wait for its start, and again for its answer.
+func CheckAgents(ctx context.Context, c config.Config, version, dir, prompt string, wait time.Duration) []AgentCheck {
 	env := lend.PrivateEnv(nil, nil)
 	home, _ := os.UserHomeDir() // "" has no ~/ in a command
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.Agents)), func(name string) bool { return len(c.Agents[name].Command) == 0 })
@@ -43,7 +43,7 @@ func CheckAgents(ctx context.Context, c config.Config, version, dir string, wait
 	}}
 	var started sync.WaitGroup
 	for i, name := range names {
-		started.Go(func() { list[i] = hosted.Check(ctx, o, name, c.Agents[name], env, home, dir) })
+		started.Go(func() { list[i] = hosted.Check(ctx, o, name, c.Agents[name], env, home, dir, prompt) })
 	}
 	started.Wait()
 	return append(list, hosted.Found(c.Agents, env, home)...)

@@ -17,7 +17,7 @@ import (
 	"sublet/daemon/config"
 )
 
-// agentPatience is how long an agent may take to start.
+// agentPatience is how long an agent may take to start, and again to answer a prompt.
 const agentPatience = 25 * time.Second
 
 func (a *app) agents() *cobra.Command {
@@ -33,7 +33,7 @@ func (a *app) agents() *cobra.Command {
 		}
 		ctx, stop := interruptible(context.Background())
 		defer stop()
-		list := checkAgents(ctx, conf)
+		list := checkAgents(ctx, conf, "")
 		if asJSON {
 			return a.printAgents(list)
 		}
@@ -43,12 +43,12 @@ func (a *app) agents() *cobra.Command {
 		"sent. Known programs that are installed follow, with the line of the settings that hosts them.", ""), &asJSON, "agent")
 }
 
-func checkAgents(ctx context.Context, conf config.Config) []daemon.AgentCheck {
+func checkAgents(ctx context.Context, conf config.Config, prompt string) []daemon.AgentCheck {
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = "/"
 	}
-	return daemon.CheckAgents(ctx, conf, Version(), dir, agentPatience)
+	return daemon.CheckAgents(ctx, conf, Version(), dir, prompt, agentPatience)
 }
 
 func (a *app) printAgents(list []daemon.AgentCheck) error {
@@ -126,7 +126,7 @@ func checkHosted(ctx context.Context, settings string) (checks []check) {
 	if err != nil {
 		return nil // the check of the settings reports it
 	}
-	started := sync.OnceValue(func() []daemon.AgentCheck { return checkAgents(ctx, conf) })
+	started := sync.OnceValue(func() []daemon.AgentCheck { return checkAgents(ctx, conf, "") })
 	for _, name := range slices.Sorted(maps.Keys(conf.Agents)) {
 		if len(conf.Agents[name].Command) == 0 {
 			continue
@@ -141,4 +141,31 @@ func checkHosted(ctx context.Context, settings string) (checks []check) {
 		}})
 	}
 	return checks
+}
+
+// tryAgent has an agent of the settings answer a short prompt, and describes what came of it.
+func (a *app) tryAgent(ctx context.Context, name string) error {
+	paths, err := a.paths()
+	if err != nil {
+		return err
+	}
+	conf, err := config.Load(paths.Config)
+	if err != nil {
+		return err
+	}
+	one, ok := conf.Agents[name]
+	if !ok || len(one.Command) == 0 {
+		return hinted{"no agent " + plain(name) + " with a command is in the settings", "`sublet agents` lists those that are, and what hosts the others"}
+	}
+	conf.Agents = map[string]config.Agent{name: one}
+	return a.examine([]check{{name: "agent", run: func() (string, error) {
+		got := checkAgents(ctx, conf, "Answer with the one word: ready")[0]
+		switch {
+		case got.Err != nil:
+			return "", hinted{name + ": " + agentFault(got), plain(hintOf(got.Err))}
+		case !strings.Contains(strings.ToLower(got.Answer), "ready"):
+			return "", hinted{name + " was to answer `ready`, and answered: " + plain(got.Answer), "that may be an error of its model or its sign-in"}
+		}
+		return name + " answers (" + plain(got.Version) + "); its own shell: " + ownShell(got), nil
+	}}})
 }

@@ -28,7 +28,10 @@ import (
 )
 
 func (a *app) doctor() *cobra.Command {
-	return command("doctor", "Check all that sublet needs, and say how to get it", cobra.NoArgs, a.runDoctor)
+	return explained(command("doctor [AGENT]", "Check all that sublet needs, and say how to get it", cobra.MaximumNArgs(1), a.runDoctor),
+		"With an agent of the settings, only that one is checked, by a turn: it is to answer one word. That may cost as much as any\n"+
+			"short question does; without its name, agents only open a session. Whatever it asks for meanwhile is refused.",
+		"  sublet doctor\n  sublet doctor claude")
 }
 
 // check is one line of doctor's output.
@@ -38,9 +41,12 @@ type check struct {
 	warn bool // a failure costs something, but sublet works
 }
 
-func (a *app) runDoctor([]string) error {
+func (a *app) runDoctor(args []string) error {
 	ctx, stop := interruptible(context.Background())
 	defer stop()
+	if len(args) > 0 {
+		return a.tryAgent(ctx, args[0])
+	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	var conn *client.Conn

@@ -77,7 +77,7 @@ func host(t *testing.T, o outsider) (took time.Duration, memory int) {
 	o = o.unconnected()
 	o.settle(w, model)
 	h := hostedCommands[o.name]
-	w.write(w.path("config.toml"), fmt.Sprintf("[agents.%s]\ncommand = [%s]\nenv = %s\n", o.name, quoted(h.command), h.env))
+	o.setting(w)
 	term := w.openShell()
 	w.awaitWindows(1)
 	term.mode(true)
@@ -161,6 +161,38 @@ func host(t *testing.T, o outsider) (took time.Duration, memory int) {
 		}
 	}
 	return took, memory
+}
+
+// setting writes the settings that host the agent.
+func (o outsider) setting(w *world) {
+	h := hostedCommands[o.name]
+	w.write(w.path("config.toml"), fmt.Sprintf("[agents.%s]\ncommand = [%s]\nenv = %s\n", o.name, quoted(h.command), h.env))
+}
+
+// TestOutsideDoctor has `sublet doctor NAME` try each agent by a prompt: with its model, and where that cannot be reached.
+func TestOutsideDoctor(t *testing.T) {
+	needOutside(t)
+	for _, o := range outsiders {
+		if hostedCommands[o.name].command == nil {
+			continue
+		}
+		t.Run(o.name, func(t *testing.T) {
+			w := newWorld(t, "", nil)
+			model := newStandIn(t)
+			o = o.unconnected()
+			o.settle(w, model)
+			o.setting(w)
+			if out, errs, status := w.sublet("doctor", o.name); status != 0 || !strings.Contains(out, "ok       agent     "+o.name+" answers") {
+				t.Errorf("with its model: %d, %s%s", status, out, errs)
+			}
+			model.Close()
+			out, errs, status := w.sublet("doctor", o.name)
+			if status != 1 || !strings.HasPrefix(out, "error    agent     "+o.name) {
+				t.Errorf("without: %d, %s%s", status, out, errs)
+			}
+			t.Logf("without its model: %s", out)
+		})
+	}
 }
 
 // TestOutsideSignIn signs in to opencode in the window: its list of providers has the user's keyboard, and the prompt is sent after it.

@@ -76,7 +76,7 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		q := &question{protocol: p, body: string(text), answer: make(chan answer, 1), over: r.Context().Done()}
 		q.stream = body["stream"] == true || strings.Contains(r.URL.Path, ":stream")
 		p.read(q, body)
-		a := answer{text: "ok"}
+		a := answer{text: "ready"} // as TestOutsideDoctor's agents are to say
 		if _, ours := q.tool("shell"); ours || s.own != "" && slices.Contains(q.tools, toolName{name: s.own}) {
 			s.asked <- q
 			select {

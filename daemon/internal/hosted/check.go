@@ -3,8 +3,10 @@ package hosted
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/agent"
@@ -25,17 +27,21 @@ type About struct {
 	Offer
 	ShellOff bool   `json:"shell_off"` // whether it is known how its own shell is switched off
 	Tried    string `json:"tried"`     // the version that was tried; "" = none
+	Answer   string `json:"-"`         // to the prompt of Check
 	Err      error  `json:"-"`
 }
 
-// Check starts an agent as a turn would, opens a session in dir, and ends it. It sends no prompt.
-func Check(ctx context.Context, o Options, name string, conf config.Agent, env []string, home, dir string) About {
+// Check starts an agent as a turn would, opens a session in dir, and ends it. Unless prompt is empty, it has the agent answer that
+// within Options.Start, and refuses all that the agent asks for meanwhile.
+func Check(ctx context.Context, o Options, name string, conf config.Agent, env []string, home, dir, prompt string) About {
 	k := knownOf(conf.Command)
 	about := About{Name: name, Command: conf.Command, Configured: true, ShellOff: k.name != "", Tried: k.tried}
 	a := New(o)
 	defer a.Close()
 	r := newRun(ctx, Turn{
-		Of:  agent.Turn{Role: agent.Role{Name: name, Hosted: &conf}, Env: tool.Env{Cwd: dir}, Emit: func(wire.EventMessage) {}},
+		Of: agent.Turn{
+			Role: agent.Role{Name: name, Hosted: &conf}, Prompt: prompt, Env: tool.Env{Cwd: dir}, Emit: func(wire.EventMessage) {}, Approver: refuseAll{},
+		},
 		Env: env, Home: home,
 	})
 	defer r.close()
@@ -50,7 +56,35 @@ func Check(ctx context.Context, o Options, name string, conf config.Agent, env [
 	about.Protocol, about.Offer = int(h.about.ProtocolVersion), h.offer()
 	can := h.about.AgentCapabilities
 	about.Resumes, about.Images = can.LoadSession || can.SessionCapabilities.Resume != nil, can.PromptCapabilities.Image
+	if prompt != "" {
+		about.Answer, about.Err = h.tryPrompt(r)
+	}
 	return about
+}
+
+// tryPrompt has a new agent answer the turn's prompt, within Options.Start.
+func (h *host) tryPrompt(r *run) (answer string, err error) {
+	if err := h.take(r); err != nil {
+		return "", err
+	}
+	bound := h.agents.o.Start
+	late := time.AfterFunc(bound, func() {
+		r.cancel(&FaultError{r.name, fmt.Sprintf("it did not answer within %v", bound), "does it reach its model? Ask it something by itself"})
+	})
+	defer late.Stop()
+	o := h.prompt(r)
+	if needsSignIn(o.Err) {
+		return "", h.signIn(r.ctx, r) // nobody can be asked here, so this says how
+	}
+	return shown(o.Summary, 200), o.Err
+}
+
+// refuseAll allows nothing.
+type refuseAll struct{}
+
+// Approve implements agent.Approver.
+func (refuseAll) Approve(context.Context, agent.Question) (agent.Decision, error) {
+	return agent.Decision{Reason: "nothing is allowed in a check"}, nil
 }
 
 // Found returns the known agents whose programs are on the PATH of env and that no agent of the settings starts.
