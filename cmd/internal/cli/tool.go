@@ -101,7 +101,10 @@ func (a *app) runTool(call toolCall) error {
 		if arguments, err = io.ReadAll(io.LimitReader(a.stdin, maxStdin+1)); err != nil {
 			return err
 		}
-		if !json.Valid(arguments) {
+		switch {
+		case len(arguments) > maxStdin:
+			return fmt.Errorf("standard input is over %d MiB", maxStdin>>20)
+		case !json.Valid(arguments):
 			return errors.New("standard input is not JSON")
 		}
 	}

@@ -52,6 +52,21 @@ func TestParseTool(t *testing.T) {
 }
 
 // Several arguments of lease run are the words of one command, whatever is in them.
+// Arguments beyond the limit were cut, and then refused as no JSON.
+func TestLongToolArguments(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "arguments"))
+	if err == nil {
+		err = f.Truncate(maxStdin + 1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := (&app{stdin: f}).runTool(toolCall{name: "read", jsonIn: true}); err == nil || !strings.Contains(err.Error(), "over 16 MiB") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestShellWords(t *testing.T) {
 	for _, c := range []struct {
 		words []string
