@@ -243,7 +243,7 @@ func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, appr
 	return tool.Result{}, fmt.Errorf("the MCP server %s was lost during the call (%w); whether it did anything is not known", name, why)
 }
 
-// sdkOwn are texts of the SDK's own errors for a failed connection, which have the same type as a server's errors.
+// sdkErrors are texts of the SDK's own errors for a failed connection, which have the same type as a server's errors.
 var sdkErrors = map[string]bool{"rejected by transport": true, "server is closing": true, "client is closing": true}
 
 func progressLine(p *sdk.ProgressNotificationParams) string {
