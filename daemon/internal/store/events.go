@@ -268,9 +268,8 @@ func (s *Store) Search(ctx context.Context, q Search) ([]wire.SearchHit, error) 
 			hits = append(hits, h)
 		}
 		return nil
-	}, mine+`SELECT session_id, seq, at, snippet(texts, 3, '', '', '…', 16)
-		FROM (SELECT rowid AS best FROM texts WHERE texts MATCH ?1`+filter+` ORDER BY bm25(texts) LIMIT ?6) CROSS JOIN texts ON rowid = best AND texts MATCH ?1`,
-		append(args, oldest, maxRanked)...) // not the column rank, which is computed before the filter; snippet only of what is returned
+	}, mine+`SELECT session_id, seq, at, snippet(texts, 3, '', '', '…', 16) FROM texts
+		WHERE texts MATCH ?1`+filter+` ORDER BY rank`, append(args, oldest)...)
 	return hits, s.failed("search", err)
 }
 
