@@ -243,11 +243,13 @@ func (s *Store) Search(ctx context.Context, q Search) ([]wire.SearchHit, error) 
 	for i, w := range words {
 		words[i] = `"` + strings.ReplaceAll(w, `"`, `""`) + `"`
 	}
-	match, project, mine, filter := strings.Join(words, " "), strings.TrimSuffix(q.Project, "/"), "", " AND rowid >= ?5"
+	match, project := strings.Join(words, " "), strings.TrimSuffix(q.Project, "/")
+	mine, filter, rank := "", " AND rowid >= ?5", "rank"
 	if q.Project != "" || q.SinceMS > 0 { // by the rows of sessions first: for a column of texts a match is read as a whole
 		mine = `WITH mine AS MATERIALIZED (SELECT row FROM text_rows WHERE session_id IN (SELECT id FROM sessions WHERE updated_at >= ?2 AND
 			(?3 = '' OR cwd = CAST(?3 AS BLOB) OR substr(cwd, 1, length(CAST(?4 AS BLOB))) = CAST(?4 AS BLOB)))) `
 		filter = " AND rowid >= max(?5, (SELECT coalesce(min(row), 0) FROM mine)) AND +rowid IN mine" // fts5 uses one bound only
+		rank = "bm25(texts)"                                                                          // fts5 computes the column rank before it filters, and this after that
 	}
 	args := []any{match, q.SinceMS, project, project + "/"}
 	var oldest int64 // the row of the last match that is ranked; 0: there are fewer
@@ -269,7 +271,7 @@ func (s *Store) Search(ctx context.Context, q Search) ([]wire.SearchHit, error) 
 		}
 		return nil
 	}, mine+`SELECT session_id, seq, at, snippet(texts, 3, '', '', '…', 16) FROM texts
-		WHERE texts MATCH ?1`+filter+` ORDER BY rank`, append(args, oldest)...)
+		WHERE texts MATCH ?1`+filter+` ORDER BY `+rank, append(args, oldest)...)
 	return hits, s.failed("search", err)
 }
 
