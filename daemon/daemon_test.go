@@ -444,7 +444,7 @@ func TestPrivateShell(t *testing.T) {
 			t.Fatal(err)
 		}
 		undone := receive(t, c, func(m *wire.AgentComplete) bool { return m.RequestID == wire.RequestID(strconv.Itoa(i)) })
-		if undone.Status != want || want == "success" && !strings.HasPrefix(undone.Summary, "put back in the shell: left you in ") {
+		if undone.Status != want || want == "success" && !strings.HasPrefix(undone.Summary, "put back in the shell: moved to ") {
 			t.Errorf("undo: got %s %q, want %s", undone.Status, undone.Summary, want)
 		}
 	}

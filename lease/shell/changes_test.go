@@ -54,7 +54,7 @@ func TestChanges(t *testing.T) {
 	sh.err = errors.New("busy")
 	undo(true, "", "", "", sh.err)
 	sh.err = nil
-	undo(false, "two", "left you in /", "B", nil)
+	undo(false, "two", "moved to /", "B", nil)
 	undo(false, "one", "", still, nil)
 	undo(true, "", "", "", nil)
 	none := map[string]string{}
@@ -72,6 +72,6 @@ func TestChanges(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	add()
-	undo(true, "two one", "left you in /", still, nil)
+	undo(true, "two one", "moved to /", still, nil)
 	undo(true, "", "", "", nil)
 }

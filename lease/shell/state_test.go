@@ -149,7 +149,7 @@ func TestStateOfPlugins(t *testing.T) {
 	if r := do(t, u.Shell, "print $vcs_info_msg_0_"); !strings.Contains(string(r.Output), "git") {
 		t.Errorf("vcs_info: got %q", r.Output)
 	}
-	if d := Difference(before, loaded); !strings.HasPrefix(d, "left you in ") || strings.Contains(d, ",") {
+	if d := Difference(before, loaded); !strings.HasPrefix(d, "moved to ") || strings.Contains(d, ",") {
 		t.Errorf("got %q", d)
 	}
 	if text, _ := u.d.Restore(before, loaded, loaded); strings.Contains(text, "is-at-least") {

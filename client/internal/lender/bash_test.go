@@ -215,8 +215,8 @@ func TestAgentAndUserShareOneShell(t *testing.T) {
 	if state.Env.Set["FOO"] != "1" || string(state.Cwd) != filepath.Join(dir, "src") {
 		t.Errorf("got %+v, want FOO=1 in src", state.Env)
 	}
-	if changed := b.changed(); changed != "left you in ~/src, set FOO" {
-		t.Errorf("got %q, want: left you in ~/src, set FOO", changed)
+	if changed := b.changed(); changed != "moved to ~/src, set FOO" {
+		t.Errorf("got %q, want: moved to ~/src, set FOO", changed)
 	}
 	b.l.Handle(&wire.ReleaseShellLease{LeaseRef: ref(1)})
 	b.await("ShellLeaseReleased")
@@ -224,7 +224,7 @@ func TestAgentAndUserShareOneShell(t *testing.T) {
 		t.Errorf("got %q, want the agent's FOO and directory", r.Output)
 	}
 	changed, left, err := b.l.UndoShell(t.Context(), false)
-	if err != nil || changed != "left you in ~, unset FOO" || left != "" || b.sh.Dir() != dir {
+	if err != nil || changed != "moved to ~, unset FOO" || left != "" || b.sh.Dir() != dir {
 		t.Errorf("got %q, left %q, %v in %s, want back in %s without FOO", changed, left, err, b.sh.Dir(), dir)
 	}
 }

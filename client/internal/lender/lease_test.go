@@ -49,8 +49,8 @@ func TestLeaseFromAcquireToRelease(t *testing.T) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		ended := latest[LeasedEnded](d)
-		if ended == nil || ended.Changed != "left you in ~/src, set FOO" {
-			t.Errorf("got end %+v, want: left you in ~/src, set FOO", ended)
+		if ended == nil || ended.Changed != "moved to ~/src, set FOO" {
+			t.Errorf("got end %+v, want: moved to ~/src, set FOO", ended)
 		}
 	})
 }

@@ -140,15 +140,15 @@ func TestWhatIsPutBack(t *testing.T) {
 				t.Errorf("got %q, left %q, %v; want %q, left %q", changed, left, err, want, rest)
 			}
 		}
-		undo(false, "left you in /tmp", "")
-		undo(false, "left you in ~, unset B", "")
+		undo(false, "moved to /tmp", "")
+		undo(false, "moved to ~, unset B", "")
 		d.runs("mine() { :; }", shell.State{Dir: "/home/u", Digest: "d5", Vars: vars("A"), Functions: map[string]string{"mine": "mine () { :; }"}})
 		undo(false, "unset A", "defined function mine")
 		undo(false, "", "")
 		undo(true, "", "")
 		d.runs("unset -f mine", shell.State{Dir: "/home/u", Digest: "d0", Vars: vars()})
 		change()
-		undo(true, "left you in ~, unset A, B", "")
+		undo(true, "moved to ~, unset A, B", "")
 		undo(true, "", "")
 	})
 }
@@ -170,7 +170,7 @@ func TestPutBackUnderALease(t *testing.T) {
 		}
 		d.sh.fails = nil
 		done := restore("x4", "CommandStarted", "ShellState", "CommandCompleted")
-		if want := []string{"still different: defined function f"}; done.Status != wire.StatusOK || string(done.Output) != "left you in ~" || !slices.Equal(done.Notes, want) {
+		if want := []string{"still different: defined function f"}; done.Status != wire.StatusOK || string(done.Output) != "moved to ~" || !slices.Equal(done.Notes, want) {
 			t.Errorf("got %s %q %q, want notes %q", done.Status, done.Output, done.Notes, want)
 		}
 		if done := restore("x5", "CommandStarted", "CommandCompleted"); done.Status != wire.StatusOK || len(done.Output) > 0 {

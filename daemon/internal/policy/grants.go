@@ -56,7 +56,7 @@ func grants(v risk.Verdict, a Action, free risk.Level) []Grant {
 	narrow += unheld
 	if w.top > risk.Medium {
 		narrow += ", in " + w.dir
-		where += " run in " + w.dir
+		where = " run in " + w.dir + where
 	}
 	rules := []Grant{{"", "bash[" + narrow + "]: " + strings.Join(w.exact, " ; "), "exactly " + orList(w.exact) + where}}
 	if !w.narrow && len(w.prefix) > 0 {

@@ -163,7 +163,7 @@ func (s *fakeShell) restoreLocked(m *wire.RestoreShellState) {
 		s.cwd, s.before = s.before, ""
 		s.version++
 		s.tellLocked()
-		done.Output = []byte("left you in " + s.cwd)
+		done.Output = []byte("moved to " + s.cwd)
 	}
 	done.Cwd = wire.OSString(s.cwd)
 	s.send(done)

@@ -365,7 +365,7 @@ func TestUndoShell(t *testing.T) {
 	second.send(&wire.UndoRequest{RequestID: id, What: "shell"})
 	await(p, func(m *wire.AcquireShellLease) bool { return m.Agent == "you" && m.Purpose != "" })
 	p.shell.userDone()
-	if end := second.ended(id); end.Status != wire.StatusSuccess || end.Summary != "put back in the shell: left you in /w" {
+	if end := second.ended(id); end.Status != wire.StatusSuccess || end.Summary != "put back in the shell: moved to /w" {
 		t.Errorf("undo: %s %q\n%s", end.Status, end.Summary, second.story())
 	}
 	if has(p, func(m *wire.ExecuteLeasedCommand) bool { return m.Command != "cd /there" }) {
@@ -417,7 +417,7 @@ func TestUndoPrivateShell(t *testing.T) {
 		}
 	}
 	undo(false, "put back in the shell: removed function f")
-	undo(true, "put back in the shell: left you in "+r.dir+", unset ONE, TWO")
+	undo(true, "put back in the shell: moved to "+r.dir+", unset ONE, TWO")
 	undo(true, "undo: nothing to put back in the shell")
 }
 

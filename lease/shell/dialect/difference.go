@@ -92,7 +92,7 @@ func Difference(a, b State) string {
 		parts = append(parts, text)
 	}
 	if a.Dir != b.Dir {
-		parts = append(parts, "left you in "+ShortDir(b.Dir, b.Vars["HOME"]))
+		parts = append(parts, "moved to "+ShortDir(b.Dir, b.Vars["HOME"]))
 	}
 	export := func(_, value string) string { return "export " + value }
 	vars := Compare(variables(a, export), variables(b, export), func(name string) bool {

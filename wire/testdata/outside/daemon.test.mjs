@@ -95,7 +95,7 @@ test("what a command changed in the shell is put back, also by another client of
       other.send("UndoRequest", { request_id, session_id: null, what: "shell" });
       const end = await other.complete(request_id);
       assert.equal(end.status, "success", end.summary);
-      assert.match(end.summary, new RegExp(`left you in ${root}/work`));
+      assert.match(end.summary, new RegExp(`moved to ${root}/work`));
     });
     assert.equal(shell.cwd, `${root}/work`);
   });

@@ -83,7 +83,7 @@ export class Shell {
       this.cwd = this.before;
       this.before = null;
       this.changes++;
-      output = `left you in ${this.cwd}`;
+      output = `moved to ${this.cwd}`;
       this.tell(this.changer);
     }
     this.client.send("CommandCompleted", {
