@@ -107,8 +107,8 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 				}},
 				// 0.169 knows the name unified_exec and keeps it on: without shell_tool it has neither.
 				{Args: []string{"features", "list"}, Signs: []Sign{
-					{Setting: "features.shell_tool", has: `(?m)^shell_tool .*false`},
-					{Setting: "features.unified_exec", has: `(?m)^unified_exec `},
+					{Setting: "features.shell_tool", has: `(?m)^shell_tool[ \t].*false`},
+					{Setting: "features.unified_exec", has: `(?m)^unified_exec[ \t]`},
 				}},
 			},
 			Note: `it asks before each call as well; default_tools_approval_mode = "approve" below [mcp_servers.sublet] leaves the asking to your window`,

@@ -493,3 +493,23 @@ func TestLink(t *testing.T) {
 		t.Errorf("taken back: %s, %v", text, err)
 	}
 }
+
+// Codex 0.57 lists its features with tabs, and knows no shell_tool; 0.169 lists them with spaces.
+func TestFeaturesOfCodex(t *testing.T) {
+	a, _ := agent(t, "codex")
+	for answer, want := range map[string]string{
+		"unified_exec\texperimental\tfalse\n":                                     "features.unified_exec ",
+		"shell_tool     stable   false\nunified_exec   stable   true\n":           "features.shell_tool features.unified_exec ",
+		"shell_tool     stable   true\nunified_exec_tty   stable   true\nfalse\n": "",
+	} {
+		got := ""
+		for _, s := range a.Checks[len(a.Checks)-1].Signs {
+			if _, ok := s.In(answer); ok {
+				got += s.Setting + " "
+			}
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", answer, got, want)
+		}
+	}
+}
