@@ -27,7 +27,7 @@ const (
 	argKeep    = "--keep"
 )
 
-// inner maps the first argument to what this program does when it has started itself as a child.
+// childModes maps the first argument to what this program does when it has started itself as a child.
 var childModes = map[string]func(string, []string) error{argPrepare: prepare, argKeep: keeper}
 
 // Descriptors that the keeper inherits beside the standard streams.

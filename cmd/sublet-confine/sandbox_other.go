@@ -25,7 +25,7 @@ const sandboxExec = "/usr/bin/sandbox-exec"
 // argAttempt is the first argument of the command that probe confines.
 const argAttempt = "--attempt"
 
-// inner maps the first argument to what this program does when it has started itself as a child.
+// childModes maps the first argument to what this program does when it has started itself as a child.
 var childModes = map[string]func(string, []string) error{argAttempt: attempt}
 
 // parent runs a command under sandbox-exec and returns its exit status. If SIGINT, SIGTERM, SIGHUP or SIGKILL ended the

@@ -101,7 +101,7 @@ func (a *app) serveJSONRPC() *cobra.Command {
 	return c
 }
 
-// secret returns the first line of a file, without white space around it.
+// readToken returns the first line of a file, without white space around it.
 func readToken(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {

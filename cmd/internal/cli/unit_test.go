@@ -51,7 +51,6 @@ func TestParseTool(t *testing.T) {
 	}
 }
 
-// Several arguments of lease run are the words of one command, whatever is in them.
 // Arguments beyond the limit were cut, and then refused as no JSON.
 func TestLongToolArguments(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "arguments"))
@@ -67,6 +66,7 @@ func TestLongToolArguments(t *testing.T) {
 	}
 }
 
+// Several arguments of lease run are the words of one command, whatever is in them.
 func TestShellWords(t *testing.T) {
 	for _, c := range []struct {
 		words []string
