@@ -32,6 +32,12 @@ func (a *analysis) options(c *call) {
 	for i := 0; i < len(args) && c.tail == 0; i++ {
 		f := &args[i]
 		straight := i == len(c.subs) // no options and operands so far
+		if module, ok := strings.CutPrefix(f.S, "-m"); ok && module != "" && c.spec.Subs["-m"] != nil && !c.has("-c") { // python -mMODULE
+			args = slices.Insert(slices.Clone(args), i, *f.With("-m"))
+			args[i+1].S = module
+			f = &args[i]
+			c.verb-- // it is one word of argv
+		}
 		switch {
 		case f.S == "--" && f.Known:
 			if at := i + 2 + max(0, c.spec.Skip-len(c.operands)); c.wraps() && at < len(c.fields) {

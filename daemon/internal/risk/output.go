@@ -1,6 +1,8 @@
 package risk
 
 import (
+	"cmp"
+	"path"
 	"slices"
 	"strings"
 
@@ -12,6 +14,9 @@ import (
 // prints returns what a command that was just judged prints, as far as that follows from its words and its input. It knows the
 // programs that models often use inside $(…) and before a pipe. tamePart stands for unknown text without slash and blank.
 func (a *analysis) prints(c *call) (out bashread.Output) {
+	if c.spec == nil { // a function, or a program that is not known
+		return out
+	}
 	args := c.fields[1:]
 	in := c.st.Stdin
 	known := !slices.ContainsFunc(args, func(f field) bool { return f.Opaque() || f.Glob })
@@ -35,8 +40,9 @@ func (a *analysis) prints(c *call) (out bashread.Output) {
 		out.List = c.list
 	case "git", "rg", "ls", "fd":
 		names := map[string]bool{"git": c.sub() == "ls-files" || c.has("--name-only"), "rg": c.has("-l", "--files"), "ls": !c.has("-l", "-i", "-s", "-a"), "fd": true}
-		if names[c.name] { // it prints nothing else
-			out.List = "./*"
+		if names[c.name] && !c.has("-C") { // it prints nothing else
+			roots := slices.DeleteFunc(slices.Clone(c.operands), func(f field) bool { return f.S == "." }) // of fd it is a pattern
+			out.List = listed(args, append(roots, field{S: ".", Known: true}), "")
 		}
 	}
 	if known && out.Text == nil {
@@ -56,12 +62,16 @@ func (a *analysis) computed(c *call, args []field) *string {
 	case "printf":
 		return printfText(args)
 	case "mktemp":
-		// A template in a folder of /tmp, too, counts as a file directly in it: both are temporary. TMPDIR is not looked at.
-		if !c.has("-p", "--tmpdir") && (len(c.operands) == 0 || strings.HasPrefix(c.operands[0].S, "/tmp/")) {
+		// A template in a folder of /tmp, too, counts as a file directly in it: both are temporary.
+		switch _, changed := c.st.Var("TMPDIR"); {
+		case c.has("-p", "--tmpdir"):
+		case len(c.operands) > 0 && strings.HasPrefix(c.operands[0].S, "/tmp/"):
 			return ref("/tmp/tmp." + tamePart)
+		case len(c.operands) == 0 && !changed:
+			return ref(path.Join(cmp.Or(a.c.Env["TMPDIR"], "/tmp"), "tmp."+tamePart))
 		}
 	case "git":
-		if bashread.Join(args, c.span).S == "rev-parse --show-toplevel" && under(c.st.Cwd, a.c.ProjectRoot) {
+		if bashread.Join(args, c.span).S == "rev-parse --show-toplevel" && a.c.ProjectRoot != "" && c.st.Cwd == a.c.Cwd { // elsewhere it may be a submodule's
 			return ref(a.c.ProjectRoot)
 		}
 	}

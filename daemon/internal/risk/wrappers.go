@@ -184,11 +184,12 @@ func (a *analysis) doFind(c *call) {
 			}
 		}
 	}
-	c.list = findList(args, roots, name)
+	c.list = listed(args, roots, name)
 }
 
-// findList returns a pattern of the files that find prints, "" where that is not known or it prints more.
-func findList(args, roots []field, name string) string {
+// listed returns a pattern of the files below roots that find, or a program like it, prints for args: below the first root that may
+// lie outside of the present folder, else below the first. It is "" where that is not known, or more than names is printed.
+func listed(args, roots []field, name string) string {
 	more := slices.ContainsFunc(args, func(f field) bool {
 		return strings.HasPrefix(f.S, "-exec") || strings.HasPrefix(f.S, "-ok") || f.S == "-printf"
 	})

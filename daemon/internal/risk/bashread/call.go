@@ -81,8 +81,6 @@ func (r *Reader) Function(fs []Field, st *State, sp Span) (called, known bool) {
 		switch {
 		case !live, r.Dialect == "fish" && programs.Known(name): // fish wraps everyday programs in functions of their names
 			return false, true
-		case slices.Contains(r.Active, name):
-			return true, true // recursion: its body is being judged
 		case strings.TrimSpace(body) == "" || r.Dialect == "fish":
 			return true, false
 		}
@@ -96,14 +94,15 @@ func (r *Reader) Function(fs []Field, st *State, sp Span) (called, known bool) {
 			r.live[name] = fn
 		}
 	}
-	if slices.Contains(r.Active, name) {
-		return true, true
+	id := fn.id()
+	if slices.Contains(r.Active, id) {
+		return true, true // recursion: its body is being judged
 	}
 	if len(r.Active) > MaxDepth {
 		r.Judge.Unread(sp, "functions that call functions, too deep to be examined")
 		return true, true
 	}
-	r.Active = append(r.Active, name)
+	r.Active = append(r.Active, id)
 	args, argsOK, src := st.Args, st.ArgsOK, r.src
 	st.Args, st.ArgsOK = fs[1:], !slices.ContainsFunc(fs[1:], func(f Field) bool { return f.Many })
 	if r.src = fn.src; fn.src.text != src.text || src.outer != nil { // not in the outermost text: what is found in it stands at the call

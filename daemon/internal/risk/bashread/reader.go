@@ -64,7 +64,7 @@ type Reader struct {
 	Judge Judge
 
 	Depth    int                // of texts inside texts
-	Active   []string           // functions and aliases that are being expanded
+	Active   []string           // functions (their id) and aliases that are being expanded
 	Seen     Flow               // of all that was read since the pipe, substitution or redirection began that is being walked
 	Out      Output             // what the last command printed
 	Files    map[string]Written // what this text wrote

@@ -1,6 +1,7 @@
 package bashread
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -64,6 +65,9 @@ type Function struct {
 	body *syntax.Stmt
 	src  source
 }
+
+// id tells a function from another of its name.
+func (f Function) id() string { return fmt.Sprintf("%p", f.body) }
 
 // State is what one command leaves to the next. It is for one goroutine.
 type State struct {

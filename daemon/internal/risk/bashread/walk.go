@@ -392,10 +392,11 @@ func (r *Reader) funcDecl(c *syntax.FuncDecl, st *State) {
 		r.Judge.Note(programs.Critical, programs.RunCode, r.span(c), "a function starts itself again and again (fork bomb)")
 	}
 	st.own()
-	st.funcs[name] = Function{body: c.Body, src: r.src}
+	fn := Function{body: c.Body, src: r.src}
+	st.funcs[name] = fn
 	body := st.Clone()
 	body.Args, body.ArgsOK = nil, false
-	r.Active = append(r.Active, name) // a call of itself in it is not walked again
+	r.Active = append(r.Active, fn.id()) // a call of itself in it is not walked again
 	r.stmt(c.Body, body)
 	r.Active = r.Active[:len(r.Active)-1]
 	r.Out = Output{}
