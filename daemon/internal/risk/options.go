@@ -30,14 +30,9 @@ func (a *analysis) options(c *call) {
 	args := c.fields[1:]
 	c.verb = 1
 	for i := 0; i < len(args) && c.tail == 0; i++ {
-		f := &args[i]
 		straight := i == len(c.subs) // no options and operands so far
-		if module, ok := strings.CutPrefix(f.S, "-m"); ok && module != "" && c.spec.Subs["-m"] != nil && !c.has("-c") { // python -mMODULE
-			args = slices.Insert(slices.Clone(args), i, *f.With("-m"))
-			args[i+1].S = module
-			f = &args[i]
-			c.verb-- // it is one word of argv
-		}
+		args = c.moduleApart(args, i)
+		f := &args[i]
 		switch {
 		case f.S == "--" && f.Known:
 			if at := i + 2 + max(0, c.spec.Skip-len(c.operands)); c.wraps() && at < len(c.fields) {
@@ -69,6 +64,18 @@ func (a *analysis) options(c *call) {
 	if len(c.opts) > 0 && len(c.subs) > 0 && c.verb <= len(c.subs) {
 		c.optionsLast()
 	}
+}
+
+// moduleApart returns args with -mMODULE at i, of python, as two words.
+func (c *call) moduleApart(args []field, i int) []field {
+	module, ok := strings.CutPrefix(args[i].S, "-m")
+	if !ok || module == "" || c.spec.Subs["-m"] == nil || c.has("-c") {
+		return args
+	}
+	c.verb-- // it is one word of argv
+	args = slices.Insert(slices.Clone(args), i, *args[i].With("-m"))
+	args[i+1].S = module
+	return args
 }
 
 func (c *call) isOption(s string) bool {
