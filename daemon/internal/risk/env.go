@@ -18,6 +18,8 @@ func harmlessValue(name string, v programs.Variable, f *field) bool {
 
 // Assign implements bashread.Judge: it judges the assignment of a variable and remembers it for the commands that follow.
 func (a *analysis) Assign(name string, f *field, st *state, kind bashread.Assignment, sp Span) {
+	// As a number, an index or a prompt it is expanded once more: x='a[$(rm z)]' and $((x)) run rm.
+	a.EvalText(f.S, st, sp)
 	v := programs.VariableOf(name)
 	prefix := kind == bashread.Prefix
 	switch {
@@ -36,7 +38,7 @@ func (a *analysis) Assign(name string, f *field, st *state, kind bashread.Assign
 	}
 	if v.Code && f.Known && strings.TrimSpace(f.S) != "" {
 		if strings.HasPrefix(name, "PS") {
-			if a.EvalText(f.S, st, sp); !strings.ContainsAny(f.S, "$`") { // a prompt runs only what it expands
+			if !strings.ContainsAny(f.S, "$`") { // a prompt runs only what it expands
 				level = Medium
 			}
 		} else {

@@ -8,8 +8,8 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-// arithm walks an expression of (( )), [[ ]] or an index. An index in it, and the value of every variable, is evaluated in
-// its turn, so that `a[$(rm x)]` in any of them runs rm.
+// arithm walks an expression of (( )), [[ ]] or an index. An index in it is evaluated in its turn, so that `a[$(rm x)]` runs rm. So is
+// the value of every variable in it, which Judge.Assign has walked.
 func (r *Reader) arithm(x syntax.Node, st *State) {
 	syntax.Walk(x, func(n syntax.Node) bool {
 		r.Spend(1)
@@ -23,38 +23,11 @@ func (r *Reader) arithm(x syntax.Node, st *State) {
 				}
 			}
 		case *syntax.Word:
-			r.evalNumber(r.quotedWord(n, st).S, st, r.span(n))
+			r.EvalText(r.quotedWord(n, st).S, st, r.span(n))
 			return false
 		}
 		return true
 	})
-}
-
-// evalNumber walks text that bash evaluates as a number: the values of the variables that it names are evaluated in their
-// turn, each once, so that x=y, y='a[$(rm z)]' and $((x)) run rm.
-func (r *Reader) evalNumber(s string, st *State, sp Span) {
-	var named map[string]bool
-	for texts := []string{s}; len(texts) > 0; texts = texts[1:] {
-		s := texts[0]
-		r.Spend(1 + len(s)/BytesParsed)
-		r.EvalText(s, st, sp)
-		if len(st.vars) == 0 || len(s) > 1024 {
-			continue
-		}
-		for name := range strings.FieldsFuncSeq(s, func(c rune) bool { return !nameRune(c) }) {
-			if v, ok := st.vars[name]; ok && !named[name] {
-				if named == nil {
-					named = map[string]bool{}
-				}
-				named[name] = true
-				texts = append(texts, v.Words...)
-			}
-		}
-	}
-}
-
-func nameRune(c rune) bool {
-	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
 // EvalText walks text that bash expands once more, as an index or a prompt, for the $(…) and `…` in it.
@@ -102,11 +75,9 @@ func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 			continue
 		}
 		d.given = true
-		values := st.vars[as.Name.Value].Words
 		switch {
 		case !as.Naked:
-			f := r.assign(as, st, d.kind())
-			if values = []string{f.S}; d.ref() {
+			if f := r.assign(as, st, d.kind()); d.ref() {
 				r.Judge.Exported(f.S, st, r.span(as)) // declare -n r=PATH: a later r=… assigns to PATH
 			}
 		case d.kind() == Export && !d.has("fF"):
@@ -115,9 +86,6 @@ func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 		}
 		if as.Naked && as.Index != nil {
 			r.arithm(as.Index, st)
-		}
-		if d.has("i") || d.ref() { // a reference may be to an element with an index
-			r.integer(as.Name.Value, values, st, r.span(as))
 		}
 	}
 	r.declared(&d, r.span(c))
@@ -152,27 +120,12 @@ func (r *Reader) declareWords(fs []Field, d *declaration, st *State) {
 		default:
 			d.given = true
 			r.assignWord(f, st, d.kind())
-			name, val, _ := strings.Cut(f.S, "=")
-			if d.ref() {
+			if _, val, _ := strings.Cut(f.S, "="); d.ref() {
 				r.Judge.Exported(val, st, f.Span)
-			}
-			if d.has("i") || d.ref() {
-				r.integer(name, []string{val}, st, f.Span)
 			}
 			r.EvalText(f.S, st, f.Span)
 		}
 	}
-}
-
-// integer walks the values of a variable as numbers, now and whenever it is assigned to.
-func (r *Reader) integer(name string, values []string, st *State, sp Span) {
-	for _, s := range values {
-		r.evalNumber(s, st, sp)
-	}
-	if r.integers == nil {
-		r.integers = map[string]bool{}
-	}
-	r.integers[name] = true
 }
 
 // assignWord walks an assignment that an expansion made: export "$x" with x='PATH=/tmp'.
@@ -226,6 +179,7 @@ func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
 			}
 			for _, x := range r.words([]*syntax.Word{e.Value}, st) {
 				v.Words = append(v.Words, x.S)
+				r.EvalText(x.S, st, x.Span)
 				v.Flow |= x.Flow
 				v.Glob = v.Glob || x.Glob
 				f.S, f.Known = x.S, f.Known && x.Known
@@ -241,11 +195,6 @@ func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
 	f.Span = r.span(as)
 	name := as.Name.Value
 	r.Judge.Assign(name, &f, st, kind, f.Span)
-	if r.integers[name] {
-		for _, s := range v.Words {
-			r.evalNumber(s, st, f.Span)
-		}
-	}
 	old, known := r.lookup(name, st)
 	if !known {
 		old = Value{Words: []string{string(UnknownPart)}}

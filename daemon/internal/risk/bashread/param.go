@@ -116,7 +116,7 @@ func (b *builder) index(p *syntax.ParamExp) (all bool, index string) {
 		return true, ""
 	default:
 		index = b.r.quotedWord(w, b.st).S
-		b.r.evalNumber(index, b.st, b.r.span(w))
+		b.r.EvalText(index, b.st, b.r.span(w))
 		return false, index
 	}
 }
@@ -198,8 +198,6 @@ func (b *builder) operate(p *syntax.ParamExp, v Value, ok bool) (Value, bool) {
 	case syntax.OtherParamOps:
 		if w.S == "P" && !known { // expands the value like a prompt: command substitutions in it run
 			b.r.Judge.Note(programs.High, programs.RunCode, b.r.span(p), "expands a variable as a prompt, which runs the commands in it")
-		} else if w.S == "P" {
-			b.r.EvalText(text, b.st, b.r.span(p))
 		}
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.DefaultUnset, syntax.DefaultUnsetOrNull,
 		syntax.ErrorUnset, syntax.ErrorUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:

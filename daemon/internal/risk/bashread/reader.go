@@ -22,7 +22,7 @@ type Span struct{ Start, End int }
 type Judge interface {
 	// Command judges one simple command.
 	Command(words []Field, st *State, sp Span)
-	// Assign judges the assignment of f to a variable.
+	// Assign judges the assignment of f to a variable, whose value may be expanded once more: see Reader.EvalText.
 	Assign(name string, f *Field, st *State, kind Assignment, sp Span)
 	// Exported judges a variable that is handed on to later commands with the value that it has.
 	Exported(name string, st *State, sp Span)
@@ -63,16 +63,15 @@ type Reader struct {
 	Context
 	Judge Judge
 
-	Depth    int                // of texts inside texts
-	Active   []string           // functions (their id) and aliases that are being expanded
-	Seen     Flow               // of all that was read since the pipe, substitution or redirection began that is being walked
-	Out      Output             // what the last command printed
-	Files    map[string]Written // what this text wrote
-	NetFD    bool               // a descriptor is a network connection
-	src      source
-	changes  changes
-	integers map[string]bool     // variables whose every value is evaluated: declare -i
-	live     map[string]Function // functions of the live shell that have been parsed
+	Depth   int                // of texts inside texts
+	Active  []string           // functions (their id) and aliases that are being expanded
+	Seen    Flow               // of all that was read since the pipe, substitution or redirection began that is being walked
+	Out     Output             // what the last command printed
+	Files   map[string]Written // what this text wrote
+	NetFD   bool               // a descriptor is a network connection
+	looping bool               // a loop is being walked
+	src     source
+	live    map[string]Function // functions of the live shell that have been parsed
 }
 
 // MaxDepth bounds texts inside texts: sh -c, eval, functions, aliases.

@@ -143,12 +143,6 @@ func (s *State) Set(name string, v Value) {
 	s.own()
 	v.Handed = v.Handed || s.vars[name].Handed
 	s.vars[name] = v
-	if c := &s.reader.changes; c.loops > 0 {
-		if c.names == nil {
-			c.names = map[string]bool{}
-		}
-		c.names[name] = true
-	}
 }
 
 // Export hands a variable on to programs.
@@ -185,18 +179,6 @@ func (s *State) Hide() (show func()) {
 		if s.funcs == nil {
 			s.funcs = keep
 		}
-	}
-}
-
-// Forget makes the values of variables unknown.
-func (s *State) Forget(names map[string]bool) {
-	if len(names) == 0 {
-		return
-	}
-	s.Spend(len(names) / EntriesMoved)
-	s.own()
-	for n := range names {
-		s.vars[n] = Value{Words: []string{string(UnknownPart)}, Flow: s.vars[n].Flow, Handed: s.vars[n].Handed}
 	}
 }
 

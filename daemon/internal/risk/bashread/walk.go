@@ -26,7 +26,6 @@ func (r *Reader) stmts(list []*syntax.Stmt, st *State) {
 		}
 		before := st.Cwd
 		r.stmt(s, st)
-		r.changes.folder = r.changes.folder || r.changes.loops > 0 && st.Cwd != before
 		if _, ok := s.Cmd.(*syntax.CallExpr); ok && st.Cwd != before && (!st.Errexit || s.Negated) {
 			st.MayBe(before) // a cd that fails leaves the next command where it was
 		}
@@ -58,7 +57,6 @@ func (r *Reader) cond(s *syntax.Stmt, st *State) (fail *State) {
 		r.stmt(s, st)
 		fail = st.Clone()
 		if st.Cwd != before.Cwd {
-			r.changes.folder = r.changes.loops > 0
 			fail.Cwd, fail.Alts = before.Cwd, before.Alts
 			if s.Negated {
 				st.MayBe(before.Cwd)
@@ -196,7 +194,7 @@ func (r *Reader) command(cmd syntax.Command, st *State) {
 	case *syntax.IfClause:
 		r.ifClause(c, st)
 	case *syntax.WhileClause:
-		r.loop(st, false, func() {
+		r.loop(st, func() {
 			r.condList(c.Cond, st)
 			r.stmts(c.Do, st)
 		})
@@ -274,47 +272,18 @@ func (r *Reader) ifClause(c *syntax.IfClause, st *State) {
 	}
 }
 
-// changes is what the loops that are being walked change. It is not known after a loop, which may end anywhere in its body, nor in
-// the rounds of one of which the items are not known.
-type changes struct {
-	loops    int             // that are being walked; without any nothing is noted
-	repeated bool            // the items of one of them are not known, so that its body is walked once for all rounds
-	names    map[string]bool // variables
-	folder   bool            // Cwd
-	args     bool            // $1 …
-}
-
-// loop walks a loop. rounds walks its body: once for each item if they are known, else once for any round. Then the outermost such
-// loop is walked twice, the first time to find out what it and those in it change.
-func (r *Reader) loop(st *State, known bool, rounds func()) {
-	c, before := &r.changes, st.Clone()
-	c.loops++
-	forget := func() {
-		st.Forget(c.names)
-		if c.folder {
-			st.MayBe("")
-		}
-		c.args = c.args || !slices.Equal(st.Args, before.Args) || st.ArgsOK != before.ArgsOK
-		st.ArgsOK = st.ArgsOK && !c.args
-	}
-	switch {
-	case known:
-	case c.repeated:
-		forget()
-	default:
-		c.repeated = true
-		defer func() { c.repeated = false }()
-		rounds()
+// loop walks a loop, which may run no round, and whose later rounds see what the earlier ones left: what they make different is not
+// known. Of loops in loops only the outermost is walked twice, so that the time stays linear; what those in it change is found then.
+func (r *Reader) loop(st *State, round func()) {
+	before, outermost := st.Clone(), !r.looping
+	r.looping = true
+	if outermost {
+		round()
 		st.join(before)
-		st.Cwd, st.Alts = before.Cwd, before.Alts // forget adds "anywhere" for the others, of which Alts would keep only some
-		forget()
 	}
-	rounds()
+	round()
 	st.join(before)
-	forget()
-	if c.loops--; c.loops == 0 {
-		*c = changes{}
-	}
+	r.looping = !outermost
 }
 
 // MaxUnroll bounds the known items for each of which a loop's body is walked.
@@ -328,7 +297,7 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 				r.arithm(x, st)
 			}
 		}
-		r.loop(st, false, func() { r.stmts(c.Do, st) })
+		r.loop(st, func() { r.stmts(c.Do, st) })
 	case *syntax.WordIter:
 		items := r.words(l.Items, st)
 		if !l.InPos.IsValid() {
@@ -347,19 +316,18 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 			st.Set(l.Name.Value, Value{Words: []string{f.S}, Flow: f.Flow, Glob: f.Glob})
 		}
 		if !simple {
-			round := func() {
+			r.loop(st, func() {
 				set(Field{S: "\x00", Flow: fl})
 				r.stmts(c.Do, st)
-			}
-			r.loop(st, false, round)
+			})
 			break
 		}
-		r.loop(st, true, func() {
-			for i := range items {
-				set(items[i])
-				r.stmts(c.Do, st)
-			}
-		})
+		before := st.Clone() // a break may end it anywhere
+		for i := range items {
+			set(items[i])
+			r.stmts(c.Do, st)
+		}
+		st.join(before)
 	default:
 		r.Judge.Unread(r.span(c), "a loop that is not known here")
 	}
