@@ -61,6 +61,7 @@ type analysis struct {
 	net      bool // and talks to the network
 	trees    []string
 	links    []link
+	aliases  map[string]string // that this text defines
 }
 
 // link is a symbolic link that this text makes; both paths are absolute.

@@ -124,9 +124,15 @@ func (a *analysis) doAlias(c *call) {
 		if !ok {
 			continue
 		}
-		c.st.Alias(name, strings.NewReplacer("\x00", "$_unknown", "\x01", "0").Replace(val))
-		if first, _, _ := strings.Cut(val, " "); first != name && (programs.Known(name) || strings.ContainsAny(name, "\x00\x01")) {
-			a.note(High, ShellState, f.Span, "an alias takes the place of the command "+show(name))
+		if a.aliases == nil {
+			a.aliases = map[string]string{}
+		}
+		a.aliases[name] = val
+		if first, _, _ := strings.Cut(val, " "); first != name {
+			c.st.Changed = append(slices.Clip(c.st.Changed), name)
+			if programs.Known(name) || strings.ContainsAny(name, "\x00\x01") {
+				a.note(High, ShellState, f.Span, "an alias takes the place of the command "+show(name))
+			}
 		}
 		if f.Opaque() {
 			a.note(High, RunCode, f.Span, "an alias for text that is not known here")

@@ -43,26 +43,19 @@ func (r *Reader) call(c *syntax.CallExpr, st *State) {
 	r.Judge.Command(fs, st, r.span(c))
 }
 
-// alias expands an alias of the live shell or of this text, as bash does before it parses.
+// alias expands an alias of the live shell, as bash does before it parses.
 func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) (done bool) {
-	value, ofText := st.Aliases[name]
-	if !ofText {
-		var ok bool
-		if value, ok = r.Aliases[name]; !ok || r.Dialect == "fish" { // fish's abbreviations are expanded while they are typed
-			return false
-		}
-	}
-	if slices.Contains(r.Active, "alias "+name) || len(r.Active) > MaxDepth {
+	value, ok := r.Aliases[name]
+	if !ok || r.Dialect == "fish" || slices.Contains(r.Active, "alias "+name) || len(r.Active) > MaxDepth { // fish expands while one types
 		return false
 	}
 	r.Active = append(r.Active, "alias "+name)
-	defer func() { r.Active = r.Active[:len(r.Active)-1] }()
-	if ofText { // whether it is in force yet depends on lines: the command is judged both ways
+	if slices.Contains(st.Changed, name) { // the text may define it anew, from some line on
 		side := st.Clone()
-		fs := append([]Field{{S: name, Known: true, Span: r.span(c.Args[0])}}, r.words(c.Args[1:], side)...)
-		r.Judge.Command(fs, side, r.span(c))
+		r.Judge.Command(append([]Field{{S: name, Known: true, Span: r.span(c)}}, r.words(c.Args[1:], side)...), side, r.span(c))
 	}
 	r.Inline(value+" "+r.text(c.Args[0].End(), c.End()), r.span(c), st)
+	r.Active = r.Active[:len(r.Active)-1]
 	return true
 }
 

@@ -79,7 +79,6 @@ type State struct {
 	Remote  bool     // runs on another machine: paths are not ours
 	Stdin   Output
 	Changed []string // variables set in this text that change what later commands do
-	Aliases map[string]string
 
 	reader *Reader
 	vars   map[string]Value
@@ -109,7 +108,7 @@ func (s *State) Elsewhere() *State {
 // Fresh returns a state for a new shell, which gets only the exported variables: those of env were exported before the text.
 func (s *State) Fresh(env map[string]string) *State {
 	c := s.Clone()
-	c.funcs, c.Aliases = nil, nil
+	c.funcs = nil
 	c.own()
 	for name, v := range c.vars {
 		if _, before := env[name]; !before && !v.Handed {
@@ -124,16 +123,13 @@ func (s *State) own() {
 	if !s.shared && s.vars != nil {
 		return
 	}
-	s.reader.Spend(1 + (len(s.vars)+len(s.funcs)+len(s.Aliases))/EntriesMoved)
-	s.vars, s.funcs, s.Aliases = maps.Clone(s.vars), maps.Clone(s.funcs), maps.Clone(s.Aliases)
+	s.reader.Spend(1 + (len(s.vars)+len(s.funcs))/EntriesMoved)
+	s.vars, s.funcs = maps.Clone(s.vars), maps.Clone(s.funcs)
 	if s.vars == nil {
 		s.vars = map[string]Value{}
 	}
 	if s.funcs == nil {
 		s.funcs = map[string]Function{}
-	}
-	if s.Aliases == nil {
-		s.Aliases = map[string]string{}
 	}
 	s.shared = false
 }
@@ -157,12 +153,6 @@ func (s *State) Export(name string) {
 func (s *State) Var(name string) (Value, bool) {
 	v, ok := s.vars[name]
 	return v, ok
-}
-
-// Alias defines an alias.
-func (s *State) Alias(name, value string) {
-	s.own()
-	s.Aliases[name] = value
 }
 
 // Unfunction removes a function.
@@ -204,7 +194,7 @@ func (s *State) join(o *State) {
 	if o == nil {
 		return
 	}
-	s.reader.Spend(1 + (len(s.vars)+len(o.vars)+len(o.funcs)+len(o.Aliases)+len(s.Changed)*len(o.Changed))/EntriesMoved)
+	s.reader.Spend(1 + (len(s.vars)+len(o.vars)+len(o.funcs)+len(s.Changed)*len(o.Changed))/EntriesMoved)
 	if s.Cwd != o.Cwd {
 		s.MayBe(o.Cwd)
 	}
@@ -227,13 +217,12 @@ func (s *State) join(o *State) {
 			differ = append(differ, n)
 		}
 	}
-	if len(differ)+len(o.funcs)+len(o.Aliases) > 0 {
+	if len(differ)+len(o.funcs) > 0 {
 		s.own()
 		for _, n := range differ {
 			s.vars[n] = Value{Words: []string{string(UnknownPart)}, Flow: s.vars[n].Flow | o.vars[n].Flow, Handed: s.vars[n].Handed || o.vars[n].Handed}
 		}
 		maps.Copy(s.funcs, o.funcs)
-		maps.Copy(s.Aliases, o.Aliases)
 	}
 	s.Errexit = s.Errexit && o.Errexit
 	s.ArgsOK = s.ArgsOK && o.ArgsOK
