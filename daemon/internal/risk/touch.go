@@ -132,6 +132,10 @@ func (a *analysis) touchPath(e Effect, p string, f *field, t touching, where str
 		pl = systemKey
 	case e == Read && t.tree && (a.placeOf(path.Join(p, "_")) == credential || p == a.c.Home || p == "/"):
 		pl = credential // a folder of secrets, or one that has such folders
+	case pl == startup && e == Read: // ~/.ssh/config, which names hosts and keys, is both
+		if _, open := a.c.Secrets.Override(p); !open && secret.InHome(below(p, a.homeOf(p))) {
+			pl = credential
+		}
 	}
 	says := t.verb + " " + show(f.S)
 	switch {
