@@ -178,7 +178,11 @@ func (a *analysis) givenCode(f *field, st *state) {
 func (a *analysis) doAwk(c *call) {
 	a.base(c)
 	ops := a.program(c, a.awkProgram, "-f", "--file", "-E", "--exec")
-	inPlace := c.val("-i", "--include") == "inplace"
+	library := c.opt("-i", "--include")
+	inPlace := library != nil && library.val != nil && library.val.S == "inplace"
+	if library != nil && library.val != nil && !inPlace {
+		a.runFile(c, library.val)
+	}
 	for i := range ops {
 		if name, _, set := strings.Cut(ops[i].S, "="); inPlace {
 			a.touch(Write, &ops[i], c.st, touching{})
