@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // yamlFile changes a YAML file whose objects stand one key to a line, as goose writes it.
