@@ -189,10 +189,11 @@ func (s *State) MayBe(dir string) {
 }
 
 // join merges into s the state o of another way through the text (nil: nothing follows on it). What differs is then unknown; s
-// keeps its Cwd. A function of o replaces that of s, which is harmless: funcDecl has walked the bodies of both.
-func (s *State) join(o *State) {
+// keeps its Cwd. A function of o replaces that of s, which is harmless: funcDecl has walked the bodies of both. It reports whether a
+// variable became unknown that was not so in o.
+func (s *State) join(o *State) (more bool) {
 	if o == nil {
-		return
+		return false
 	}
 	s.reader.Spend(1 + (len(s.vars)+len(o.vars)+len(o.funcs)+len(s.Changed)*len(o.Changed))/EntriesMoved)
 	if s.Cwd != o.Cwd {
@@ -220,12 +221,14 @@ func (s *State) join(o *State) {
 	if len(differ)+len(o.funcs) > 0 {
 		s.own()
 		for _, n := range differ {
+			more = more || !slices.Equal(o.vars[n].Words, []string{string(UnknownPart)})
 			s.vars[n] = Value{Words: []string{string(UnknownPart)}, Flow: s.vars[n].Flow | o.vars[n].Flow, Handed: s.vars[n].Handed || o.vars[n].Handed}
 		}
 		maps.Copy(s.funcs, o.funcs)
 	}
 	s.Errexit = s.Errexit && o.Errexit
 	s.ArgsOK = s.ArgsOK && o.ArgsOK
+	return more
 }
 
 // Spend counts steps of the budget that the state belongs to.

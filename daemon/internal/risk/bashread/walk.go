@@ -273,16 +273,16 @@ func (r *Reader) ifClause(c *syntax.IfClause, st *State) {
 }
 
 // loop walks a loop, which may run no round, and whose later rounds see what the earlier ones left: what they make different is not
-// known. Of loops in loops only the outermost is walked twice, so that the time stays linear; what those in it change is found then.
+// known. It ends when a round makes no other variable unknown, so that x=$y; y=~/.ssh/id_rsa is seen in x too. Of loops in loops only
+// the outermost is walked again, so that nesting costs nothing; what those in it change is found then.
 func (r *Reader) loop(st *State, round func()) {
-	before, outermost := st.Clone(), !r.looping
+	outermost := !r.looping
 	r.looping = true
-	if outermost {
+	for n, more := 0, true; n == 0 || outermost && (n < 2 || more); n++ {
+		start := st.Clone()
 		round()
-		st.join(before)
+		more = st.join(start)
 	}
-	round()
-	st.join(before)
 	r.looping = !outermost
 }
 
