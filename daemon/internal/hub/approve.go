@@ -172,7 +172,7 @@ func (t *turn) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	env, cwd := t.shellEnviron()
 	return judge.Place{
 		Settings: h.opts.Config().Policy, Env: lend.Texts(env), Cwd: string(cwd), Home: lend.Home(env), Own: h.shells.Own(), Trees: &h.projects.Trees,
-		Made: t.s.files.Made,
+		Written: t.s.files.Written, Made: t.s.files.Made,
 		Shell: func(ctx context.Context, c *risk.Context) (known bool) {
 			if q.Action.Private {
 				return t.privateFacts(ctx, q.Action.StateDigest, c)
@@ -272,17 +272,17 @@ func (t *turn) recordDecision(q agent.Question, v risk.Verdict, p policy.Decisio
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be recorded: "+err.Error()
 	}
 	if d.Allowed {
-		t.rememberApproval(q.ExecutionID, lend.Approval{Person: strings.HasPrefix(d.By, clientPrefix) && !judge.Opaque(v), Literal: p.Reach == risk.ReachShell, Holds: unchanged(v.Venvs)})
+		t.rememberApproval(q.ExecutionID, lend.Approval{Person: strings.HasPrefix(d.By, clientPrefix) && !judge.Opaque(v), Literal: p.Reach == risk.ReachShell, Holds: t.unchanged(v.Scripts)})
 	}
 	return d
 }
 
 // unchanged returns what reports whether the files that a verdict relied on still are what they were; nil where there are none.
-func unchanged(venvs []risk.Venv) func() bool {
-	if len(venvs) == 0 {
+func (t *turn) unchanged(scripts []risk.Script) func() bool {
+	if len(scripts) == 0 {
 		return nil
 	}
-	return func() bool { return judge.Unchanged(venvs) }
+	return func() bool { return judge.Unchanged(scripts, t.s.files.Written) }
 }
 
 // rememberApproval keeps the approval of an execution until Approved takes it.

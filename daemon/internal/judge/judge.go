@@ -26,7 +26,8 @@ type Place struct {
 	Home     string
 	Own      []int // processes that no agent is to end
 	Trees    *worktree.Trees
-	Made     func(path string) bool // reports whether the session's tools made a file, and nobody else changed it
+	Written  func(path string) (text string, ok bool) // what the session's tools wrote to a file
+	Made     func(path string) bool                   // reports whether they made it
 	// Shell describes the shell that a command would run in; false where its aliases and functions are not known.
 	Shell func(ctx context.Context, c *risk.Context) (known bool)
 }
@@ -49,19 +50,20 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 		return risk.AnalyzeFile(risk.FileAction{Reads: act.Reads, Writes: act.Writes, Network: act.Network, Server: act.Server}, c)
 	}
 	known := p.Shell(ctx, &c)
+	c.Written = func(path string) (string, bool) { return p.Written(reach.Real(path)) }
 	c.Made = func(path string) bool { return p.Made(reach.Real(path)) }
-	var venvs []risk.Venv
+	var venvs []risk.Script
 	c.Venv = func(file string) bool {
 		state := venvState(file) // before it is judged: what changes meanwhile is noticed
 		ok := standardVenv(file, c.ProjectRoot, c.Env["PATH"])
 		if ok {
-			venvs = append(venvs, risk.Venv{Path: file, State: state})
+			venvs = append(venvs, risk.Script{Path: file, Text: state, Venv: true})
 		}
 		return ok
 	}
 	c.Shadow = shadow(c.Env["PATH"], c.ProjectRoot, c.Home, c.Env["TMPDIR"])
 	v := risk.Analyze(act.Command, c)
-	v.Venvs = venvs
+	v.Scripts = append(v.Scripts, venvs...)
 	if !act.AgentShell { // where nobody has a prompt
 		v = Entering(v, c.ProjectRoot, c.Home)
 	}
@@ -75,6 +77,17 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 		})
 	}
 	return v
+}
+
+// Unchanged reports whether the files that a verdict relied on still are what they were. written is that of Place.
+func Unchanged(scripts []risk.Script, written func(path string) (text string, ok bool)) bool {
+	return !slices.ContainsFunc(scripts, func(s risk.Script) bool {
+		if s.Venv {
+			return venvState(s.Path) != s.Text
+		}
+		text, ok := written(reach.Real(s.Path))
+		return !ok || text != s.Text
+	})
 }
 
 // Opaque reports whether a text runs what cannot be seen in it, such as `. ./x.sh`: who allowed it did not see what it would

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"sublet/daemon/internal/reach"
-	"sublet/daemon/internal/risk"
 )
 
 // venvPath matches the path of a folder that needs no quotes in any shell.
@@ -55,11 +54,6 @@ func venvState(file string) string {
 		state += "\x00" + e.Name()
 	}
 	return fmt.Sprint(state, "\x00", err)
-}
-
-// Unchanged reports whether the activate scripts that a verdict relied on still do what they did.
-func Unchanged(venvs []risk.Venv) bool {
-	return !slices.ContainsFunc(venvs, func(v risk.Venv) bool { return venvState(v.Path) != v.State })
 }
 
 // pythons returns the folders below which Pythons are installed that no confined command can have changed.

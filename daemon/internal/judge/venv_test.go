@@ -32,7 +32,7 @@ func TestStandardVenv(t *testing.T) {
 	if other := t.TempDir(); standardVenv(activate, other, path) {
 		t.Error("a virtual environment outside of the project is taken for its own")
 	}
-	venvs := []risk.Venv{{Path: activate, State: venvState(activate)}}
+	scripts := []risk.Script{{Path: activate, Text: venvState(activate), Venv: true}}
 	spoil := func(what, file, text string) {
 		t.Helper()
 		was, err := os.ReadFile(file)
@@ -43,7 +43,7 @@ func TestStandardVenv(t *testing.T) {
 		if standardVenv(activate, project, path) {
 			t.Errorf("taken for a standard one: %s", what)
 		}
-		if Unchanged(venvs) {
+		if Unchanged(scripts, nil) {
 			t.Errorf("not noticed when the command is handed over: %s", what)
 		}
 		if err := os.Remove(file); err != nil {
@@ -57,7 +57,7 @@ func TestStandardVenv(t *testing.T) {
 		if !standardVenv(activate, project, path) {
 			t.Fatalf("not taken for a standard one after that was undone: %s", what)
 		}
-		if !Unchanged(venvs) {
+		if !Unchanged(scripts, nil) {
 			t.Errorf("refused although that was undone: %s", what)
 		}
 	}

@@ -208,7 +208,7 @@ func (a *analysis) byPath(c *call) {
 	a.runFile(c, f)
 }
 
-// runFile judges a file that is run as code: by its text if this text wrote it, else by where it is.
+// runFile judges a file that is run as code: by its text if this text wrote it or it can be read (script), else by where it is.
 func (a *analysis) runFile(c *call, f *field) {
 	a.runs()
 	p := bashread.Path(f, c.st)
@@ -230,6 +230,7 @@ func (a *analysis) runFile(c *call, f *field) {
 	case w.Text != nil && shellFile(f.S, *w.Text):
 		a.note(Medium, RunCode, f.Span, "runs "+show(f.S)+", which this text wrote")
 		a.Inline(*w.Text, f.Span, c.st.Clone())
+	case a.script(c, f, p):
 	case p == "", !under(p, a.c.ProjectRoot):
 		a.note(High, RunCode, f.Span, "runs "+show(f.S)+", whose text is not known here")
 	case slices.Contains([]string{"gradlew", "mvnw", "configure", "manage.py", "bootstrap.sh", "autogen.sh"}, f.Base()):

@@ -71,6 +71,9 @@ type Context struct {
 	Own []int
 	// Venv reports whether a file is the unchanged activate script of a virtual environment of the project; nil: none is.
 	Venv func(path string) bool
+	// Written returns the text of a shell script that an agent wrote and nobody changed since; nil: there are none. It is called
+	// at most maxScripts times a text.
+	Written func(path string) (text string, ok bool)
 	// Made reports whether an agent made a file and nobody else changed it since; nil: none did. It is called as Tracked is.
 	Made     func(path string) bool
 	Writable []string     // folders outside the project in which a command with the reach project may write too
@@ -98,13 +101,11 @@ type Verdict struct {
 	Unread bool
 	// Reach is the least in which it can do what it is for; see needs in reach.go.
 	Reach Reach
-	Venvs []Venv // the activate scripts of virtual environments that the reach relies on, as package judge found them
+	// Scripts are the files that were judged by their text.
+	Scripts []Script
 	// Targets are the files and hosts that are touched, as far as they are known, for rules on paths and hosts.
 	Targets []Target
 }
-
-// Venv is the activate script of a virtual environment, and what decided what it does when it was judged.
-type Venv struct{ Path, State string }
 
 // Target is a file or a host that a text touches.
 type Target struct {

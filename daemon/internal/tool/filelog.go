@@ -69,16 +69,27 @@ func (l *FileLog) ReadText(agent, path string) (string, error) {
 	return string(content), nil
 }
 
+// Written returns the text that a tool of this session wrote to path, if the file is unchanged since.
+func (l *FileLog) Written(path string) (text string, ok bool) {
+	text, _, ok = l.lastWritten(path)
+	return text, ok
+}
+
 // Made reports whether tools of this session made the file at path, and nobody else changed it since.
 func (l *FileLog) Made(path string) bool {
+	_, made, ok := l.lastWritten(path)
+	return made && ok
+}
+
+func (l *FileLog) lastWritten(path string) (text string, made, ok bool) {
 	l.mu.Lock()
-	w := l.wrote[path]
+	w, ok := l.wrote[path]
 	l.mu.Unlock()
-	if !w.made {
-		return false
+	if !ok {
+		return "", false, false
 	}
-	now, _, err := fileState(path)
-	return err == nil && now == w.digest
+	now, content, err := fileState(path)
+	return string(content), w.made, err == nil && now == w.digest
 }
 
 // reported records a checker's report about path, and returns the one before and whether there was one by the same checker.

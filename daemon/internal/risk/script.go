@@ -1,0 +1,94 @@
+package risk
+
+import (
+	"slices"
+	"strings"
+
+	"sublet/daemon/internal/risk/bashread"
+)
+
+// maxScripts bounds the scripts of one text that are judged by what they hold.
+const maxScripts = 4
+
+// Script is a file whose text a verdict relied on: the verdict holds as long as the file holds that text.
+type Script struct {
+	Path, Text string
+	Venv       bool // it activates a virtual environment, and Text is what decides what that does
+	from, to   int  // its commands in Verdict.Commands
+}
+
+// script judges a shell script that is run as a file by its text, where that is known and neither this text nor what it runs
+// before may have changed it. It reports whether it did.
+func (a *analysis) script(c *call, f *field, p string) bool {
+	if a.c.Written == nil || p == "" || c.st.Remote || len(a.v.Scripts) >= maxScripts {
+		return false
+	}
+	if _, wrote := a.Files[p]; wrote {
+		return false
+	}
+	args := c.fields[1:]
+	byName := f.S == c.fields[0].S // else a shell was given it
+	if !byName {
+		if !slices.Contains([]string{"bash", "sh", "dash"}, c.name) || len(c.operands) == 0 || c.operands[0].S != f.S {
+			return false
+		}
+		args = c.operands[1:]
+	}
+	text, ok := a.c.Written(p)
+	if !ok || len(text) > bashread.MaxText || byName && !expr("shell-run").MatchString(text) {
+		return false
+	}
+	a.note(Low, Read, f.Span, "runs "+show(f.S)+", which an agent wrote; it is judged by its text")
+	i := len(a.v.Scripts)
+	a.v.Scripts = append(a.v.Scripts, Script{Path: p, Text: text, from: len(a.v.Commands)})
+	a.Limit += 2 * len(text) * bashread.StepsPerByte
+	dialect, aliases, functions := a.Dialect, a.Aliases, a.Functions
+	defer func() { a.Dialect, a.Aliases, a.Functions = dialect, aliases, functions }()
+	a.Dialect, a.Aliases, a.Functions = "bash", nil, nil
+	st := c.st.Fresh(a.Env)
+	st.Args, st.ArgsOK = args, !slices.ContainsFunc(args, func(f field) bool { return f.Many })
+	a.Inline(text, f.Span, st)
+	a.v.Scripts[i].to = len(a.v.Commands)
+	return true
+}
+
+// scriptsHold notes where a script that was judged by its text may be changed while this text runs: beside scripts there may be
+// what only reads, and chmod.
+func (a *analysis) scriptsHold(whole Span) {
+	for _, s := range a.v.Scripts {
+		modes, writes := 0, 0
+		safe := true
+		for i, c := range a.v.Commands {
+			switch {
+			case c.Name == "chmod":
+				if slices.ContainsFunc(c.Argv, func(w string) bool { return bashread.Absolute(c.Cwd, w) == s.Path }) {
+					modes++
+				}
+			case c.Level > Low && !a.starts(i) && !a.belongs(i, s.Path):
+				safe = false
+			}
+		}
+		for _, t := range a.v.Targets {
+			switch {
+			case t.Effect != Write && t.Effect != Delete:
+			case t.Path == s.Path:
+				writes++
+			case t.Path == "", strings.ContainsAny(t.Path, "*?["), t.Tree && under(s.Path, t.Path):
+				safe = false
+			}
+		}
+		if !safe || writes > modes {
+			a.note(High, RunCode, whole, "may change "+show(s.Path)+" before it is run to its end")
+		}
+	}
+}
+
+// belongs reports whether a command is one of the script at path.
+func (a *analysis) belongs(i int, path string) bool {
+	return slices.ContainsFunc(a.v.Scripts, func(s Script) bool { return s.Path == path && s.from <= i && i < s.to })
+}
+
+// starts reports whether a command starts a script that was judged by its text; it stands right before that script's.
+func (a *analysis) starts(i int) bool {
+	return slices.ContainsFunc(a.v.Scripts, func(s Script) bool { return s.from == i+1 })
+}
