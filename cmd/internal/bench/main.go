@@ -79,6 +79,7 @@ var groups = []group{
 	{"J", false, true, serveRows},
 	{"G", false, true, searchRows},
 	{"Q", false, true, storedRows},
+	{"B", false, true, jobRows},
 }
 
 func main() {
