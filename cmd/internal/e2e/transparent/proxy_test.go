@@ -47,12 +47,15 @@ func proxy(shell string) int {
 	_ = tty.Close()
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, unix.SIGWINCH)
-	go func() { // ends with the process, as the next one does
+	go func() { // ends with the process
 		for range resized {
 			_ = resize() // the shell may have ended
 		}
 	}()
-	go func() { _, _ = io.Copy(ptmx, os.Stdin) }()
+	go func() {
+		_, _ = io.Copy(ptmx, os.Stdin)
+		os.Exit(1) // the window is gone; SIGHUP does not say so where it is ignored, as below nohup
+	}()
 	drop, buf := dropped(), make([]byte, 4096)
 	for {
 		n, err := ptmx.Read(buf)
