@@ -124,7 +124,7 @@ func TestUserComesBetweenGrantAndCommand(t *testing.T) {
 	script := w.command("lease", "run", "--", "echo borrowed in $PWD")
 	out := make(chan string, 1)
 	go func() {
-		text, err := script.CombinedOutput()
+		text, err := script.Output()
 		out <- fmt.Sprintf("%s%v", text, err)
 	}()
 	waits := func() bool {
