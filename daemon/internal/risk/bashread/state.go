@@ -66,7 +66,7 @@ type Function struct {
 	src  source
 }
 
-// id tells a function from another of its name.
+// id distinguishes a function from others of the same name.
 func (f Function) id() string { return fmt.Sprintf("%p", f.body) }
 
 // State is what one command leaves to the next. It is for one goroutine.
