@@ -59,10 +59,12 @@ func (m *model) sendAsk(a *asked, first bool) {
 	m.task(func(ctx context.Context) then {
 		err := m.Daemon.Post(ctx, a.AgentRequest)
 		return func() {
-			switch a.posted = err == nil; {
-			case err != nil:
+			if err != nil {
 				m.returnToLine(a, "not asked: "+err.Error(), "")
-			case !m.up: // lost since
+				return
+			}
+			a.posted = true
+			if !m.up { // lost since
 				m.dropPosted()
 			}
 		}

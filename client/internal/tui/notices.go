@@ -39,8 +39,8 @@ func (m *model) onCompaction(e *wire.CompactionComplete) {
 
 func (m *model) onNotice(n *wire.Notice) {
 	text := visible.Text(n.Text)
-	if id := string(m.SessionInfo.ID); id != "" && strings.Contains(text, id) { // another window changed its mode or its secrets
-		text = strings.ReplaceAll(text, "session "+id, "this conversation")
+	if this := "session " + string(m.SessionInfo.ID); strings.Contains(text, this) { // another window changed its mode or its secrets
+		text = strings.ReplaceAll(text, this, "this conversation")
 		m.readMode()
 	}
 	switch n.Level {

@@ -23,11 +23,7 @@ const agentPatience = 25 * time.Second
 func (a *app) agents() *cobra.Command {
 	var asJSON bool
 	c := command("agents", "List agents of other programs: hosted, or ready to be", cobra.NoArgs, func([]string) error {
-		paths, err := a.paths()
-		if err != nil {
-			return err
-		}
-		conf, err := config.Load(paths.Config)
+		conf, err := a.settings()
 		if err != nil {
 			return err
 		}
@@ -145,11 +141,7 @@ func checkHosted(ctx context.Context, settings string) (checks []check) {
 
 // tryAgent has an agent of the settings answer a short prompt, and describes what came of it.
 func (a *app) tryAgent(ctx context.Context, name string) error {
-	paths, err := a.paths()
-	if err != nil {
-		return err
-	}
-	conf, err := config.Load(paths.Config)
+	conf, err := a.settings()
 	if err != nil {
 		return err
 	}

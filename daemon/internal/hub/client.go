@@ -315,11 +315,12 @@ func (c *Client) UserCommand(r *wire.CommandResult) error {
 		r.Status = wire.StatusOK
 	}
 	err := s.events.Emit(r)
-	if again := s.remember(r, err != nil); err != nil && again {
-		c.hub.log.Warn("a command of the user's was not stored", "session", s.id, "err", err)
-		return nil
-	} else if err != nil {
+	s.remember(r)
+	if s.noteStored(err == nil) {
 		return fmt.Errorf("your commands are not in the conversation from here on: %w", err)
+	}
+	if err != nil {
+		c.hub.log.Warn("a command of the user's was not stored", "session", s.id, "err", err)
 	}
 	return nil
 }

@@ -202,20 +202,25 @@ func (s *session) leave(c *Client) {
 	s.hub.release(s)
 }
 
-// remember keeps one of the user's own commands for the next question. It reports whether neither that one nor the one before
-// could be stored.
-func (s *session) remember(r *wire.CommandResult, unstored bool) (again bool) {
+// noteStored records whether the user's newest command could be stored. It reports whether that is the first of a row that could not.
+func (s *session) noteStored(stored bool) (firstLost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	again = s.unstored && unstored
-	s.unstored = unstored
+	firstLost = !stored && !s.unstored
+	s.unstored = !stored
+	return firstLost
+}
+
+// remember keeps one of the user's own commands for the next question.
+func (s *session) remember(r *wire.CommandResult) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.recent = append(s.recent, wire.RecentCommand{
 		Command: r.Command, ExitCode: r.ExitCode, StartedAtMS: r.StartedAtMS, OutputTail: r.OutputTail,
 	})
 	if n := len(s.recent) - maxRecent; n > 0 {
 		s.recent = s.recent[n:]
 	}
-	return again
 }
 
 // policyMode returns the session's mode, or ask where that mode is not available.

@@ -77,7 +77,7 @@ func (w *window) stateBy(value string, executions ...wire.ExecutionID) {
 	}
 }
 
-// lend lends the shell for a request, and is told the command.
+// lend lends the window's shell for a request, whose command begins at once.
 func (w *window) lend(r request) (b *borrow, ref wire.LeaseRef) {
 	w.t.Helper()
 	r.ExecutionID, r.own = "x", true

@@ -210,8 +210,8 @@ func TestACommandGoesOnAsAJob(t *testing.T) {
 	}
 }
 
-// Of two commands of which only one can become a job, that one does, and the client is told why the other does not: it got the error
-// alone, and the job was hidden.
+// Two commands are to go on as jobs, and only one can. The client gets that job, and a notice with the reason for the other; it used
+// to get only an error.
 func TestNotAllGoOnAsJobs(t *testing.T) {
 	r := newRig(t)
 	r.set(func(c *config.Config) { c.Limits.Jobs = 1 })
