@@ -99,6 +99,14 @@ func Opaque(v risk.Verdict) bool {
 		})
 }
 
+// Asked returns a verdict as a question shows it: without the harmless parts of the command, where another part is not harmless.
+func Asked(v risk.Verdict) risk.Verdict {
+	if v.Level > risk.Low {
+		v.Reasons = slices.DeleteFunc(slices.Clone(v.Reasons), func(r risk.Reason) bool { return r.Level == risk.Low && r.Span != nil })
+	}
+	return v
+}
+
 // Verdict converts a verdict to one of the wire. Whatever could hide in its texts is made visible.
 func Verdict(v risk.Verdict) wire.Verdict {
 	w := wire.Verdict{Level: v.Level.String(), Reasons: []wire.Reason{}, Reversible: v.Reversible, UndoHint: v.UndoHint, Reach: string(v.Reach)}
