@@ -93,9 +93,10 @@ type ShutdownRequest struct {
 
 // Notice is something to show that belongs to no turn. Since protocol 1.
 type Notice struct {
-	Level string `msgpack:"level"` // info, warning, error
-	Text  string `msgpack:"text"`
-	Hint  string `msgpack:"hint"`
+	Level     string    `msgpack:"level"` // info, warning, error
+	Text      string    `msgpack:"text"`
+	Hint      string    `msgpack:"hint"`
+	SessionID SessionID `msgpack:"session_id"` // whose mode, or handling of secrets, has changed; "" = none
 }
 
 // Error answers a message that could not be served, or is stored in a turn that failed. Since protocol 1.

@@ -39,8 +39,7 @@ func (m *model) onCompaction(e *wire.CompactionComplete) {
 
 func (m *model) onNotice(n *wire.Notice) {
 	text := visible.Text(n.Text)
-	if this := "session " + string(m.SessionInfo.ID); strings.Contains(text, this) { // another window changed its mode or its secrets
-		text = strings.ReplaceAll(text, this, "this conversation")
+	if n.SessionID != "" && n.SessionID == m.SessionInfo.ID {
 		m.readMode()
 	}
 	switch n.Level {

@@ -79,7 +79,7 @@ func (c *Client) policyOp(ctx context.Context, s *session, r *wire.PolicyRequest
 		}
 		s.policy.ShowSecrets.Store(r.Secrets == secretsShow)
 		c.hub.log.Info("secrets set", "session", s.id, "secrets", r.Secrets, "by", c.who())
-		c.announce("secrets in session %s: %s", s.id, r.Secrets)
+		c.announce(s, "secrets", r.Secrets)
 	case "set_mode":
 		mode, err := policy.ParseMode(r.Mode)
 		if err == nil {
@@ -90,7 +90,7 @@ func (c *Client) policyOp(ctx context.Context, s *session, r *wire.PolicyRequest
 		}
 		s.policy.SetMode(mode)
 		c.hub.log.Info("mode set", "session", s.id, "mode", mode, "by", c.who())
-		c.announce("mode of session %s: %s", s.id, mode)
+		c.announce(s, "mode", string(mode))
 	case "add":
 		if r.Rule == nil {
 			return invalid("rule: is missing")
@@ -106,7 +106,7 @@ func (c *Client) policyOp(ctx context.Context, s *session, r *wire.PolicyRequest
 			return err
 		}
 		c.hub.log.Info("rule revoked", "rule", r.RuleID, "by", c.who())
-		c.announce("rule revoked: %s", r.RuleID)
+		c.announce(nil, "rule revoked", string(r.RuleID))
 	default:
 		return invalid("op: %q is none of get, set_mode, list, add, revoke, test, accept, set_secrets, trust, untrust, trust_list", visible.Exact(visible.Cut(r.Op, 64)))
 	}
@@ -127,7 +127,7 @@ func (c *Client) addRule(ctx context.Context, s *session, rule wire.Rule) error 
 		return err
 	}
 	c.hub.log.Info("rule added", "rule", rule.ID, "decision", rule.Decision, "scope", rule.Scope, "by", c.who())
-	c.announce("rule added: %s %s (%s)", rule.Decision, rule.Pattern, rule.Scope)
+	c.announce(nil, "rule added", fmt.Sprintf("%s %s (%s)", rule.Decision, rule.Pattern, rule.Scope))
 	return nil
 }
 
@@ -271,12 +271,22 @@ func (c *Client) mayDecide() error {
 	return nil
 }
 
-// announce sends a notice of a changed policy to every client that can confirm, except the one that changed it.
-func (c *Client) announce(format string, args ...any) {
-	n := &wire.Notice{Level: "info", Text: visible.Exact(visible.Cut(fmt.Sprintf(format, args...), 1024)) + ", by " + c.who()}
+// announce sends a notice to every client that can confirm, except this one, which changed a part of the policy (what) to value.
+// of is the session whose policy that is; nil = it is not one session's.
+func (c *Client) announce(of *session, what, value string) {
+	value = visible.Exact(visible.Cut(value, 1024)) + ", by " + c.who()
 	for _, other := range c.hub.attached() {
-		if other != c && other.confirm {
-			other.Send(n)
+		if other == c || !other.confirm {
+			continue
 		}
+		n := &wire.Notice{Level: "info", Text: what + ": " + value}
+		if of != nil {
+			whose := "session " + string(of.id)
+			if other.attached() == of {
+				whose = "this conversation"
+			}
+			n.Text, n.SessionID = what+" of "+whose+": "+value, of.id
+		}
+		other.Send(n)
 	}
 }

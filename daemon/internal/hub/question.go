@@ -117,7 +117,7 @@ func (t *turn) propose(role agent.Role, cwd string) tool.Propose {
 		if t.s.policyMode() == policy.ModePlan {
 			t.s.policy.SetMode(next)
 			t.hub.log.Info("mode set", "session", t.s.id, "mode", next, "by", d.By)
-			t.origin.announce("a plan was accepted; mode of session %s: %s", t.s.id, next)
+			t.origin.announce(t.s, "a plan was accepted; mode", string(next))
 		}
 		return tool.Proposal{Accepted: true, Steps: steps, Mode: string(holds)}, nil
 	}
@@ -148,7 +148,7 @@ func (c *Client) trust(ctx context.Context, r *wire.PolicyRequest, reply *wire.P
 			if err := h.opts.Store.DecideFolder(ctx, path, true); err != nil {
 				return err
 			}
-			c.announce("folder trusted: %s", path)
+			c.announce(nil, "folder trusted", path)
 		case "untrust":
 			err := h.opts.Store.ForgetFolder(ctx, path)
 			if errors.Is(err, store.ErrNotFound) {
@@ -157,7 +157,7 @@ func (c *Client) trust(ctx context.Context, r *wire.PolicyRequest, reply *wire.P
 			if err != nil {
 				return err
 			}
-			c.announce("folder not trusted any more: %s", path)
+			c.announce(nil, "folder not trusted any more", path)
 		}
 		reply.Folder = wire.OSString(path)
 	}
@@ -198,6 +198,6 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 		return
 	}
 	if d.Allowed {
-		t.origin.announce("folder trusted: %s", root)
+		t.origin.announce(nil, "folder trusted", root)
 	}
 }

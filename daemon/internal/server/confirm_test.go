@@ -390,6 +390,27 @@ func TestAlways(t *testing.T) {
 	}
 }
 
+// A changed mode or handling of secrets is announced to the other windows, with the session that it is of.
+func TestPolicyIsAnnounced(t *testing.T) {
+	r := newRig(t)
+	p := r.dial()
+	here, elsewhere := r.dial(inSession(p.session, 0)), r.dial()
+	p.policy(&wire.PolicyRequest{Op: "set_mode", Mode: "auto"})
+	p.policy(&wire.PolicyRequest{Op: "set_secrets", Secrets: "show"})
+	p.policy(&wire.PolicyRequest{Op: "add", Rule: &wire.Rule{Decision: "deny", Pattern: "bash: make *", Scope: "always"}})
+	for _, of := range []string{"mode of WHOSE: auto, by ", "secrets of WHOSE: show, by ", "rule added: deny bash: make * (always), by "} {
+		for whose, other := range map[string]*peer{"this conversation": here, "session " + string(p.session): elsewhere} {
+			n := await(other, func(m *wire.Notice) bool { return strings.HasPrefix(m.Text, strings.Replace(of, "WHOSE", whose, 1)) })
+			if about := n.SessionID == p.session; about != strings.Contains(of, "WHOSE") {
+				t.Errorf("%q: about the session %q", n.Text, n.SessionID)
+			}
+		}
+	}
+	if n := count[*wire.Notice](p); n != 0 {
+		t.Errorf("%d notices to the window that made the changes", n)
+	}
+}
+
 // A grant of the scope always holds in every other session, and says so when it is offered.
 func TestAlwaysEverywhere(t *testing.T) {
 	r := newRig(t, bash("make it", "make build"))
