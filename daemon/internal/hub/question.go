@@ -27,7 +27,7 @@ func (t *turn) ask(ctx context.Context, q agent.Question, v risk.Verdict, d poli
 	req := &wire.ConfirmationRequest{
 		ConfirmationID: wire.ConfirmationID(wire.NewID()), ExecutionID: q.ExecutionID, Agent: q.Agent, Tool: q.Tool,
 		Command: wire.OSString(q.Action.Command), Arguments: string(q.Arguments), Cwd: wire.OSString(q.Action.Cwd),
-		Verdict: judge.Verdict(judge.Asked(v)), Preview: wire.Preview{Type: q.Action.Preview.Type, Content: q.Action.Preview.Content},
+		Verdict: judge.Verdict(judge.Asked(v, d)), Preview: wire.Preview{Type: q.Action.Preview.Type, Content: q.Action.Preview.Content},
 		Grants: []wire.Grant{}, Reach: string(d.Reach), ReachWhy: visible.Exact(q.Action.ReachWhy), Fixed: q.Fixed,
 	}
 	if req.Preview.Type == "" {

@@ -99,9 +99,10 @@ func Opaque(v risk.Verdict) bool {
 		})
 }
 
-// Asked returns a verdict as a question shows it: without the harmless parts of the command, where another part is not harmless.
-func Asked(v risk.Verdict) risk.Verdict {
-	if v.Level > risk.Low {
+// Asked returns a verdict as a question about d shows it: without the harmless parts of the command, where only another part can be
+// the cause of the question. A part that is low is a cause if a rule names it, or if it needs ReachFree (`docker ps`).
+func Asked(v risk.Verdict, d policy.Decision) risk.Verdict {
+	if v.Level > risk.Low && v.Reach != risk.ReachFree && d.Rule == nil {
 		v.Reasons = slices.DeleteFunc(slices.Clone(v.Reasons), func(r risk.Reason) bool { return r.Level == risk.Low && r.Span != nil })
 	}
 	return v
