@@ -120,6 +120,7 @@ type Result struct {
 	Leftovers []Process // still running in the command's session; background jobs are none
 	JobPID    int       // of Job: the leader of its process group; 0 = it was not started
 	Notes     []string  // what a borrower should know: ran in a subshell, shell was restarted, was answered at the keyboard
+	Lost      string    // the builtin, such as cd, whose effect ended with the child of the shell that the command was held in; "" = none
 	Why       string    // why the shell was started again during the command; "" = it was not
 	// Changes reports whether the text may have changed the shell's state, so that State is worth a look.
 	Changes bool

@@ -71,7 +71,7 @@ func TestHeld(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(project, "made")); err == nil {
 				t.Error("a command with the reach read made a file")
 			}
-			if r := held(confine.Project, "touch made && mkdir dir && cd /"); *r.ExitCode != 0 || r.Dir != project || !strings.Contains(strings.Join(r.Notes, " "), "what `cd` changed is lost") {
+			if r := held(confine.Project, "touch made && mkdir dir && cd /"); *r.ExitCode != 0 || r.Dir != project || r.Lost != "cd" || !strings.Contains(strings.Join(r.Notes, " "), "what `cd` changed is lost") {
 				t.Errorf("with the reach project: exit %d in %s, notes %q, output %q", *r.ExitCode, r.Dir, r.Notes, r.Output)
 			}
 			if _, err := os.Stat(filepath.Join(project, "made")); err != nil {

@@ -66,7 +66,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	defer release()
 	x := s.d.Examine(c.Text, s.known)
-	lost := "" // the builtin whose effect would last, had the command run in the shell itself
+	lost := ""
 	switch {
 	case c.Job != "":
 		text, err := s.background(c)
@@ -112,6 +112,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		s.clearUp(ctx, c, res)
 	}
 	if lost != "" && res.Status != "refused" {
+		res.Lost = lost
 		res.Notes = append(res.Notes, "it ran in a child of the shell, held to the reach "+c.Confine.Reach+": what `"+lost+"` changed is lost; as a command of its own it lasts")
 	}
 	if x.Ends {

@@ -131,6 +131,9 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 	for _, p := range e.Result.Leftovers {
 		after = append(after, "still running: "+p.String())
 	}
+	if e.Result.Lost != "" {
+		after = append(after, e.Result.Lost+" had no effect on your shell: the command ran in a child of it")
+	}
 	if e.Changed != "" {
 		after = append(after, "changed in your shell: "+e.Changed+" (/undo-shell puts it back)")
 	}

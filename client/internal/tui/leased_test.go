@@ -25,14 +25,14 @@ func TestCardWaitsForTheShell(t *testing.T) {
 		}
 		if said {
 			end := leasedEnd("x1", 0)
-			end.Changed = "cd /tmp"
+			end.Changed, end.Result.Lost = "cd /tmp", "umask"
 			d.send(end)
 		} else {
 			d.wait(reportWait)
 		}
 		printed := d.printed()
 		card, text := strings.Index(printed, "cd /tmp"), strings.Index(printed, "There.")
-		if card < 0 || text < card || strings.Contains(printed, "changed in your shell") != said || strings.Contains(printed, "[exit code") {
+		if card < 0 || text < card || strings.Contains(printed, "changed in your shell") != said || strings.Contains(printed, "umask had no effect on your shell") != said || strings.Contains(printed, "[exit code") {
 			t.Errorf("said %v: got\n%s", said, printed)
 		}
 	}
