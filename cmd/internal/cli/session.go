@@ -76,116 +76,43 @@ func (a *app) listSessions(ctx context.Context, c *client.Conn, limit int, asJSO
 
 func (a *app) sessionShow() *cobra.Command {
 	var asJSON bool
-	c := a.asks("show ID", "Print a session", cobra.ExactArgs(1), func(ctx context.Context, c *client.Conn, args []string) error {
-		return a.showSession(ctx, c, args[0], asJSON)
+	c := a.asks("show ID", "Print a session as Markdown, or its events", cobra.ExactArgs(1), func(ctx context.Context, c *client.Conn, args []string) error {
+		if asJSON {
+			return a.printEvents(ctx, c, args[0])
+		}
+		return a.exportSession(ctx, c, args[0], "markdown")
 	})
 	c.Flags().BoolVar(&asJSON, "json", false, "print its events, one JSON object a line")
 	return c
 }
 
-func (a *app) showSession(ctx context.Context, c *client.Conn, session string, asJSON bool) error {
-	out := &transcript{app: a, subjects: map[wire.ExecutionID]string{}}
+// printEvents prints the JSON view of each event of a session, one a line.
+func (a *app) printEvents(ctx context.Context, c *client.Conn, session string) error {
 	r, err := sessionRequest(ctx, c, "get", session)
 	if err != nil {
 		return err
 	}
 	r.IncludeHistory, r.IncludeBlocks, r.Limit = true, true, 1000
-	for after := int64(0); ; {
-		r.RequestID, r.AfterSeq = "", after
+	for {
 		reply, err := wire.Call(ctx, c, r)
 		if err != nil {
 			return err
 		}
-		last := after
+		after := r.AfterSeq
 		for _, e := range reply.Events {
 			m, ok := e.Message.(wire.EventMessage)
 			if !ok {
 				continue // of a kind this build does not know
 			}
-			last = m.Meta().Seq
-			if asJSON {
-				err = a.printMessage(m)
-			} else {
-				out.show(m)
-			}
-			if err != nil {
+			r.AfterSeq = m.Meta().Seq
+			if err := a.printMessage(m); err != nil {
 				return err
 			}
 		}
-		if !reply.More || last == after {
-			out.endLine()
+		if !reply.More || r.AfterSeq == after {
 			return nil
 		}
-		after = last
-	}
-}
-
-// transcript prints stored events for people to read.
-type transcript struct {
-	app      *app
-	midLine  bool
-	subjects map[wire.ExecutionID]string // of calls
-}
-
-func (t *transcript) endLine() {
-	if t.midLine {
-		t.app.printf("\n")
-		t.midLine = false
-	}
-}
-
-func (t *transcript) prompt(text string) {
-	t.endLine()
-	t.app.printf("\n> %s\n\n", strings.ReplaceAll(strings.TrimSpace(plain(text)), "\n", "\n  "))
-}
-
-func (t *transcript) show(m wire.EventMessage) {
-	switch m := m.(type) {
-	case *wire.TurnStarted:
-		t.prompt(m.Prompt)
-	case *wire.TurnSteered:
-		t.prompt(m.Prompt)
-	case *wire.AgentStreamChunk:
-		switch {
-		case m.Chunk.Type == wire.ChunkToolCall:
-			t.subjects[m.Chunk.ExecutionID] = wire.CallSubject(m.Chunk.Tool, m.Chunk.Arguments)
-		case wire.IsDelegate(m.Agent):
-		case m.Chunk.Type == wire.ChunkText:
-			text := plain(m.Chunk.Text)
-			t.app.printf("%s", text)
-			t.midLine = text != "" && !strings.HasSuffix(text, "\n") || text == "" && t.midLine
-		case m.Chunk.Type == wire.ChunkVoid:
-			t.endLine()
-			t.app.printf("[void: %s]\n", oneLine(m.Chunk.Text))
-		case m.Chunk.Type == wire.ChunkBlock && m.Chunk.Block != nil:
-			t.endLine()
-			t.app.printf("%s\n", strings.TrimRight(plain(m.Chunk.Block.Content), "\n"))
-		}
-	case *wire.CommandResult:
-		t.endLine()
-		sign, what := "$", string(m.Command)
-		if m.Tool != "" {
-			sign, what = m.Tool+":", cmp.Or(what, t.subjects[m.ExecutionID])
-		}
-		status := ""
-		switch {
-		case m.ExitCode != nil && *m.ExitCode != 0:
-			status = fmt.Sprintf("  [exit %d]", *m.ExitCode)
-		case m.Tool != "" && m.Status != wire.StatusSuccess && m.Status != wire.StatusOK:
-			status = "  [" + m.Status + "]"
-		}
-		t.app.printf("  %s %s%s\n", sign, firstLine(what, 100), status)
-	case *wire.CompactionComplete:
-		t.endLine()
-		t.app.printf("\n[compaction: %s]\n", plain(m.Status))
-	case *wire.Error:
-		t.endLine()
-		t.app.printf("error: %s\n", oneLine(m.Error()))
-	case *wire.AgentComplete:
-		t.endLine()
-		if m.Status != wire.StatusSuccess {
-			t.app.printf("[%s]\n", plain(m.Status))
-		}
+		r.RequestID = ""
 	}
 }
 

@@ -55,10 +55,25 @@ func TestMarkdownWithoutControlSequences(t *testing.T) {
 func TestMarkdownNamesCalls(t *testing.T) {
 	text := Markdown(wire.SessionInfo{}, []wire.EventMessage{
 		&wire.AgentStreamChunk{Agent: "a", Chunk: wire.Chunk{Type: wire.ChunkToolCall, ExecutionID: "x", Tool: "read", Arguments: `{"path":"main.go"}`}},
-		&wire.CommandResult{Agent: "a", ExecutionID: "x", Tool: "read", Output: []byte("package main")},
+		&wire.CommandResult{Agent: "a", ExecutionID: "x", Tool: "read", Output: []byte("package main"), Status: wire.StatusSuccess},
 	})
-	if !strings.Contains(text, "$ read main.go\npackage main\n") {
+	if !strings.Contains(text, "$ read main.go\npackage main\n") || strings.Contains(text, wire.StatusSuccess) {
 		t.Errorf("got %q", text)
+	}
+}
+
+// What did not succeed is named: a command, a tool and a turn.
+func TestMarkdownNamesFailures(t *testing.T) {
+	two := 2
+	text := Markdown(wire.SessionInfo{}, []wire.EventMessage{
+		&wire.CommandResult{Command: "false", ExitCode: &two, Status: wire.StatusOK},
+		&wire.CommandResult{Tool: "edit", Status: wire.StatusDenied},
+		&wire.AgentComplete{Status: wire.StatusCancelled},
+	})
+	for _, want := range []string{"*exit status 2*", "*denied*", "*the turn ended: cancelled*"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got %q, want %q", text, want)
+		}
 	}
 }
 

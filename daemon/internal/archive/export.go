@@ -82,12 +82,21 @@ func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 				out = m.OutputTail
 			}
 			fmt.Fprintf(&b, "\n\n%s\n", visible.Fenced("console", "$ "+visible.Exact(what)+"\n"+strings.TrimRight(visible.Exact(string(out)), "\n")))
+			if m.ExitCode != nil && *m.ExitCode != 0 {
+				fmt.Fprintf(&b, "\n*exit status %d*\n", *m.ExitCode)
+			} else if m.Tool != "" && m.Status != wire.StatusSuccess && m.Status != wire.StatusOK {
+				fmt.Fprintf(&b, "\n*%s*\n", visible.Exact(m.Status))
+			}
 		case *wire.ConfirmationResolved:
 			fmt.Fprintf(&b, "\n*%s by %s*\n", visible.Exact(m.Decision), visible.Exact(m.By))
 		case *wire.CompactionComplete:
 			fmt.Fprintf(&b, "\n*compaction: %s*\n", visible.Exact(m.Status))
 		case *wire.Error:
 			fmt.Fprintf(&b, "\n*error: %s*\n", visible.Exact(m.Message))
+		case *wire.AgentComplete:
+			if m.Status != wire.StatusSuccess {
+				fmt.Fprintf(&b, "\n*the turn ended: %s*\n", visible.Exact(m.Status))
+			}
 		}
 	}
 	return b.String()
