@@ -1,19 +1,19 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"github.com/spf13/cobra"
 
 	"sublet/client"
@@ -75,7 +75,6 @@ func withDrain(c *cobra.Command, drain *time.Duration) *cobra.Command {
 const (
 	drainDefault = 30 * time.Second // how long running turns may continue at a stop
 	stopBound    = 30 * time.Second // how long a daemon may take to end after its turns
-	maxTail      = 4 << 20          // bytes at the end of a log in which its last lines are searched
 )
 
 // stop ends the daemon and returns when it is gone.
@@ -194,52 +193,37 @@ func (a *app) daemonLogs() *cobra.Command {
 }
 
 func (a *app) logs(path string, lines int, follow bool) error {
-	// Watch before reading, so that nothing written in between is missed.
-	ctx, stop := interruptible(context.Background())
-	defer stop()
-	var events <-chan fsnotify.Event
-	if follow {
-		watcher, err := fsnotify.NewWatcher()
-		if err != nil {
-			return err
-		}
-		defer watcher.Close()
-		if err := watcher.Add(filepath.Dir(path)); err != nil { // the folder: the file may come later
+	dir := filepath.Dir(path)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if _, none := os.Stat(dir); none != nil || !follow {
 			return hinted{"there is no log yet: " + path, "`sublet daemon start` starts a daemon"}
 		}
-		events = watcher.Events
 	}
-	at, err := a.printTail(path, lines)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && !follow:
-		return hinted{"there is no log yet: " + path, "`sublet daemon start` starts a daemon"}
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	ctx, stop := interruptible(context.Background())
+	defer stop()
+	// tail -F goes on with the new file when the log is rotated; what it says about that is not shown.
+	args := []string{"-n", strconv.Itoa(max(0, lines)), path}
+	if follow {
+		args = slices.Insert(args, 0, "-F")
+	}
+	tail := exec.CommandContext(ctx, "tail", args...)
+	out, err := tail.StdoutPipe()
+	if err == nil {
+		err = tail.Start()
+	}
+	if err != nil {
 		return err
 	}
-	for follow {
-		select {
-		case <-ctx.Done():
-			return exitCode(exitCancelled)
-		case e := <-events:
-			if e.Name != path {
-				continue
-			}
-			if at, err = a.printSince(path, at); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// printTail prints the last lines of a file, as far as they are in its last maxTail bytes, and returns its size.
-func (a *app) printTail(path string, lines int) (size int64, err error) {
-	text, size, err := endOf(path, maxTail)
-	all := slices.Collect(strings.Lines(text))
-	for _, line := range all[max(0, len(all)-max(0, lines)):] {
+	for in := bufio.NewReader(out); err == nil; {
+		var line string
+		line, err = in.ReadString('\n')
 		a.printf("%s", plain(line))
 	}
-	return size, err
+	err = tail.Wait()
+	if ctx.Err() != nil {
+		return exitCode(exitCancelled)
+	}
+	return err
 }
 
 // endOf returns the last most bytes of a file, or all, and its size.
@@ -255,32 +239,4 @@ func endOf(path string, most int64) (text string, size int64, err error) {
 	from := max(0, size-most)
 	b, err := io.ReadAll(io.NewSectionReader(f, from, size-from))
 	return string(b), size, err
-}
-
-// printSince prints what was added to a file after an offset, and returns the new one. A file that became shorter was rotated: the rest of
-// the earlier one is in path with .1.
-func (a *app) printSince(path string, at int64) (int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return at, err
-	}
-	if info.Size() < at {
-		if old, err := os.Open(path + ".1"); err == nil {
-			text, err := io.ReadAll(io.NewSectionReader(old, at, math.MaxInt64-at))
-			old.Close()
-			if err != nil {
-				return at, err
-			}
-			a.printf("%s", plain(string(text)))
-		}
-		at = 0
-	}
-	text, err := io.ReadAll(io.NewSectionReader(f, at, info.Size()-at))
-	a.printf("%s", plain(string(text)))
-	return at + int64(len(text)), err
 }

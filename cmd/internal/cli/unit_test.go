@@ -269,30 +269,16 @@ func TestWarn(t *testing.T) {
 	}
 }
 
-// Who follows a log sees each line once, also when the log begins anew in between.
-func TestFollowedLogBeginsAnew(t *testing.T) {
+// The log's last lines are printed, safe for a terminal; the last one has no newline while it is being written.
+func TestLastLinesOfTheLog(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{stdout: &out}
 	path := filepath.Join(t.TempDir(), "daemon.log")
-	put := func(name, text string) {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(path, "one\ntwo\n")
-	at, err := a.printTail(path, 1)
-	if err != nil {
+	if err := os.WriteFile(path, []byte("one\ntwo\x1b[2J\nthree"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	put(path+".1", "one\ntwo\nthree\n")
-	put(path, "four\n")
-	for range 2 {
-		if at, err = a.printSince(path, at); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := out.String(); got != "two\nthree\nfour\n" {
-		t.Errorf("got %q", got)
+	if err := a.logs(path, 2, false); err != nil || out.String() != "two[2J\nthree" {
+		t.Errorf("got %q, %v", out.String(), err)
 	}
 }
 
