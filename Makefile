@@ -151,8 +151,8 @@ lint: ## check format, vet, staticcheck, import directions, sizes and complexity
 	go test -count=1 -run '^Test(Imports|Sizes)' ./cmd/sublet
 	go mod verify >/dev/null
 
-bench: build ## print a table: sublet, a baseline of the same run, ratio, goal; ROWS="E1 C" for some, OLD=SUBLET against another build
-	@go run ./cmd/internal/bench $(if $(OLD),-old '$(OLD)') $(ROWS)
+bench: build ## print a table: sublet, a baseline of the same run, ratio, goal; ROWS="E1 C" for some
+	@go run ./cmd/internal/bench $(ROWS)
 
 bench-compaction: ## print which facts of 20 sessions a compaction leaves in its ledger, and which recall finds
 	@go test -count=1 -v -run '^TestProbes$$' ./daemon/internal/agent

@@ -5,37 +5,212 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
+	"sublet/client"
+	"sublet/wire"
 	"sublet/wire/socket"
 )
 
-// A row is one comparison. ours and base each measure once and return a figure in unit; lower is better.
+// A measure returns one figure, in microseconds if it is a time. What it cannot measure it reports with check.
+type measure func() float64
+
+// A row is one comparison; lower is better.
 type row struct {
 	id, name string
-	unit     string
-	baseline string
-	goal     float64 // what ours / base is to be at most; where unit begins with +, ours - base
+	unit     string  // with + before it, ours - base is compared with goal instead of ours / base
+	goal     float64 // at most
 	rounds   int
-	ours     func() (float64, error)
-	base     func() (float64, error)
+	ours     measure
+	baseline string  // what base measures
+	base     measure // nil = goal limits ours, without a baseline
 }
 
-// A group makes rows that share their setup. binary is the path of the sublet to measure.
+// A group makes rows that share their setup.
 type group struct {
 	ids    string // what its rows' ids begin with, a letter each
-	pinned bool
-	other  bool // its rows measure what the binary does, so that two of them can be compared
-	rows   func(*site) ([]row, error)
+	oneCPU bool   // this process runs on one CPU: a round trip between two takes five times as long on some runs
+	rows   func(*site) []row
+}
+
+var groups = []group{
+	{"W", true, wireRows},
+	{"L", true, leaseRows},
+	{"CD", false, shellRows},
+	{"ET", false, windowRows},
+	{"S", false, processRows},
+	{"M", false, crowdRows},
+	{"R", false, riskRows},
+	{"H", false, heldRows},
+	{"J", false, jsonrpcRows},
+	{"G", false, searchRows},
+	{"Q", false, storedRows},
+	{"B", false, jobRows},
+}
+
+func main() {
+	only := os.Args[1:] // ids, or what they begin with
+	binary, err := filepath.Abs("bin/sublet")
+	if err == nil {
+		_, err = os.Stat(binary)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench: run `make bench`, which builds the program:", err)
+		os.Exit(1)
+	}
+	fmt.Printf("%-4s %-44s %14s %14s %8s %8s  %s\n", "", "", "ours", "baseline", "ratio", "goal", "baseline is")
+	for _, g := range groups {
+		if len(only) > 0 && !slices.ContainsFunc(only, func(id string) bool { return strings.Contains(g.ids, id[:min(1, len(id))]) }) {
+			continue
+		}
+		if err := g.run(binary, only); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// run measures the rows of a group whose id begins with one of only, or all.
+func (g group) run(binary string, only []string) (err error) {
+	at := g.ids
+	defer func() {
+		switch f := recover().(type) {
+		case nil:
+		case failure:
+			err = fmt.Errorf("%s: %w", at, f.error)
+		default:
+			panic(f)
+		}
+	}()
+	if g.oneCPU {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	}
+	dir := must(os.MkdirTemp("/tmp", "bench")) // short: a socket's path holds 104 bytes
+	s := newSite(binary, dir)
+	defer s.leave()
+	for _, r := range g.rows(s) {
+		if len(only) == 0 || slices.ContainsFunc(only, func(id string) bool { return strings.HasPrefix(r.id, id) }) {
+			at = r.id
+			r.print()
+		}
+	}
+	return nil
+}
+
+// failure is what check panics with.
+type failure struct{ error }
+
+// check ends the run if err is not nil.
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func must[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
+func (r row) print() {
+	unit, difference := strings.CutPrefix(r.unit, "+")
+	scale := 1.0 // of what is measured, for one unit
+	if unit == "ms" {
+		scale = 1e3
+	}
+	if r.base == nil {
+		limit := r.goal * scale
+		r.base, r.baseline, r.goal = func() float64 { return limit }, "the limit", 1
+	}
+	var ours, base, ratios []float64
+	for round := range r.rounds + 1 {
+		var a, b float64
+		if round%2 == 0 {
+			a, b = r.ours(), r.base()
+		} else {
+			b, a = r.base(), r.ours()
+		}
+		if round == 0 {
+			continue // warm-up
+		}
+		ours, base = append(ours, a/scale), append(base, b/scale)
+		if difference {
+			ratios = append(ratios, (a-b)/scale)
+		} else {
+			ratios = append(ratios, a/b)
+		}
+	}
+	format := "%7.2fx %7.2fx"
+	if difference {
+		format = "%+8.2f %+8.2f"
+	}
+	ratio, verdict := middle(ratios), "reached"
+	if ratio > r.goal {
+		verdict = "missed"
+	}
+	fmt.Printf("%-4s %-44s %11.4g %-2s %11.4g %-2s "+format+"  %s: %s\n",
+		r.id, r.name, middle(ours), unit, middle(base), unit, ratio, r.goal, verdict, r.baseline)
+}
+
+func middle(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// since returns the microseconds since a time.
+func since(begun time.Time) float64 { return float64(time.Since(begun).Nanoseconds()) / 1e3 }
+
+// timed returns the microseconds that f takes.
+func timed(f func()) float64 {
+	begun := time.Now()
+	f()
+	return since(begun)
+}
+
+// quantile returns, of n measurements, the one that has the share q of them below it.
+func quantile(q float64, n int, m measure) measure {
+	return func() float64 {
+		list := make([]float64, n)
+		for i := range list {
+			list[i] = m()
+		}
+		slices.Sort(list)
+		return list[int(q*float64(n-1))]
+	}
+}
+
+// median is for what has a long tail.
+func median(n int, m measure) measure { return quantile(0.5, n, m) }
+
+// runs returns the median time of n runs of a program with the environment env; nil = this one's.
+func runs(n int, env []string, program string, args ...string) measure {
+	return median(n, func() float64 { return timed(func() { call(env, program, args...) }) })
+}
+
+// call runs a program to its end.
+func call(env []string, program string, args ...string) {
+	cmd := exec.Command(program, args...)
+	cmd.Env = env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		check(fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, out))
+	}
+}
+
+// processorTime returns the microseconds of processor time that this process has used.
+func processorTime() float64 {
+	var used syscall.Rusage
+	check(syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e3
 }
 
 // A site is what the rows of a group share: the sublet that they measure, and a folder for its files and theirs.
@@ -45,234 +220,75 @@ type site struct {
 	cleanups    []func() error
 }
 
-// cleanup has f called when the rows have been measured, the last such function first.
-func (s *site) cleanup(f func() error) { s.cleanups = append(s.cleanups, f) }
-
-// sublet runs the sublet to be measured.
-func (s *site) sublet(args ...string) error { return call(s.env, s.binary, args...) }
-
-// at sets a group up. leave must be called.
-func (g group) at(binary string) (rows []row, leave func(), err error) {
-	dir, err := os.MkdirTemp("/tmp", "bench") // short: a socket's path holds 104 bytes
-	if err != nil {
-		return nil, func() {}, err
-	}
-	s := &site{binary: binary, dir: dir, env: sandbox(dir)}
-	rows, err = g.rows(s)
-	return rows, func() { // its errors do not matter: measured already
-		for _, f := range slices.Backward(s.cleanups) {
-			_ = f()
-		}
-		_ = os.RemoveAll(dir)
-	}, err
-}
-
-var groups = []group{
-	{"W", true, false, wireRows},
-	{"L", true, false, leaseRows},
-	{"CDO", false, false, shellRows},
-	{"ET", false, true, lendRows},
-	{"S", false, true, processRows},
-	{"M", false, true, crowdRows},
-	{"R", false, false, riskRows},
-	{"H", false, true, heldRows},
-	{"J", false, true, serveRows},
-	{"G", false, true, searchRows},
-	{"Q", false, true, storedRows},
-	{"B", false, true, jobRows},
-}
-
-func main() {
-	old := flag.String("old", "", "compare with this other sublet, instead of the baselines (only rows of the program itself)")
-	through := flag.String("through", "", "be the barest pass-through around this shell, as a baseline")
-	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-old SUBLET] [ID…]\nRows whose id begins with one of the IDs; all without.")
-		flag.PrintDefaults()
-	}
-	flag.Parse()
-	if *through != "" {
-		if err := passThrough(*through); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-		return
-	}
-	if err := run(*old, flag.Args()); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
-
-// run prints the rows whose id begins with one of the words given, or all.
-func run(old string, only []string) error {
-	binary, err := filepath.Abs("bin/sublet")
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(binary); err != nil {
-		return fmt.Errorf("no bin/sublet: run `make bench`, which builds it")
-	}
-	wanted := func(id string) bool {
-		return len(only) == 0 || slices.ContainsFunc(only, func(o string) bool { return strings.HasPrefix(id, o) })
-	}
-	fmt.Printf("%-4s %-44s %14s %14s %8s %8s  %s\n", "", "", "ours", "baseline", "ratio", "goal", "baseline is")
-	for _, g := range groups {
-		named := slices.ContainsFunc(only, func(o string) bool { return o != "" && strings.Contains(g.ids, o[:1]) })
-		if len(only) > 0 && !named || old != "" && !g.other {
-			continue
-		}
-		if err := g.run(binary, old, wanted); err != nil {
-			return fmt.Errorf("%s: %w", g.ids, err)
-		}
-	}
-	return nil
-}
-
-func (g group) run(binary, old string, wanted func(id string) bool) (err error) {
-	if g.pinned {
-		unpin, err := pin()
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, unpin()) }()
-	}
-	list, leave, err := g.at(binary)
-	defer leave()
-	if err != nil {
-		return err
-	}
-	var others []row
-	if old != "" {
-		others, leave, err = g.at(old)
-		defer leave()
-		if err != nil {
-			return fmt.Errorf("%s: %w", old, err)
-		}
-	}
-	for i, r := range list {
-		if !wanted(r.id) {
-			continue
-		}
-		if old != "" {
-			r.base, r.baseline, r.goal = others[i].ours, old, 1
-		}
-		if err := r.print(); err != nil {
-			return fmt.Errorf("%s %s: %w", r.id, r.name, err)
-		}
-	}
-	return nil
-}
-
-func (r row) print() error {
-	var ours, base, ratios []float64
-	unit, difference := strings.CutPrefix(r.unit, "+")
-	format := "%7.2fx %7.2fx"
-	if difference {
-		format = "%+8.2f %+8.2f"
-	}
-	for round := range r.rounds + 1 {
-		first, second := r.ours, r.base
-		if round%2 == 1 {
-			first, second = second, first
-		}
-		a, err := first()
-		if err != nil {
-			return err
-		}
-		b, err := second()
-		if err != nil {
-			return err
-		}
-		if round%2 == 1 {
-			a, b = b, a
-		}
-		if round == 0 {
-			continue // warm-up
-		}
-		ours, base = append(ours, a), append(base, b)
-		if difference {
-			a, b = a-b, 1
-		}
-		ratios = append(ratios, a/b)
-	}
-	ratio, verdict := median(ratios), "reached"
-	if ratio > r.goal {
-		verdict = "missed"
-	}
-	fmt.Printf("%-4s %-44s %11.4g %-2s %11.4g %-2s "+format+"  %s: %s\n",
-		r.id, r.name, median(ours), unit, median(base), unit, ratio, r.goal, verdict, r.baseline)
-	return nil
-}
-
-func median(list []float64) float64 {
-	slices.Sort(list)
-	return list[len(list)/2]
-}
-
-// timed returns how many microseconds a call takes.
-func timed(call func() error) (float64, error) {
-	start := time.Now()
-	err := call()
-	return float64(time.Since(start).Nanoseconds()) / 1e3, err
-}
-
-// sandbox is the environment of a sublet whose files are all in dir.
-func sandbox(dir string) []string {
-	return []string{
+func newSite(binary, dir string) *site {
+	return &site{binary: binary, dir: dir, env: []string{
 		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8", "SUBLET_RUNTIME_DIR=" + filepath.Join(dir, "run"),
 		"SUBLET_STATE_DIR=" + filepath.Join(dir, "state"), "SUBLET_CONFIG=" + filepath.Join(dir, "config.toml"),
-	}
+	}}
 }
 
-// pathsIn are the folders of a sublet with the environment env.
-func pathsIn(env []string) (socket.Paths, error) {
-	return socket.FindPaths(func(name string) string {
-		for _, kv := range env {
-			if value, ok := strings.CutPrefix(kv, name+"="); ok {
-				return value
-			}
+// cleanup has f called when the rows have been measured, the last such function first. Its error does not matter by then.
+func (s *site) cleanup(f func() error) { s.cleanups = append(s.cleanups, f) }
+
+func (s *site) leave() {
+	for _, f := range slices.Backward(s.cleanups) {
+		_ = f()
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+// sublet runs the sublet to be measured.
+func (s *site) sublet(args ...string) { call(s.env, s.binary, args...) }
+
+// stopDaemon stops a daemon that may run.
+func (s *site) stopDaemon() error {
+	cmd := exec.Command(s.binary, "daemon", "stop", "--drain", "0s")
+	cmd.Env = s.env
+	return cmd.Run()
+}
+
+type object = map[string]any
+
+// scripted has the daemon use a model that plays script, and take any number of requests. It is stopped at the end, if one runs.
+func (s *site) scripted(script ...object) {
+	path := filepath.Join(s.dir, "script.json")
+	check(os.WriteFile(path, must(json.Marshal(script)), 0o600))
+	settings := fmt.Sprintf("model = \"test/m\"\n[provider.test]\nkind = \"scripted\"\nscript = %q\n[limits]\nrequests_per_second = 100000\n", path)
+	check(os.WriteFile(filepath.Join(s.dir, "config.toml"), []byte(settings), 0o600))
+	s.cleanup(s.stopDaemon)
+}
+
+// dial connects to the daemon, and starts it if none runs. handle receives what answers no request.
+func (s *site) dial(handle func(wire.Message)) *client.Conn {
+	getenv := func(name string) string {
+		i := slices.IndexFunc(s.env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+		if i < 0 {
+			return ""
 		}
-		return ""
-	}, os.Getuid())
-}
-
-// scripted has the sublet whose files are in dir use a model that plays script.
-func scripted(dir string, script []map[string]any) error {
-	raw, err := json.Marshal(script)
-	path := filepath.Join(dir, "script.json")
-	settings := fmt.Sprintf("model = \"test/m\"\n[provider.test]\nkind = \"scripted\"\nscript = %q\n", path)
-	return errors.Join(err, os.WriteFile(path, raw, 0o600), os.WriteFile(filepath.Join(dir, "config.toml"), []byte(settings), 0o600))
-}
-
-// call runs a program to its end.
-func call(env []string, program string, args ...string) error {
-	cmd := exec.Command(program, args...)
-	cmd.Env = env
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, out)
+		return s.env[i][len(name)+1:]
 	}
-	return nil
+	paths := must(socket.FindPaths(getenv, os.Getuid()))
+	return must(client.Dial(context.Background(), client.Options{Paths: paths, Executable: s.binary, Env: s.env, Cwd: s.dir, Handle: handle}))
 }
 
-// fixed is a limit in place of a baseline.
-func fixed(limit float64) func() (float64, error) {
-	return func() (float64, error) { return limit, nil }
+// connect is dial for a connection that is closed at the end.
+func (s *site) connect(handle func(wire.Message)) *client.Conn {
+	c := s.dial(handle)
+	s.cleanup(c.Close)
+	return c
 }
 
-// once returns the median of n single calls, in microseconds: for what has a long tail.
-func once(n int, call func() error) (float64, error) {
-	return quantile(0.5, n, func() (float64, error) { return timed(call) })
-}
-
-// quantile returns the one of n measurements that has the share q of them below it; 0.5 is the median.
-func quantile(q float64, n int, measure func() (float64, error)) (float64, error) {
-	list := make([]float64, n)
-	for i := range list {
-		var err error
-		if list[i], err = measure(); err != nil {
-			return 0, err
+// turn runs a turn of the daemon to its end.
+func turn(c *client.Conn, r wire.OfRequest, each func(wire.Message)) error {
+	var fault error
+	end, err := c.Turn(context.Background(), r, func(m wire.Message) {
+		if e, ok := m.(*wire.Error); ok {
+			fault = e
 		}
+		each(m)
+	})
+	if err == nil && end.Status != wire.StatusSuccess {
+		err = fmt.Errorf("a turn ended with %s: %w", end.Status, fault)
 	}
-	slices.Sort(list)
-	return list[int(q*float64(n-1))], nil
+	return err
 }

@@ -1,16 +1,17 @@
 package main
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
+
 	"sublet/wire"
 )
 
@@ -19,96 +20,51 @@ const (
 	storedEvents   = 100_000
 	perSession     = storedEvents / storedSessions
 	storedAsked    = 100 // requests of one measurement
-	storedGoal     = 100 // ms
 )
 
-// storedRows time what people wait for where there are many sessions: the 95th percentile of requests by one client.
-func storedRows(s *site) ([]row, error) {
-	d, err := startNative(s, 1) // makes the database
-	if err != nil {
-		return nil, err
-	}
-	var first []wire.SessionID
-	err = s.sublet("daemon", "stop", "--drain", "0s")
-	if err == nil {
-		first, err = fill(filepath.Join(s.dir, "state", "sublet.db"))
-	}
-	if err == nil {
-		err = s.sublet("daemon", "start")
-	}
-	if err != nil {
-		return nil, err
-	}
-	c, err := shakeHands(filepath.Join(s.dir, "run", "daemon.sock"))
-	if err != nil {
-		return nil, err
-	}
-	s.cleanup(c.Close)
-	d.conns = []*wire.Conn{c}
-	limit := func() (float64, error) { return storedGoal, nil }
-	line := func(id, name string, request func(i int) *wire.SessionRequest) row {
-		return row{id, name, "ms", "the limit", 1, 3, func() (float64, error) { return p95(c, request) }, limit}
-	}
+// storedRows measure what people wait for where there are many sessions: the 95th percentile of requests by one client.
+func storedRows(s *site) []row {
+	s.scripted()
+	s.sublet("daemon", "start") // makes the database
+	check(s.stopDaemon())
 	words := vocabulary()
+	resumable := fill(filepath.Join(s.dir, "state", "sublet.db"), words)
+	ends := make(chan struct{}, 1)
+	c := s.connect(func(m wire.Message) {
+		if end, ok := m.(*wire.AgentComplete); ok && end.Seq == perSession {
+			ends <- struct{}{}
+		}
+	})
+	request := func(id, name string, make func(i int) *wire.SessionRequest) row {
+		i := 0
+		return row{id, name, "ms", 100, 3, quantile(0.95, storedAsked, func() float64 {
+			r := make(i % storedAsked)
+			i++
+			return timed(func() {
+				reply := must(wire.Call(context.Background(), c, r))
+				switch {
+				case r.Op == "resume":
+					<-ends // the session's last event
+				case len(reply.Sessions)+len(reply.Hits) == 0:
+					check(fmt.Errorf("the reply to %s is empty", r.Op))
+				}
+			})
+		}), "", nil}
+	}
 	return []row{
-		line("Q1", "10,000 sessions: a page of the list, p95", func(int) *wire.SessionRequest { return &wire.SessionRequest{Op: "list"} }),
-		line("Q2", "10,000 sessions: resume one, p95", func(i int) *wire.SessionRequest {
-			return &wire.SessionRequest{Op: "resume", SessionID: &first[i%len(first)]}
+		request("Q1", "10,000 sessions: a page of the list, p95", func(int) *wire.SessionRequest { return &wire.SessionRequest{Op: "list"} }),
+		request("Q2", "10,000 sessions: resume one, p95", func(i int) *wire.SessionRequest {
+			return &wire.SessionRequest{Op: "resume", SessionID: &resumable[i]}
 		}),
-		line("Q3", "100,000 events: search two words, p95", func(i int) *wire.SessionRequest {
+		request("Q3", "100,000 events: search two words, p95", func(i int) *wire.SessionRequest {
 			return &wire.SessionRequest{Op: "search", Query: words[100+i] + " " + words[300+i]}
 		}),
-		line("Q4", "100,000 events: search a word in most, p95", func(i int) *wire.SessionRequest {
+		request("Q4", "100,000 events: search a word in most, p95", func(i int) *wire.SessionRequest {
 			return &wire.SessionRequest{Op: "search", Query: words[i%10]}
 		}),
-		line("Q5", "the same in one project since last week, p95", func(i int) *wire.SessionRequest {
+		request("Q5", "the same in one project since last week, p95", func(i int) *wire.SessionRequest {
 			return &wire.SessionRequest{Op: "search", Query: words[i%10], Project: "/home/user/project3", SinceMS: time.Now().Add(-7 * 24 * time.Hour).UnixMilli()}
 		}),
-	}, nil
-}
-
-// p95 returns the 95th percentile of the milliseconds of requests.
-func p95(c *wire.Conn, request func(i int) *wire.SessionRequest) (float64, error) {
-	var took []float64
-	for i := range storedAsked {
-		r := request(i)
-		r.RequestID = wire.RequestID(wire.NewID())
-		time.Sleep(15 * time.Millisecond) // a client may send 100 in a second
-		begun := time.Now()
-		if err := answered(c, r); err != nil {
-			return 0, fmt.Errorf("%s: %w", r.Op, err)
-		}
-		took = append(took, float64(time.Since(begun).Microseconds())/1e3)
-	}
-	slices.Sort(took)
-	return took[len(took)*95/100], nil
-}
-
-// answered sends a request and waits for its reply or, of resume, for the last event of the session.
-func answered(c *wire.Conn, r *wire.SessionRequest) error {
-	if err := c.Send(r); err != nil {
-		return err
-	}
-	for {
-		m, err := c.Receive()
-		switch m := m.(type) {
-		case *wire.Error:
-			return m
-		case *wire.SessionReply:
-			switch {
-			case r.Op == "list" && len(m.Sessions) < 100, r.Op == "search" && len(m.Hits) == 0:
-				return errors.New("the reply is empty")
-			case r.Op != "resume":
-				return nil
-			}
-		case *wire.AgentComplete:
-			if r.Op == "resume" && m.Seq == perSession {
-				return nil
-			}
-		}
-		if err != nil {
-			return err
-		}
 	}
 }
 
@@ -127,19 +83,11 @@ func vocabulary() []string {
 }
 
 // fill adds sessions to the database of a daemon that does not run, in one transaction: to have the daemon store each event for
-// itself takes minutes. It returns some of their ids.
-func fill(file string) (ids []wire.SessionID, err error) {
-	db, err := sql.Open("sqlite", file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	tx, err := db.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	words, random := vocabulary(), rand.New(rand.NewPCG(3, 4))
+// itself takes minutes. It returns the ids of storedAsked of them.
+func fill(file string, words []string) (ids []wire.SessionID) {
+	db := must(sql.Open("sqlite", file))
+	tx := must(db.Begin())
+	random := rand.New(rand.NewPCG(3, 4))
 	often := rand.NewZipf(random, 1.1, 2, uint64(len(words)-1))
 	text := func(n int) string {
 		var b strings.Builder
@@ -149,25 +97,20 @@ func fill(file string) (ids []wire.SessionID, err error) {
 		}
 		return b.String()
 	}
-	exec := func(query string, args ...any) {
-		if err == nil {
-			_, err = tx.Exec(query, args...)
-		}
-	}
-	now, rows := time.Now(), 1000 // above those of the first turn
+	insert := func(query string, args ...any) { must(tx.Exec(query, args...)) }
+	now, rows := time.Now(), 1000
 	for i := range storedSessions {
 		id := wire.SessionID(wire.NewID())
 		if i%(storedSessions/storedAsked) == 0 {
 			ids = append(ids, id)
 		}
 		at := now.Add(-time.Duration(storedSessions-i) * 10 * time.Minute).UnixMilli()
-		exec("INSERT INTO sessions (id, title, cwd, created_at, updated_at, last_seq, turns) VALUES (?, ?, ?, ?, ?, ?, 2)",
+		insert("INSERT INTO sessions (id, title, cwd, created_at, updated_at, last_seq, turns) VALUES (?, ?, ?, ?, ?, ?, 2)",
 			id, text(8), fmt.Appendf(nil, "/home/user/project%d", i%20), at, at, perSession)
 		for seq, m := range conversation(text)[:perSession] {
 			*m.Meta() = wire.Event{SessionID: id, TurnID: m.Meta().TurnID, Seq: int64(seq + 1), AtMS: at}
-			payload, merr := wire.Marshal(m)
-			err = errors.Join(err, merr)
-			exec("INSERT INTO events (session_id, seq, turn_id, kind, at, payload) VALUES (?, ?, ?, ?, ?, ?)", id, seq+1, m.Meta().TurnID, m.Kind(), at, payload)
+			insert("INSERT INTO events (session_id, seq, turn_id, kind, at, payload) VALUES (?, ?, ?, ?, ?, ?)",
+				id, seq+1, m.Meta().TurnID, m.Kind(), at, must(wire.Marshal(m)))
 			body := ""
 			switch m := m.(type) {
 			case *wire.TurnStarted:
@@ -181,14 +124,12 @@ func fill(file string) (ids []wire.SessionID, err error) {
 				continue
 			}
 			rows++
-			exec("INSERT INTO text_rows (row, session_id) VALUES (?, ?)", rows, id)
-			exec("INSERT INTO texts (rowid, session_id, seq, at, body) VALUES (?, ?, ?, ?, ?)", rows, id, seq+1, at, body)
+			insert("INSERT INTO text_rows (row, session_id) VALUES (?, ?)", rows, id)
+			insert("INSERT INTO texts (rowid, session_id, seq, at, body) VALUES (?, ?, ?, ?, ?)", rows, id, seq+1, at, body)
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return ids, tx.Commit()
+	check(errors.Join(tx.Commit(), db.Close()))
+	return ids
 }
 
 // conversation returns the events of two turns.
