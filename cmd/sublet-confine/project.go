@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"sublet/lease/confine"
 )
@@ -72,12 +74,15 @@ func protected(s confine.Spec) (list []string) {
 	return list
 }
 
-// protectedNames returns confine.Protected in the project of s, in its repositories the hooks, the settings and the files that
-// locate the repository, and what would make a repository of s.Dir.
+// protectedNames returns confine.Protected in the project of s, but for what does not exist and is in s.Inert; in its repositories
+// the hooks, the settings and the files that locate the repository; and what would make a repository of s.Dir.
 func protectedNames(s confine.Spec) (list []string) {
 	project := s.Project
 	for _, name := range confine.Protected {
-		list = append(list, filepath.Join(project, name))
+		top, _, _ := strings.Cut(name, "/")
+		if exists(filepath.Join(project, top)) || !slices.Contains(s.Inert, name) {
+			list = append(list, filepath.Join(project, name))
+		}
 	}
 	repositories := recorded(project)
 	if git := repositories[0].dir; git != "" {

@@ -100,6 +100,25 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestInert: a command does not see, and may create, a name that starts nothing by appearing; where it exists, it stays as it is.
+func TestInert(t *testing.T) {
+	for _, who := range users(t) {
+		dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Project, Inert: []string{".idea", "Jenkinsfile", ".hg/hgrc", ".travis.yml"}})
+		for _, name := range []string{".hg", ".travis.yml"} {
+			if err := os.Mkdir(filepath.Join(dir, name), 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, err := who.run(t, dir, prefix, "ls -A | grep -e idea -e Jenkins -e vscode; touch Jenkinsfile .idea && echo made; { touch .travis.yml/x; touch .hg/hgrc; } 2>/dev/null || echo held")
+		if out != ".vscode\nmade\nheld\n" {
+			t.Errorf("%s: %q, %v", who.name, out, err)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, ".travis.yml/x")); err == nil {
+			t.Errorf("%s: changed what exists", who.name)
+		}
+	}
+}
+
 // TestMoves: files go from one folder of a project to another without being copied, as compilers have them.
 func TestMoves(t *testing.T) {
 	for _, who := range users(t) {

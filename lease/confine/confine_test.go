@@ -28,7 +28,7 @@ func TestSpecTravels(t *testing.T) {
 	for _, s := range []Spec{
 		{Reach: Read},
 		{Reach: Read, Network: true},
-		{Reach: Project, Project: "/home/u/a=b\nc", Dir: "/home/u/a=b\nc/d", Caches: []string{"/home/u/.cache/go-build", "/x"}, Hidden: []string{"/home/u/.ssh"}, Kept: []string{"/home/u/a/bin"}, Proxy: "/run/p", Script: "/run/x", TempSize: 5},
+		{Reach: Project, Project: "/home/u/a=b\nc", Dir: "/home/u/a=b\nc/d", Caches: []string{"/home/u/.cache/go-build", "/x"}, Hidden: []string{"/home/u/.ssh"}, Kept: []string{"/home/u/a/bin"}, Inert: []string{".idea"}, Proxy: "/run/p", Script: "/run/x", TempSize: 5},
 	} {
 		got, err := Decode(s.Encode())
 		if err != nil || !reflect.DeepEqual(got, s) {
@@ -159,5 +159,30 @@ func TestKeptHome(t *testing.T) {
 	}
 	if got := KeptHome(home, filepath.Join(home, "dotfiles")); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What the user's home shows no use of is inert, and what needs no program of the user's is not.
+func TestInert(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "settings"))
+	for _, dir := range []string{".vscode-server", "settings/zed", ".config/helix", ".hgrc"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := Inert(home)
+	for name, want := range map[string]bool{
+		".vscode": false, ".devcontainer": false, ".zed": false, ".hg/hgrc": false, ".github": false, ".gitlab-ci.yml": false, ".sublet.toml": false,
+		".helix": true, ".idea": true, ".envrc": true, "Jenkinsfile": true, ".husky": true,
+	} {
+		if slices.Contains(list, name) != want {
+			t.Errorf("%s: inert is %v", name, !want)
+		}
+	}
+	for _, name := range list {
+		if !slices.Contains(Protected, name) {
+			t.Errorf("%s is not protected anyway", name)
+		}
 	}
 }

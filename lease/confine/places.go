@@ -12,14 +12,62 @@ import (
 
 // Protected are names in a project's folder that programs run, or take commands from, unasked: the settings of editors, agents,
 // direnv and the like, of what version control runs, and of CI services. Build tools are not among them: who builds a project runs
-// its code anyway. No confined command can change them. While one runs, a placeholder (a socket or an empty
-// folder) stands for each that does not exist, and for .git.
+// its code anyway. No confined command can change one that exists. While a command runs, a placeholder (a socket or an empty
+// folder) stands for each that does not exist and is not in Spec.Inert, and for .git.
 var Protected = []string{
 	".vscode", ".idea", ".zed", ".helix", ".nvim.lua", ".nvimrc", ".exrc", ".vimrc", ".dir-locals.el",
 	".envrc", ".mise.toml", "mise.toml", ".devcontainer", ".claude", ".codex", ".cursor", ".gemini", ".mcp.json", ".sublet", ".sublet.toml",
 	".husky", ".pre-commit-config.yaml", "lefthook.yml", ".hg/hgrc", ".jj/repo/config.toml",
 	".github", ".gitlab-ci.yml", ".gitea", ".forgejo", ".circleci", ".travis.yml", "Jenkinsfile", ".woodpecker", ".woodpecker.yml", ".drone.yml", ".buildkite",
 	"appveyor.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "cloudbuild.yaml",
+}
+
+// traces has, for the names of Protected of one program each, what is in the home of a user who uses the program: patterns of
+// path.Match, in which CONFIG is the user's folder of settings. A name that is not listed here is never inert.
+var traces = []struct{ names, home []string }{
+	{[]string{".vscode", ".devcontainer"}, []string{".vscode*", ".cursor*", ".windsurf*", "CONFIG/Code*", "CONFIG/VSCodium"}},
+	{[]string{".idea"}, []string{"CONFIG/JetBrains"}},
+	{[]string{".zed"}, []string{"CONFIG/zed", ".local/share/zed"}},
+	{[]string{".helix"}, []string{"CONFIG/helix", ".cache/helix"}},
+	{[]string{".nvim.lua", ".nvimrc"}, []string{"CONFIG/nvim"}},
+	{[]string{".exrc", ".vimrc"}, []string{".vimrc", ".vim", ".exrc", "CONFIG/vim", "CONFIG/nvim"}},
+	{[]string{".dir-locals.el"}, []string{".emacs*", "CONFIG/emacs"}},
+	{[]string{".envrc"}, []string{"CONFIG/direnv", ".local/share/direnv"}},
+	{[]string{".mise.toml", "mise.toml"}, []string{"CONFIG/mise", ".local/share/mise"}},
+	{[]string{".claude", ".mcp.json"}, []string{".claude*"}},
+	{[]string{".codex"}, []string{".codex"}},
+	{[]string{".cursor"}, []string{".cursor*"}},
+	{[]string{".gemini"}, []string{".gemini"}},
+	{[]string{".hg/hgrc"}, []string{".hgrc", "CONFIG/hg"}},
+	{[]string{".jj/repo/config.toml"}, []string{".jjconfig.toml", "CONFIG/jj"}},
+	// Services that the owner of a repository first turns on, and hook managers, which begin in git's hooks: a project that uses one
+	// has its file.
+	{[]string{
+		".husky", ".pre-commit-config.yaml", "lefthook.yml", ".circleci", ".travis.yml", "Jenkinsfile", ".woodpecker", ".woodpecker.yml", ".drone.yml",
+		".buildkite", "appveyor.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "cloudbuild.yaml",
+	}, nil},
+}
+
+// Inert returns, for Spec.Inert, the names of Protected that start nothing by appearing in a project, because the user with this home
+// has not used the program that takes commands from them.
+func Inert(home string) (list []string) {
+	config, err := os.UserConfigDir()
+	if err != nil {
+		config = path.Join(home, ".config")
+	}
+	for _, t := range traces {
+		if !slices.ContainsFunc(t.home, func(pattern string) bool {
+			dir := home
+			if rest, ok := strings.CutPrefix(pattern, "CONFIG/"); ok {
+				dir, pattern = config, rest
+			}
+			found, _ := fs.Glob(os.DirFS(dir), pattern) // the pattern is well-formed
+			return len(found) > 0
+		}) {
+			list = append(list, t.names...)
+		}
+	}
+	return list
 }
 
 // IsPlaceholder reports whether a file is the placeholder for a name of Protected that does not exist. It is recognised by its

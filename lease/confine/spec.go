@@ -28,6 +28,7 @@ type Spec struct {
 	Proxy    string   // with Project: the socket of the proxy through which the command reaches other hosts; "" = none
 	Hidden   []string // files and folders that cannot be read; those that do not exist are ignored
 	Kept     []string // paths that are read-only although they are in the project, beside Protected, and visible although below /tmp
+	Inert    []string // names of Protected that start nothing by appearing: where one does not exist, a command can create it
 	Script   string   // a file that is opened for the command as descriptor 3 before anything is hidden; "" = none
 	TempSize int64    // the largest size of /tmp, in bytes; 0 = DefaultTempSize
 }
@@ -51,6 +52,7 @@ func (s Spec) Encode() []byte {
 	field("cache", s.Caches...)
 	field("hidden", s.Hidden...)
 	field("kept", s.Kept...)
+	field("inert", s.Inert...)
 	if s.Network {
 		field("network", "host")
 	}
@@ -87,6 +89,8 @@ func Decode(text []byte) (s Spec, err error) {
 			s.Hidden = append(s.Hidden, v)
 		case "kept":
 			s.Kept = append(s.Kept, v)
+		case "inert":
+			s.Inert = append(s.Inert, v)
 		case "network":
 			if s.Network = v == "host"; !s.Network {
 				return s, fmt.Errorf("the Spec has an unknown network: %q", v)

@@ -48,6 +48,7 @@ func (s *Shell) launcherLine(c Command) (line string, err error) {
 	spec.Kept = append(slices.Clone(spec.Kept), pathIn(spec.Project, st.Vars["PATH"])...)
 	if home, err := os.UserHomeDir(); err == nil {
 		spec.Kept = append(spec.Kept, confine.KeptHome(home, spec.Project)...)
+		spec.Inert = confine.Inert(home)
 	}
 	file := filepath.Join(folder, heldReach)
 	if err := os.WriteFile(file, spec.Encode(), 0o600); err != nil {

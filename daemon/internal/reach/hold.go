@@ -65,6 +65,6 @@ func HoldAgent(c Confiner, a config.Agent, p config.Policy, cwd string) (launche
 	if a.Reach == confine.Project && !IsProject(to.Project, Home()) {
 		return "", to, fmt.Errorf("it is to be held to project, and %s is too wide to be one", to.Project)
 	}
-	to.Network, to.Kept = true, confine.KeptHome(Home(), to.Project)
+	to.Network, to.Kept, to.Inert = true, confine.KeptHome(Home(), to.Project), confine.Inert(Home())
 	return c.Launcher, to, nil
 }
