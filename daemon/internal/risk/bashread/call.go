@@ -29,9 +29,6 @@ func (r *Reader) call(c *syntax.CallExpr, st *State) {
 		return
 	}
 	fs := r.words(c.Args, st)
-	for len(fs) > 0 && fs[0].S == "" && fs[0].Known && !fs[0].Quoted { // an empty $X is no word
-		fs = fs[1:]
-	}
 	r.Out = Output{}
 	if len(fs) == 0 {
 		return

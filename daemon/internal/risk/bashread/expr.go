@@ -13,20 +13,11 @@ import (
 func (r *Reader) arithm(x syntax.Node, st *State) {
 	syntax.Walk(x, func(n syntax.Node) bool {
 		r.Spend(1)
-		switch n := n.(type) {
-		case *syntax.BinaryArithm:
-			// Each operator that assigns ends in = and is no comparison.
-			if op := n.Op.String(); strings.HasSuffix(op, "=") && op != "==" && op != "!=" && op != "<=" && op != ">=" {
-				if w, ok := n.X.(*syntax.Word); ok && w.Lit() != "" {
-					r.Judge.Assign(w.Lit(), &Field{S: string(TamePart)}, st, Plain, r.span(w))
-					st.Set(w.Lit(), Value{Words: []string{string(TamePart)}})
-				}
-			}
-		case *syntax.Word:
-			r.EvalText(r.quotedWord(n, st).S, st, r.span(n))
-			return false
+		w, ok := n.(*syntax.Word)
+		if ok {
+			r.EvalText(r.quotedWord(w, st).S, st, r.span(w))
 		}
-		return true
+		return !ok
 	})
 }
 
@@ -131,8 +122,7 @@ func (r *Reader) declareWords(fs []Field, d *declaration, st *State) {
 // assignWord walks an assignment that an expansion made: export "$x" with x='PATH=/tmp'.
 func (r *Reader) assignWord(f *Field, st *State, kind Assignment) {
 	name, val, ok := strings.Cut(f.S, "=")
-	name = strings.TrimSuffix(name, "+")
-	if strings.ContainsAny(name, "\x00\x01") || f.Opaque() && !ok {
+	if strings.ContainsAny(name, "\x00\x01+") || f.Opaque() && !ok {
 		r.Judge.Note(programs.High, programs.ShellState, f.Span, "sets variables whose names are not known here")
 		st.Changed = append(st.Changed, "PATH") // the worst that it may be: it concerns every command
 		return
@@ -146,9 +136,6 @@ func (r *Reader) assignWord(f *Field, st *State, kind Assignment) {
 		return
 	}
 	r.Judge.Assign(name, f.With(val), st, kind, f.Span)
-	if strings.HasSuffix(f.S[:strings.IndexByte(f.S, '=')], "+") {
-		val = string(UnknownPart)
-	}
 	st.Set(name, Value{Words: []string{val}, Flow: f.Flow, Handed: kind == Export})
 	if kind == Export {
 		r.Judge.Note(programs.Medium, programs.ShellState, f.Span, "exports variables to every command run later in this shell")

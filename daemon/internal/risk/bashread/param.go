@@ -81,14 +81,9 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 	}
 	v, ok := r.lookup(name, st)
 	r.Spend(len(v.Words) + v.size()/BytesCopied)
-	if p.Excl {
-		if !ok || len(v.Words) != 1 || p.Names != 0 || all {
-			b.unknown(UnknownPart, 0, quoted)
-			return
-		}
-		target := v.Words[0] // ${!x}: the variable that x names
-		r.EvalText(target, st, r.span(p))
-		v, ok = r.lookup(target, st)
+	if p.Excl { // ${!x}: the variable that x names
+		b.unknown(UnknownPart, 0, quoted)
+		return
 	}
 	if p.Length || p.Width || p.IsSet {
 		b.unknown(TamePart, 0, quoted)
@@ -135,9 +130,6 @@ func (b *builder) insert(v Value, all, quoted bool) {
 			}
 			b.value(w)
 			b.cur.Glob = b.cur.Glob || v.Glob
-		}
-		if len(v.Words) == 0 && len(b.buf) == 0 {
-			b.has = false
 		}
 	case quoted || b.nosplit:
 		b.bad = b.bad || v.Glob // a pattern that stands for what it matched

@@ -20,10 +20,6 @@ func (r *Reader) stmts(list []*syntax.Stmt, st *State) {
 		if i > 0 {
 			r.Out = Output{}
 		}
-		if _, ok := isList(s); ok {
-			st.join(r.cond(s, st))
-			continue
-		}
 		before := st.Cwd
 		r.stmt(s, st)
 		if _, ok := s.Cmd.(*syntax.CallExpr); ok && st.Cwd != before && (!st.Errexit || s.Negated) {
@@ -64,9 +60,6 @@ func (r *Reader) cond(s *syntax.Stmt, st *State) (fail *State) {
 		}
 		return fail
 	}
-	for _, rd := range s.Redirs {
-		r.redirect(rd, st)
-	}
 	fail = r.cond(b.X, st)
 	defer func() { r.Out = Output{} }()
 	if b.Op == syntax.AndStmt {
@@ -102,13 +95,6 @@ func (r *Reader) stmt(s *syntax.Stmt, st *State) {
 	r.Spend(1)
 	if s.Background || s.Coprocess || s.Disown {
 		st = st.Clone()
-	}
-	r.Out = Output{}
-	if len(s.Redirs) == 0 {
-		if s.Cmd != nil {
-			r.command(s.Cmd, st)
-		}
-		return
 	}
 	keep, seen := st.Stdin, r.Seen
 	r.Seen = 0
@@ -230,27 +216,15 @@ func (r *Reader) command(cmd syntax.Command, st *State) {
 	}
 }
 
-// pipe walks a pipe. a | b | c is ((a | b) | c): it is unrolled, so that long pipes cost no stack.
+// pipe walks a pipe. a | b | c is ((a | b) | c).
 func (r *Reader) pipe(b *syntax.BinaryCmd, st *State) {
-	parts := []*syntax.Stmt{b.Y}
-	left := b.X
-	for {
-		next, ok := left.Cmd.(*syntax.BinaryCmd)
-		if !ok || next.Op == syntax.AndStmt || next.Op == syntax.OrStmt || len(left.Redirs) > 0 || left.Negated || left.Background {
-			break
-		}
-		parts = append(parts, next.Y)
-		left = next.X
-	}
-	in, seen := st.Stdin, r.Seen
+	seen := r.Seen
 	r.Seen = 0
-	r.stmt(left, st.Clone())
-	for i := len(parts) - 1; i >= 0; i-- {
-		side := st.Clone()
-		side.Stdin = r.Out
-		side.Stdin.Flow, side.Stdin.Any = in.Flow|r.Seen|r.Out.Flow, true
-		r.stmt(parts[i], side)
-	}
+	r.stmt(b.X, st.Clone())
+	right := st.Clone()
+	right.Stdin = r.Out
+	right.Stdin.Flow, right.Stdin.Any = st.Stdin.Flow|r.Seen|r.Out.Flow, true
+	r.stmt(b.Y, right)
 	r.Seen |= seen
 }
 
@@ -300,11 +274,6 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 		r.loop(st, func() { r.stmts(c.Do, st) })
 	case *syntax.WordIter:
 		items := r.words(l.Items, st)
-		if !l.InPos.IsValid() {
-			if items = nil; st.ArgsOK {
-				items = st.Args
-			}
-		}
 		simple := len(items) > 0 && len(items) <= MaxUnroll && !c.Select
 		var fl Flow
 		for i := range items {

@@ -87,12 +87,6 @@ func (r *Reader) words(ws []*syntax.Word, st *State) []Field {
 	r.Spend(len(ws))
 	out := make([]Field, 0, len(ws)+2)
 	for _, w := range ws {
-		if len(w.Parts) == 1 {
-			if l, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(l.Value, "\\*?[{~\x00\x01") {
-				out = append(out, Field{S: l.Value, Known: true, Span: r.span(w)})
-				continue
-			}
-		}
 		out = r.expand(w, st, out)
 	}
 	return out
@@ -333,22 +327,13 @@ func (b *builder) literal(s string, first bool) {
 	if first && strings.HasPrefix(s, "~") {
 		s = b.tilde(s)
 	}
-	if strings.IndexByte(s, '\\') < 0 {
-		b.cur.Glob = b.cur.Glob || strings.ContainsAny(s, "*?[")
-		b.add(s)
-		return
-	}
-	b.has = true
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; c {
-		case '\\':
+	for text, more := s, true; more; {
+		text, s, more = strings.Cut(s, `\`)
+		b.cur.Glob = b.cur.Glob || strings.ContainsAny(text, "*?[")
+		if b.add(text); s != "" { // the byte behind a backslash counts as it is; a line feed there is no text
 			b.cur.Quoted = true
-			if i++; i < len(s) && s[i] != '\n' {
-				b.buf = append(b.buf, s[i])
-			}
-		default:
-			b.cur.Glob = b.cur.Glob || c == '*' || c == '?' || c == '['
-			b.buf = append(b.buf, c)
+			b.add(strings.TrimPrefix(s[:1], "\n"))
+			s = s[1:]
 		}
 	}
 }
