@@ -37,7 +37,7 @@ func (a *analysis) doCode(c *call) {
 	case text != nil:
 		a.code(c, &field{S: *text, Known: true, Span: c.span, Flow: c.st.Stdin.Flow})
 	default:
-		a.fromStdin(c)
+		a.fromStdin(c, c.st)
 	}
 	a.matches(c)
 }

@@ -223,7 +223,7 @@ func (a *analysis) runFile(c *call, f *field) {
 	switch {
 	case a.runsFlow(f.Flow|w.Flow|a.flowOf(key), f.Span):
 	case f.S == "/dev/stdin":
-		a.fromStdin(c)
+		a.fromStdin(c, c.st)
 	case f.Opaque(), strings.HasPrefix(f.S, "/dev/"):
 		a.opaque()
 		a.note(High, RunCode, f.Span, "runs a file whose text is not known here")

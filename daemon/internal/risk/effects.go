@@ -114,7 +114,7 @@ func (a *analysis) roles(c *call) {
 	case programs.Join:
 		fs, sp := c.rest()
 		if len(fs) == 0 && c.st.Stdin.Any {
-			a.fromStdin(c)
+			a.fromStdin(c, c.st)
 		}
 		f := bashread.Join(fs, sp)
 		f.S = strings.NewReplacer(" Enter", "\n", " C-m", "\n", " C-j", "\n").Replace(f.S) // as tmux send-keys names the end of a line
@@ -273,11 +273,15 @@ func (a *analysis) runsFlow(fl bashread.Flow, sp Span) bool {
 	return fl&(flowNet|bashread.Decoded) != 0
 }
 
-// fromStdin judges a program that runs what it reads.
-func (a *analysis) fromStdin(c *call) {
-	in := c.st.Stdin
+// fromStdin judges a program that runs what it reads, in st.
+func (a *analysis) fromStdin(c *call, st *state) {
+	in := st.Stdin
 	a.runs()
-	switch {
+	switch text := in.Plain(); {
+	case text != nil:
+		st = st.Clone()
+		st.Stdin = bashread.Output{}
+		a.shellText(field{S: *text, Known: true, Span: c.span, Flow: in.Flow}, st)
 	case a.runsFlow(in.Flow, c.span):
 	case in.Any:
 		a.opaque()

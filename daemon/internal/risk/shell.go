@@ -15,11 +15,7 @@ import (
 func (a *analysis) doEval(c *call) {
 	a.runs()
 	a.note(Low, Read, c.span, "runs text as a command")
-	args := c.fields[1:]
-	if len(args) > 0 && args[0].S == "--" {
-		args = args[1:]
-	}
-	f := bashread.Join(args, c.span)
+	f := bashread.Join(c.fields[1:], c.span)
 	if !a.runsFlow(f.Flow, f.Span) && f.Opaque() {
 		a.opaque()
 		a.note(High, RunCode, f.Span, "runs text that is not known here")
@@ -84,9 +80,6 @@ func (a *analysis) doCd(c *call) {
 	if len(c.operands) == 0 {
 		if c.name == "cd" {
 			st.Cwd = a.c.Home
-			if v, ok := st.Var("HOME"); ok {
-				st.Cwd = bashread.Absolute("", strings.Join(v.Words, " "))
-			}
 		}
 		return
 	}
@@ -134,10 +127,6 @@ func (a *analysis) doAlias(c *call) {
 				a.note(High, ShellState, f.Span, "an alias takes the place of the command "+show(name))
 			}
 		}
-		if f.Opaque() {
-			a.note(High, RunCode, f.Span, "an alias for text that is not known here")
-			continue
-		}
 		a.Active = append(a.Active, "alias "+name)
 		a.Inline(val, f.Span, c.st.Clone())
 		a.Active = a.Active[:len(a.Active)-1]
@@ -154,37 +143,25 @@ func (a *analysis) doUnset(c *call) {
 		}
 		c.st.Set(f.S, bashread.Value{Unset: true})
 		if c.has("-f") {
-			c.st.Unfunction(f.S)
+			c.st.Hide()
 		}
 	}
 	a.note(level, ShellState, c.span, "removes variables or functions of this shell")
 }
 
 func (a *analysis) doSet(c *call) {
-	args := c.fields[1:]
-	if len(args) == 0 {
+	if len(c.fields) == 1 {
 		a.PrintsVariables(c.span)
 		return
 	}
-	for i := 0; i < len(args); i++ {
-		switch s := args[i].S; {
-		case s == "-" && i+1 == len(args): // the arguments stay
-		case s == "--" || s == "-":
-			c.st.Args, c.st.ArgsOK = args[i+1:], true
-			i = len(args)
-		case len(s) > 1 && (s[0] == '-' || s[0] == '+'):
-			long := strings.HasSuffix(s, "o") && i+1 < len(args)
-			if strings.ContainsRune(s, 'e') || long && args[i+1].S == "errexit" {
-				c.st.Errexit = s[0] == '-'
-			}
-			if long {
-				i++
-			}
-		default:
-			c.st.Args, c.st.ArgsOK = args[i:], true
-			i = len(args)
-		}
+	switch end := len(c.fields) - len(c.operands) - 1; {
+	case strings.HasPrefix(c.fields[1].S, "+"):
+		c.st.Errexit = false
+	case len(c.operands) == 1 && c.operands[0].S == "-": // the arguments stay
+	case len(c.operands) > 0 || c.fields[end].S == "--":
+		c.st.Args, c.st.ArgsOK = c.operands, true
 	}
+	c.st.Errexit = c.st.Errexit || c.has("-e") || c.val("-o") == "errexit"
 	a.note(Low, ShellState, c.span, "sets options of the shell")
 }
 
@@ -239,21 +216,12 @@ func (a *analysis) doExport(c *call) {
 
 func (a *analysis) doPrintf(c *call) {
 	a.note(Low, Read, c.span, "prints text")
-	if len(c.fields) < 3 || !strings.HasPrefix(c.fields[1].S, "-v") {
-		return
+	if name := c.val("-v"); name != "" {
+		a.EvalText(name, c.st, c.span)
+		name, _, _ = strings.Cut(name, "[")
+		a.Assign(name, &field{S: unknownPart}, c.st, bashread.Plain, c.span)
+		c.st.Set(name, bashread.Value{Words: []string{unknownPart}})
 	}
-	name, rest := c.fields[1].S[2:], c.fields[2:]
-	if name == "" {
-		name, rest = c.fields[2].S, c.fields[3:]
-	}
-	a.EvalText(name, c.st, c.span)
-	v := field{S: unknownPart}
-	if s := printfText(rest); s != nil {
-		v.S, v.Known = *s, !strings.ContainsAny(*s, "\x00\x01")
-	}
-	name, _, _ = strings.Cut(name, "[")
-	a.Assign(name, &v, c.st, bashread.Plain, c.span)
-	c.st.Set(name, bashread.Value{Words: []string{v.S}})
 }
 
 // doShell judges sh, bash and the like: -c text, a file, or what they read.
@@ -263,7 +231,6 @@ func (a *analysis) doShell(c *call) {
 	st := c.st.Fresh(a.Env)
 	st.Errexit = c.has("-e")
 	a.optionRoles(c)
-	text := c.st.Stdin.Plain()
 	switch {
 	case c.has("-c") && len(c.operands) == 0:
 	case c.has("-c"):
@@ -279,12 +246,8 @@ func (a *analysis) doShell(c *call) {
 		} else {
 			a.runFile(c, &c.operands[0])
 		}
-	case text != nil:
-		f := field{S: *text, Known: true, Span: c.span, Flow: c.st.Stdin.Flow}
-		st.Stdin = bashread.Output{}
-		a.shellText(f, st)
 	default:
-		a.fromStdin(c)
+		a.fromStdin(c, st)
 	}
 }
 

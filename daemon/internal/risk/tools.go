@@ -66,9 +66,6 @@ func (a *analysis) copies(c *call, move bool) {
 		}
 		w := a.Files[bashread.Key(&ops[i], c.st)]
 		w.Flow |= ops[i].Flow & (flowNet | flowSecret)
-		if !move && a.secretWord(&ops[i], c.st) { // moves has made it critical to move a secret
-			w.Flow |= flowSecret
-		}
 		a.Wrote(bashread.Key(to, c.st), w)
 		a.Wrote(bashread.Key(inside, c.st), w)
 	}
@@ -366,14 +363,10 @@ func (a *analysis) gitConfig(c *call) {
 		level = High
 	}
 	a.base(c)
-	if o := c.opt("-f", "--file"); o != nil && o.val != nil {
-		a.touch(Write, o.val, c.st, touching{})
-	}
+	a.optionRoles(c)
 	if len(ops) > 0 && expr("git-runs").MatchString(strings.ToLower(ops[0].S)) {
 		a.note(min(Critical, level+1), Persistence, c.span, "changes a setting that decides what git runs or trusts")
-		if len(ops) > 1 {
-			a.Maybe(strings.TrimPrefix(ops[1].S, "!"), c.span, c.st)
-		}
+		a.Maybe(strings.TrimPrefix(bashread.Join(ops[1:], c.span).S, "!"), c.span, c.st)
 	}
 	a.note(level, Write, c.span, "changes git's settings")
 }

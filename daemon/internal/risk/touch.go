@@ -179,7 +179,7 @@ func (a *analysis) deletePath(p string, pl *place, f *field, t touching, where s
 		a.note(Medium, Delete, f.Span, says+", which an agent made"+where)
 		return
 	}
-	l, e, hard := pl.remove, Delete, pl.hard
+	l, hard := pl.remove, pl.hard
 	if t.tree {
 		l = pl.tree
 	}
@@ -189,10 +189,7 @@ func (a *analysis) deletePath(p string, pl *place, f *field, t touching, where s
 	case t.safe:
 		l, hard = min(l, High), false
 	}
-	if pl == startup || pl == systemKey {
-		e = Persistence
-	}
-	fnd := a.note(l, e, f.Span, says+", "+pl.what+where)
+	fnd := a.note(l, Delete, f.Span, says+", "+pl.what+where)
 	if fnd.hard = fnd.hard || hard; pl == built {
 		fnd.undo = "build it again"
 	}

@@ -57,17 +57,13 @@ func (a *analysis) doRemote(c *call) {
 	case len(fs) > 0:
 		a.runTail(c, st)
 	case c.st.Stdin.Plain() != nil:
-		a.shellText(field{S: *c.st.Stdin.Text, Known: true, Span: c.span, Flow: c.st.Stdin.Flow}, st)
+		a.fromStdin(c, st)
 	}
 }
 
 // doParallel judges parallel, which runs its words as shell text, with words added from its arguments or its input.
 func (a *analysis) doParallel(c *call) {
 	a.usual(c)
-	if text := c.st.Stdin.Plain(); text != nil {
-		fs, sp := c.rest()
-		a.shellText(bashread.Join(append(slices.Clip(fs), field{S: strings.ReplaceAll(*text, "\n", " "), Known: true}), sp), c.st)
-	}
 	a.doXargs(c)
 }
 

@@ -155,12 +155,6 @@ func (s *State) Var(name string) (Value, bool) {
 	return v, ok
 }
 
-// Unfunction removes a function.
-func (s *State) Unfunction(name string) {
-	s.own()
-	delete(s.funcs, name)
-}
-
 // Hide hides the functions of the text until show is called.
 func (s *State) Hide() (show func()) {
 	keep := s.funcs
