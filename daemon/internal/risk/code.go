@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -153,14 +154,9 @@ func (a *analysis) commandsIn(text string, sp Span, st *state) {
 	if len(quoted) > 1 { // ['rm', '-rf', '/']
 		a.Maybe(strings.Join(quoted, " "), sp, st)
 	}
-	for _, mark := range []string{"!", "qx", "shell ", "system ", "make ", ".system", `\o |`, `\o|`} {
-		if _, rest, ok := strings.Cut(text, mark); ok {
-			if mark == "qx" {
-				rest = strings.Trim(rest, "(){}[]/; ")
-			}
-			line, _, _ := strings.Cut(rest, "\n")
-			a.Maybe(line, sp, st)
-		}
+	for _, at := range expr("code-line").FindAllStringIndex(text, 8) {
+		line, _, _ := strings.Cut(text[at[1]:], "\n")
+		a.Maybe(line, sp, st)
 	}
 }
 
@@ -178,15 +174,10 @@ func (a *analysis) givenCode(f *field, st *state) {
 func (a *analysis) doAwk(c *call) {
 	a.base(c)
 	ops := a.program(c, a.awkProgram, "-f", "--file", "-E", "--exec")
-	library := c.opt("-i", "--include")
-	inPlace := library != nil && library.val != nil && library.val.S == "inplace"
-	if library != nil && library.val != nil && !inPlace {
-		a.runFile(c, library.val)
-	}
 	for i := range ops {
-		if name, _, set := strings.Cut(ops[i].S, "="); inPlace {
-			a.touch(Write, &ops[i], c.st, touching{})
-		} else if !set || !bashread.NameLike(name) {
+		if c.val("-i", "--include") == "inplace" {
+			a.edits(c, &ops[i])
+		} else {
 			a.touch(Read, &ops[i], c.st, touching{})
 		}
 	}
@@ -196,10 +187,9 @@ func (a *analysis) doAwk(c *call) {
 func (a *analysis) awkProgram(c *call, f *field) {
 	text := a.codeText(f)
 	bare := expr("code-string").ReplaceAllString(text, `""`)
-	if expr("awk-runs").MatchString(text) && (expr("awk-runs").MatchString(bare) || strings.Contains(bare, "|")) {
-		a.runs()
+	if expr("awk-runs").MatchString(bare) {
 		a.note(High, RunCode, f.Span, "an awk program that runs commands")
-		a.commandsIn(text, f.Span, c.st)
+		a.givenCode(f, c.st)
 		fl := c.st.Stdin.Flow
 		for i := range c.operands {
 			fl |= c.operands[i].Flow | a.FileFlow(&c.operands[i], c.st)
@@ -210,11 +200,7 @@ func (a *analysis) awkProgram(c *call, f *field) {
 	}
 	if strings.Contains(bare, ">") {
 		for _, m := range expr("awk-write").FindAllStringSubmatch(text, -1) {
-			name, literal := strings.CutPrefix(m[1], `"`)
-			if !literal {
-				name = unknownPart
-			}
-			a.touch(Write, &field{S: strings.TrimSuffix(name, `"`), Known: literal, Span: f.Span}, c.st, touching{})
+			a.touch(Write, &field{S: cmp.Or(m[1], unknownPart), Known: m[1] != "", Span: f.Span}, c.st, touching{})
 		}
 	}
 	for _, m := range expr("awk-read").FindAllStringSubmatch(text, -1) {
@@ -253,10 +239,7 @@ func (a *analysis) doSed(c *call) {
 		if suffix != "" {
 			copied := f.With(f.S + suffix)
 			if strings.Contains(suffix, "*") { // sed puts the name of the file in its place
-				if copied.S = suffix; !strings.Contains(suffix, "/") {
-					copied.S = f.S[:strings.LastIndexByte(f.S, '/')+1] + suffix
-				}
-				copied.Glob = true
+				copied.S, copied.Glob = suffix, true
 			}
 			a.touch(Write, copied, c.st, touching{verb: "keeps a copy as"})
 		}
