@@ -42,7 +42,7 @@ func (a *analysis) prints(c *call) (out bashread.Output) {
 		names := map[string]bool{"git": c.sub() == "ls-files" || c.has("--name-only"), "rg": c.has("-l", "--files"), "ls": !c.has("-l", "-i", "-s", "-a"), "fd": true}
 		if names[c.name] && !c.has("-C") { // it prints nothing else
 			roots := slices.DeleteFunc(slices.Clone(c.operands), func(f field) bool { return f.S == "." }) // of fd it is a pattern
-			out.List = listed(args, append(roots, field{S: ".", Known: true}), "")
+			out.List = listed(append(roots, field{S: ".", Known: true}), "")
 		}
 	}
 	if known && out.Text == nil {

@@ -139,20 +139,19 @@ func (a *analysis) deletesTree(found int, root *field, st *state) {
 // doFind judges find: its tests only read, its actions do not.
 func (a *analysis) doFind(c *call) {
 	a.note(Low, Read, c.span, "looks for files")
-	args := c.fields[1:]
-	roots, i := findRoots(args, c.span)
-	name := ""             // the pattern of -name that every file which an action gets here matches; "": any file
-	before := []string{""} // the value of name before the whole expression and each open bracket
-	for ; i < len(args); i++ {
-		next := min(i+1, len(args)-1)
-		switch s := args[i].S; s {
+	roots, tests := findRoots(c)
+	name := findName(tests)
+	c.list = listed(roots, name)
+	for i := 0; i < len(tests); i++ {
+		next := min(i+1, len(tests)-1)
+		switch s := tests[i].S; s {
 		case "-exec", "-execdir", "-ok", "-okdir":
 			end := next
-			for end < len(args) && args[end].S != ";" && !(args[end].S == "+" && args[end-1].S == "{}") {
+			for end < len(tests) && tests[end].S != ";" && !(tests[end].S == "+" && tests[end-1].S == "{}") {
 				end++
 			}
-			a.findRuns(c, args[next:min(end, len(args))], roots, name, strings.HasSuffix(s, "dir"))
-			i = end
+			a.findRuns(c, tests[next:min(end, len(tests))], roots, name, strings.HasSuffix(s, "dir"))
+			i, c.list = end, ""
 		case "-delete":
 			for k := range roots {
 				f := roots[k].With(findRoot(&roots[k], name))
@@ -160,73 +159,63 @@ func (a *analysis) doFind(c *call) {
 				a.touch(Delete, f, c.st, touching{tree: name == ""})
 			}
 		case "-fprint", "-fprint0", "-fls", "-fprintf":
-			a.touch(Write, &args[next], c.st, touching{})
-			i++
-		case "-name", "-iname":
-			if f := &args[next]; f.Known && strings.Trim(f.S, "*") != "" && !strings.Contains(f.S, "/") && !negated(args[:i]) {
-				name = f.S
-			}
-			i++
-		case "(":
-			before = append(before, name)
-		case "-o", "-or", ",", ")": // what follows also gets files that do not match the name
-			n := len(before) - 1
-			if name = before[n]; s == ")" && n > 0 {
-				before = before[:n]
-			}
+			a.touch(Write, &tests[next], c.st, touching{})
+		case "-printf":
+			c.list = ""
 		default:
-			if s == "-files0-from" || args[i].Many && !args[i].Known {
-				a.note(High, Unknown, args[i].Span, "files or options of find that are not known here")
+			if s == "-files0-from" || tests[i].Many && !tests[i].Known {
+				a.note(High, Unknown, tests[i].Span, "files or options of find that are not known here")
 			}
 		}
 	}
-	c.list = listed(args, roots, name)
 }
 
-// listed returns a pattern of the files below roots that find, or a program like it, prints for args: below the first root that may
-// lie outside of the present folder, else below the first. It is "" where that is not known, or more than names is printed.
-func listed(args, roots []field, name string) string {
-	more := slices.ContainsFunc(args, func(f field) bool {
-		return strings.HasPrefix(f.S, "-exec") || strings.HasPrefix(f.S, "-ok") || f.S == "-printf"
-	})
-	root := roots[0] // or one that may lie outside of the project
+// findName returns the pattern of -name that every file which find finds matches; "" is any file.
+func findName(tests []field) (name string) {
+	for i, f := range tests {
+		switch f.S {
+		case "-o", "-or", ",", "!", "-not":
+			return ""
+		case "-name", "-iname":
+			if i++; i < len(tests) && tests[i].Known && strings.Trim(tests[i].S, "*") != "" && !strings.Contains(tests[i].S, "/") {
+				name = tests[i].S
+			}
+		}
+	}
+	return name
+}
+
+// listed returns a pattern of the files below roots that find, or a program like it, prints: below the first root that may lie
+// outside of the present folder, else below the first. It is "" where that is not known.
+func listed(roots []field, name string) string {
+	root := roots[0]
 	if i := slices.IndexFunc(roots, func(f field) bool {
 		return f.Opaque() || path.IsAbs(f.S) || strings.HasPrefix(path.Clean(f.S), ".")
 	}); i >= 0 {
 		root = roots[i]
 	}
-	if more || root.Opaque() {
+	if root.Opaque() {
 		return ""
 	}
 	return strings.TrimRight(root.S, "/") + "/" + cmp.Or(name, "*")
 }
 
-// negated reports whether the test of find that follows args is negated.
-func negated(args []field) bool {
-	return len(args) > 0 && (args[len(args)-1].S == "!" || args[len(args)-1].S == "-not")
-}
-
-// findRoots returns the folders in which find looks, and the index of what follows them.
-func findRoots(args []field, sp Span) (roots []field, i int) {
-	for ; i < len(args); i++ {
+// findRoots returns the folders in which find looks, and the words that follow them.
+func findRoots(c *call) (roots, tests []field) {
+	args := c.fields[1:]
+	for i := range args {
 		s := args[i].S
-		switch option := strings.HasPrefix(s, "-"); {
-		case option && (strings.HasPrefix(s, "-O") || strings.Trim(s[1:], "EHLPXdsx") == ""): // an option of find itself
-		case option && len(s) > 2, s == "(", s == "!":
-			return orHere(roots, sp), i
-		case !option:
+		if option := strings.HasPrefix(s, "-"); option && strings.Trim(s[1:], "EHLPXdsxO0123456789") != "" || s == "(" || s == "!" {
+			tests = args[i:]
+			break
+		} else if !option {
 			roots = append(roots, args[i])
 		}
 	}
-	return orHere(roots, sp), i
-}
-
-// orHere returns the folders that a program works in: the current one if none is named.
-func orHere(roots []field, sp Span) []field {
 	if len(roots) == 0 {
-		return []field{{S: ".", Known: true, Span: sp}}
+		roots = []field{{S: ".", Known: true, Span: c.span}}
 	}
-	return roots
+	return roots, tests
 }
 
 // findRuns judges the command that find runs for each file that it finds.
