@@ -23,9 +23,6 @@ func (a *analysis) script(c *call, f *field, p string) bool {
 	if a.c.Written == nil || p == "" || c.st.Remote || len(a.v.Scripts) >= maxScripts {
 		return false
 	}
-	if _, wrote := a.Files[p]; wrote {
-		return false
-	}
 	args := c.fields[1:]
 	byName := f.S == c.fields[0].S // else a shell was given it
 	if !byName {
@@ -52,43 +49,33 @@ func (a *analysis) script(c *call, f *field, p string) bool {
 	return true
 }
 
-// scriptsHold notes where a script that was judged by its text may be changed while this text runs: beside scripts there may be
-// what only reads, and chmod.
+// scriptsHold notes where a script that was judged by its text may be changed while this text runs: beside it there may be what
+// only reads, and chmod.
 func (a *analysis) scriptsHold(whole Span) {
 	for _, s := range a.v.Scripts {
-		modes, writes := 0, 0
-		safe := true
+		changes := 0 // of the script, beside those of its mode
+		changed := false
 		for i, c := range a.v.Commands {
 			switch {
 			case c.Name == "chmod":
 				if slices.ContainsFunc(c.Argv, func(w string) bool { return bashread.Absolute(c.Cwd, w) == s.Path }) {
-					modes++
+					changes--
 				}
-			case c.Level > Low && !a.starts(i) && !a.belongs(i, s.Path):
-				safe = false
+			case c.Level > Low && (i < s.from-1 || i >= s.to): // the command right before its own starts it
+				changed = true
 			}
 		}
 		for _, t := range a.v.Targets {
 			switch {
 			case t.Effect != Write && t.Effect != Delete:
 			case t.Path == s.Path:
-				writes++
+				changes++
 			case t.Path == "", strings.ContainsAny(t.Path, "*?["), t.Tree && under(s.Path, t.Path):
-				safe = false
+				changed = true
 			}
 		}
-		if !safe || writes > modes {
+		if changed || changes > 0 {
 			a.note(High, RunCode, whole, "may change "+show(s.Path)+" before it is run to its end")
 		}
 	}
-}
-
-// belongs reports whether a command is one of the script at path.
-func (a *analysis) belongs(i int, path string) bool {
-	return slices.ContainsFunc(a.v.Scripts, func(s Script) bool { return s.Path == path && s.from <= i && i < s.to })
-}
-
-// starts reports whether a command starts a script that was judged by its text; it stands right before that script's.
-func (a *analysis) starts(i int) bool {
-	return slices.ContainsFunc(a.v.Scripts, func(s Script) bool { return s.from == i+1 })
 }
