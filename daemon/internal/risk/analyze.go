@@ -88,9 +88,10 @@ func newAnalysis(c Context, size int) *analysis {
 	if clean(&c.ProjectRoot); c.ProjectRoot == "/" || c.ProjectRoot == c.Home {
 		c.ProjectRoot = "" // a shell at home or at the root is in no project
 	}
-	a := &analysis{c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, loose: loosePath(c.Env["PATH"])}
+	a := &analysis{c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, loose: loosePath(c.Env["PATH"]), shadows: map[string]string{}, aliases: map[string]string{}}
 	a.Reader = &bashread.Reader{
 		Judge:   a,
+		Files:   map[string]bashread.Written{},
 		Budget:  bashread.Budget{Limit: bashread.FreeSteps + size*bashread.StepsPerByte},
 		Context: bashread.Context{Home: c.Home, Dialect: c.Dialect, Aliases: c.Aliases, Functions: c.Functions, Env: c.Env, Secret: secretname.IsSecret},
 	}

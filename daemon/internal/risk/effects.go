@@ -57,17 +57,13 @@ func deletes(s string) bool {
 func (a *analysis) matches(c *call) {
 	for s := c.spec; s != nil; s = s.Up {
 		for _, m := range s.Match {
+			words := c.fields[1:]
 			if m.Whole {
-				f := bashread.Join(c.fields[1:], c.span)
-				if a.Spend(len(f.S) / bashread.BytesMatched); m.Re.MatchString(f.S) {
-					a.matched(m, &f, c.st)
-				}
-				continue
+				words = []field{bashread.Join(words, c.span)}
 			}
-			for i := range c.fields[1:] {
-				f := &c.fields[i+1]
-				if a.Spend(1 + len(f.S)/bashread.BytesParsed); m.Re.MatchString(f.S) {
-					a.matched(m, f, c.st)
+			for i := range words {
+				if a.Spend(1 + len(words[i].S)/bashread.BytesParsed); m.Re.MatchString(words[i].S) {
+					a.matched(m, &words[i], c.st)
 				}
 			}
 		}

@@ -135,18 +135,13 @@ func (a *analysis) shadowed(c *call) {
 		return
 	}
 	file, seen := a.shadows[c.name]
-	if !seen {
-		if len(a.shadows) >= MaxTracked {
-			a.note(Medium, RunCode, c.span, "too many programs to look up in your PATH, which leads through the project")
-			return
-		}
-		if a.shadows == nil {
-			a.shadows = map[string]string{}
-		}
+	if !seen && len(a.shadows) < MaxTracked {
 		file = a.c.Shadow(c.name)
 		a.shadows[c.name] = file
 	}
 	switch {
+	case !seen && len(a.shadows) >= MaxTracked:
+		a.note(Medium, RunCode, c.span, "too many programs to look up in your PATH, which leads through the project")
 	case file == "":
 	case packaged(file), a.isTracked(file):
 		a.note(Medium, RunCode, c.span, "your PATH finds "+show(c.name)+" in the project")

@@ -31,7 +31,6 @@ func (a *analysis) options(c *call) {
 	c.verb = 1
 	for i := 0; i < len(args) && c.tail == 0; i++ {
 		straight := i == len(c.subs) // no options and operands so far
-		args = c.moduleApart(args, i)
 		f := &args[i]
 		switch {
 		case f.S == "--" && f.Known:
@@ -64,18 +63,6 @@ func (a *analysis) options(c *call) {
 	if len(c.opts) > 0 && len(c.subs) > 0 && c.verb <= len(c.subs) {
 		c.optionsLast()
 	}
-}
-
-// moduleApart returns args with -mMODULE at i, of python, as two words.
-func (c *call) moduleApart(args []field, i int) []field {
-	module, ok := strings.CutPrefix(args[i].S, "-m")
-	if !ok || module == "" || c.spec.Subs["-m"] == nil || c.has("-c") {
-		return args
-	}
-	c.verb-- // it is one word of argv
-	args = slices.Insert(slices.Clone(args), i, *args[i].With("-m"))
-	args[i+1].S = module
-	return args
 }
 
 func (c *call) isOption(s string) bool {

@@ -88,7 +88,7 @@ func needsEffects(v Verdict, c Context) Reach {
 	for i := range v.Commands {
 		cmd := &v.Commands[i]
 		switch {
-		case programs.In("beyond", cmd.Name) && !asksVersion(cmd.Argv), fetches(cmd.Argv, c.Hosts), cmd.setsGit():
+		case programs.In("beyond", cmd.Name) && !asksVersion(cmd.Argv), fetches(cmd.Argv, c.Hosts):
 			need = ReachFree // "beyond" lists harmless programs that need a network or another process's socket
 		case fetches(cmd.Argv, nil), cmd.Level == Medium && slices.Contains(cmd.Effects, RunCode) && !interprets(cmd.Name):
 			need = Wider(need, ReachProject) // builds, tests and the project's own tools write
@@ -159,25 +159,6 @@ func fetches(argv, hosts []string) bool {
 	needed := programs.Places("registry " + name)
 	return needed == nil || programs.In("yours", name+" "+verb) || slices.ContainsFunc(argv, func(w string) bool { return programs.In("yours", w) }) ||
 		slices.ContainsFunc(needed, func(host string) bool { return !slices.Contains(hosts, host) })
-}
-
-// setsGit reports whether a command writes the settings of a repository or makes the project one. A confined command can do neither.
-func (c *Command) setsGit() bool {
-	if c.Name != "git" || c.Verb < 2 || c.Level <= Low {
-		return false
-	}
-	args := c.Argv[c.Verb:]
-	switch c.Argv[c.Verb-1] {
-	case "config":
-		return true
-	case "init":
-		return len(args) == 0 || strings.HasPrefix(args[len(args)-1], "-") || args[len(args)-1] == "." || len(args) > 1 && args[len(args)-2] == "-b"
-	case "branch":
-		return slices.ContainsFunc(args, func(w string) bool {
-			return programs.In("git-branch-settings", w) || strings.HasPrefix(w, "--set-upstream-to")
-		})
-	}
-	return false
 }
 
 // asksVersion reports whether a program is only asked which version it is.

@@ -117,9 +117,6 @@ func (a *analysis) doAlias(c *call) {
 		if !ok {
 			continue
 		}
-		if a.aliases == nil {
-			a.aliases = map[string]string{}
-		}
 		a.aliases[name] = val
 		if first, _, _ := strings.Cut(val, " "); first != name {
 			c.st.Changed = append(slices.Clip(c.st.Changed), name)

@@ -243,7 +243,7 @@ func remotePath(s string) bool {
 func (a *analysis) doRsync(c *call) {
 	a.optionRoles(c)
 	ops := c.operands
-	remote := c.name != "rsync"
+	remote := c.spec.Has(Network)
 	for i := range ops {
 		if remotePath(ops[i].S) {
 			remote = true
@@ -253,12 +253,8 @@ func (a *analysis) doRsync(c *call) {
 	if remote {
 		a.connects()
 		a.note(High, Network, c.span, "copies files from or to another machine")
-	} else if c.has("-n", "--dry-run") {
-		a.note(Low, Read, c.span, "lists what a copy would change")
-	} else {
-		a.note(Medium, Write, c.span, "copies files")
 	}
-	a.matches(c)
+	a.base(c)
 	if len(ops) == 0 {
 		return
 	}
@@ -266,18 +262,14 @@ func (a *analysis) doRsync(c *call) {
 	for i := range ops[:len(ops)-1] {
 		if f := &ops[i]; !remotePath(f.S) {
 			a.touch(Read, f, c.st, touching{verb: "copies", tree: true})
-			if c.has("--remove-source-files") {
-				a.touch(Delete, f, c.st, touching{tree: true})
-			}
 		} else if p := bashread.Path(to, c.st); p != "" && f.Known {
 			a.Wrote(p, bashread.Written{Flow: flowNet})
 			a.Wrote(path.Join(p, f.S[strings.LastIndexAny(f.S, "/:")+1:]), bashread.Written{Flow: flowNet})
 		}
 	}
-	dry := c.has("-n", "--dry-run")
 	drops := slices.ContainsFunc(c.opts, func(o option) bool { return strings.HasPrefix(o.name, "--del") })
 	switch {
-	case dry || remotePath(to.S) && !drops:
+	case c.lowered() || remotePath(to.S) && !drops:
 	case remotePath(to.S):
 		a.note(Critical, Delete, c.span, "deletes files on another machine")
 	default:
@@ -306,6 +298,10 @@ func (a *analysis) doGit(c *call) {
 	case "checkout", "switch", "restore":
 		a.gitCheckout(c, sub)
 		return
+	case "init":
+		if len(c.operands) == 0 || c.operands[0].S == "." {
+			a.note(Medium, Persistence, c.span, "makes the project a repository")
+		}
 	case "clone":
 		if n := len(c.operands); n > 0 && c.operands[n-1].Known {
 			name := strings.TrimSuffix(strings.TrimRight(c.operands[n-1].S, "/"), ".git")
@@ -368,7 +364,7 @@ func (a *analysis) gitConfig(c *call) {
 		a.note(min(Critical, level+1), Persistence, c.span, "changes a setting that decides what git runs or trusts")
 		a.Maybe(strings.TrimPrefix(bashread.Join(ops[1:], c.span).S, "!"), c.span, c.st)
 	}
-	a.note(level, Write, c.span, "changes git's settings")
+	a.note(level, Persistence, c.span, "changes git's settings")
 }
 
 // gitCheckout judges checkout, switch and restore: switching keeps changes, putting files back drops them.

@@ -87,7 +87,9 @@ type State struct {
 }
 
 // Start returns the state in which a text begins.
-func (r *Reader) Start(cwd string) *State { return &State{reader: r, Cwd: cwd} }
+func (r *Reader) Start(cwd string) *State {
+	return &State{reader: r, Cwd: cwd, vars: map[string]Value{}, funcs: map[string]Function{}}
+}
 
 // Clone returns a copy for what runs in a child of the shell, or perhaps not at all.
 func (s *State) Clone() *State {
@@ -108,8 +110,8 @@ func (s *State) Elsewhere() *State {
 // Fresh returns a state for a new shell, which gets only the exported variables: those of env were exported before the text.
 func (s *State) Fresh(env map[string]string) *State {
 	c := s.Clone()
-	c.funcs = nil
 	c.own()
+	clear(c.funcs)
 	for name, v := range c.vars {
 		if _, before := env[name]; !before && !v.Handed {
 			c.vars[name] = Value{Words: []string{string(UnknownPart)}, Flow: v.Flow} // or set by a file that the shell reads first
@@ -120,18 +122,10 @@ func (s *State) Fresh(env map[string]string) *State {
 
 // own makes the maps this state's alone.
 func (s *State) own() {
-	if !s.shared && s.vars != nil {
-		return
+	if s.shared {
+		s.reader.Spend(1 + (len(s.vars)+len(s.funcs))/EntriesMoved)
+		s.vars, s.funcs, s.shared = maps.Clone(s.vars), maps.Clone(s.funcs), false
 	}
-	s.reader.Spend(1 + (len(s.vars)+len(s.funcs))/EntriesMoved)
-	s.vars, s.funcs = maps.Clone(s.vars), maps.Clone(s.funcs)
-	if s.vars == nil {
-		s.vars = map[string]Value{}
-	}
-	if s.funcs == nil {
-		s.funcs = map[string]Function{}
-	}
-	s.shared = false
 }
 
 // Set sets a variable. One that is exported stays so.
@@ -158,9 +152,9 @@ func (s *State) Var(name string) (Value, bool) {
 // Hide hides the functions of the text until show is called.
 func (s *State) Hide() (show func()) {
 	keep := s.funcs
-	s.funcs = nil
+	s.funcs = map[string]Function{}
 	return func() {
-		if s.funcs == nil {
+		if len(s.funcs) == 0 {
 			s.funcs = keep
 		}
 	}

@@ -135,9 +135,6 @@ func (r *Reader) Wrote(key string, w Written) {
 	if key == "" || !known && (w.Flow == 0 && w.Text == nil || len(r.Files) >= maxFiles) {
 		return
 	}
-	if r.Files == nil {
-		r.Files = map[string]Written{}
-	}
 	w.Flow |= before.Flow
 	r.Files[key] = w
 }
