@@ -23,10 +23,10 @@ const maxCommand = 1 << 20
 func Bash(timeout, limit time.Duration) Tool {
 	return newTool(Spec{
 		Name: "bash",
-		Description: "Run a command in a shell that keeps cd, export, aliases and functions between calls: the user's own, before their eyes, " +
-			"or with private one of yours, which is bash and starts in the same directory. " +
-			"The kernel holds most commands to a reach: read (writes nothing but a /tmp that is thrown away) or project (writes there and in build caches; no network). " +
-			"Only where a result says what was denied, ask for more with reach and why. Do not start programs that need a keyboard.",
+		Description: "Run a command in the user's own shell, where they watch it, or with private: true in a bash of yours that starts in the same directory. " +
+			"Both keep cd, export, aliases and functions between calls. " +
+			"The kernel restricts most commands to a reach: read (writes only to a temporary /tmp) or project (also writes to the project and build caches; no network). " +
+			"Only if a result reports that something was denied, request more with reach and why. Do not start programs that need a keyboard.",
 		Example: `{"command":"go test ./...","description":"run the tests"}`,
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{`+
 			`"command":{"type":"string"},`+
@@ -36,7 +36,7 @@ func Bash(timeout, limit time.Duration) Tool {
 			`"reach":{"type":"string","enum":["read","project","free"]},`+
 			`"why":{"type":"string"},`+
 			`"background":{"type":"boolean","description":"start it as a job and return at once; see jobs"},`+
-			`"wake":{"type":"boolean","description":"new turn for you when the job ends"},`+
+			`"wake":{"type":"boolean","description":"start a turn of yours when the job ends"},`+
 			`"wake_on":{"type":"string","description":"or when a line of its output matches this regex"}},`+
 			`"required":["command"]}`, limit.Milliseconds(), timeout.Milliseconds())),
 	}, bashArgs{timeout: timeout})

@@ -24,8 +24,8 @@ func Edit() Tool {
 	const one = `"old":{"type":"string"},"new":{"type":"string"},"replace_all":{"type":"boolean"}`
 	return newTool(Spec{
 		Name: "edit",
-		Description: "Replace texts in a file that you have read: all edits are made, or none. old is as it stands in the file, without line numbers, and unique " +
-			"(give more of what is around it, or replace_all). For one edit, old and new may stand beside path.",
+		Description: "Replace text in a file that you have read. All edits are made, or none. old must match the file exactly, without line numbers, and only once " +
+			"(include more lines, or set replace_all). For one edit, give old and new in place of edits.",
 		Example: `{"path":"main.go","edits":[{"old":"x := 1","new":"x := 2"}]}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},` +
 			`"edits":{"type":"array","maxItems":200,"items":{"type":"object","properties":{` + one + `},"required":["old","new"]}},` + one + `},"required":["path"]}`),

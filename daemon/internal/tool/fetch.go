@@ -32,7 +32,7 @@ var errOtherHost = errors.New("redirected to another host")
 func Fetch() Tool {
 	return newTool(Spec{
 		Name:        "fetch",
-		Description: "Get a web page or text file by HTTP(S). HTML comes as text.",
+		Description: "Get a web page or text file by HTTP(S). HTML is converted to text.",
 		Example:     `{"url":"https://go.dev/doc/"}`,
 		Schema:      json.RawMessage(`{"type":"object","properties":{"url":{"type":"string"}},"required":["url"]}`),
 		ReadOnly:    true,

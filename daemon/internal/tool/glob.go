@@ -24,7 +24,7 @@ const maxGlob, maxGlobNotes = 500, 200 // files shown, and bytes reserved for no
 func Glob() Tool {
 	return newTool(Spec{
 		Name:        "glob",
-		Description: "Find files by name, the newest first: \"**/*.go\", \"src/**/test_*.py\"; without / anywhere. Files that git ignores and hidden ones outside git are left out.",
+		Description: "Find files by name, newest first: \"**/*.go\", \"src/**/test_*.py\"; a pattern without / matches in any folder. Omits files that git ignores and, outside git, hidden ones.",
 		Example:     `{"pattern":"**/*.go"}`,
 		Schema:      json.RawMessage(`{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string","description":"folder"}},"required":["pattern"]}`),
 		ReadOnly:    true,

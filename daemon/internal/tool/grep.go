@@ -33,7 +33,7 @@ const (
 func Grep() Tool {
 	return newTool(Spec{
 		Name:        "grep",
-		Description: "Search the files that glob finds, or the one that path names, for a regex (RE2), line by line. mode: content (path:line:text, the default), files (paths only) or count.",
+		Description: "Search for a regex (RE2), line by line, in path or in all files that glob can find. mode: content (path:line:text, the default), files (paths only) or count.",
 		Example:     `{"pattern":"func main","include":"*.go"}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{"pattern":{"type":"string"},` +
 			`"path":{"type":"string","description":"file or folder"},` +

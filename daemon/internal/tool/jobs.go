@@ -21,8 +21,8 @@ const jobsWait = 30 * time.Second
 func Jobs(limit time.Duration) Tool {
 	return newTool(Spec{
 		Name: "jobs",
-		Description: "Background jobs. {} lists them, {id} returns what is new of one's output, {id, until} waits for a line that matches a regex " +
-			"or, where that is empty, for the end, {id, kill} ends it and all it started.",
+		Description: "Background jobs. {} lists them. {id} returns a job's new output. {id, until} waits for a line that matches the regex until, " +
+			"or for the job's end if until is empty. {id, kill} ends the job and all it started.",
 		Example: `{"id":"j1","until":"listening on","timeout_ms":20000}`,
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"id":{"type":"string"},"until":{"type":"string"},`+
 			`"timeout_ms":{"type":"integer","maximum":%d,"description":"default %d"},"kill":{"type":"boolean"}}}`,

@@ -29,8 +29,8 @@ type Proposal struct {
 func Plan() Tool {
 	return newTool(Spec{
 		Name: "plan",
-		Description: "End plan mode, once you have looked at what you need to know: show the user all steps, in order, which they accept, edit or send back. " +
-			"After they accept, carry the plan out, and keep it up to date with todo.",
+		Description: "End plan mode, when you know enough: show the user all steps in order. They accept or edit the steps, or send them back with a comment. " +
+			"Once they accept, carry out the plan and keep it up to date with todo.",
 		Example: `{"items":["add the flag to main.go","test it in main_test.go","run go test ./..."]}`,
 		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"items":{"type":"array","minItems":1,"maxItems":%d,"items":{"type":"string"},`+
 			`"description":"what is done, and where"}},"required":["items"]}`, maxTodo)),

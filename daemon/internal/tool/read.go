@@ -43,7 +43,7 @@ func Read() Tool {
 	const one = `"offset":{"type":"integer","description":"first line, from 1"},"limit":{"type":"integer","description":"lines; default 2000"}`
 	return newTool(Spec{
 		Name:        "read",
-		Description: "Show a text file with line numbers (number, tab, line), or an image. ranges shows several parts at once.",
+		Description: "Show a text file with line numbers (number, tab, line), or an image. ranges shows several parts.",
 		Example:     `{"path":"main.go"}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},` + one + `,` +
 			`"ranges":{"type":"array","items":{"type":"object","properties":{"offset":{"type":"integer"},"limit":{"type":"integer"}},"required":["offset"]}}},` +

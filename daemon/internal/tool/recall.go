@@ -14,7 +14,7 @@ const maxQuery = 1000 // bytes of a query
 func Recall() Tool {
 	return newTool(Spec{
 		Name:        "recall",
-		Description: "Search this whole conversation, also what a summary folded away, for a few words.",
+		Description: "Search the whole conversation for a few words, also what a summary has replaced.",
 		Example:     `{"query":"migration lock timeout"}`,
 		Schema:      json.RawMessage(`{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}`),
 		ReadOnly:    true,

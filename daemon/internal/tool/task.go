@@ -19,8 +19,8 @@ const maxPrompt = 256 << 10 // bytes of one task's prompt
 func Task(roles ...string) Tool {
 	return newTool(Spec{
 		Name: "task",
-		Description: "Hand work to other agents, side by side, and wait for their reports. Each has a shell of its own and does not see this conversation: put all it needs in the prompt. " +
-			"In the background they work on while you do, and their reports come later. {agent, prompt} asks one further, {agent, stop} ends it, {agent} shows it. " +
+		Description: "Give tasks to other agents, which work in parallel, and wait for their reports. Each has its own shell and cannot see this conversation: put all it needs in the prompt. " +
+			"With background you need not wait; reports come later. For a started agent: {agent, prompt} asks it further, {agent, stop} ends it, {agent} shows its state or report. " +
 			"Roles: " + strings.Join(roles, "; ") + ".",
 		Example: `{"tasks":[{"role":"reviewer","prompt":"Review the changes in main.go and report what is wrong."}]}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{"tasks":{"type":"array","maxItems":16,"items":{"type":"object","properties":{` +

@@ -73,7 +73,7 @@ func ParseTodo(result string) (items []TodoItem) {
 func Todo() Tool {
 	return newTool(Spec{
 		Name:        "todo",
-		Description: "Keep a plan for work of several steps: send the whole list each time, one step in_progress. Without todos it is returned.",
+		Description: "Keep a list of steps for longer work: send the whole list each time, with one step in_progress. Without todos, returns the list.",
 		Example:     `{"todos":[{"text":"run the tests","status":"in_progress"}]}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{"todos":{"type":"array","maxItems":100,"items":{"type":"object","properties":{"text":{"type":"string"},` +
 			`"status":{"type":"string","enum":["pending","in_progress","done"]}},"required":["text","status"]}}}}`),

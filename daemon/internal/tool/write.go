@@ -22,7 +22,7 @@ const maxWrite = 8 << 20
 func Write() Tool {
 	return newTool(Spec{
 		Name:        "write",
-		Description: "Create a file with its folders, or replace all of one. To change part of a file use edit.",
+		Description: "Create a file and its folders, or replace a whole file. To change part of a file, use edit.",
 		Example:     `{"path":"notes.txt","content":"one line\n"}`,
 		Schema:      json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}`),
 	}, writeArgs{})
