@@ -9,14 +9,14 @@ import (
 )
 
 // Marshal returns the payload of m: [kind, body]. It fails for a nil message or one that is not of this package, and
-// with *TooLargeError over MaxFrame.
+// with ErrTooLarge over MaxFrame.
 func Marshal(m Message) ([]byte, error) {
 	p, err := appendPayload(nil, m)
 	if err != nil {
 		return nil, err
 	}
 	if len(p) > MaxFrame {
-		return nil, &TooLargeError{int64(len(p)), MaxFrame}
+		return nil, tooLarge(int64(len(p)), MaxFrame)
 	}
 	return p, nil
 }
@@ -30,7 +30,7 @@ func AppendFrame(dst []byte, m Message) ([]byte, error) {
 	}
 	n := len(out) - start - 4
 	if n > MaxFrame {
-		return dst, &TooLargeError{int64(n), MaxFrame}
+		return dst, tooLarge(int64(n), MaxFrame)
 	}
 	binary.BigEndian.PutUint32(out[start:], uint32(n))
 	return out, nil
@@ -58,16 +58,16 @@ func (e *encoder) message(m Message) error {
 }
 
 // Unmarshal decodes a payload. Strings and byte slices of the message may alias payload, so the caller must not write to
-// it any more. Errors are *UnknownKindError and *InvalidError.
+// it any more. An error is an *Error, which answers the message: ErrUnknownKind or ErrInvalidMessage.
 func Unmarshal(payload []byte) (m Message, err error) {
 	if err := precheck(payload); err != nil {
-		return nil, &InvalidError{Reason: err.Error()}
+		return nil, invalid("", "", "", err.Error())
 	}
 	d := newDecoder(payload)
 	defer func() {
 		d.release()
 		if r := recover(); r != nil { // precheck should prevent this, but a payload must never end the daemon
-			m, err = nil, &InvalidError{Reason: fmt.Sprintf("cannot be decoded: %v", r)}
+			m, err = nil, invalid("", "", "", fmt.Sprintf("cannot be decoded: %v", r))
 		}
 	}()
 	m, ferr := d.readMessage()
@@ -76,9 +76,9 @@ func Unmarshal(payload []byte) (m Message, err error) {
 	}
 	kind, id := peek(payload)
 	if ferr == errUnknownKind {
-		return nil, &UnknownKindError{Kind: kind, RequestID: id}
+		return nil, unknownKind(kind, id)
 	}
-	return nil, &InvalidError{Kind: kind, RequestID: id, Field: ferr.path, Reason: ferr.reason}
+	return nil, invalid(kind, id, ferr.path, ferr.reason)
 }
 
 var errUnknownKind = &fieldError{reason: "unknown kind"}

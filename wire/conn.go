@@ -229,19 +229,18 @@ func (c *Conn) closeWrite() {
 	}
 }
 
-// Receive returns the next message. After an error for which Recoverable is true, answer with Reply(err) and call Receive
-// again; every other error ends the connection, and Close must follow: io.EOF (wrapped) where the peer closed between two
-// frames, ErrClosed after Close, *TooLargeError or *Error for a frame whose length is over the limit or zero. For such a frame
-// Receive has answered with an Error (too_large, invalid_message) and discarded what followed, up to 64 MiB or 5 s, so that the
-// peer reads the answer.
+// Receive returns the next message. An error for which Recoverable returns an answer concerns one message: send the answer and
+// call Receive again. Every other error ends the connection, and Close must follow: io.EOF (wrapped) where the peer closed
+// between two frames, ErrClosed after Close, *Error for a frame whose length is over the limit or zero. Receive has answered
+// such a frame with that Error and discarded what followed, up to 64 MiB or 5 s, so that the peer reads the answer.
 func (c *Conn) Receive() (Message, error) {
 	if _, err := io.ReadFull(c.r, c.head[:]); err != nil {
 		return nil, c.readError(err, err == io.EOF)
 	}
 	n := int64(binary.BigEndian.Uint32(c.head[:]))
 	if limit := c.maxFrame.Load(); n > limit {
-		err := &TooLargeError{n, limit}
-		c.refuse(Reply(err), n)
+		err := tooLarge(n, limit)
+		c.refuse(err, n)
 		return nil, err
 	}
 	if n == 0 { // no message is empty: treated like a length over the limit

@@ -60,7 +60,7 @@ func TestReceiveAfterAFailedWrite(t *testing.T) {
 	if m, err := c.Receive(); err != nil || m.(*wire.Heartbeat).Nonce != 7 {
 		t.Errorf("got %v, %v, want the peer's last message", m, err)
 	}
-	if _, err := c.Receive(); err == nil || wire.Recoverable(err) {
+	if _, err := c.Receive(); err == nil || wire.Recoverable(err) != nil {
 		t.Errorf("got %v, want the end", err)
 	}
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -62,87 +63,42 @@ func (e *Error) Is(target error) bool {
 	return ok && string(code) == e.Code
 }
 
-// An UnknownKindError reports a message of a kind that this build does not know. The frame boundary is intact: answer
-// with Error{unknown_kind} and go on.
-type UnknownKindError struct {
-	Kind      string
-	RequestID RequestID // of the body, where it has one
-}
-
-func (e *UnknownKindError) Error() string { return "unknown kind " + quote(e.Kind) }
-
-// Is makes errors.Is(err, ErrUnknownKind) hold.
-func (e *UnknownKindError) Is(target error) bool { return target == ErrUnknownKind }
-
-// An InvalidError reports a payload that is not a message. The frame boundary is intact: answer with
-// Error{invalid_message} and go on.
-type InvalidError struct {
-	Kind      string    // "" where it could not be read
-	RequestID RequestID // of the body, where it has one
-	Field     string    // such as "chunk.block.annotations[3].line"; "" for the payload as a whole
-	Reason    string
-}
-
-func (e *InvalidError) Error() string {
-	var b strings.Builder
-	if e.Kind == "" {
-		b.WriteString("payload")
-	} else {
-		b.WriteString(e.Kind)
+// unknownKind is the error of Receive for a message of a kind that this build does not know.
+func unknownKind(kind string, id RequestID) *Error {
+	return &Error{
+		Event: Event{RequestID: id}, Code: CodeUnknownKind, Message: "unknown kind " + quote(kind),
+		Hint: "the other side speaks a newer protocol, or a wrong name", Details: map[string]string{"kind": clip(kind)}, Recoverable: true,
 	}
-	if e.Field != "" {
-		b.WriteString(" field ")
-		b.WriteString(e.Field)
+}
+
+// invalid is the error of Receive for a payload that is not a message. kind, id and field, such as
+// "chunk.block.annotations[3].line", are "" where they could not be read.
+func invalid(kind string, id RequestID, field, reason string) *Error {
+	where := cmp.Or(kind, "payload")
+	if field != "" {
+		where += " field " + field
 	}
-	b.WriteString(": ")
-	b.WriteString(e.Reason)
-	return b.String()
+	return &Error{
+		Event: Event{RequestID: id}, Code: CodeInvalidMessage, Message: where + ": " + reason,
+		Details: map[string]string{"kind": clip(kind), "field": clip(field)}, Recoverable: true,
+	}
 }
 
-// Is makes errors.Is(err, ErrInvalidMessage) hold.
-func (e *InvalidError) Is(target error) bool { return target == ErrInvalidMessage }
-
-// A TooLargeError reports a payload longer than the limit: one that was therefore not sent, or one that the peer
-// announced, after which the connection ends.
-type TooLargeError struct{ Size, Limit int64 }
-
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("payload of %d bytes is over the limit of %d", e.Size, e.Limit)
+// tooLarge is the error for a payload over the limit: one that was therefore not sent, or one that the peer announced, after
+// which the connection ends.
+func tooLarge(size, limit int64) *Error {
+	return &Error{
+		Code: CodeTooLarge, Message: fmt.Sprintf("payload of %d bytes is over the limit of %d", size, limit),
+		Hint:    "send less at once, in pages or as a file's path",
+		Details: map[string]string{"size": strconv.FormatInt(size, 10), "limit": strconv.FormatInt(limit, 10)},
+	}
 }
 
-// Is makes errors.Is(err, ErrTooLarge) hold.
-func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
-
-// Recoverable reports whether an error of Receive concerns one message only: the caller answers with Reply(err) and
-// receives the next.
-func Recoverable(err error) bool {
-	var unknown *UnknownKindError
-	var invalid *InvalidError
-	return errors.As(err, &unknown) || errors.As(err, &invalid)
-}
-
-// Reply returns the Error message that answers an error of Receive or Send; nil for one that has no answer, such as a
-// lost connection.
-func Reply(err error) *Error {
-	var unknown *UnknownKindError
-	var invalid *InvalidError
-	var large *TooLargeError
-	switch {
-	case errors.As(err, &unknown):
-		return &Error{
-			Event: Event{RequestID: unknown.RequestID}, Code: CodeUnknownKind, Message: unknown.Error(),
-			Hint: "the other side speaks a newer protocol, or a wrong name", Details: map[string]string{"kind": clip(unknown.Kind)}, Recoverable: true,
-		}
-	case errors.As(err, &invalid):
-		return &Error{
-			Event: Event{RequestID: invalid.RequestID}, Code: CodeInvalidMessage, Message: invalid.Error(),
-			Details: map[string]string{"kind": clip(invalid.Kind), "field": clip(invalid.Field)}, Recoverable: true,
-		}
-	case errors.As(err, &large):
-		return &Error{
-			Code: CodeTooLarge, Message: large.Error(), Hint: "send less at once, in pages or as a file's path",
-			Details: map[string]string{"size": strconv.FormatInt(large.Size, 10), "limit": strconv.FormatInt(large.Limit, 10)},
-		}
+// Recoverable returns the answer to an error of Receive that concerns one message only, after which the caller receives the
+// next; nil for any other error.
+func Recoverable(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok && e.Recoverable {
+		return e
 	}
 	return nil
 }

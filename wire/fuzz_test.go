@@ -21,7 +21,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		m, err := wire.Unmarshal(bytes.Clone(payload))
 		if err != nil {
-			if !wire.Recoverable(err) || m != nil {
+			if wire.Recoverable(err) == nil || m != nil {
 				t.Fatalf("got %v with error %v", m, err)
 			}
 			return
@@ -66,7 +66,7 @@ func FuzzReceive(f *testing.F) {
 			if err == nil && m == nil {
 				t.Fatal("no message and no error")
 			}
-			if err != nil && !wire.Recoverable(err) {
+			if err != nil && wire.Recoverable(err) == nil {
 				return
 			}
 		}

@@ -166,7 +166,7 @@ func notTooMuch(t *testing.T, b bomb) {
 	if cost > limit {
 		cost = taken(5, decode) // the runtime's own came between
 	}
-	if err != nil && !wire.Recoverable(err) {
+	if err != nil && wire.Recoverable(err) == nil {
 		t.Errorf("%s: %v", b.where, err)
 	}
 	if cost > limit {

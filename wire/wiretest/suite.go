@@ -83,7 +83,7 @@ func Run(t *testing.T, connect Connect) {
 			x.Close() // flushes
 		}()
 		expect(t, y, Full("Notice"))
-		if _, err := y.Receive(); !errors.Is(err, io.EOF) || wire.Recoverable(err) {
+		if _, err := y.Receive(); !errors.Is(err, io.EOF) || wire.Recoverable(err) != nil {
 			t.Errorf("after the peer closed: got %v, want io.EOF", err)
 		}
 		<-closed
@@ -219,7 +219,7 @@ func badPayloads(t *testing.T, raw io.Writer, c *wire.Conn) {
 		frame := append(binary.BigEndian.AppendUint32(nil, uint32(len(bad.payload))), bad.payload...)
 		go raw.Write(append(frame, good...))
 		_, err := c.Receive()
-		if !errors.Is(err, bad.want) || !wire.Recoverable(err) {
+		if !errors.Is(err, bad.want) || wire.Recoverable(err) == nil {
 			t.Errorf("%q: got %v, want %v", bad.payload, err, bad.want)
 		}
 		expect(t, c, Full("StatusRequest"))
@@ -251,7 +251,7 @@ func refused(t *testing.T, raw io.ReadWriteCloser, c *wire.Conn, frame []byte, c
 	if code != wire.CodeTooLarge { // it waits for the peer to go
 		raw.Close()
 	}
-	if err := <-received; wire.Recoverable(err) || !hasCode(err, code) {
+	if err := <-received; wire.Recoverable(err) != nil || !hasCode(err, code) {
 		t.Errorf("Receive: got %v, want %s, which ends the connection", err, code)
 	}
 }

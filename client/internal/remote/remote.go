@@ -283,14 +283,12 @@ func (c *Conn) serve(l *link, ready *wire.Ready) error {
 func (c *Conn) receive(l *link) error {
 	for {
 		m, err := l.wc.Receive()
-		switch {
-		case err == nil:
-		case wire.Recoverable(err):
-			// An invalid message does not end the link.
-			_ = l.wc.Send(wire.Reply(err)) // the next Receive reports a lost link
+		if answer := wire.Recoverable(err); answer != nil { // an invalid message does not end the link
+			_ = l.wc.Send(answer) // the next Receive reports a lost link
 			c.unread(err)
 			continue
-		default:
+		}
+		if err != nil {
 			if cause := l.cause(); cause != nil {
 				err = cause
 			}

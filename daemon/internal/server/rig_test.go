@@ -272,7 +272,7 @@ type peer struct {
 func (p *peer) read() {
 	for {
 		m, err := p.conn.Receive()
-		if wire.Recoverable(err) {
+		if wire.Recoverable(err) != nil {
 			continue
 		}
 		if err == nil {

@@ -125,10 +125,10 @@ func (s *Server) ServeConn(ctx context.Context, rw io.ReadWriteCloser, pid int) 
 			c.dispatch(ctx, m)
 			continue
 		}
-		if wire.Recoverable(err) {
+		if answer := wire.Recoverable(err); answer != nil {
 			c.beat.heard(nil)
 			c.log.Debug("message refused", "err", err)
-			c.answer(wire.Reply(err))
+			c.answer(answer)
 			continue
 		}
 		if ctx.Err() == nil && !errors.Is(err, io.EOF) && !errors.Is(err, wire.ErrClosed) {
@@ -146,10 +146,11 @@ func (c *conn) handshake(ctx context.Context) bool {
 	for range patience {
 		m, err := c.Receive()
 		if err != nil {
-			if !wire.Recoverable(err) {
+			answer := wire.Recoverable(err)
+			if answer == nil {
 				return false
 			}
-			c.answer(wire.Reply(err))
+			c.answer(answer)
 			continue
 		}
 		env, ok := m.(*wire.EnvSnapshot)
@@ -194,12 +195,10 @@ func (c *conn) Send(m wire.Message) error {
 		c.beat.sent()
 		return nil
 	}
-	if large := (*wire.TooLargeError)(nil); errors.As(err, &large) {
+	if refusal, ok := errors.AsType[*wire.Error](err); ok {
 		// Outputs are bounded far below the limit, so this is a bug that must be visible.
-		c.log.Error("message too large to send", "kind", m.Kind(), "bytes", large.Size)
-		if id := wire.RequestOf(m); id != "" {
-			refusal := wire.Reply(err)
-			refusal.RequestID = id
+		c.log.Error("message too large to send", "kind", m.Kind(), "bytes", refusal.Details["size"])
+		if refusal.RequestID = wire.RequestOf(m); refusal.RequestID != "" {
 			return c.Conn.Send(refusal)
 		}
 	}
