@@ -103,15 +103,6 @@ func TestTakeTheShellBack(t *testing.T) {
 	term.see(`The agent was told\.`)
 }
 
-// A script without a window to borrow from learns that, with a hint.
-func TestLeaseRunWithoutAShell(t *testing.T) {
-	w := newWorld(t, "", nil)
-	_, errs, code := w.sublet("lease", "run", "--", "true")
-	if code != 125 || !strings.Contains(errs, "hint:") {
-		t.Errorf("got exit %d, %q; want 125 and a hint", code, errs)
-	}
-}
-
 // A command that the user types between the grant and the borrowed command goes first, and the borrower has its turn after it,
 // where the shell is then. The daemon stands still meanwhile, which makes that moment long.
 func TestUserComesBetweenGrantAndCommand(t *testing.T) {
