@@ -85,11 +85,9 @@ type Lease struct {
 	startedAt      time.Time // when the lender reported it, plus the time for which its timeout was paused; zero = not yet
 	pausedAt       time.Time // since when its timeout is paused; zero = it is not
 	timeout        time.Duration
-	cancelled      string // why the running command is being cancelled; "" = it is not
-	pendingOutcome string // the Outcome of the lease once the running command has ended; "" = the lease continues
-
-	next, prev *Lease
-	waitUntil  time.Time // when it ends as TimedOut unless it was granted
+	cancelled      string    // why the running command is being cancelled; "" = it is not
+	pendingOutcome string    // the Outcome of the lease once the running command has ended; "" = the lease continues
+	waitUntil      time.Time // when it ends as TimedOut unless it was granted
 }
 
 // Running returns the execution that runs under the lease, "" for none.

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"slices"
 	"time"
 )
 
@@ -9,9 +10,8 @@ import (
 type Manager struct {
 	fences *Fences
 
-	head, tail *Lease // the queue; only the head can be Offered or Held
-	length     int
-	deadline   time.Time // of the holder: of its term, command, cancellation or grace; zero = there is no holder
+	queue    []*Lease  // only the first can be Offered or Held
+	deadline time.Time // of the holder: of its term, command, cancellation or grace; zero = there is no holder
 
 	linked bool   // the lender can be reached
 	closed string // why nothing is lent any more; "" = open
@@ -48,20 +48,22 @@ func (m *Manager) Request(now time.Time, l *Lease, r Request) []Effect {
 		m.end(l, m.closed)
 		return m.out
 	}
-	if m.tail == nil {
-		m.head = l
-	} else {
-		m.tail.next, l.prev = l, m.tail
-	}
-	m.tail = l
-	m.length++
+	m.queue = append(m.queue, l)
 	m.offerHead()
 	return m.out
 }
 
+// head returns the first in the queue, nil if it is empty.
+func (m *Manager) head() *Lease {
+	if len(m.queue) == 0 {
+		return nil
+	}
+	return m.queue[0]
+}
+
 // offerHead asks the lender on behalf of the first in the queue, if it has not been asked and can be reached.
 func (m *Manager) offerHead() {
-	l := m.head
+	l := m.head()
 	if l == nil || l.State != Queued || !m.linked || m.batching {
 		return
 	}
@@ -73,7 +75,7 @@ func (m *Manager) offerHead() {
 
 // current returns the lease that ref identifies if it is on offer or held. It returns nil for a late or foreign message.
 func (m *Manager) current(ref Ref) *Lease {
-	if l := m.head; l != nil && l.State != Queued && l.Fence == ref.Fence && l.ID == ref.ID {
+	if l := m.head(); l != nil && l.State != Queued && l.Fence == ref.Fence && l.ID == ref.ID {
 		return l
 	}
 	return nil
@@ -279,7 +281,7 @@ func (m *Manager) Disconnect(now time.Time) []Effect {
 		return m.out
 	}
 	m.linked = false
-	l := m.head
+	l := m.head()
 	switch {
 	case l == nil:
 	case l.State == Offered:
@@ -301,7 +303,7 @@ func (m *Manager) Reconnect(now time.Time, held []Ref, executions []string) (ado
 	for _, r := range held {
 		m.fences.Above(r.Fence) // so that the next fence is newer than any that the lender knows
 	}
-	l := m.head
+	l := m.head()
 	if l != nil && l.State == Offered { // Disconnect was not called; offer it again under a new fence
 		l.State = Queued
 	}
@@ -338,8 +340,8 @@ func (m *Manager) Close(now time.Time, outcome string) []Effect {
 		m.closed = outcome
 	}
 	m.batching = true
-	for m.head != nil {
-		m.finish(now, m.head, outcome, true)
+	for len(m.queue) > 0 {
+		m.finish(now, m.queue[0], outcome, true)
 	}
 	m.batching = false
 	return m.out
@@ -349,15 +351,13 @@ func (m *Manager) Close(now time.Time, outcome string) []Effect {
 // early call does nothing.
 func (m *Manager) Tick(now time.Time) []Effect {
 	m.out = m.out[:0]
-	m.batching = true // offer only after all expired waits are removed
-	for l := m.head; l != nil; {
-		next := l.next // finish takes l out of the queue
+	m.batching = true                         // offer only after all expired waits are removed
+	for _, l := range slices.Clone(m.queue) { // finish takes l out of the queue
 		if l.State != Held && !l.waitUntil.After(now) {
 			m.finish(now, l, TimedOut, true)
 		}
-		l = next
 	}
-	if l := m.head; l != nil && l.State == Held && !m.deadline.After(now) {
+	if l := m.head(); l != nil && l.State == Held && !m.deadline.After(now) {
 		switch {
 		case l.execution == "", m.linked && l.startedAt.IsZero() && l.cancelled == "": // the term passed
 			m.finish(now, l, Expired, true)
@@ -380,7 +380,7 @@ func (m *Manager) Tick(now time.Time) []Effect {
 
 // NextDeadline returns when Tick must be called next; ok is false if there is no deadline. It looks at every lease.
 func (m *Manager) NextDeadline() (at time.Time, ok bool) {
-	for l := m.head; l != nil; l = l.next {
+	for _, l := range m.queue {
 		due := l.waitUntil
 		if l.State == Held {
 			due = m.deadline
@@ -389,7 +389,7 @@ func (m *Manager) NextDeadline() (at time.Time, ok bool) {
 			at = due
 		}
 	}
-	return at, m.head != nil
+	return at, len(m.queue) > 0
 }
 
 // finish ends l and makes the next offer. It is idempotent. If notifyLender is set and the lender knows of l, a running
@@ -406,7 +406,11 @@ func (m *Manager) finish(now time.Time, l *Lease, outcome string, notifyLender b
 		m.cancel(now, l, CancelStale)
 		m.out = append(m.out, Effect{Do: Release, Lease: l, Ref: l.Ref(), Reason: releaseReason(outcome)})
 	}
-	m.unlink(l)
+	if i := slices.Index(m.queue, l); i == 0 && len(m.queue) > 1 {
+		m.queue = m.queue[1:] // Delete would copy the others
+	} else {
+		m.queue = slices.Delete(m.queue, i, i+1)
+	}
 	m.end(l, outcome)
 	m.out[len(m.out)-1].Holder, m.out[len(m.out)-1].HeldFor = holder, held
 	m.offerHead()
@@ -434,7 +438,7 @@ func releaseReason(outcome string) string {
 // Holder returns who uses the resource and for how long: the holder of the lease or, while it is on offer, the user that
 // the lender named; "" if neither is known.
 func (m *Manager) Holder(now time.Time) (who string, held time.Duration) {
-	switch l := m.head; {
+	switch l := m.head(); {
 	case l != nil && l.State == Held:
 		return l.Request.Holder, now.Sub(l.Since)
 	case m.lenderUser != "" && l != nil && l.State == Offered:
@@ -445,7 +449,7 @@ func (m *Manager) Holder(now time.Time) (who string, held time.Duration) {
 
 // Current returns the lease that is held, or nil.
 func (m *Manager) Current() *Lease {
-	if l := m.head; l != nil && l.State == Held {
+	if l := m.head(); l != nil && l.State == Held {
 		return l
 	}
 	return nil
@@ -453,7 +457,7 @@ func (m *Manager) Current() *Lease {
 
 // Waiting is an iterator over the leases that wait, in order.
 func (m *Manager) Waiting(yield func(*Lease) bool) {
-	for l := m.head; l != nil; l = l.next {
+	for _, l := range m.queue {
 		if l.State != Held && !yield(l) {
 			return
 		}
@@ -461,28 +465,7 @@ func (m *Manager) Waiting(yield func(*Lease) bool) {
 }
 
 // Len returns how many leases are held or wait.
-func (m *Manager) Len() int { return m.length }
+func (m *Manager) Len() int { return len(m.queue) }
 
 // Position returns how many leases are before l in the queue, a held one included.
-func (m *Manager) Position(l *Lease) int {
-	n := 0
-	for p := l.prev; p != nil; p = p.prev {
-		n++
-	}
-	return n
-}
-
-func (m *Manager) unlink(l *Lease) {
-	if l.prev == nil {
-		m.head = l.next
-	} else {
-		l.prev.next = l.next
-	}
-	if l.next == nil {
-		m.tail = l.prev
-	} else {
-		l.next.prev = l.prev
-	}
-	l.next, l.prev = nil, nil
-	m.length--
-}
+func (m *Manager) Position(l *Lease) int { return max(0, slices.Index(m.queue, l)) }
