@@ -131,8 +131,6 @@ var (
 	ErrClosed = errors.New("shell: closed")
 	// ErrHeld is returned by Hold while the editor is held already.
 	ErrHeld = errors.New("shell: held")
-	// ErrTooMuch is returned by Keys when it drops what was typed.
-	ErrTooMuch = errors.New("more than 1 MiB is typed ahead")
 )
 
 // A BrokenError reports that the shell's line editor does not answer as it should, so nothing can be lent until the user

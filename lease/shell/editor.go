@@ -25,20 +25,13 @@ var (
 )
 
 // Keys passes on what the user typed to the editor or to the user's own program, and waits while the terminal takes no more input.
-// While the editor is held, or a borrowed command runs, the keys are kept until the editor is released, and Keys returns at once;
-// it returns ErrTooMuch, and drops p or the paste that p is part of, where more than 1 MiB would be kept. If a borrower holds the
-// editor without running a command, the event KeysWaiting is sent.
+// While the editor is held, or a borrowed command runs, the keys are kept until the editor is released, and Keys returns at once.
+// If a borrower holds the editor without running a command, the event KeysWaiting is sent.
 func (s *Shell) Keys(p []byte) error {
 	s.inputLock.Lock()
 	defer s.inputLock.Unlock()
 	s.mu.Lock()
 	e := &s.editor
-	if s.ahead.tooLong.paste != nil {
-		if p = s.ahead.tooLong.pasted(p); len(p) == 0 {
-			s.mu.Unlock()
-			return ErrTooMuch
-		}
-	}
 	switch {
 	case s.life.over():
 		s.mu.Unlock()
@@ -49,10 +42,8 @@ func (s *Shell) Keys(p []byte) error {
 		s.mu.Unlock()
 		_, err := t.Write(p)
 		return err
-	case !s.ahead.add(p):
-		s.mu.Unlock()
-		return ErrTooMuch
 	}
+	s.ahead = append(s.ahead, p...)
 	waiting := e.lease && s.run == nil
 	s.changeLocked()
 	s.mu.Unlock()
@@ -84,8 +75,8 @@ func (s *Shell) Answer(p []byte) error {
 // flush types the keys that were kept for the editor. The caller has inputLock, and not mu: a long paste waits for the shell.
 func (s *Shell) flush() {
 	s.mu.Lock()
-	p, t := s.ahead.keys, s.proc.term
-	s.ahead.keys = nil
+	p, t := s.ahead, s.proc.term
+	s.ahead = nil
 	if len(p) > 0 {
 		s.typedLocked(p)
 	}

@@ -6,37 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// typeAhead is what the user types while the editor is held.
-type typeAhead struct {
-	keys    []byte
-	tooLong typing // its paste, if there is one, is dropped
-}
-
-// aheadMost bounds typeAhead.keys, in bytes.
-const aheadMost = 1 << 20
-
-// add keeps p. Where that is too much it returns false, and drops p and all of a paste that p is part of: the editor would run what
-// follows a paste that was cut, or wait for its end.
-func (a *typeAhead) add(p []byte) bool {
-	all := append(a.keys, p...)
-	if len(all) <= aheadMost {
-		a.keys = all
-		return true
-	}
-	open := func(b []byte) (begin int, is bool) {
-		begin = bytes.LastIndex(b, pasteBegin)
-		return begin, begin > bytes.LastIndex(b, pasteEnd)
-	}
-	if begin, is := open(all); is {
-		a.tooLong.paste = []byte{}
-		a.tooLong.pasted(all[begin:])
-	}
-	if begin, is := open(a.keys); is {
-		a.keys = a.keys[:begin]
-	}
-	return false
-}
-
 // typing is what is known of the user's line from the keys since the prompt. The hold key, which Shell.take types to have the
 // editor block, works in the editor's normal state only. Plain keys leave it in that; any other (a search, a menu, ^V, Enter)
 // may not.

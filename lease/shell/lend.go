@@ -223,7 +223,7 @@ func (s *Shell) showPrompt() {
 	if line != "" {
 		e.typed = typing{keys: true, filled: true, last: e.typed.last}
 	}
-	s.ahead.keys = append([]byte(typed), s.ahead.keys...)
+	s.ahead = append([]byte(typed), s.ahead...)
 }
 
 // showKeptLocked shows what was kept from the screen, and from then on what comes. It unlocks mu meanwhile.
@@ -264,7 +264,7 @@ func (s *Shell) GiveScreen(ctx context.Context) error { return s.giveScreen(ctx,
 func (s *Shell) RunLine(ctx context.Context, line string) error {
 	return s.giveScreen(ctx, func(e *editor) {
 		e.line, e.cursor = line, strconv.Itoa(len([]rune(line)))
-		s.ahead.keys = append([]byte{'\r'}, s.ahead.keys...)
+		s.ahead = append([]byte{'\r'}, s.ahead...)
 	})
 }
 

@@ -102,7 +102,7 @@ func (m *model) step() {
 // key types the next key of the user's line, or a wrong one that it takes back.
 func (m *model) key() {
 	m.s.mu.Lock()
-	full := len(m.s.ahead.keys) > 32<<10
+	full := len(m.s.ahead) > 32<<10
 	m.s.mu.Unlock()
 	if full {
 		time.Sleep(10 * time.Millisecond) // nobody types as fast as this test
@@ -246,7 +246,7 @@ func (m *model) settle() {
 			busy, ran := m.s.Busy(), len(read(m.t, m.dir+"/user"))
 			m.s.mu.Lock()
 			defer m.s.mu.Unlock()
-			m.t.Fatalf("busy %q, %d of %d lines ran; editor %+v, ahead %q, route %d; ran %v, want %v; screen %q", busy, ran, len(m.lines), m.s.editor, m.s.ahead.keys, m.s.out.route, tail(read(m.t, m.dir+"/user")), tail(m.lines), shown)
+			m.t.Fatalf("busy %q, %d of %d lines ran; editor %+v, ahead %q, route %d; ran %v, want %v; screen %q", busy, ran, len(m.lines), m.s.editor, m.s.ahead, m.s.out.route, tail(read(m.t, m.dir+"/user")), tail(m.lines), shown)
 		}
 	}
 }

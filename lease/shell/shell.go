@@ -46,7 +46,7 @@ type Shell struct {
 	command *userRun // the user's command that runs; nil = none
 	run     *run     // the borrowed command that runs
 	out     output
-	ahead   typeAhead
+	ahead   []byte // what the user typed while the editor is held
 	dir     string // see Dir
 	state   State
 	stale   bool  // a command ran since state was read

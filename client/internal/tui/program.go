@@ -79,7 +79,6 @@ type Program struct {
 	stop  context.CancelCauseFunc
 	tasks sync.WaitGroup
 
-	drops  bool // the shell dropped what was typed last
 	sizeMu sync.Mutex
 	size   shell.Size // what the shell was given last; guarded by sizeMu
 }
@@ -353,16 +352,10 @@ func (p *Program) watch(signals <-chan os.Signal) {
 	}
 }
 
-// typeIntoShell passes on what the user types for the shell, and shows one line when the shell drops it. It is called by the keyboard's
-// goroutine alone.
+// typeIntoShell passes on what the user types for the shell. It is called by the keyboard's goroutine alone.
 func (p *Program) typeIntoShell(b []byte) {
 	p.resizeShell()
-	err := p.opt.Shell.Keys(b)
-	drops := errors.Is(err, shell.ErrTooMuch) // another error: the shell has exited
-	if drops && !p.drops {
-		p.inbox.push(then(func() { p.model.warn("what you type is dropped: " + err.Error()) }))
-	}
-	p.drops = drops
+	_ = p.opt.Shell.Keys(b) // an error: the shell has exited
 }
 
 // resizeShell returns the terminal's size, 80 by 24 until it has reported one, and passes it to the shell if it has changed. It is

@@ -428,21 +428,6 @@ func TestResizeOfTheShell(t *testing.T) {
 	}
 }
 
-// What the shell drops of a long paste is said once.
-func TestTooMuchTyped(t *testing.T) {
-	w := open(t, 80, 24)
-	w.sh.with(func() { w.sh.full = shell.ErrTooMuch })
-	w.keys("x")
-	w.see("! what you type is dropped: more than 1 MiB is typed ahead")
-	w.keys("y")
-	w.sh.with(func() { w.sh.full = nil })
-	w.keys("z")
-	w.until("the last key", func() bool { return strings.HasSuffix(string(get(w.sh, &w.sh.typed)), "z") })
-	if got := strings.Count(w.screen.All(), "is dropped"); got != 1 {
-		t.Errorf("said %d times:\n%s", got, w.screen.All())
-	}
-}
-
 // Notices stand before the shell's first output.
 func TestNoticesComeFirst(t *testing.T) {
 	w := open(t, 80, 24, func(w *window) { w.p.opt.Notice = []string{"sublet: one thing", "another"} })
