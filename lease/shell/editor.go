@@ -53,8 +53,10 @@ func (s *Shell) Keys(p []byte) error {
 	return nil
 }
 
-// typedLocked records keys of the user that are typed now.
+// typedLocked records keys of the user that are typed now. The widget may have answered after take gave up: ^C then has the terminal
+// drop the mark, and the widget would block for good.
 func (s *Shell) typedLocked(p []byte) {
+	s.readRecordsLocked(markHeld)
 	s.out.painted.typed()
 	s.editor.typed.take(p, time.Now())
 	s.changeLocked()

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sublet/lease/shell/procs"
 	"sublet/wire/citest"
 )
@@ -154,6 +156,69 @@ func TestKeysDoNotWait(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("it waits")
 		_ = s.Close() // ends Keys
+	}
+}
+
+// The widget's answer comes late, and ^C has the terminal drop its mark: the widget went on blocking, and the user had no prompt.
+func TestLateAnswerIsLost(t *testing.T) {
+	for name := range languages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newSession(t, name, "")
+			painted := func() int { return locked(u.Shell, func() int { return len(u.out.painted.b) }) }
+			before := painted()
+			u.scr.mu.Lock() // Output waits, so that the terminal has output that was not read
+			keys(t, u.Shell, "echo x")
+			await := func(what string, is func() bool) {
+				for end := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {
+					if time.Now().After(end) {
+						u.scr.mu.Unlock()
+						t.Fatalf("waited for %s", what)
+					}
+				}
+			}
+			await("the first key", func() bool { return painted() > before })
+			keys(t, u.Shell, "\x1b[200~"+strings.Repeat("y", 8<<10)+"\x1b[201~")
+			await("the paste", func() bool { return u.Busy() == "" && u.proc.term.InputEmpty() })
+			if err := syscall.Kill(u.PID(), syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			held := make(chan error, 1)
+			go func() { held <- u.Hold(ctx) }()
+			await("the hold key", func() bool { return !u.proc.term.InputEmpty() })
+			cancel()
+			if err := <-held; err == nil {
+				t.Error("it is held")
+			}
+			if err := syscall.Kill(u.PID(), syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			await("the answer", func() (is bool) {
+				raw, err := u.files.up.SyscallConn()
+				if err != nil {
+					t.Error(err)
+					return true
+				}
+				_ = raw.Control(func(fd uintptr) { // open
+					n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+					is = err == nil && n > 0
+				})
+				return is
+			})
+			time.Sleep(20 * time.Millisecond) // its mark follows
+			keys(t, u.Shell, "\x03")
+			u.scr.mu.Unlock()
+			prompts := len(events[PromptShown](u.scr))
+			u.scr.until(t, "a prompt", func() bool {
+				keys(t, u.Shell, "\x03")
+				time.Sleep(50 * time.Millisecond)
+				return len(events[PromptShown](u.scr)) > prompts
+			})
+			if e := u.enter("echo alive"); string(e.Output) != "alive\n" {
+				t.Errorf("the next line printed %q", e.Output)
+			}
+		})
 	}
 }
 
@@ -337,9 +402,7 @@ func TestCancelSparesTheNewShell(t *testing.T) {
 	s, scr := start2(t, nil)
 	scr.prompts(t, 1)
 	pid := s.PID()
-	c := newCanceller(s, &run{started: time.Now(), restarted: "the shell ended"})
-	defer c.stop()
-	c.since = time.Now().Add(-endAfter)
+	c := &canceller{s: s, r: &run{started: time.Now(), restarted: "the shell ended"}, since: time.Now().Add(-endAfter)}
 	c.press()
 	if res := do(t, s, "echo $$"); strings.TrimSpace(string(res.Output)) != strconv.Itoa(pid) {
 		t.Errorf("got %+v, want %d", res, pid)
