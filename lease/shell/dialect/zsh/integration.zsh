@@ -136,7 +136,7 @@ __sublet_follow() {
 			__sublet_zshaddhistory=("${zshaddhistory_functions[@]}") zshaddhistory_functions=()
 			__sublet_aside=1
 			builtin fc -p
-			BUFFER=' { { __sublet_begin; } 2>/dev/null; builtin . "$__sublet_folder/text"; }'
+			BUFFER=' ! { { __sublet_begin; } 2>/dev/null; builtin . "$__sublet_folder/text"; }' # !: errreturn would end the line
 			BUFFER+=' always { { __sublet_end; } 2>/dev/null; }; { __sublet_status; } 2>/dev/null'
 			builtin zle .accept-line
 			;;
