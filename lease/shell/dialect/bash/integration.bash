@@ -64,7 +64,7 @@ __sublet_keep_history() {
 	builtin unset -v __sublet_histcontrol
 }
 
-# Readline calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive of
+# Readline calls this when the client types the hold key. It reports the half-typed line and blocks until a directive of
 # the client's ends it. The user's options do not hold in it, and its output is the terminal.
 __sublet_widget() {
 	builtin local __sublet_flags=- __sublet_context=ready __sublet_directive

@@ -58,7 +58,7 @@ function __sublet_resume
     builtin functions --erase __sublet_title
 end
 
-# Fish calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive of the
+# Fish calls this when the client types the hold key. It reports the half-typed line and blocks until a directive of the
 # client's ends it. Fish cannot erase its prompt here: the client does.
 function __sublet_widget
     builtin set -l __sublet_context ready
@@ -67,7 +67,6 @@ function __sublet_widget
     else if builtin commandline --search-mode
         builtin set __sublet_context search
     end
-    builtin set -l __sublet_erased
     builtin set -l __sublet_filled 0
     builtin set -l __sublet_lines (builtin commandline)
     if builtin test "$__sublet_lines" != ''
@@ -87,7 +86,6 @@ function __sublet_widget
             case state
                 __sublet_state
             case screen
-                builtin set __sublet_erased yes
                 __sublet_mark C
             case line
                 builtin read --local --null __sublet_line <$__sublet_folder/line
@@ -106,7 +104,6 @@ function __sublet_widget
                 # Behind a quotation mark at its end, fish does not look for a suggestion.
                 builtin commandline --replace -- ' __sublet_begin; builtin eval $__sublet_text; __sublet_end ""'
                 builtin commandline -f execute
-                builtin set __sublet_erased # fish shows a new prompt by itself
                 builtin break
             case none
                 builtin break
@@ -114,7 +111,6 @@ function __sublet_widget
     end
     builtin functions --erase __sublet_interrupted
     builtin set -q __sublet_aside; or __sublet_mark I
-    builtin set -q __sublet_erased[1]; and builtin commandline -f repaint
 end
 
 # Writes what a command can change in the shell, for ReadState in fish.go: fields that end with NUL. A value follows its name,

@@ -77,12 +77,10 @@ __sublet_resume() {
 	fi
 }
 
-# The line editor calls this when the client types the hold key. It sets the half-typed line aside and blocks until a directive
-# of the client's ends it. The prompt is expanded, and the options are listed, under the user's own.
+# The line editor calls this when the client types the hold key. It reports the half-typed line and blocks until a directive of the
+# client's ends it. The options are listed under the user's own.
 __sublet_widget() {
-	builtin local __sublet_context=ready __sublet_flags=- __sublet_directive __sublet_held= __sublet_erased=
-	builtin local __sublet_line="$BUFFER" __sublet_cursor=$CURSOR __sublet_after="$POSTDISPLAY"
-	builtin local -a __sublet_highlight
+	builtin local __sublet_context=ready __sublet_flags=- __sublet_directive __sublet_held=
 	builtin local -A __sublet_options
 	[[ $CONTEXT == start ]] || __sublet_context=continuation
 	[[ ! -o errexit ]] || __sublet_flags=e
@@ -94,7 +92,6 @@ __sublet_widget() {
 		__sublet_options=("${(@kv)options[@]}")
 		__sublet_state
 	done
-	[[ -z $__sublet_erased ]] || builtin zle .reset-prompt
 	[[ -n $__sublet_aside ]] || builtin print -rn -- $'\e]7701;I;'"$$;$__sublet_nonce"$'\a'
 }
 
@@ -105,7 +102,6 @@ __sublet_follow() {
 	builtin trap '' INT # before the client hears of the line: from then on ^C is the client's
 	if [[ -z $__sublet_held ]]; then
 		__sublet_held=1
-		__sublet_highlight=("${region_highlight[@]}")
 		[[ -z $BUFFER ]] || builtin print -rn -- "$BUFFER" >| "$__sublet_folder/line"
 		__sublet_report A "$__sublet_context $__sublet_flags $CURSOR $#BUFFER"
 	fi
@@ -121,17 +117,12 @@ __sublet_follow() {
 				;;
 		esac
 	done
-	BUFFER=$__sublet_line CURSOR=$__sublet_cursor POSTDISPLAY=$__sublet_after
-	region_highlight=("${__sublet_highlight[@]}")
 	case $__sublet_directive in
 		line*)
 			IFS= builtin read -rd '' BUFFER < "$__sublet_folder/line"
 			CURSOR=${__sublet_directive#line} POSTDISPLAY=
 			;;
 		run*)
-			__sublet_erased=
-			[[ $KEYMAP != vicmd ]] || builtin zle .vi-insert # so that the cursor stays
-			builtin zle .push-line
 			__sublet_preexec=("${preexec_functions[@]}") preexec_functions=()
 			__sublet_zshaddhistory=("${zshaddhistory_functions[@]}") zshaddhistory_functions=()
 			__sublet_aside=1
@@ -146,13 +137,10 @@ __sublet_follow() {
 
 # Erases what zle shows: it then believes that the cursor is at the beginning of an empty prompt.
 __sublet_erase() {
-	if [[ -z $__sublet_erased ]]; then
-		builtin local PS1= RPS1=
-		BUFFER= POSTDISPLAY=
-		builtin zle .reset-prompt
-		builtin zle -R
-		__sublet_erased=1
-	fi
+	builtin local PS1= RPS1=
+	BUFFER= POSTDISPLAY=
+	builtin zle .reset-prompt
+	builtin zle -R
 	builtin print -rn -- $'\e]7701;C;'"$$;$__sublet_nonce"$'\a'
 }
 
