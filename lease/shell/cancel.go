@@ -19,34 +19,13 @@ const (
 
 // canceller ends the borrowed command r. Each new foreground process group gets the signal that is due, because the shell may
 // go on with the next command of a list; the shell itself gets SIGINT, so that it drops the rest of the line. It is used by one
-// goroutine (follow). A nil canceller never ticks.
+// goroutine (follow), which calls press at once and then every pressEvery.
 type canceller struct {
 	s     *Shell
 	r     *run
 	since time.Time
 	sent  map[int]syscall.Signal // last signal by process group
 	shell time.Time              // when the shell got SIGINT last
-	timer *time.Ticker
-}
-
-// newCanceller begins to cancel r: press must then be called at each tick, and stop once r has ended.
-func newCanceller(s *Shell, r *run) *canceller {
-	c := &canceller{s: s, r: r, since: time.Now(), sent: make(map[int]syscall.Signal), timer: time.NewTicker(pressEvery)}
-	c.press()
-	return c
-}
-
-func (c *canceller) tick() <-chan time.Time {
-	if c == nil {
-		return nil
-	}
-	return c.timer.C
-}
-
-func (c *canceller) stop() {
-	if c != nil {
-		c.timer.Stop()
-	}
 }
 
 // press sends what is due to the foreground process group.

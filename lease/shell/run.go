@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,7 +26,7 @@ var (
 	errNoBegin = errors.New("the shell does not run what its line editor was given")
 )
 
-// run is a borrowed command. Shell.mu guards its fields, except out and quiet, which are safe for concurrent use, and those
+// run is a borrowed command. Shell.mu guards its fields, except out and printed, which are safe for concurrent use, and those
 // that are set before it begins.
 type run struct {
 	command   Command
@@ -34,12 +35,12 @@ type run struct {
 	started   time.Time // when its text began; zero = it has not yet
 	status    int
 	dir       string
-	recorded  bool   // the record of markEnd came
-	ended     bool   // markEnd came, too, or the next prompt
-	answered  bool   // keys were typed for it
-	restarted string // the shell was restarted, and why
-	changes   bool   // it may change the shell's state
-	quiet     quiet
+	recorded  bool         // the record of markEnd came
+	ended     bool         // markEnd came, too, or the next prompt
+	answered  bool         // keys were typed for it
+	restarted string       // the shell was restarted, and why
+	changes   bool         // it may change the shell's state
+	printed   atomic.Int64 // when it printed last, in nanoseconds
 }
 
 // began is called with Shell.mu held.
@@ -49,7 +50,7 @@ func (r *run) began() bool { return !r.started.IsZero() }
 func (r *run) output(p []byte) {
 	p = r.out.Clean(p)
 	r.out.Add(p)
-	r.quiet.printed()
+	r.printed.Store(time.Now().UnixNano())
 	if r.command.Output != nil {
 		r.command.Output(p)
 	}
@@ -191,12 +192,18 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 	var (
 		cancelled error // why, or nil
 		cancel    *canceller
+		press     <-chan time.Time // to go on with the cancel
 		watch     = &watcher{s: s, r: r, wait: lookAfter, due: time.Now().Add(lookAfter), t: time.NewTimer(lookAfter)}
-		begin     = time.NewTimer(beginBound)
+		begin     = time.After(beginBound)
 		limit     clock
 	)
-	defer begin.Stop()
-	defer watch.t.Stop()
+	stop := func(why error) {
+		if cancelled == nil {
+			cancelled, press = why, time.Tick(pressEvery)
+			cancel = &canceller{s: s, r: r, since: time.Now(), sent: make(map[int]syscall.Signal)}
+			cancel.press()
+		}
+	}
 	done := ctx.Done()
 	for {
 		s.mu.Lock()
@@ -210,28 +217,24 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 		}
 		select {
 		case <-changed:
-		case <-begin.C:
-			began := locked(s, r.began)
-			if !began && cancelled == nil {
-				cancelled, cancel = errNoBegin, newCanceller(s, r)
+		case <-begin:
+			if began := locked(s, r.began); !began {
+				stop(errNoBegin)
 			}
 		case <-watch.t.C:
 			watch.look()
 			limit.pause(watch.why != "")
 		case <-limit.tick():
 			if cancelled == nil && (r.command.Overdue == nil || !r.command.Overdue()) {
-				cancelled, cancel = errTimeout, newCanceller(s, r)
+				stop(errTimeout)
 			}
 		case <-done:
 			done = nil
-			if cancelled == nil {
-				cancelled, cancel = context.Cause(ctx), newCanceller(s, r)
-			}
-		case <-cancel.tick():
+			stop(context.Cause(ctx))
+		case <-press:
 			cancel.press()
 		}
 	}
-	cancel.stop()
 	limit.pause(true)
 	watch.report("", "") // the keyboard is given back
 	return s.finish(r, cancelled)

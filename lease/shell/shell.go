@@ -271,22 +271,11 @@ func (s *Shell) Name() string    { return s.d.Name }
 // Foreground returns the foreground process group of the shell's terminal: of the program that runs, or the shell's own. It is 0
 // if there is none.
 func (s *Shell) Foreground() int {
-	p := locked(s, func() *process { return s.proc })
-	if p == nil {
-		return 0
-	}
-	return p.term.Foreground()
+	return locked(s, func() *process { return s.proc }).term.Foreground()
 }
 
 // PID returns the process id of the shell; a restart changes it.
-func (s *Shell) PID() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc == nil {
-		return 0
-	}
-	return s.proc.pid
-}
+func (s *Shell) PID() int { return locked(s, func() int { return s.proc.pid }) }
 
 // Dir returns where the shell was at its last prompt or the end of the last borrowed command.
 func (s *Shell) Dir() string { return locked(s, func() string { return s.dir }) }
@@ -354,12 +343,10 @@ func (s *Shell) Close() error {
 }
 
 func within(done <-chan struct{}, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-done:
 		return true
-	case <-t.C:
+	case <-time.After(d):
 		return false
 	}
 }

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,11 +19,6 @@ const (
 	lookAgain = 100 * time.Millisecond
 )
 
-// quiet is when a command printed last. It is safe for concurrent use.
-type quiet struct{ at atomic.Int64 }
-
-func (q *quiet) printed() { q.at.Store(time.Now().UnixNano()) }
-
 // watcher notices that a borrowed command's program wants the keyboard. It is used by one goroutine (follow), which calls look
 // at each tick.
 type watcher struct {
@@ -41,9 +35,9 @@ type watcher struct {
 // look examines the program, reports a change, and sets the timer again.
 func (w *watcher) look() {
 	if time.Since(w.due) > lookAfter { // this process was stopped, or starved: what was printed meanwhile is still to be read
-		w.r.quiet.printed()
+		w.r.printed.Store(time.Now().UnixNano())
 	}
-	silent := time.Since(time.Unix(0, w.r.quiet.at.Load())) >= lookAfter
+	silent := time.Since(time.Unix(0, w.r.printed.Load())) >= lookAfter
 	why, who := w.wants(silent)
 	sure := w.sure || why != "input"
 	if w.sure = why == "input"; sure {
