@@ -2,7 +2,9 @@ package shell
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,15 +22,12 @@ import (
 // dialects are the shells that can be lent; the first is used if the user's is not among them.
 var dialects = []*dialect.Dialect{bash.Dialect, zsh.Dialect, fish.Dialect}
 
-// A NoShellError reports that no shell that can be lent was found. Old is one that is too old, with its version.
-type NoShellError struct{ Old string }
+// A NoShellError reports that no shell that can be lent was found. Needs is what was looked for, as "bash 4.4", and Old is one that
+// is too old, with its version.
+type NoShellError struct{ Needs, Old string }
 
 func (e *NoShellError) Error() string {
-	need := dialects[0].Name + " " + strconv.Itoa(dialects[0].Oldest[0]) + "." + strconv.Itoa(dialects[0].Oldest[1])
-	if e.Old != "" {
-		return need + " or newer is needed, found only " + e.Old
-	}
-	return need + " or newer is needed, found none on PATH"
+	return e.Needs + " or newer is needed, found " + cmp.Or(e.Old, "none on PATH")
 }
 
 // Hint says in one line how to get one.
@@ -39,7 +38,7 @@ func (e *NoShellError) Hint() string {
 // Find returns the shell to lend, with its version as "5.2.15": $SHELL of env, or else the first bash on PATH, in /bin or in
 // /usr/bin, that is new enough. It runs each candidate once, for at most 5 s. The error is a *NoShellError.
 func Find(env []string) (path string, d *dialect.Dialect, version string, err error) {
-	missing := &NoShellError{}
+	missing := &NoShellError{Needs: needs(dialects[0])}
 	candidates := []string{getEnv(env, "SHELL")}
 	for _, dir := range filepath.SplitList(getEnv(env, "PATH")) {
 		candidates = append(candidates, filepath.Join(dir, dialects[0].Name))
@@ -52,20 +51,22 @@ func Find(env []string) (path string, d *dialect.Dialect, version string, err er
 		}
 		seen[c] = true
 		d, version, err := Identify(c)
-		switch {
-		case err != nil:
-		case !atLeast(version, d.Oldest):
-			if missing.Old == "" {
-				missing.Old = c + " " + version
-			}
-		default:
+		if err == nil {
 			return c, d, version, nil
+		}
+		if old, ok := errors.AsType[*NoShellError](err); ok && missing.Old == "" {
+			missing = old
 		}
 	}
 	return "", nil, "", missing
 }
 
-// Identify returns which shell the program at path is, by the name of its file, and the version that it prints.
+func needs(d *dialect.Dialect) string {
+	return fmt.Sprintf("%s %d.%d", d.Name, d.Oldest[0], d.Oldest[1])
+}
+
+// Identify returns which shell the program at path is, by the name of its file, and the version that it prints. The error is a
+// *NoShellError if it is too old.
 func Identify(path string) (*dialect.Dialect, string, error) {
 	for _, d := range dialects {
 		if filepath.Base(path) != d.Name {
@@ -84,7 +85,11 @@ func Identify(path string) (*dialect.Dialect, string, error) {
 		if err != nil {
 			return nil, "", fmt.Errorf("ask %s for its version: %w", path, err)
 		}
-		return d, string(bytes.TrimSpace(out)), nil
+		version := string(bytes.TrimSpace(out))
+		if !atLeast(version, d.Oldest) {
+			return nil, "", &NoShellError{Needs: needs(d), Old: path + " " + version}
+		}
+		return d, version, nil
 	}
 	return nil, "", fmt.Errorf("%s is not a shell that sublet can lend", path)
 }
