@@ -283,9 +283,6 @@ func (s *Shell) Dir() string { return locked(s, func() string { return s.dir }) 
 // Digest returns the digest of the last known State, "" before the first.
 func (s *Shell) Digest() string { return locked(s, func() string { return s.state.Digest }) }
 
-// Stale reports whether State would have to ask the shell, because a command ran since it last did.
-func (s *Shell) Stale() bool { return locked(s, func() bool { return s.stale }) }
-
 // Exited returns a channel that is closed when the user has left the shell, or it could not be started again.
 func (s *Shell) Exited() <-chan struct{} { return s.life.exited }
 

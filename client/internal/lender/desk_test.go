@@ -310,18 +310,15 @@ func (f *fake) ran() []string {
 	return slices.Clone(f.calls)
 }
 
-func (f *fake) Stale() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.stale
-}
-
 func (f *fake) State(ctx context.Context) (shell.State, error) {
 	f.mu.Lock()
 	if !f.held {
 		f.wrong("asked for its state while it is not held")
 	}
 	looks := f.looks
+	if !f.stale {
+		looks = 0
+	}
 	f.mu.Unlock()
 	select {
 	case <-time.After(looks):

@@ -80,7 +80,6 @@ type Shell interface {
 	Release() error
 	Run(ctx context.Context, c shell.Command) (shell.Result, error)
 	State(ctx context.Context) (shell.State, error)
-	Stale() bool
 	Undo(ctx context.Context, before, after shell.State) (left []string, err error)
 	Busy() string
 	Dir() string

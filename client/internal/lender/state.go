@@ -49,23 +49,16 @@ type known struct {
 
 // look reads the shell's state and sends it to the daemon if it changed. The editor must be held.
 func (l *Lender) look(ctx context.Context) error {
-	l.mu.Lock()
-	current := l.state.Digest != "" && len(l.ran) == 0
-	l.mu.Unlock()
-	if !current || l.Shell.Stale() {
-		ctx, cancel := context.WithTimeoutCause(ctx, lookBound, errNoState)
-		defer cancel()
-		s, err := l.Shell.State(ctx)
-		if err != nil {
-			return err
-		}
-		l.mu.Lock()
-		l.state, l.dir = s, s.Dir
-		l.unsent, l.ran = joined(l.unsent, l.ran...), nil
-		l.mu.Unlock()
+	ctx, cancel := context.WithTimeoutCause(ctx, lookBound, errNoState)
+	defer cancel()
+	s, err := l.Shell.State(ctx)
+	if err != nil {
+		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.state, l.dir = s, s.Dir
+	l.unsent, l.ran = joined(l.unsent, l.ran...), nil
 	l.sendStateLocked()
 	return nil
 }
