@@ -115,9 +115,11 @@ func (w *window) startShell(so shell.Options) (notice string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// Nobody misses settings of a bare sh; "." is the Base of an empty SHELL.
-	if login := filepath.Base(lookup(w.o.Env, "SHELL")); notice == "" && so.Path == "" && login != w.sh.Name() && login != "sh" && login != "." {
-		notice = fmt.Sprintf("your shell is %s; sublet lends %s %s (%s), which does not read your %s settings", login, w.sh.Name(), w.sh.Version(), w.sh.Path(), login)
+	login := lookup(w.o.Env, "SHELL")
+	if notice == "" && so.Path == "" && login != w.sh.Path() && login != "" && filepath.Base(login) != "sh" { // whose settings nobody misses
+		if _, _, err := shell.Identify(login); err != nil {
+			notice = fmt.Sprintf("%v; sublet lends %s %s without your %s settings", err, w.sh.Path(), w.sh.Version(), filepath.Base(login))
+		}
 	}
 	return notice, nil
 }
