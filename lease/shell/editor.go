@@ -132,14 +132,6 @@ func (s *Shell) programLocked() string {
 	return "the user's command"
 }
 
-// awaitFree waits until the editor is free, or done reports true.
-func (s *Shell) awaitFree(ctx context.Context, done func() bool) error {
-	return s.awaitTimed(ctx, func() (bool, time.Duration) {
-		why, wait := s.busyLocked(s.o.Patience)
-		return why == "" || s.editor.unhooked || s.editor.unreported && !s.editor.typed.other || done(), wait
-	})
-}
-
 // take holds the free editor: it types the hold key and waits, for at most bound, for the widget's answer. It returns
 // errNotAnswered or errInUse, or nil with the editor held. The caller has holdLock.
 func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
@@ -167,13 +159,7 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 		err = s.await(bounded, func() bool { return e.widget == blocked })
 	}
 	if err == nil {
-		a := locked(s, func() ack {
-			if e.typed.other { // input from before the prompt has begun a line
-				e.ack.context = "continuation"
-			}
-			return e.ack
-		})
-		return a, nil
+		return locked(s, func() ack { return e.ack }), nil
 	}
 	s.inputLock.Lock()
 	defer s.inputLock.Unlock()
@@ -248,7 +234,11 @@ func (s *Shell) awaitIdle() {
 // the editor held, or with holdLock taken as soon as done, which is called with mu held, reports that it need not be.
 func (s *Shell) hold(ctx context.Context, done func() bool) error {
 	for {
-		if err := s.awaitFree(ctx, done); err != nil {
+		err := s.awaitTimed(ctx, func() (bool, time.Duration) {
+			why, wait := s.busyLocked(s.o.Patience)
+			return why == "" || s.editor.unhooked || s.editor.unreported && !s.editor.typed.other || done(), wait
+		})
+		if err != nil {
 			return err
 		}
 		if err := s.holdLock.LockContext(ctx); err != nil {

@@ -46,7 +46,7 @@ type promptRecord struct {
 type ack struct{ context, flags, cursor, line string }
 
 // readRecordsLocked handles the records that the integration script wrote to the FIFO "up" (package dialect has their format),
-// up to the first of that kind from the current process; without one it handles none. It is called at each mark. The script
+// up to the first of that kind from the current process; without one it handles none. It is called at each mark, and for each key. The script
 // writes a record before the mark of the same kind, so at the mark the record is there. Records of later marks may be there
 // too, since the shell may be ahead of the reader of the terminal; they stay in unread. Records with another process id are
 // dropped.
@@ -87,6 +87,9 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 			return
 		}
 		a := ack{context: f[0], flags: f[1], cursor: f[2]}
+		if s.editor.typed.other { // what was typed before the prompt has begun a line, which bash cannot know
+			a.context = "continuation"
+		}
 		if f[3] != "0" {
 			line, err := os.ReadFile(s.files.path("line"))
 			if err != nil {
