@@ -192,7 +192,7 @@ func (s *Shell) showPrompt() {
 	e := &s.editor
 	held, erased, unseen, line, cursor := e.widget == blocked, e.erased, s.out.route != toScreen, e.line, e.cursor
 	s.mu.Unlock()
-	defer s.restored()
+	defer s.passOnKeys()
 	if held && !erased && !unseen {
 		s.giveBack() // nothing was shown: the editor goes on where it was
 		return
@@ -240,8 +240,8 @@ func (s *Shell) showKeptLocked() {
 	s.out.route = toScreen
 }
 
-// restored ends showPrompt: it passes on the kept keys once the editor reads. Before that the line discipline would edit them.
-func (s *Shell) restored() {
+// passOnKeys ends showPrompt: it types the kept keys once the editor reads. Before that the line discipline would edit them.
+func (s *Shell) passOnKeys() {
 	s.awaitIdle()
 	if err := s.awaitEditor(context.Background()); err != nil {
 		s.log.Debug("the line editor", "err", err)

@@ -222,7 +222,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 				stop(errNoBegin)
 			}
 		case <-watch.t.C:
-			watch.look()
+			watch.examine()
 			limit.pause(watch.why != "")
 		case <-limit.tick():
 			if cancelled == nil && (r.command.Overdue == nil || !r.command.Overdue()) {

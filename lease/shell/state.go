@@ -21,11 +21,11 @@ func (s *Shell) State(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	defer release()
-	return s.look(ctx)
+	return s.readState(ctx)
 }
 
-// look makes the widget write the state to its file, and reads that. The editor is held afterwards. The caller has holdLock.
-func (s *Shell) look(ctx context.Context) (State, error) {
+// readState makes the widget write the state to its file, and reads that. The editor is held afterwards. The caller has holdLock.
+func (s *Shell) readState(ctx context.Context) (State, error) {
 	if err := s.takeAgain(ctx); err != nil {
 		return State{}, err
 	}

@@ -19,21 +19,21 @@ const (
 	lookAgain = 100 * time.Millisecond
 )
 
-// watcher notices that a borrowed command's program wants the keyboard. It is used by one goroutine (follow), which calls look
+// watcher notices that a borrowed command's program wants the keyboard. It is used by one goroutine (follow), which calls examine
 // at each tick.
 type watcher struct {
 	s    *Shell
 	r    *run
 	why  string // as reported last: see Command.Keyboard
 	who  string
-	sure bool          // the last look saw a wait for keys
-	wait time.Duration // until the next look
+	sure bool          // the last examination saw a wait for keys
+	wait time.Duration // until the next one
 	due  time.Time     // when the timer was to end
 	t    *time.Timer
 }
 
-// look examines the program, reports a change, and sets the timer again.
-func (w *watcher) look() {
+// examine examines the program, reports a change, and sets the timer again.
+func (w *watcher) examine() {
 	if time.Since(w.due) > lookAfter { // this process was stopped, or starved: what was printed meanwhile is still to be read
 		w.r.printed.Store(time.Now().UnixNano())
 	}
