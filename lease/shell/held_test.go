@@ -112,7 +112,7 @@ func TestHeld(t *testing.T) {
 					}
 				},
 			})
-			if list, lerr := os.ReadDir(project); err != nil || lerr != nil || r.Signal != "SIGKILL" || !strings.Contains(string(r.Output), ".envrc") || len(list) != 2 {
+			if list, lerr := os.ReadDir(project); err != nil || lerr != nil || r.Signal != "SIGKILL" || !strings.Contains(string(r.Output), ".gitlab-ci.yml") || len(list) != 2 {
 				t.Errorf("killed: %s %q, %v; the project holds %v, %v", r.Signal, r.Output, err, list, lerr)
 			}
 			// Of one that ^Z stopped, the program is listed, and not what stands between it and the shell.
