@@ -193,9 +193,13 @@ func (a *app) daemonLogs() *cobra.Command {
 }
 
 func (a *app) logs(path string, lines int, follow bool) error {
-	dir := filepath.Dir(path)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		if _, none := os.Stat(dir); none != nil || !follow {
+	switch f, err := os.Open(path); {
+	case err == nil:
+		f.Close()
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	default:
+		if _, none := os.Stat(filepath.Dir(path)); none != nil || !follow {
 			return hinted{"there is no log yet: " + path, "`sublet daemon start` starts a daemon"}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -279,6 +280,19 @@ func TestLastLinesOfTheLog(t *testing.T) {
 	}
 	if err := a.logs(path, 2, false); err != nil || out.String() != "two[2J\nthree" {
 		t.Errorf("got %q, %v", out.String(), err)
+	}
+}
+
+// What prevents reading the log is named: tail's exit status alone does not.
+func TestLogThatCannotBeRead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, follow := range []bool{false, true} {
+		if err := (&app{stdout: io.Discard}).logs(filepath.Join(file, "daemon.log"), 2, follow); !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("follow %v: got %v", follow, err)
+		}
 	}
 }
 
