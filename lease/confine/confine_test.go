@@ -185,4 +185,10 @@ func TestInert(t *testing.T) {
 			t.Errorf("%s is not protected anyway", name)
 		}
 	}
+	if err := os.MkdirAll(filepath.Join(home, "settings/Google/AndroidStudio2025.1"), 0o755); err != nil { // it is a JetBrains IDE by another name
+		t.Fatal(err)
+	}
+	if slices.Contains(Inert(home), ".idea") {
+		t.Error(".idea is inert for a user of Android Studio")
+	}
 }

@@ -26,7 +26,7 @@ var Protected = []string{
 // path.Match, in which CONFIG is the user's folder of settings. A name that is not listed here is never inert.
 var traces = []struct{ names, home []string }{
 	{[]string{".vscode", ".devcontainer"}, []string{".vscode*", ".cursor*", ".windsurf*", "CONFIG/Code*", "CONFIG/VSCodium"}},
-	{[]string{".idea"}, []string{"CONFIG/JetBrains"}},
+	{[]string{".idea"}, []string{"CONFIG/JetBrains", "CONFIG/Google/AndroidStudio*"}},
 	{[]string{".zed"}, []string{"CONFIG/zed", ".local/share/zed"}},
 	{[]string{".helix"}, []string{"CONFIG/helix", ".cache/helix"}},
 	{[]string{".nvim.lua", ".nvimrc"}, []string{"CONFIG/nvim"}},
