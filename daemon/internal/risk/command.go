@@ -326,7 +326,7 @@ func rewrites(c *call, handler string) bool {
 	switch {
 	case slices.Contains([]string{"git", "code", "awk", "archive", "rsync"}, handler), handler == "" && len(c.operands) == 0:
 		return true
-	case handler != "", c.spec.Args == programs.Copy && !c.has("-r", "-R", "-a", "--recursive", "--archive"):
+	case handler != "", c.name == "tee", c.spec.Args == programs.Copy && !c.has("-r", "-R", "-a", "--recursive", "--archive"):
 		return false
 	}
 	return !slices.Contains([]string{programs.Deletes, programs.Move, programs.Run, programs.Join, programs.Shell, programs.Script}, c.spec.Args)

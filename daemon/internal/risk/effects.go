@@ -187,7 +187,14 @@ func (a *analysis) role(c *call, role string, f *field) {
 		a.sends(f, c.st)
 	case programs.Writes:
 		a.touch(Write, f, c.st, touching{})
-		a.Wrote(bashread.Key(f, c.st), bashread.Written{Flow: a.Seen & flowNet})
+		w, record := bashread.Written{Flow: a.Seen&flowNet | c.st.Stdin.Flow}, a.Wrote
+		if c.name == "tee" {
+			w.Text = c.st.Stdin.Plain()
+		}
+		if c.has("-a", "--append") {
+			record = a.Appended
+		}
+		record(bashread.Key(f, c.st), w)
 	case programs.Deletes:
 		a.touch(Delete, f, c.st, touching{tree: tree, safe: c.name == "rmdir"})
 	case programs.Script:

@@ -66,7 +66,8 @@ func (a *analysis) options(c *call) {
 }
 
 func (c *call) isOption(s string) bool {
-	return len(s) > 1 && (s[0] == '-' || s[0] == '+' && c.spec.Opts[s] != nil)
+	name, _, joined := strings.Cut(s, "=")
+	return len(s) > 1 && (s[0] == '-' || (joined || s[0] == '+') && c.spec.Opts[name] != nil)
 }
 
 // wraps reports whether the operands of a command are a command that it runs.

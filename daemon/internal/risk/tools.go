@@ -103,36 +103,6 @@ func (a *analysis) doLn(c *call) {
 	}
 }
 
-func (a *analysis) doDd(c *call) {
-	a.base(c)
-	fl := c.st.Stdin.Flow
-	for i := range c.operands {
-		f := &c.operands[i]
-		switch k, v, _ := strings.Cut(f.S, "="); {
-		case k == "if":
-			a.touch(Read, f.With(v), c.st, touching{})
-			fl |= a.FileFlow(f.With(v), c.st)
-		case k == "of":
-			a.touch(Write, f.With(v), c.st, touching{})
-			a.Wrote(bashread.Key(f.With(v), c.st), bashread.Written{Flow: fl})
-		case f.Opaque():
-			a.note(High, Write, f.Span, "copies blocks to a place that is not known here")
-		}
-	}
-}
-
-func (a *analysis) doTee(c *call) {
-	a.base(c)
-	for i := range c.operands {
-		a.touch(Write, &c.operands[i], c.st, touching{})
-		record := a.Wrote
-		if c.has("-a", "--append") {
-			record = a.Appended
-		}
-		record(bashread.Key(&c.operands[i], c.st), bashread.Written{Flow: c.st.Stdin.Flow, Text: c.st.Stdin.Plain()})
-	}
-}
-
 // bundled splits the options again for a command that has their letters in its first word: tar xzf a.tgz. The words after that
 // are their values, in the order of the letters.
 func (a *analysis) bundled(c *call) {

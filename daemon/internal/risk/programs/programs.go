@@ -327,7 +327,7 @@ func (s *Spec) word(i int, w string) (err error) {
 		s.Level, err = ParseLevel(w)
 	case i == 1:
 		s.Effects, err = effects(w)
-	case w[0] == '-' || w[0] == '+':
+	case w[0] == '-' || w[0] == '+' || key != "args" && key != "do" && roles[value]: // dd has options without a dash
 		return s.option(w)
 	case w[0] == '~':
 		return s.match(w[1:])
