@@ -205,12 +205,6 @@ func (a *analysis) doTest(c *call) {
 	}
 }
 
-// doExport judges export, declare, local and readonly where they are called by name (command export …).
-func (a *analysis) doExport(c *call) {
-	a.note(Low, ShellState, c.span, "sets variables")
-	a.Declare(c.fields, c.st, c.span)
-}
-
 func (a *analysis) doPrintf(c *call) {
 	a.note(Low, Read, c.span, "prints text")
 	if name := c.val("-v"); name != "" {

@@ -79,18 +79,7 @@ func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 			r.arithm(as.Index, st)
 		}
 	}
-	r.declared(&d, r.span(c))
-}
-
-// Declare walks a declaration that is called by name, as by command export.
-func (r *Reader) Declare(fs []Field, st *State, sp Span) {
-	d := declaration{word: fs[0].S}
-	r.declareWords(fs[1:], &d, st)
-	r.declared(&d, sp)
-}
-
-// declared notes what a declaration does beside its assignments.
-func (r *Reader) declared(d *declaration, sp Span) {
+	sp := r.span(c)
 	switch exports := d.kind() == Export; {
 	case !d.given && !d.has("fF"): // without a name they print all variables
 		r.Judge.PrintsVariables(sp)
