@@ -163,7 +163,7 @@ func projectPlace(rest string, open bool) *place {
 		return credential
 	case programs.In("guarded", first), programs.In("guarded", base):
 		return guarded
-	case programs.Ends("build-ends", base):
+	case programs.Ends(base, programs.Places("build-ends")):
 		return built
 	}
 	for seg := range strings.SplitSeq(rest, "/") {

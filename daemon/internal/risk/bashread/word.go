@@ -19,7 +19,6 @@ type Field struct {
 	S       string
 	Known   bool // S is exactly what the program gets
 	Glob    bool // has an unquoted pattern
-	Quoted  bool // some of it was quoted
 	Many    bool // may be any number of words
 	Guarded bool // the unknown part is not empty: ${x:?}
 	Flow    Flow
@@ -232,14 +231,13 @@ func (b *builder) part(p syntax.WordPart, quoted, first bool) {
 			b.literal(p.Value, first)
 		}
 	case *syntax.SglQuoted:
-		b.cur.Quoted = true
 		if p.Dollar {
 			b.add(AnsiC(p.Value))
 		} else {
 			b.add(p.Value)
 		}
 	case *syntax.DblQuoted:
-		b.cur.Quoted, b.has = true, true
+		b.has = true
 		b.parts(p.Parts, true, false)
 	case *syntax.ParamExp:
 		b.param(p, quoted)
@@ -331,7 +329,6 @@ func (b *builder) literal(s string, first bool) {
 		text, s, more = strings.Cut(s, `\`)
 		b.cur.Glob = b.cur.Glob || strings.ContainsAny(text, "*?[")
 		if b.add(text); s != "" { // the byte behind a backslash counts as it is; a line feed there is no text
-			b.cur.Quoted = true
 			b.add(strings.TrimPrefix(s[:1], "\n"))
 			s = s[1:]
 		}

@@ -120,12 +120,7 @@ func Expression(name string) *regexp.Regexp { return expressions()[name]() }
 // In reports whether a section of places.txt has a name.
 func In(section, name string) bool { return slices.Contains(Places(section), name) }
 
-// Ends reports whether a name has one of the endings of a section, and more before it.
-func Ends(section, name string) bool {
-	for _, end := range Places(section) {
-		if len(name) > len(end) && strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return false
+// Ends reports whether a name has one of the endings, and more before it.
+func Ends(name string, endings []string) bool {
+	return slices.ContainsFunc(endings, func(end string) bool { return len(name) > len(end) && strings.HasSuffix(name, end) })
 }

@@ -150,11 +150,7 @@ func InSystem(p string) bool { return Match(p, list("system")) }
 func InHome(rest string) bool { return !public(path.Base(rest)) && Match(rest, list("home")) }
 
 func public(base string) bool {
-	return slices.Contains(list("public"), base) || ends(base, "public-ends")
-}
-
-func ends(name, section string) bool {
-	return slices.ContainsFunc(list(section), func(end string) bool { return len(name) > len(end) && strings.HasSuffix(name, end) })
+	return slices.Contains(list("public"), base) || programs.Ends(base, list("public-ends"))
 }
 
 // Named reports whether files of a name, which may be a pattern, hold keys, tokens or passwords, wherever they are.
@@ -164,7 +160,7 @@ func Named(base string) bool {
 		return true
 	case public(base), base == "*.asc": // these are signatures for the most part
 		return false
-	case strings.HasPrefix(base, ".env."), strings.HasSuffix(base, ".env"), ends(base, "ends"):
+	case strings.HasPrefix(base, ".env."), strings.HasSuffix(base, ".env"), programs.Ends(base, list("ends")):
 		return true
 	}
 	// A pattern for keys of SSH, or for one of the names that begin with a dot.
