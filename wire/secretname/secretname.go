@@ -3,7 +3,7 @@
 package secretname
 
 import (
-	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -39,47 +39,16 @@ const (
 // IsSecret reports whether a variable's name means a secret, whose value must not be sent.
 func IsSecret(name string) bool { return Judge(name) != Plain }
 
-// Judge looks for words that mean a secret; of a name of more than 128 bytes, at both ends. It does not allocate, because masking
-// calls it for every assignment in a text.
+// Judge looks for words that mean a secret.
 func Judge(name string) Sureness {
-	const most = 128
-	if len(name) > most {
-		return max(Judge(name[:most]), Judge(name[len(name)-most:]))
-	}
-	// The name's words in lower case, cut at _, - and . and where a capital follows a small letter.
-	var buf [most]byte
-	var parts [most / 2][]byte
-	n, end, start := 0, 0, 0
-	known := false
-	for i := 0; i <= len(name); i++ {
-		c, low := byte('_'), byte('_')
-		if i < len(name) {
-			c = name[i]
-			low = lowered[c]
-		}
-		if low == '_' || low != c && i > 0 && name[i-1] >= 'a' && name[i-1] <= 'z' {
-			if end > start {
-				parts[n] = buf[start:end]
-				known = known || mayBeSecretWord(parts[n])
-				n++
-			}
-			start = end
-		}
-		if low != '_' {
-			buf[end] = low
-			end++
-		}
-	}
-	if !known {
-		return Plain
-	}
-	for n > 1 && isNumber(parts[n-1]) { // MAILGUN_KEY_2, CI_JOB_JWT_V2
-		n--
+	parts := words(name)
+	for len(parts) > 1 && isNumber(parts[len(parts)-1]) { // MAILGUN_KEY_2, CI_JOB_JWT_V2
+		parts = parts[:len(parts)-1]
 	}
 	likely := Plain
-	for i, part := range parts[:n] {
-		last := i == n-1
-		var before, next []byte
+	for i, part := range parts {
+		last := i == len(parts)-1
+		before, next := "", ""
 		if i > 0 {
 			before = parts[i-1]
 		}
@@ -96,14 +65,29 @@ func Judge(name string) Sureness {
 	return likely
 }
 
+// words returns the words of a name in lower case, cut at _, - and . and where a capital follows a small letter.
+func words(name string) (list []string) {
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '_' || r == '-' || r == '.' }) {
+		start := 0
+		for i := 1; i < len(part); i++ {
+			if 'A' <= part[i] && part[i] <= 'Z' && 'a' <= part[i-1] && part[i-1] <= 'z' {
+				list = append(list, strings.ToLower(part[start:i]))
+				start = i
+			}
+		}
+		list = append(list, strings.ToLower(part[start:]))
+	}
+	return list
+}
+
 // judgePart judges one part of a name with the parts before and after it.
-func judgePart(part, before, next []byte, first, last bool) Sureness {
-	about := aboutSecret[string(next)]
-	switch word := string(part); {
-	case word == "key" && keyKinds[string(before)] && !about:
+func judgePart(word, before, next string, first, last bool) Sureness {
+	about := aboutSecret[next]
+	switch {
+	case word == "key" && keyKinds[before] && !about:
 		return Secret
 	case word == "key":
-		if last && !first && !openKeys[string(before)] {
+		if last && !first && !openKeys[before] {
 			return Likely
 		}
 	case secretEnds[word]:
@@ -111,66 +95,23 @@ func judgePart(part, before, next []byte, first, last bool) Sureness {
 			return Secret
 		}
 	case addresses[word]:
-		if last && addressed[string(before)] {
+		if last && addressed[before] {
 			return Secret
 		}
-	case (secretWords[word] || hasSecretEnding(part)) && !about:
+	case (secretWords[word] || hasSecretEnding(word)) && !about:
 		return Secret
 	}
 	return Plain
 }
 
-// lowered maps a byte of a name to lower case, and separators to _.
-var lowered = func() (t [256]byte) {
-	for c := range t {
-		t[c] = byte(c)
-		switch {
-		case c >= 'A' && c <= 'Z':
-			t[c] += 'a' - 'A'
-		case c == '-', c == '.':
-			t[c] = '_'
-		}
-	}
-	return t
-}()
-
-// secretLengths maps the first byte of a word to a bit mask of the lengths of the words that Judge knows.
-var secretLengths = func() (t [256]uint32) {
-	for _, words := range []map[string]bool{secretWords, secretEnds, addresses, wordSet("key")} {
-		for w := range words {
-			t[w[0]] |= 1 << len(w)
-		}
-	}
-	return t
-}()
-
-// mayBeSecretWord quickly excludes most words that do not mean a secret.
-func mayBeSecretWord(part []byte) bool {
-	if len(part) < 32 && secretLengths[part[0]]>>len(part)&1 != 0 {
-		return true
-	}
-	switch part[len(part)-1] {
-	case 'd', 'y', 'n', 't': // see secretEndings
-		return hasSecretEnding(part)
-	}
-	return false
-}
-
 // secretEndings mean a secret at the end of a longer word, too: PGPASSWORD, GITHUBTOKEN.
-var secretEndings = [...][]byte{[]byte("password"), []byte("passwd"), []byte("apikey"), []byte("token"), []byte("secret")}
+var secretEndings = []string{"password", "passwd", "apikey", "token", "secret"}
 
-func hasSecretEnding(part []byte) bool {
-	for _, end := range secretEndings {
-		if len(part) > len(end) && bytes.HasSuffix(part, end) {
-			return true
-		}
-	}
-	return false
+func hasSecretEnding(word string) bool {
+	return slices.ContainsFunc(secretEndings, func(end string) bool { return strings.HasSuffix(word, end) })
 }
 
-func isNumber(b []byte) bool {
-	return len(bytes.Trim(bytes.TrimPrefix(b, []byte("v")), "0123456789")) == 0
-}
+func isNumber(s string) bool { return strings.Trim(strings.TrimPrefix(s, "v"), "0123456789") == "" }
 
 // wordSet returns the words of a text as a set.
 func wordSet(s string) map[string]bool {
