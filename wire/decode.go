@@ -104,8 +104,6 @@ func allocated(size int) int { return size + size/8 + 16 }
 // fieldError is the reason why a value is invalid, and the path to it; struct, list and map decoders prepend their step.
 type fieldError struct{ path, reason string }
 
-func (e *fieldError) Error() string { return e.path + ": " + e.reason }
-
 func wrong(reason string) *fieldError { return &fieldError{reason: reason} }
 
 // in prepends a step to the path of err.

@@ -159,7 +159,7 @@ func jobRows(s *site) []row {
 	}
 }
 
-// background starts a job and returns the time until its id has come.
+// background starts a job, whose end wakes the agent with wake, and returns the time until its id has come.
 func background(c *client.Conn, command string, wake bool) (took float64) {
 	args := must(json.Marshal(object{"command": command, "background": true, "wake": wake}))
 	begun := time.Now()

@@ -28,8 +28,7 @@ type window struct {
 func windowRows(s *site) (rows []row) {
 	for _, path := range installedShells() {
 		w := openWindow(s, path)
-		conn := w.dial(nil)
-		s.cleanup(conn.Close)
+		conn := w.connect(nil)
 		waitForShell(conn)
 		letter, alone := w.shell[:1], w.shell+" alone"
 		bash := runs(200, nil, "bash", "-c", "true")
@@ -37,7 +36,7 @@ func windowRows(s *site) (rows []row) {
 			return must(borrow(conn))
 		}), "bash -c true", bash})
 		if w.shell == "bash" {
-			rows = append(rows, row{"E5", "an MCP call of `true`, median, bash", "us", 1.3, 7, w.agent(s), "`sublet lease run -- true`", runs(20, w.env, w.binary, "lease", "run", "--", "true")})
+			rows = append(rows, row{"E5", "an MCP call of `true`, median, bash", "us", 1.3, 7, w.agent(), "`sublet lease run -- true`", runs(20, w.env, w.binary, "lease", "run", "--", "true")})
 		}
 		big := filepath.Join(w.dir, "big")
 		check(os.WriteFile(big, bytes.Repeat([]byte("a line of a large file, as long as lines of text are in the mean\n"), 100_000_000/65), 0o600))
@@ -120,12 +119,12 @@ func borrow(c *client.Conn) (took float64, err error) {
 }
 
 // agent starts a gateway as an agent of another program does, and measures a call.
-func (w *window) agent(s *site) measure {
+func (w *window) agent() measure {
 	ctx := context.Background()
 	cmd := exec.Command(w.binary, "serve", "mcp")
 	cmd.Env, cmd.Dir = w.env, w.dir
 	session := must(sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil).Connect(ctx, &sdk.CommandTransport{Command: cmd}, nil))
-	s.cleanup(session.Close)
+	w.cleanup(session.Close)
 	return median(20, func() float64 {
 		return timed(func() {
 			res := must(session.CallTool(ctx, &sdk.CallToolParams{Name: "shell", Arguments: object{"command": "true"}}))

@@ -31,9 +31,9 @@ func (a *app) agents() *cobra.Command {
 		defer stop()
 		list := checkAgents(ctx, conf, "")
 		if asJSON {
-			return a.printAgents(list)
+			return a.printAgentsJSON(list)
 		}
-		return a.showAgents(list)
+		return a.printAgentTable(list)
 	})
 	return withJSON(explained(c, "agents starts each agent that has a command in the settings, as /agent NAME would, opens a session, and ends it; no prompt is\n"+
 		"sent. Known programs that are installed follow, with the line of the settings that hosts them.", ""), &asJSON, "agent")
@@ -47,7 +47,7 @@ func checkAgents(ctx context.Context, conf config.Config, prompt string) []daemo
 	return daemon.CheckAgents(ctx, conf, Version(), dir, prompt, agentPatience)
 }
 
-func (a *app) printAgents(list []daemon.AgentCheck) error {
+func (a *app) printAgentsJSON(list []daemon.AgentCheck) error {
 	for _, one := range list {
 		line := struct {
 			daemon.AgentCheck
@@ -63,7 +63,7 @@ func (a *app) printAgents(list []daemon.AgentCheck) error {
 	return nil
 }
 
-func (a *app) showAgents(list []daemon.AgentCheck) error {
+func (a *app) printAgentTable(list []daemon.AgentCheck) error {
 	w := a.table("AGENT\tVERSION\tPROTOCOL\tCAN\tITS OWN SHELL\tTRIED WITH")
 	for _, one := range list {
 		if one.Configured && one.Err == nil {

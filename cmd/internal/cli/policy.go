@@ -170,8 +170,6 @@ func (p *policies) test() *cobra.Command {
 		switch {
 		case err != nil:
 			return err
-		case reply.Verdict == nil:
-			return errors.New("the daemon is older than `policy test`; `sublet daemon restart` starts this one")
 		case asJSON:
 			fields, err := view(reply)
 			if err != nil {

@@ -230,7 +230,7 @@ func TestAgentsThatFail(t *testing.T) {
 	list := []daemon.AgentCheck{{Name: "a", Configured: true, Err: fmt.Errorf("x && y: %w", &wire.Error{Message: "no", Hint: "do this"})}}
 	var out, errs bytes.Buffer
 	a := &app{stdout: &out, stderr: &errs}
-	if err := errors.Join(a.showAgents(list), a.printAgents(list)); err != nil {
+	if err := errors.Join(a.printAgentTable(list), a.printAgentsJSON(list)); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(errs.String(), "do this") || !strings.Contains(out.String(), `"error":"x && y: `) {
