@@ -53,7 +53,7 @@ func (e *encoder) message(m Message) error {
 	}
 	e.arrayHead(2)
 	e.text(k.name)
-	k.plan().write(e, v.Elem())
+	planOf(k.typ).write(e, v.Elem())
 	return nil
 }
 
@@ -104,7 +104,7 @@ func (d *decoder) readMessage() (Message, *fieldError) {
 		return nil, err
 	}
 	m := k.new()
-	if err := k.plan().read(d, reflect.ValueOf(m).Elem()); err != nil {
+	if err := planOf(k.typ).read(d, reflect.ValueOf(m).Elem()); err != nil {
 		return nil, err
 	}
 	return m, nil

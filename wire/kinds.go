@@ -20,17 +20,13 @@ type kindInfo struct {
 	name string
 	dir  Direction
 	typ  reflect.Type // the struct, not the pointer
-	plan func() *structPlan
 
 	request bool // see IsRequest
 }
 
 // table is every kind in the order of PROTOCOL.md. Some lease messages go both ways: the daemon forwards them to a client
-// that sent LeaseRunRequest.
-//
-// It is set in init because plans refer to it, so that a plain initializer would be an initialization cycle. The rows are made
-// on first use.
-var table func() []*kindInfo
+// that sent LeaseRunRequest. The rows are made on first use.
+var table = sync.OnceValue(allKinds)
 
 // byKind is the rows of table by their names.
 var byKind = sync.OnceValue(func() map[string]*kindInfo {
@@ -40,8 +36,6 @@ var byKind = sync.OnceValue(func() map[string]*kindInfo {
 	}
 	return rows
 })
-
-func init() { table = sync.OnceValue(allKinds) }
 
 func allKinds() []*kindInfo {
 	return []*kindInfo{
@@ -111,14 +105,12 @@ func allKinds() []*kindInfo {
 
 // row makes the table's row for the message struct T, whose pointer must be a Message.
 func row[T any](dir Direction) *kindInfo {
-	typ := reflect.TypeFor[T]()
 	m := any(new(T)).(Message)
 	_, ofRequest := m.(OfRequest)
 	return &kindInfo{
 		name: m.Kind(),
 		dir:  dir,
-		typ:  typ,
-		plan: sync.OnceValue(func() *structPlan { return planStruct(typ) }),
+		typ:  reflect.TypeFor[T](),
 
 		request: ofRequest && dir == ToDaemon,
 	}

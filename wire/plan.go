@@ -76,20 +76,25 @@ func planStruct(typ reflect.Type) *structPlan {
 	return p
 }
 
-// plans caches the plans that Fields made. The codec does not use it.
 var plans sync.Map // reflect.Type → *structPlan
+
+// planOf returns the plan of a struct type, made on first use.
+func planOf(typ reflect.Type) *structPlan {
+	p, ok := plans.Load(typ)
+	if !ok {
+		p, _ = plans.LoadOrStore(typ, planStruct(typ))
+	}
+	return p.(*structPlan)
+}
 
 // Fields iterates over the encoded fields of v, a message's struct or a struct inside one: names and values, in order. For a
 // union (see structPlan.union) it yields only the fields of v's Type; Type is read again before each field, so the caller may
 // set it while iterating.
 func Fields(v reflect.Value) iter.Seq2[string, reflect.Value] {
-	p, ok := plans.Load(v.Type())
-	if !ok {
-		p, _ = plans.LoadOrStore(v.Type(), planStruct(v.Type()))
-	}
+	p := planOf(v.Type())
 	return func(yield func(string, reflect.Value) bool) {
-		for i, f := range p.(*structPlan).fields {
-			if p.(*structPlan).presentFields(v)&(1<<i) != 0 && !yield(f.name, f.of(v)) {
+		for i, f := range p.fields {
+			if p.presentFields(v)&(1<<i) != 0 && !yield(f.name, f.of(v)) {
 				return
 			}
 		}
@@ -201,7 +206,7 @@ func planType(t reflect.Type) plan {
 	case reflect.Float64:
 		return scalar((*encoder).float, reflect.Value.Float, (*decoder).readFloat, reflect.Value.SetFloat)
 	case reflect.Struct:
-		p := planStruct(t)
+		p := planOf(t)
 		return plan{p.write, p.read}
 	case reflect.Pointer:
 		return orNil(planPointer(t.Elem()))
