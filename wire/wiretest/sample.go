@@ -10,18 +10,24 @@ import (
 
 // Full returns a message of the kind with every field set, the same each time. It panics for an unknown kind.
 func Full(kind string) wire.Message {
-	m := empty(kind)
+	m := Zero(kind)
 	fill(reflect.ValueOf(m).Elem(), "", 0)
 	return m
 }
 
 // Zero returns a message of the kind with nothing set: every field travels all the same.
-func Zero(kind string) wire.Message { return empty(kind) }
+func Zero(kind string) wire.Message {
+	m, ok := wire.New(kind)
+	if !ok {
+		panic("wiretest: unknown kind " + kind)
+	}
+	return m
+}
 
 // Odd returns a message of the kind with the values that codecs get wrong: texts that are not UTF-8 where those are
 // allowed, empty lists and maps beside nil ones, negative and largest numbers.
 func Odd(kind string) wire.Message {
-	m := empty(kind)
+	m := Zero(kind)
 	odd(reflect.ValueOf(m).Elem(), 0)
 	return m
 }
@@ -67,14 +73,6 @@ func All() []wire.Message {
 func ErrorOf(code string) *wire.Error {
 	m := Full("Error").(*wire.Error)
 	m.Code = code
-	return m
-}
-
-func empty(kind string) wire.Message {
-	m, ok := wire.New(kind)
-	if !ok {
-		panic("wiretest: unknown kind " + kind)
-	}
 	return m
 }
 

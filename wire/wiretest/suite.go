@@ -251,16 +251,7 @@ func refused(t *testing.T, raw io.ReadWriteCloser, c *wire.Conn, frame []byte, c
 	if code != wire.CodeTooLarge { // it waits for the peer to go
 		raw.Close()
 	}
-	if err := <-received; wire.Recoverable(err) != nil || !hasCode(err, code) {
+	if err, ok := errors.AsType[*wire.Error](<-received); !ok || err.Recoverable || err.Code != code {
 		t.Errorf("Receive: got %v, want %s, which ends the connection", err, code)
-	}
-}
-
-func hasCode(err error, code string) bool {
-	switch code {
-	case wire.CodeTooLarge:
-		return errors.Is(err, wire.ErrTooLarge)
-	default:
-		return errors.Is(err, wire.ErrInvalidMessage)
 	}
 }

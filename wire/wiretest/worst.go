@@ -23,10 +23,11 @@ func Worst(n int) map[string][]byte {
 			return slices.Concat([]byte{0x92}, str(kind), []byte{0x82}, str(key), value, str("unknown"), padding(value))
 		}
 	)
+	// keys is a map of n keys of size bytes, at most 1<<16 of which differ.
 	keys := func(n, size int) []byte {
 		p := head(0xdf, n)
 		for i := range n {
-			key := binary.BigEndian.AppendUint32(bytes.Repeat([]byte{'k'}, size-4), 0x20202020|uint32(i&7)|uint32(i>>3&15)<<8|uint32(i>>7&15)<<16|uint32(i>>11&15)<<24)
+			key := binary.BigEndian.AppendUint32(bytes.Repeat([]byte{'k'}, size-4), 0x20202020|uint32(i&15)|uint32(i>>4&15)<<8|uint32(i>>8&15)<<16|uint32(i>>12&15)<<24)
 			p = append(append(p, 0xa0|byte(size)), key...)
 			p = append(p, 0xa0)
 		}
@@ -50,19 +51,10 @@ func Worst(n int) map[string][]byte {
 		"a long text with a fault":          field("AgentRequest", "prompt", append(head(0xdb, n), append(bytes.Repeat([]byte("é"), n/2-1), 0xff, 0xff)...)),
 		"long output":                       field("CommandOutput", "data", padding(nil)),
 		"an announced list":                 field("ShellState", "options", head(0xdd, 1<<31)),
-		"maps of unread keys":               padded("ShellState", "unknown", list(7, numbered(1<<16)...)),
+		"maps of unread keys":               padded("ShellState", "unknown", list(7, keys(1<<16, 4)...)),
 		"a map of short keys":               padded("EnvSnapshot", "env", keys(16_000, 5)),
 		"a map of longer keys":              padded("EnvSnapshot", "env", keys(16_000, 31)),
 		"unknown keys":                      slices.Concat([]byte{0x92}, str("ShellState"), keys(n/32, 30)),
-		"a map of as many keys as may be":   padded("EnvSnapshot", "env", numbered(1<<16)),
+		"a map of as many keys as may be":   padded("EnvSnapshot", "env", keys(1<<16, 4)),
 	}
-}
-
-// numbered is a map of n different keys.
-func numbered(n int) []byte {
-	p := binary.BigEndian.AppendUint32([]byte{0xdf}, uint32(n))
-	for i := range n {
-		p = append(p, 0xa4, 'k', byte(i>>14)&0x7f, byte(i>>7)&0x7f, byte(i)&0x7f, 0xa1, 'v')
-	}
-	return p
 }
