@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -13,10 +12,8 @@ import (
 	"sublet/wire"
 )
 
-const (
-	schemaTries = 2         // how often an invalid answer is asked for again
-	maxSchema   = 256 << 10 // bytes of a schema's file
-)
+// schemaTries is how often an invalid answer is asked for again.
+const schemaTries = 2
 
 // outputSchema is the JSON Schema of an answer.
 type outputSchema struct {
@@ -26,17 +23,9 @@ type outputSchema struct {
 
 // readSchema reads a JSON Schema from a file.
 func readSchema(path string) (*outputSchema, error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxSchema+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(text) > maxSchema {
-		return nil, fmt.Errorf("%s: a schema of more than %d bytes", path, maxSchema)
 	}
 	s, err := parseSchema(text)
 	if err != nil {
