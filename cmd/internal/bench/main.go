@@ -230,6 +230,7 @@ func newSite(binary, dir string) *site {
 // cleanup has f called when the rows have been measured, the last such function first. Its error does not matter by then.
 func (s *site) cleanup(f func() error) { s.cleanups = append(s.cleanups, f) }
 
+// leave stops what the rows started, and removes their files.
 func (s *site) leave() {
 	for _, f := range slices.Backward(s.cleanups) {
 		_ = f()
@@ -249,7 +250,7 @@ func (s *site) stopDaemon() error {
 
 type object = map[string]any
 
-// scripted has the daemon use a model that plays script, and take any number of requests. It is stopped at the end, if one runs.
+// scripted writes settings with a model that plays script, and no limit of requests. A daemon that runs at the end is stopped.
 func (s *site) scripted(script ...object) {
 	path := filepath.Join(s.dir, "script.json")
 	check(os.WriteFile(path, must(json.Marshal(script)), 0o600))

@@ -22,10 +22,7 @@ type asker struct {
 
 // newAsker returns nil where nobody can be asked: no terminal, or the output is for a program.
 func newAsker(a *app, json bool) *asker {
-	if json {
-		return nil
-	}
-	if !isTerminal(a.stderr) {
+	if json || !isTerminal(a.stderr) {
 		return nil
 	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)

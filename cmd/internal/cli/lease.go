@@ -94,7 +94,7 @@ func (a *app) runLease(b leaseFlags) error {
 	defer stop()
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	out := newBorrowed(a, b.json, !isTerminal(os.Stdout), b.plain, abort)
+	out := newBorrowed(a, b.json, isTerminal(os.Stdout), !b.plain, abort)
 	end, err := a.borrow(ctx, b, out)
 	failed := err
 	switch {

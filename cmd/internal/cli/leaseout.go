@@ -26,14 +26,14 @@ type borrowed struct {
 	err           error  // of the first failed write; nothing is printed after it
 }
 
-// newBorrowed returns a borrowed that prints JSON (json) or text. No control sequence is printed if bare is set, and on a terminal
-// none that makes it answer. It calls stop with the error if standard output fails. The caller must call finish.
-func newBorrowed(a *app, json, cook, bare bool, stop context.CancelCauseFunc) *borrowed {
-	o := &borrowed{app: a, json: json, plainNewlines: cook, stop: stop}
+// newBorrowed returns a borrowed that prints JSON or text, to a terminal or not. Without sequences no control sequence is printed,
+// and on a terminal none that makes it answer. It calls stop with the error if standard output fails. The caller must call finish.
+func newBorrowed(a *app, json, onTerminal, sequences bool, stop context.CancelCauseFunc) *borrowed {
+	o := &borrowed{app: a, json: json, plainNewlines: !onTerminal, stop: stop}
 	switch {
-	case bare:
+	case !sequences:
 		o.keepSequence = keepNone
-	case !cook && !json:
+	case onTerminal && !json:
 		o.keepSequence = keepSilent
 	}
 	return o

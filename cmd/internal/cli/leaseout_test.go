@@ -30,9 +30,9 @@ func shown(t *testing.T, o func(*app) *borrowed, end *wire.CommandCompleted, pie
 // What a terminal gets is what the command printed; a pipe's line ends, and --plain, are for who asked. The half of something
 // at the end is printed, too; a control sequence that has none is left out, and nothing waits for it.
 func TestBorrowedOutputAsItIs(t *testing.T) {
-	raw := func(a *app) *borrowed { return newBorrowed(a, false, false, false, nil) }
-	pipe := func(a *app) *borrowed { return newBorrowed(a, false, true, false, nil) }
-	bare := func(a *app) *borrowed { return newBorrowed(a, false, true, true, nil) }
+	raw := func(a *app) *borrowed { return newBorrowed(a, false, true, true, nil) }
+	pipe := func(a *app) *borrowed { return newBorrowed(a, false, false, true, nil) }
+	bare := func(a *app) *borrowed { return newBorrowed(a, false, false, false, nil) }
 	endless := "\x1b]0;" + strings.Repeat("x", sequenceMost)
 	for _, c := range []struct {
 		name   string
@@ -56,7 +56,7 @@ func TestBorrowedOutputThatFails(t *testing.T) {
 	var out broken
 	_, stop := context.WithCancelCause(t.Context())
 	defer stop(nil)
-	o := newBorrowed(&app{stdout: &out, stderr: &out}, false, false, false, stop)
+	o := newBorrowed(&app{stdout: &out, stderr: &out}, false, true, true, stop)
 	for at := range int64(3) {
 		o.show(&wire.CommandOutput{Offset: at, Data: []byte("\r")})
 	}
@@ -79,11 +79,11 @@ func TestBorrowedEnd(t *testing.T) {
 		LeaseRef: wire.LeaseRef{LeaseID: "l", Fence: 7}, ExecutionID: "x", Status: wire.StatusOK,
 		Notes: []string{"ran in a\nsubshell\x1b[2J"}, Leftovers: []wire.Process{{PID: 42, Command: "sleep\r1000"}},
 	}
-	text := func(a *app) *borrowed { return newBorrowed(a, false, false, false, nil) }
+	text := func(a *app) *borrowed { return newBorrowed(a, false, true, true, nil) }
 	if out, errs := shown(t, text, end); out != "" || errs != "sublet: ran in a; subshell[2J\nsublet: still running: 42 sleep1000\n" {
 		t.Errorf("got %q, %q", out, errs)
 	}
-	inJSON := func(a *app) *borrowed { return newBorrowed(a, true, false, false, nil) }
+	inJSON := func(a *app) *borrowed { return newBorrowed(a, true, true, true, nil) }
 	out, errs := shown(t, inJSON, end)
 	for _, name := range []string{"lease_id", "fence", "execution_id"} {
 		if strings.Contains(out, name) {

@@ -98,7 +98,7 @@ func TestBorrowedOutput(t *testing.T) {
 	const data = "ä€𝔘\r\nx\ry\r\n\xff\xfe"
 	for size := 1; size <= len(data); size++ {
 		var out bytes.Buffer
-		o := newBorrowed(&app{stdout: &out, stderr: &out}, false, true, false, nil)
+		o := newBorrowed(&app{stdout: &out, stderr: &out}, false, false, true, nil)
 		for _, p := range pieces(size, data) {
 			o.show(p)
 		}
@@ -110,7 +110,7 @@ func TestBorrowedOutput(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	o := newBorrowed(&app{stdout: &out, stderr: &errs}, true, false, false, nil)
+	o := newBorrowed(&app{stdout: &out, stderr: &errs}, true, true, true, nil)
 	o.show(&wire.CommandOutput{Offset: 0, Data: []byte("caf\xc3")})
 	o.show(&wire.CommandOutput{Offset: 4, Data: []byte("\xa9\xff")})
 	code := 3
@@ -128,7 +128,7 @@ func TestBorrowedOutput(t *testing.T) {
 		}
 	}
 	errs.Reset()
-	o = newBorrowed(&app{stdout: &out, stderr: &errs}, false, false, false, nil)
+	o = newBorrowed(&app{stdout: &out, stderr: &errs}, false, true, true, nil)
 	o.show(&wire.CommandOutput{Offset: 100, Data: []byte("x")})
 	if err := o.finish(&wire.CommandCompleted{}); err != nil || !strings.Contains(errs.String(), "100 bytes of output were left out") {
 		t.Errorf("got %v, %q", err, errs.String())
@@ -140,7 +140,7 @@ func TestBorrowedPlain(t *testing.T) {
 	const data = "\x1b[01;31merr\x1b[Kor\x1b[m ä\x1b]0;a title\x07\r\n\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\t\x1b(B.\x1b7\x1b[?25l\x1b["
 	for size := 1; size <= len(data); size++ {
 		var out bytes.Buffer
-		o := newBorrowed(&app{stdout: &out, stderr: &out}, false, true, true, nil)
+		o := newBorrowed(&app{stdout: &out, stderr: &out}, false, false, false, nil)
 		for i := 0; i < len(data); i += size {
 			o.show(&wire.CommandOutput{Offset: int64(i), Data: []byte(data[i:min(i+size, len(data))])})
 		}
@@ -156,7 +156,7 @@ func TestBorrowedOutputAndItsReader(t *testing.T) {
 	r, w := io.Pipe()
 	r.CloseWithError(full)
 	ctx, stop := context.WithCancelCause(t.Context())
-	o := newBorrowed(&app{stdout: w, stderr: w}, false, false, false, stop)
+	o := newBorrowed(&app{stdout: w, stderr: w}, false, true, true, stop)
 	o.show(&wire.CommandOutput{Data: []byte("x")})
 	if err := o.finish(&wire.CommandCompleted{}); !errors.Is(err, full) || !errors.Is(context.Cause(ctx), full) {
 		t.Errorf("got %v and cause %v, want %v", err, context.Cause(ctx), full)
