@@ -2,7 +2,6 @@ package wire_test
 
 import (
 	"bytes"
-	"io"
 	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -101,95 +100,5 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			})
 		}
-	}
-}
-
-func BenchmarkPrecheck(b *testing.B) {
-	p := mustMarshal(b, benchChunk())
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := wire.Precheck(p); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkStream is goal W4: chunks sent as fast as they can be made, each decoded by the other end of a socket.
-func BenchmarkStream(b *testing.B) {
-	x, y := socketPair(b)
-	c, peer := wire.NewConn(x, wire.Options{}), wire.NewConn(y, wire.Options{})
-	defer c.Close()
-	defer peer.Close()
-	m := benchChunk()
-	b.ReportAllocs()
-	go func() {
-		for range b.N {
-			if c.Send(m) != nil {
-				return
-			}
-			for c.Pending() > wire.BatchSize { // unmerged: every chunk travels on its own
-				c.Flush(b.Context())
-			}
-		}
-	}()
-	for range b.N {
-		if _, err := peer.Receive(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkRoundTrip is goals W1 to W3, with the raw socket beside it.
-func BenchmarkRoundTrip(b *testing.B) {
-	for _, size := range []struct {
-		name string
-		n    int
-	}{{"100B", 100}, {"64KiB", 64 << 10}, {"1MiB", 1 << 20}} {
-		b.Run(size.name+"/wire", func(b *testing.B) {
-			x, y := socketPair(b)
-			c, peer := wire.NewConn(x, wire.Options{}), wire.NewConn(y, wire.Options{})
-			defer c.Close()
-			defer peer.Close()
-			go func() {
-				for {
-					m, err := peer.Receive()
-					if err != nil || peer.Send(m) != nil {
-						return
-					}
-				}
-			}()
-			m := wiretest.Full("CommandResult").(*wire.CommandResult)
-			m.Output = make([]byte, size.n)
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := c.Send(m); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := c.Receive(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(size.name+"/raw", func(b *testing.B) {
-			x, y := socketPair(b)
-			defer x.Close()
-			go func() {
-				p := make([]byte, size.n)
-				for {
-					if _, err := io.ReadFull(y, p); err != nil {
-						y.Close()
-						return
-					}
-					y.Write(p)
-				}
-			}()
-			p := make([]byte, size.n)
-			for b.Loop() {
-				x.Write(p)
-				if _, err := io.ReadFull(x, p); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

@@ -6,7 +6,4 @@ var (
 	Precheck        = precheck
 )
 
-const (
-	BatchSize = batchSize
-	SoftQueue = softQueue
-)
+const SoftQueue = softQueue
