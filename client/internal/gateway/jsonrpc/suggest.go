@@ -77,7 +77,7 @@ func (h history) next() *suggestion {
 // failures that it followed; last itself counts as one that it did not.
 func (h history) whatHelped(last recentCommand) *suggestion {
 	counts, total, best := map[string]int{}, 0, ""
-	for i := range len(h) - 2 { // last is not followed yet, and it is no success after h[len(h)-2]
+	for i := range len(h) - 1 { // last is not followed yet
 		was, then := h[i], h[i+1]
 		if was.ExitCode == nil || *was.ExitCode == 0 || was.Command != last.Command {
 			continue
