@@ -29,6 +29,7 @@ type puppet struct {
 	conn      *acp.AgentSideConnection
 	server    *mcp.ClientSession
 	got       *os.File
+	cwd       string // of its session
 	again     string // begins its answers in a session that it took up
 	uses      string // ends them: the model and mode that were set
 }
@@ -69,6 +70,7 @@ func (p *puppet) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.New
 	if _, err := os.Stat(signedIn()); strings.HasSuffix(os.Getenv(hostedMode), "locked.got") && err != nil {
 		return acp.NewSessionResponse{}, acp.NewAuthRequired(nil)
 	}
+	p.cwd = r.Cwd
 	return acp.NewSessionResponse{
 		SessionId: "s",
 		Models:    &acp.SessionModelState{CurrentModelId: "big", AvailableModels: []acp.ModelInfo{{ModelId: "big"}, {ModelId: "small"}}},
@@ -115,7 +117,15 @@ func (p *puppet) Prompt(_ context.Context, r acp.PromptRequest) (acp.PromptRespo
 	if line, ok := strings.CutPrefix(command, "in a terminal: "); ok {
 		return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, p.terminal(line)
 	}
-	res, err := p.server.CallTool(context.Background(), &mcp.CallToolParams{Name: "shell", Arguments: map[string]any{"command": command}})
+	arguments := map[string]any{}
+	if line, ok := strings.CutPrefix(command, "in the folder, after cd sub: "); ok {
+		if _, err := p.server.CallTool(context.Background(), &mcp.CallToolParams{Name: "shell", Arguments: map[string]any{"command": "cd sub"}}); err != nil {
+			return acp.PromptResponse{}, err
+		}
+		command, arguments["cwd"] = line, p.cwd
+	}
+	arguments["command"] = command
+	res, err := p.server.CallTool(context.Background(), &mcp.CallToolParams{Name: "shell", Arguments: arguments})
 	if err != nil {
 		return acp.PromptResponse{}, err
 	}
@@ -377,4 +387,18 @@ func TestHostedAgentInTheBackground(t *testing.T) {
 		t.Fatal(errs)
 	}
 	w.await("the agent to be gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
+}
+
+// A command that names the turn's folder runs there, also in a private shell that an earlier command has moved: it ran where the shell was.
+func TestHostedAgentNamesTheFolder(t *testing.T) {
+	task := call{"task", map[string]any{"tasks": []map[string]string{{"role": "puppet", "title": "look", "prompt": "in the folder, after cd sub: echo in $PWD, which has *"}}}}
+	w := newWorld(t, "", script{{Match: "^go", Steps: []step{{ToolCalls: []call{task}}, {Text: "done"}}}})
+	got := w.puppets("puppet")
+	w.write(filepath.Join(w.project, "sub", "file"), "x")
+	if out, errs, status := w.sublet("ask", "go"); status != 0 || !strings.Contains(out, "done") {
+		t.Fatalf("got %d %q %s", status, out, errs)
+	}
+	if want := "in " + w.project + ", which has sub"; !strings.Contains(got("puppet"), want) {
+		t.Errorf("got %s, want %q", got("puppet"), want)
+	}
 }

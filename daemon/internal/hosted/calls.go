@@ -54,13 +54,10 @@ func (r *run) shellFor(cwd string, private bool, watch func([]byte)) (tool.Shell
 	if !private && !r.t.Of.Role.Private && r.t.Shell != nil {
 		return r.t.Shell(cwd, watch), nil
 	}
-	switch {
-	case r.shell == nil:
+	if r.private == nil {
 		return nil, tool.ErrNoShell
-	case cwd != "" && cwd != r.t.Of.Env.Cwd: // the turn's own folder is accepted, and not entered
-		return nil, errors.New("cwd: a private shell keeps its own folder; change it with cd")
 	}
-	return r.shell, nil
+	return r.private(cwd), nil
 }
 
 // runTool runs a tool of sublet in the turn. The call is judged, shown and stored as in a turn of sublet's own agents. In a private shell

@@ -61,6 +61,9 @@ type Turn struct {
 	// Shell returns the shell that a command runs in; cwd is the folder that it names, "" for the shell's own. Unless watch is nil, it gets
 	// what the command writes in a window's shell; it does not block.
 	Shell func(cwd string, watch func(output []byte)) tool.Shell
+	// Private returns a private shell for the agent of that name, which starts with its first command: in returns it for a command in
+	// cwd, "" for where it is, and closeShell ends it. nil = the turn has none.
+	Private func(agent string) (in func(cwd string) tool.Shell, closeShell func())
 	// Ask asks the user what an agent wants to know, by the tool ask_user; arguments are those of wire.ParseUserQuestion.
 	Ask func(ctx context.Context, arguments string) (*wire.CommandResult, error)
 }

@@ -43,8 +43,8 @@ type run struct {
 	costBefore float64         // of the session, when the turn began
 	ctx        context.Context // ends when the turn is cancelled, and at its end
 	cancel     context.CancelCauseFunc
-	work       sync.WaitGroup // of calls that run here
-	shell      tool.Shell     // a private one; nil: the turn has none
+	work       sync.WaitGroup              // of calls that run here
+	private    func(cwd string) tool.Shell // see Turn.Private; nil: the turn has none
 	closer     func()
 
 	sending sync.Mutex // held while events are sent, so that gathered text goes before a later event; taken before mu
@@ -74,8 +74,8 @@ func newRun(ctx context.Context, t Turn) *run {
 		terminals: map[string]*terminal{},
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	if t.Of.NewPrivateShell != nil {
-		r.shell, r.closer = t.Of.NewPrivateShell(r.name)
+	if t.Private != nil {
+		r.private, r.closer = t.Private(r.name)
 	}
 	return r
 }

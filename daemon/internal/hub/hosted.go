@@ -26,6 +26,7 @@ func (t *turn) hostedTurn(at agent.Turn) hosted.Turn {
 		Shell: func(cwd string, watch func([]byte)) tool.Shell {
 			return &lend.Shell{By: t, Cwd: cwd, NoteChanges: true, Watch: watch}
 		},
+		Private: t.privateShell,
 		Ask: func(ctx context.Context, arguments string) (*wire.CommandResult, error) {
 			return t.askUser(ctx, at.Role.Name, arguments)
 		},

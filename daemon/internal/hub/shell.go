@@ -162,8 +162,14 @@ func (a *agentShell) closeOwn() {
 
 // newPrivateShell returns a shell for the agent of that name alone. It implements agent.Team.NewPrivateShell.
 func (t *turn) newPrivateShell(name string) (tool.Shell, func()) {
+	in, closeShell := t.privateShell(name)
+	return in(""), closeShell
+}
+
+// privateShell returns a shell for the agent of that name alone, by the folder of a command. It is hosted.Turn.Private.
+func (t *turn) privateShell(name string) (in func(cwd string) tool.Shell, closeShell func()) {
 	a := &agentShell{turn: t, name: name}
-	return &lend.Shell{By: a}, a.closeOwn
+	return func(cwd string) tool.Shell { return &lend.Shell{By: a, Cwd: cwd} }, a.closeOwn
 }
 
 // startShell starts a private shell where the turn's client is: of one agent alone (agentOnly), or in place of the user's.
