@@ -44,6 +44,13 @@ func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*lin
 	return l, nil
 }
 
+// connect connects to a session apart from the links, without the session's earlier events.
+func (c *conn) connect(id string) (*gateway.Session, error) {
+	return c.s.o.Daemon.Connect(c.ctx, gateway.Options{
+		Name: "sublet serve operator", Session: wire.SessionID(id), AfterSeq: -1, Place: gateway.Place{Cwd: c.s.o.Project},
+	})
+}
+
 // linked returns an existing link, or nil, and marks it as used last.
 func (c *conn) linked(id wire.SessionID, confirm bool) *link {
 	c.mu.Lock()

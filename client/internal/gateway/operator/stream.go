@@ -17,9 +17,7 @@ func (c *conn) stream(r *request) *problem {
 		release()
 		return busy(maxStreams, "at most %d streams on one connection")
 	}
-	sess, err := c.s.o.Daemon.Connect(c.ctx, gateway.Options{ // without earlier events, which begin reads
-		Name: "sublet serve operator", Session: wire.SessionID(r.Session), AfterSeq: -1, Place: gateway.Place{Cwd: c.s.o.Project},
-	})
+	sess, err := c.connect(r.Session) // without earlier events, which begin reads
 	if err != nil {
 		release()
 		return problemFor(err)

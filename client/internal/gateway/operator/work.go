@@ -56,7 +56,7 @@ func (c *conn) dispatch(r *request) *problem {
 	case r.Type == kindDispatch:
 		return c.acknowledge(r, l, t)
 	}
-	c.work.Go(func() { c.sendWhole(r, l, t) }) // ends with its turn or the connection; serve waits for it
+	c.work.Go(func() { c.sendWhole(r, t) }) // ends with its turn or the connection; serve waits for it
 	return nil
 }
 
@@ -88,8 +88,8 @@ func (c *conn) acknowledge(r *request, l *link, t *gateway.Turn) *problem {
 	return nil
 }
 
-// sendWhole sends the complete result when the turn has ended.
-func (c *conn) sendWhole(r *request, l *link, t *gateway.Turn) {
+// sendWhole sends the complete result when the turn has ended. The turn's link may be released then.
+func (c *conn) sendWhole(r *request, t *gateway.Turn) {
 	select {
 	case <-t.Done():
 	case <-c.ctx.Done():
@@ -99,7 +99,13 @@ func (c *conn) sendWhole(r *request, l *link, t *gateway.Turn) {
 		c.refuse(r, p)
 		return
 	}
-	h, _, err := readSession(c.ctx, l.sess, l.id)
+	sess, err := c.connect(r.Session)
+	if err != nil {
+		c.refuse(r, problemFor(err))
+		return
+	}
+	defer sess.Close()
+	h, _, err := readSession(c.ctx, sess, wire.SessionID(r.Session))
 	if err != nil {
 		c.refuse(r, problemFor(err))
 		return
