@@ -341,11 +341,7 @@ func sizeOf(m wire.Message) int {
 	const head = 256
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
-		n := head + len(m.Chunk.Text) + len(m.Chunk.Arguments) + len(m.Chunk.Data)
-		if m.Chunk.Block != nil {
-			n += len(m.Chunk.Block.Content)
-		}
-		return n
+		return head + len(m.Chunk.Text) + len(m.Chunk.Arguments) + len(m.Chunk.Data)
 	case *wire.CommandResult:
 		return head + len(m.Command) + len(m.Output) + len(m.OutputTail)
 	case *wire.TurnStarted:

@@ -223,9 +223,9 @@ func (c *conn) count(id wire.SessionID) (blocks, messages int, err error) {
 			return
 		}
 		messages++
-		var split splitter
-		for _, p := range append(split.add(text.String()), split.end()...) {
-			if p.block != nil {
+		var split gateway.Fences
+		for _, p := range append(split.Add(text.String()), split.End()...) {
+			if p.Code {
 				blocks++
 			}
 		}
@@ -248,7 +248,7 @@ func (c *conn) count(id wire.SessionID) (blocks, messages int, err error) {
 		case *wire.AgentComplete:
 			end()
 		case *wire.AgentStreamChunk:
-			if m.Chunk.Type == wire.ChunkBlock {
+			if m.Chunk.Type == wire.ChunkBlock { // of an archive: today's models send none
 				blocks++
 			}
 		}

@@ -18,7 +18,7 @@ type query struct {
 	unsent     []token // of consecutive text events
 	index      int     // of the next token
 	blocksSent int
-	split      splitter
+	split      gateway.Fences
 	text       wire.StreamedText // without stream: the text since the last flushText
 	began      time.Time
 	progressAt map[wire.ExecutionID]time.Time // when a running tool's progress was last sent

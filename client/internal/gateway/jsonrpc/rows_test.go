@@ -177,12 +177,9 @@ func TestF3_TokenBatch(t *testing.T) {
 
 // F5: metadata says what is a diff and what can be run.
 func TestF5_BlockMetadata(t *testing.T) {
-	for in, want := range map[string]blockMetadata{
-		"```sh\nls\n```\n": {Executable: true}, "```console\n$ ls\n```\n": {Executable: true}, "```rust\nx\n```\n": {}, "```diff\n-a\n```\n": {Diff: true},
-		"diff --git a/x b/x\n+b\n": {Diff: true}, "error: no\n": {},
-	} {
-		if out := split(in, 7); len(out) != 1 || out[0].block == nil || out[0].block.Metadata != want {
-			t.Errorf("%q: got %s", in, show(out))
+	for language, want := range map[string]blockMetadata{"sh": {Executable: true}, "console": {Executable: true}, "rust": {}, "diff": {Diff: true}, "error": {}} {
+		if b := fenced(gateway.Piece{Text: "x", Code: true, Info: language}); b.Metadata != want {
+			t.Errorf("%s: got %+v", language, b.Metadata)
 		}
 	}
 }

@@ -50,13 +50,13 @@ func (c *conn) flush(q *query) {
 }
 
 // emit sends a piece of the answer: a block at once, text with the next flush.
-func (c *conn) emit(q *query, p piece) {
-	if p.block != nil {
+func (c *conn) emit(q *query, p gateway.Piece) {
+	if p.Code {
 		c.flush(q)
-		c.block(q, p.block)
+		c.block(q, fenced(p))
 		return
 	}
-	q.unsent = append(q.unsent, token{p.text, q.index, tokenMetadata{"text", 1}})
+	q.unsent = append(q.unsent, token{p.Text, q.index, tokenMetadata{"text", 1}})
 	q.index++
 }
 
@@ -70,7 +70,7 @@ func answerText(m wire.Message) (*wire.AgentStreamChunk, bool) {
 }
 
 // addText adds a piece of the answer and returns what to send now.
-func (q *query) addText(m *wire.AgentStreamChunk) []piece {
+func (q *query) addText(m *wire.AgentStreamChunk) []gateway.Piece {
 	text := m.Chunk.Text
 	void := m.Chunk.Type == wire.ChunkVoid
 	switch {
@@ -81,45 +81,40 @@ func (q *query) addText(m *wire.AgentStreamChunk) []piece {
 		q.text.Add(m.First(), text)
 		return nil
 	case void:
-		q.split = splitter{} // drops the text that was not sent yet
+		q.split = gateway.Fences{} // drops the text that was not sent yet
 		if q.index == 0 && q.blocksSent == 0 {
 			return nil
 		}
 		text = gateway.Void(text)
 	}
 	if !q.blocks {
-		return []piece{{text: text}}
+		return []gateway.Piece{{Text: text}}
 	}
-	return q.split.add(text)
+	return q.split.Add(text)
 }
 
 // heldBack returns the text that was not sent yet, at the end of an answer or before a tool's call.
-func (q *query) heldBack() []piece {
+func (q *query) heldBack() []gateway.Piece {
 	switch {
 	case q.stream:
-		return q.split.end()
+		return q.split.End()
 	case q.text.Len() == 0:
 		return nil
 	}
 	text := q.text.String()
 	q.text.Reset()
 	if !q.blocks {
-		return []piece{{text: text}}
+		return []gateway.Piece{{Text: text}}
 	}
-	// Not streamed: each piece of text between two blocks becomes a text block.
-	list := append(q.split.add(text), q.split.end()...)
-	for i, p := range list {
-		if p.block == nil {
-			list[i] = piece{block: &block{Type: "text", Content: strings.Trim(p.text, "\n"), Annotations: []annotation{}}}
-		}
-	}
-	return list
+	return append(q.split.Add(text), q.split.End()...)
 }
 
 func (c *conn) flushText(q *query) {
 	for _, p := range q.heldBack() {
-		if p.block == nil || p.block.Content != "" || p.block.Type != "text" {
+		if q.stream || !q.blocks || p.Code {
 			c.emit(q, p)
+		} else if text := strings.Trim(p.Text, "\n"); text != "" { // not streamed: each text between two blocks is a block
+			c.block(q, &block{Type: "text", Content: text, Annotations: []annotation{}})
 		}
 	}
 	c.flush(q)
@@ -204,23 +199,7 @@ func (c *conn) chunk(q *query, m *wire.AgentStreamChunk) {
 		if line := lastLine(chunk.Data); line != "" {
 			c.progress(chunk.ExecutionID, percentage(line), line)
 		}
-	case wire.ChunkBlock:
-		if b := chunk.Block; b != nil {
-			c.block(q, blockOf(b))
-		}
 	}
-}
-
-// blockOf converts a block of the daemon to the document's.
-func blockOf(b *wire.Block) *block {
-	out := &block{
-		Type: b.Type, Language: b.Language, Content: b.Content, Annotations: []annotation{},
-		Metadata: blockMetadata{File: b.Metadata["file"], Lines: b.Metadata["lines"], Diff: b.Type == "diff"},
-	}
-	for _, a := range b.Annotations {
-		out.Annotations = append(out.Annotations, annotation{Line: a.Line, Type: a.Type, Message: a.Message})
-	}
-	return out
 }
 
 func (c *conn) progress(id wire.ExecutionID, percentage int, message string) {

@@ -41,70 +41,45 @@ var (
 )
 
 // markdownBlocks splits Markdown into blocks: fenced code is code, or svg by its language; an image alone on its line is an
-// image; the rest is text. An unclosed fence of a streaming answer contains what has arrived.
-func markdownBlocks(text string) []body {
+// image; the rest is text.
+func markdownBlocks(markdown string) []body {
 	var blocks []body
-	var plain, code strings.Builder
-	flush := func() {
-		if strings.TrimSpace(plain.String()) != "" {
-			blocks = append(blocks, textBlock(plain.String()))
-		}
-		plain.Reset()
-	}
-	fence, language := "", ""
-	endFence := func() {
-		source := code.String()
-		code.Reset()
-		if strings.EqualFold(language, "svg") {
-			blocks = append(blocks, svgBlock(source))
-		} else {
-			blocks = append(blocks, codeBlock(language, strings.TrimSuffix(source, "\n")))
-		}
-		fence = ""
-	}
-	for l := range strings.Lines(text) {
-		switch mark, info := gateway.Fence(l); {
-		case fence != "" && info == "" && strings.HasPrefix(mark, fence):
-			endFence()
-		case fence != "":
-			code.WriteString(l)
-		case mark != "":
-			flush()
-			fence = mark
-			language, _, _ = strings.Cut(info, " ")
+	var f gateway.Fences
+	for _, p := range append(f.Add(markdown), f.End()...) {
+		switch language, _, _ := strings.Cut(p.Info, " "); {
+		case !p.Code:
+			blocks = append(blocks, textBlocks(p.Text)...)
+		case strings.EqualFold(language, "svg"):
+			blocks = append(blocks, svgBlock(p.Text))
 		default:
-			if found := imageLine().FindStringSubmatch(strings.TrimSpace(l)); found != nil {
-				flush()
-				blocks = append(blocks, body{"type": "image", "url": found[2]}.with("alt", found[1]))
-				continue
-			}
-			plain.WriteString(l)
+			blocks = append(blocks, codeBlock(language, p.Text))
 		}
-	}
-	flush()
-	if fence != "" {
-		endFence()
 	}
 	return blocks
 }
 
-var imageLine = gateway.Pattern(`^!\[([^\]]*)\]\(((?i:https?://|data:image/)[^\s)]+)\)$`)
-
-// nativeBlock returns a block of the daemon as blocks of S4.
-func nativeBlock(b *wire.Block) []body {
-	switch b.Type {
-	case "code", "tool_output", "interactive":
-		if strings.EqualFold(b.Language, "svg") {
-			return []body{svgBlock(b.Content)}
+// textBlocks splits Markdown without fenced code into texts and images.
+func textBlocks(markdown string) (blocks []body) {
+	var text strings.Builder
+	flush := func() {
+		if strings.TrimSpace(text.String()) != "" {
+			blocks = append(blocks, textBlock(text.String()))
 		}
-		return []body{codeBlock(b.Language, b.Content)}
-	case "diff":
-		return []body{codeBlock("diff", b.Content)}
-	case "error":
-		return []body{errorBlock("", b.Content)}
+		text.Reset()
 	}
-	return markdownBlocks(b.Content)
+	for l := range strings.Lines(markdown) {
+		if found := imageLine().FindStringSubmatch(strings.TrimSpace(l)); found != nil {
+			flush()
+			blocks = append(blocks, body{"type": "image", "url": found[2]}.with("alt", found[1]))
+			continue
+		}
+		text.WriteString(l)
+	}
+	flush()
+	return blocks
 }
+
+var imageLine = gateway.Pattern(`^!\[([^\]]*)\]\(((?i:https?://|data:image/)[^\s)]+)\)$`)
 
 // blocks returns the turn's answer so far as blocks of S4, with its failed tools and its own failure (L18, L30).
 func (t *turn) blocks() []body {
@@ -113,8 +88,6 @@ func (t *turn) blocks() []body {
 		switch {
 		case it.text != nil:
 			blocks = append(blocks, markdownBlocks(it.text.String())...)
-		case it.block != nil:
-			blocks = append(blocks, nativeBlock(it.block)...)
 		case it.tool != nil:
 			blocks = append(blocks, body{"type": "tool", "id": it.tool.id, "name": it.tool.name, "input": it.tool.input})
 			if it.tool.failed() {

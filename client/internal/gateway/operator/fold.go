@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"sublet/wire"
-	"sublet/wire/visible"
 )
 
 // A turn is one request and its outcome, computed from its native events. Both dialects are views of it.
@@ -26,9 +25,8 @@ type turn struct {
 
 // item is a piece of an answer: exactly one of its fields is set.
 type item struct {
-	text  *wire.StreamedText
-	block *wire.Block
-	tool  *toolRun
+	text *wire.StreamedText
+	tool *toolRun
 }
 
 // toolRun is one run of a tool.
@@ -122,10 +120,6 @@ func (t *turn) chunk(m *wire.AgentStreamChunk) {
 			}
 			t.items = slices.DeleteFunc(t.items, func(it item) bool { return it.text != nil && it.text.Len() == 0 })
 		}
-	case wire.ChunkBlock:
-		if t.ofTurnAgent(m) && m.Chunk.Block != nil {
-			t.items = append(t.items, item{block: m.Chunk.Block})
-		}
 	case wire.ChunkToolCall:
 		if t.tool(m.Chunk.ExecutionID) == nil {
 			t.addTool(m.Chunk.ExecutionID, m.Chunk.Tool, m.Agent, object(m.Chunk.Arguments))
@@ -168,11 +162,8 @@ func (t *turn) ended() bool { return t.status != "" }
 func (t *turn) text() string {
 	var b strings.Builder
 	for _, it := range t.items {
-		switch {
-		case it.text != nil:
+		if it.text != nil {
 			b.WriteString(it.text.String())
-		case it.block != nil:
-			b.WriteString(blockText(it.block))
 		}
 	}
 	if b.Len() == 0 {
@@ -203,21 +194,6 @@ const (
 	stopError     = "error"
 	stopStart     = "stream_start" // S4: of a stream's first result only (M4)
 )
-
-// blockText returns a block as Markdown, for a dialect that has text only.
-func blockText(b *wire.Block) string {
-	switch b.Type {
-	case "text", "":
-		return b.Content
-	case "error":
-		return "\n" + b.Content + "\n"
-	}
-	lang := b.Language
-	if b.Type == "diff" {
-		lang = "diff"
-	}
-	return "\n" + visible.Fenced(lang, b.Content) + "\n"
-}
 
 // object returns a call's arguments as a JSON object, whatever the model wrote.
 func object(arguments string) json.RawMessage {

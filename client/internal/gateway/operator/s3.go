@@ -140,10 +140,6 @@ func (s *s3Turn) chunk(out [][]byte, m *wire.AgentStreamChunk) [][]byte {
 		if s.turn.ofTurnAgent(m) && m.Chunk.Text != "" {
 			out = append(out, s.text(m.Chunk.Text, m.AtMS))
 		}
-	case wire.ChunkBlock:
-		if s.turn.ofTurnAgent(m) && m.Chunk.Block != nil {
-			out = append(out, s.text(blockText(m.Chunk.Block), m.AtMS))
-		}
 	case wire.ChunkVoid: // turn-completed comes without the text that is void
 		if s.turn.ofTurnAgent(m) && s.answerBegun {
 			out = append(out, s.text(gateway.Void(m.Chunk.Text), m.AtMS))

@@ -155,7 +155,7 @@ func changesResult(e wire.EventMessage) bool {
 	switch e := e.(type) {
 	case *wire.AgentStreamChunk:
 		switch e.Chunk.Type {
-		case wire.ChunkText, wire.ChunkBlock, wire.ChunkToolCall, wire.ChunkVoid:
+		case wire.ChunkText, wire.ChunkToolCall, wire.ChunkVoid:
 			return true
 		}
 	case *wire.CommandResult, *wire.AgentComplete:
