@@ -7,31 +7,23 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"sublet/wire"
 )
 
-// handedAge is how long a file is kept if its client went away before the turn ended.
-const handedAge = 24 * time.Hour
-
 // Handed keeps data as files: images and the like that clients send as bytes, since the daemon reads attachments from files, and
-// outputs of which a client gets the path. Its private folder is made with the first file and removed by Close. The zero value
-// is ready; it is safe for concurrent use.
+// outputs of which a client gets the path. Close removes them. The zero value is ready; it is safe for concurrent use.
 type Handed struct {
-	Parent string // where the folder is made; "" = where temporary files are
-	Folder string // beginning of its name; "" = "sublet-handed-"
-	File   string // pattern of the files' names, as os.CreateTemp has it; "" = "image-*"
-	Max    int    // files kept at once; another one replaces the oldest; 0 = any number
+	Folder  string // "" = where temporary files are
+	Pattern string // of the files' names, as os.CreateTemp has it; "" = "sublet-image-*"
+	Max     int    // files kept at once; another one replaces the oldest; 0 = any number
 
 	mu sync.Mutex
 	// guarded by mu
-	dir    string
-	kept   []string // the oldest first; only with Max
+	kept   []string // the oldest first
 	closed bool
 }
 
@@ -63,65 +55,48 @@ func (t *Turn) Attach(list []wire.Attachment, images []Image) ([]wire.Attachment
 	return list, nil
 }
 
-// Keep writes a file and returns its path, which is valid until Remove. The type only determines the file's suffix.
+// Keep writes a file, which only its user can read, and returns its path, which is valid until Remove. The type only determines the
+// file's suffix.
 func (h *Handed) Keep(content []byte, mime string) (path string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return "", ErrClosed
 	}
-	h.sweepLocked(time.Now())
-	if h.dir == "" {
-		if h.dir, err = os.MkdirTemp(h.Parent, cmp.Or(h.Folder, "sublet-handed-")); err != nil { // 0700
-			return "", fmt.Errorf("keep a file for the daemon: %w", err)
-		}
-	}
-	f, err := os.CreateTemp(h.dir, cmp.Or(h.File, "image-*")+map[string]string{
+	f, err := os.CreateTemp(h.Folder, cmp.Or(h.Pattern, "sublet-image-*")+map[string]string{
 		"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp",
 	}[mime]) // 0600
 	if err != nil {
 		return "", fmt.Errorf("keep a file for the daemon: %w", err)
 	}
+	h.kept = append(h.kept, f.Name())
 	_, err = f.Write(content)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return "", fmt.Errorf("keep a file for the daemon: %w", errors.Join(err, os.Remove(f.Name())))
+		return "", fmt.Errorf("keep a file for the daemon: %w", err)
 	}
-	if h.Max > 0 {
-		if h.kept = append(h.kept, f.Name()); len(h.kept) > h.Max {
-			os.Remove(h.kept[0]) // it may have been removed already; Close removes the folder
-			h.kept = h.kept[1:]
-		}
+	if h.Max > 0 && len(h.kept) > h.Max {
+		h.removeLocked(h.kept[:1])
 	}
 	return f.Name(), nil
 }
 
-// sweepLocked removes old files, and creates the folder again if it was removed.
-func (h *Handed) sweepLocked(now time.Time) {
-	if h.dir == "" {
-		return
-	}
-	left, err := os.ReadDir(h.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		h.dir, h.kept = "", nil
-	}
-	if err != nil {
-		return // the following write reports the error
-	}
-	for _, e := range left {
-		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > handedAge {
-			os.Remove(filepath.Join(h.dir, e.Name()))
+// removeLocked removes files. A file that was removed already is no error.
+func (h *Handed) removeLocked(paths []string) (err error) {
+	paths = slices.Clone(paths)
+	h.kept = slices.DeleteFunc(h.kept, func(p string) bool { return slices.Contains(paths, p) })
+	for _, p := range paths {
+		if gone := os.Remove(p); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
 		}
 	}
+	return err
 }
 
 // Remove removes files of Keep after their turn has ended.
 func (h *Handed) Remove(paths ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, p := range paths {
-		os.Remove(p) // it may have been removed already
-	}
-	h.kept = slices.DeleteFunc(h.kept, func(p string) bool { return slices.Contains(paths, p) })
+	_ = h.removeLocked(paths) // a file that cannot be removed is left behind
 }
 
 // Close removes all files; Keep returns ErrClosed afterwards.
@@ -129,8 +104,5 @@ func (h *Handed) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	if h.dir == "" {
-		return nil
-	}
-	return os.RemoveAll(h.dir)
+	return h.removeLocked(h.kept)
 }

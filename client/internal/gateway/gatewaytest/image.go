@@ -29,7 +29,7 @@ func Saw(file []byte) string {
 // NothingHanded fails if a file that was handed over is left in the temporary folder, TMPDIR of this test.
 func NothingHanded(t testing.TB) {
 	t.Helper()
-	left, err := filepath.Glob(filepath.Join(os.TempDir(), "sublet-handed-*", "*"))
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "sublet-image-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
 	}

@@ -97,8 +97,7 @@ func newServer(ctx context.Context, o Options) *server {
 	}
 	return &server{
 		o: o, log: o.Log, ctx: ctx, links: map[string]*link{},
-		// The daemon removes folders of this name when it starts: what a gateway that was killed left.
-		outputs: gateway.Handed{Parent: o.Runtime, Folder: "mcp-", File: "output-*.txt", Max: maxKept},
+		outputs: gateway.Handed{Folder: o.Runtime, Pattern: "mcp-output-*.txt", Max: maxKept},
 	}
 }
 
