@@ -28,8 +28,8 @@ import (
 const (
 	// endGrace is how long a program may take to end after its input was closed, and again after SIGTERM.
 	endGrace = time.Second
-	// maxLine bounds one line of a program's standard error that is logged, in bytes.
-	maxLine = 1 << 10
+	// maxLine bounds one line of a program's standard error that is logged and passed on, in bytes.
+	maxLine = 4 << 10
 	// maxWords bounds the last line in a message, in bytes.
 	maxWords = 200
 )
@@ -66,6 +66,9 @@ type Process struct {
 	exited chan struct{} // closed when the program has ended and its group was killed
 	once   sync.Once
 	reader sync.WaitGroup
+
+	hearing sync.Mutex        // held while hear is called
+	hear    func(line string) // see Hear; guarded by hearing
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -212,7 +215,13 @@ func (p *Process) listen(r io.ReadCloser) {
 		if err != nil {
 			return
 		}
-		text := strings.TrimSpace(mask.String(visible.Clean(string(line))))
+		plain := visible.Clean(string(line))
+		p.hearing.Lock()
+		if p.hear != nil {
+			p.hear(plain)
+		}
+		p.hearing.Unlock()
+		text := strings.TrimSpace(mask.String(plain))
 		for more && err == nil {
 			_, more, err = lines.ReadLine()
 		}
@@ -308,6 +317,17 @@ func (p *Process) EndReason() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.how
+}
+
+// Hear has f called with each line that the program writes on standard error, without control sequences, until stop returns.
+func (p *Process) Hear(f func(line string)) (stop func()) {
+	set := func(f func(string)) {
+		p.hearing.Lock()
+		defer p.hearing.Unlock()
+		p.hear = f
+	}
+	set(f)
+	return func() { set(nil) }
 }
 
 // LastWords returns its newest line on standard error as the end of a message, "" if it wrote none.

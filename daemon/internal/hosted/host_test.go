@@ -114,6 +114,31 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// The address of a sign-in on the web, which the agent writes for its own terminal, is shown to the user.
+func TestSignInShowsTheAddress(t *testing.T) {
+	w := newWorld(t, Options{})
+	turn := turnOf("unsigned", "x", w.dir, nil)
+	seen := filepath.Join(w.dir, "seen")
+	turn.Of.Role.Hosted.Env = map[string]string{"HOSTED_TEST_MODE": "unsigned", "HOSTED_TEST_SIGNED": filepath.Join(w.dir, "signed"), "HOSTED_TEST_SEEN": seen}
+	turn.Ask = func(context.Context, string) (*wire.CommandResult, error) {
+		return &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte("Sign in on the web")}, nil
+	}
+	turn.Of.Emit = func(m wire.EventMessage) {
+		c, ok := m.(*wire.AgentStreamChunk)
+		if ok && c.Chunk.Type == wire.ChunkNotice && strings.Contains(c.Chunk.Text, "https://sign.in/auth?state=4f0c2d1e9b8a7c6d5e4f30211a2b3c4d&scope=a%20b") {
+			if err := os.WriteFile(seen, nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if o := w.Run(t.Context(), turn); o.Err != nil {
+		t.Error(o.Err)
+	}
+	if _, err := os.Stat(seen); err != nil {
+		t.Error("the address was not shown")
+	}
+}
+
 // An agent that asks for a sign-in only when it is prompted gets the prompt again after it, in its session; one that still asks fails.
 func TestSignInAtThePrompt(t *testing.T) {
 	for _, c := range []struct{ way, want string }{{"Sign in on the web", "late s"}, {"Terminal", ""}} {

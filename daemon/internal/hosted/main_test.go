@@ -114,6 +114,15 @@ func signedIn() bool {
 
 func (p *player) Authenticate(_ context.Context, r sdk.AuthenticateRequest) (sdk.AuthenticateResponse, error) {
 	if r.MethodId == "web" {
+		if seen := os.Getenv("HOSTED_TEST_SEEN"); seen != "" { // the user must see the address before the sign-in can go on
+			fmt.Fprintln(os.Stderr, "Otherwise open \x1b[4mhttps://sign.in/auth?state=4f0c2d1e9b8a7c6d5e4f30211a2b3c4d&scope=a%20b\x1b[0m .")
+			for range 1000 {
+				if _, err := os.Stat(seen); err == nil {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
 		return sdk.AuthenticateResponse{}, os.WriteFile(os.Getenv("HOSTED_TEST_SIGNED"), nil, 0o600)
 	}
 	return sdk.AuthenticateResponse{}, nil

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -70,6 +72,8 @@ func (h *host) signInEnv(own map[string]any) map[string]any {
 	return env
 }
 
+var address = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`https://[[:graph:]]+`) })
+
 // signIn asks the user which of the agent's ways to sign in to take, and takes it. The ways that cannot be taken here are described
 // in the question, or in the hint of the error.
 func (h *host) signIn(ctx context.Context, r *run) error {
@@ -103,6 +107,11 @@ func (h *host) signIn(ctx context.Context, r *run) error {
 	}
 	if chosen.command == "" {
 		r.notice(r.name + " signs you in; some open a page in your browser for that")
+		defer h.proc.Hear(func(line string) { // where no browser opens, agents write the page's address there
+			if page := address().FindString(line); page != "" {
+				r.notice("the page: " + page)
+			}
+		})()
 		_, err = h.conn.Authenticate(ctx, sdk.AuthenticateRequest{MethodId: chosen.method})
 	} else {
 		err = r.signInBy(ctx, chosen.command)

@@ -94,8 +94,10 @@ func TestF17_Suggestions(t *testing.T) {
 // The failure right before the last command was not counted, so that the confidence was 1/2.
 func TestSuggestionCountsTheFailureBeforeTheLast(t *testing.T) {
 	h := history{
-		{Command: "make", ExitCode: new(2), Timestamp: 1}, {Command: "make clean", ExitCode: new(0), Timestamp: 2},
-		{Command: "make", ExitCode: new(2), Timestamp: 3}, {Command: "make", ExitCode: new(2), Timestamp: 4},
+		{Command: "make", ExitCode: new(2), Timestamp: 1},
+		{Command: "make clean", ExitCode: new(0), Timestamp: 2},
+		{Command: "make", ExitCode: new(2), Timestamp: 3},
+		{Command: "make", ExitCode: new(2), Timestamp: 4},
 	}
 	if s := h.next(); s == nil || s.Suggestion != "make clean" || s.Confidence != 1.0/3 {
 		t.Errorf("got %+v, want make clean after one failure of three", s)
