@@ -22,7 +22,7 @@ type JSONRPC = jsonrpc.Options
 
 // ServeJSONRPC serves JSON-RPC 2.0 over a unix socket until ctx ends. Its errors are those of the socket and of Dial.
 func ServeJSONRPC(ctx context.Context, o Options, j JSONRPC) error {
-	j.Daemon, j.Log = gatewayDaemon(o), o.Log
+	j.Daemon = gatewayDaemon(o)
 	return jsonrpc.Serve(ctx, j)
 }
 
@@ -37,7 +37,7 @@ type Stdio = stdio.Options
 // ServeStdio serves JSON lines on standard input and output until input ends or ctx does. Its errors are those of Dial, and
 // of an output that cannot be written to.
 func ServeStdio(ctx context.Context, o Options, s Stdio) error {
-	s.Daemon, s.Log = gatewayDaemon(o), o.Log
+	s.Daemon = gatewayDaemon(o)
 	return stdio.Serve(ctx, s)
 }
 
@@ -47,7 +47,7 @@ type ACP = acp.Options
 // ServeACP serves the Agent Client Protocol on standard input and output until input ends or ctx does. Its errors are those
 // of Dial.
 func ServeACP(ctx context.Context, o Options, s ACP) error {
-	s.Daemon, s.Log = gatewayDaemon(o), o.Log
+	s.Daemon = gatewayDaemon(o)
 	return acp.Serve(ctx, s)
 }
 
@@ -56,14 +56,14 @@ type MCP = mcp.Options
 
 // ServeMCP serves the Model Context Protocol on standard input and output until input ends or ctx does.
 func ServeMCP(ctx context.Context, o Options, s MCP) error {
-	s.Daemon, s.Log, s.Client = gatewayDaemon(o), o.Log, mcp.Parent()
+	s.Daemon, s.Client = gatewayDaemon(o), mcp.Parent()
 	s.Hosted = os.Getenv(wire.HostedVariable)
 	return mcp.Serve(ctx, s)
 }
 
 // ServeMCPHTTP serves the same by streamable HTTP on ln, for programs of this machine that bear s.Token, until ctx ends.
 func ServeMCPHTTP(ctx context.Context, o Options, s MCP, ln net.Listener) error {
-	s.Daemon, s.Log = gatewayDaemon(o), o.Log
+	s.Daemon = gatewayDaemon(o)
 	return mcp.ServeHTTP(ctx, s, ln)
 }
 
@@ -76,7 +76,7 @@ var OperatorPage fs.FS = web.Files
 // ServeOperator serves the operator protocol's two dialects over TCP and WebSocket on ln until ctx is done. It closes ln unless it
 // returns an error of Dial; its other errors are those of ln.
 func ServeOperator(ctx context.Context, o Options, so Operator, ln net.Listener) error {
-	so.Daemon, so.Log = gatewayDaemon(o), o.Log
+	so.Daemon = gatewayDaemon(o)
 	so.Project = so.Daemon.Cwd
 	if err := so.Daemon.Check(ctx); err != nil {
 		return err

@@ -43,9 +43,17 @@ type Daemon struct {
 	Cwd         string
 	Env         map[string]wire.OSString // no value of a variable that looks like a secret
 	Credentials map[string]string        // only what the settings name; kept in the daemon's memory
-	Log         *slog.Logger             // nil = none
+	Log         *slog.Logger             // nil = none; see Logger
 	Inbox       int                      // bytes of events that may wait for a slow client; 0 = 4 MiB
 	Patience    time.Duration            // how long a request of a client waits for the daemon's answer; 0 = 15 s
+}
+
+// Logger returns Log, or a logger that discards what it gets.
+func (d *Daemon) Logger() *slog.Logger {
+	if d.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return d.Log
 }
 
 // Bound is ctx for a request that waits for the daemon's answer.

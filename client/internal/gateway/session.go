@@ -64,11 +64,8 @@ type received struct {
 // are those of d.Open, and *wire.Error such as not_found_session.
 func (d *Daemon) Connect(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{
-		d: d, log: d.Log, o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		d: d, log: d.Logger(), o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}),
 		id: o.Session, seq: o.AfterSeq,
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.mu.Lock()

@@ -28,7 +28,7 @@ const (
 	sdkMost = gateway.MaxLine - 1
 )
 
-// Options for Serve. Daemon, In and Out are required.
+// Options for Serve. Daemon, In and Out are required. The daemon's log must not go to Out.
 type Options struct {
 	Daemon  *gateway.Daemon
 	In      io.Reader
@@ -40,16 +40,12 @@ type Options struct {
 	// user can enter: the output of commands is then shown in terminals of an editor that has them. nil = in tool calls.
 	Show    []string
 	Runtime string
-	Log     *slog.Logger // nil = none; it must not go to Out
 }
 
 // Serve talks to one editor until In ends or ctx does; prompts that run are cancelled then. The error is that of a daemon
 // that cannot be reached at the start. A Read of In that is under way when ctx ends is left behind.
 func Serve(ctx context.Context, o Options) error {
-	log := o.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log := o.Daemon.Logger()
 	if err := o.Daemon.Check(ctx); err != nil {
 		return err
 	}

@@ -23,7 +23,6 @@ type Options struct {
 	MaxLine int    // bytes of a message; 0 = gateway.MaxLine (N1)
 	// Ready, if not nil, is called once clients can connect.
 	Ready func()
-	Log   *slog.Logger // nil = none
 
 	approvalTimeout time.Duration // for tests; 0 = approvalBound
 }
@@ -58,10 +57,7 @@ func Serve(ctx context.Context, o Options) error {
 	if o.approvalTimeout == 0 {
 		o.approvalTimeout = approvalBound
 	}
-	s := &server{o: o, log: o.Log}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s := &server{o: o, log: o.Daemon.Logger()}
 	ln, err := socket.Listen(o.Socket)
 	if err != nil {
 		return err

@@ -45,7 +45,6 @@ type Options struct {
 	MaxMessage int           // bytes of a message; 0 = 10 MiB
 	Answer     time.Duration // how long a question waits for the user; 0 = 5 min
 	Progress   time.Duration // how often a call reports that it goes on; 0 = 2 s
-	Log        *slog.Logger  // nil = none
 }
 
 // instructions is the text that the protocol passes to the model: when to use which tool.
@@ -83,9 +82,6 @@ type link struct {
 }
 
 func newServer(ctx context.Context, o Options) *server {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	if o.MaxMessage <= 0 {
 		o.MaxMessage = maxMessage
 	}
@@ -96,7 +92,7 @@ func newServer(ctx context.Context, o Options) *server {
 		o.Progress = progressEvery
 	}
 	return &server{
-		o: o, log: o.Log, ctx: ctx, links: map[string]*link{},
+		o: o, log: o.Daemon.Logger(), ctx: ctx, links: map[string]*link{},
 		outputs: gateway.Handed{Folder: o.Runtime, Pattern: "mcp-output-*.txt", Max: maxKept},
 	}
 }

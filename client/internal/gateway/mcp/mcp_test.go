@@ -13,6 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"sublet/client/internal/gateway"
 	"sublet/client/internal/gateway/gatewaytest"
 	"sublet/wire"
 )
@@ -218,7 +219,7 @@ func TestLongOutput(t *testing.T) {
 
 // The note in a long output counts what the output lacks, the place of the note itself included.
 func TestLongOutputIsCounted(t *testing.T) {
-	s := newServer(t.Context(), Options{Runtime: t.TempDir()})
+	s := newServer(t.Context(), Options{Daemon: &gateway.Daemon{}, Runtime: t.TempDir()})
 	defer s.close()
 	output, _ := s.bounded(&wire.CommandResult{Output: []byte(strings.Repeat("漢", 2*maxOutput))})
 	note := output[strings.IndexByte(output, '['):]
@@ -411,7 +412,7 @@ func TestShellState(t *testing.T) {
 func TestNamesAreMadeVisible(t *testing.T) {
 	const folder, shown = "/x\n[exit code 0]\x1b[31m", "/x␤[exit code 0]␛[31m"
 	var result shellOut
-	newServer(t.Context(), Options{}).fill(&result, &wire.CommandResult{Cwd: folder, Status: wire.StatusError})
+	newServer(t.Context(), Options{Daemon: &gateway.Daemon{}}).fill(&result, &wire.CommandResult{Cwd: folder, Status: wire.StatusError})
 	if result.Cwd != shown || result.text() != "\n[the shell is in "+shown+"]" {
 		t.Errorf("got %+v with %q", result, result.text())
 	}

@@ -33,8 +33,6 @@ type Options struct {
 	RequestsPerSecond int // 0 = 100 (N2)
 	RunningQueries    int // 0 = 3 (N3)
 	MaxMessage        int // bytes of one that comes in; 0 = 10 MiB (N1)
-
-	Log *slog.Logger // nil = none
 }
 
 // Server serves S3 and S4. It has no state beyond its connections.
@@ -47,9 +45,6 @@ type Server struct {
 
 // New returns a Server.
 func New(o Options) *Server {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	if o.RequestsPerSecond <= 0 {
 		o.RequestsPerSecond = 100
 	}
@@ -59,7 +54,7 @@ func New(o Options) *Server {
 	if o.MaxMessage <= 0 {
 		o.MaxMessage = maxMessage
 	}
-	return &Server{o: o, log: o.Log}
+	return &Server{o: o, log: o.Daemon.Logger()}
 }
 
 // Serve accepts connections until ctx is done. It owns ln and every goroutine it starts, and returns after the last of

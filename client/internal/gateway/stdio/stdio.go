@@ -23,7 +23,7 @@ const (
 	closeBound = 5 * time.Second // for running requests to report their end when the server stops
 )
 
-// Options for Serve. Daemon, In and Out are required.
+// Options for Serve. Daemon, In and Out are required. The daemon's log must not go to Out (A20).
 type Options struct {
 	Daemon  *gateway.Daemon
 	In      io.Reader
@@ -32,7 +32,6 @@ type Options struct {
 	MaxLine int    // bytes of a message; 0 = gateway.MaxLine (N1)
 	// Trace, if not nil, is called for each message: direction SEND or RECV, its type or kind, and its id.
 	Trace func(direction, what, id string)
-	Log   *slog.Logger // nil = none; it must not go to Out (A20)
 }
 
 // server is one Serve.
@@ -63,10 +62,7 @@ type job struct {
 // that, and returns nil (C4). An error means that the daemon cannot be reached at the start, or that Out cannot be written to. A
 // blocked Read of In is not interrupted when ctx ends.
 func Serve(ctx context.Context, o Options) error {
-	s := &server{o: o, log: o.Log, begun: time.Now(), talks: map[string]*conversation{}}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s := &server{o: o, log: o.Daemon.Logger(), begun: time.Now(), talks: map[string]*conversation{}}
 	if err := o.Daemon.Check(ctx); err != nil {
 		return err
 	}

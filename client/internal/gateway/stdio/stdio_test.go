@@ -62,7 +62,8 @@ func start(t testing.TB, w *gatewaytest.World, change ...func(*Options)) *runtim
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	log := &citest.Buffer{}
-	o := Options{Daemon: w.Daemon(), In: inR, Out: outW, Mode: "ask", Log: slog.New(slog.NewTextHandler(log, nil))}
+	o := Options{Daemon: w.Daemon(), In: inR, Out: outW, Mode: "ask"}
+	o.Daemon.Log = slog.New(slog.NewTextHandler(log, nil))
 	for _, f := range change {
 		f(&o)
 	}
