@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// inboxBound is the default limit in bytes of events that wait for a slow client. Beyond it the connection to the daemon is
-	// closed, and opened again when they have been read; the missed events come from the store.
+	// inboxBound is the default limit in bytes of events that wait for a slow client. Beyond it nothing more is read from the daemon,
+	// which cuts off a connection that is not read; the session then resumes after its last event.
 	inboxBound = 4 << 20
 	// liveBound is the size of the inbox from which live output is dropped; the tool's result contains it.
 	liveBound = 256 << 10
@@ -33,24 +33,23 @@ type Session struct {
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
 	wake   chan struct{} // capacity 1: the inbox is not empty, or Close was called
+	conn   *remote.Conn  // set by Connect
 
 	mu sync.Mutex
 	// below: guarded by mu
 	o       Options
-	conn    *remote.Conn // nil while paused
-	number  int          // of conn: messages of older ones are dropped
-	links   int          // how often a link came up
+	links   int // how often a link came up
 	linked  bool
 	id      wire.SessionID
 	seq     int64 // of the newest event in the inbox; -1 = not known yet, because only events after the daemon's answer are wanted
 	ready   *wire.Ready
 	down    error         // why there is no link
-	changed chan struct{} // closed and replaced when linked, down or paused changes
+	changed chan struct{} // closed and replaced when linked or down changes
 	inbox   []received
-	size    int // bytes in inbox
-	paused  bool
-	turns   []*Turn // that were asked here, until their ends are in the inbox, in order
-	recheck bool    // at the end of a turn, reconcile must ask again about requests that were sent on an older link
+	size    int           // bytes in inbox
+	room    chan struct{} // closed and replaced when messages are taken from inbox
+	turns   []*Turn       // that were asked here, until their ends are in the inbox, in order
+	recheck bool          // at the end of a turn, reconcile must ask again about requests that were sent on an older link
 }
 
 // received is a message in the inbox.
@@ -64,12 +63,20 @@ type received struct {
 // are those of d.Open, and *wire.Error such as not_found_session.
 func (d *Daemon) Connect(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{
-		d: d, log: d.Logger(), o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		d: d, log: d.Logger(), o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}), room: make(chan struct{}),
 		id: o.Session, seq: o.AfterSeq,
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	s.mu.Lock()
-	s.openLocked()
+	s.mu.Lock() // what conn calls waits until it is set
+	s.conn = remote.Keep(s.ctx, remote.Options{
+		Open: d.Open, Find: d.Find, Session: o.Session, AfterSeq: o.AfterSeq, Log: s.log,
+		Snapshot: func() *wire.EnvSnapshot {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return d.snapshot(s.o)
+		},
+		Handle: s.handle, Up: s.up, Down: s.lost,
+	})
 	s.mu.Unlock()
 	for {
 		s.mu.Lock()
@@ -114,36 +121,15 @@ func (d *Daemon) ConnectOrCreate(ctx context.Context, o Options) (*Session, erro
 	return nil, err
 }
 
-// openLocked starts to connect, to resume after the newest event in the inbox.
-func (s *Session) openLocked() {
-	s.number++
-	number := s.number
-	s.paused = false
-	s.conn = remote.Keep(s.ctx, remote.Options{
-		Open: s.d.Open, Find: s.d.Find, Session: s.id, AfterSeq: s.seq, Log: s.log,
-		Snapshot: func() *wire.EnvSnapshot {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.d.snapshot(s.o)
-		},
-		Handle: func(m wire.Message) { s.handle(number, m) },
-		Up:     func(r *wire.Ready) { s.up(number, r) },
-		Down:   func(err error) { s.lost(number, err) },
-	})
-}
-
 // signalLocked wakes the goroutines that wait for a change of the link.
 func (s *Session) signalLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-func (s *Session) up(number int, r *wire.Ready) {
+func (s *Session) up(r *wire.Ready) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if number != s.number {
-		return
-	}
 	s.linked, s.down, s.ready = true, nil, r
 	s.links++
 	if s.id != r.Session.ID {
@@ -172,35 +158,33 @@ func (s *Session) moveLocked(id wire.SessionID) {
 	}
 }
 
-func (s *Session) lost(number int, err error) {
+func (s *Session) lost(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if number != s.number {
-		return
-	}
 	s.linked, s.down = false, err
 	s.signalLocked()
 }
 
-// handle handles messages of the daemon. It runs in the connection's reader and never blocks.
-func (s *Session) handle(number int, m wire.Message) {
+// handle handles messages of the daemon. It runs in the connection's reader, and blocks while the inbox is full.
+func (s *Session) handle(m wire.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if number != s.number {
-		return
-	}
 	n := sizeOf(m)
 	if remote.Live(m) && s.size+n > liveBound {
 		return
 	}
+	for s.size > 0 && s.size+n > cmp.Or(s.d.Inbox, inboxBound) && s.ctx.Err() == nil { // an empty inbox takes a message of any size
+		room := s.room
+		s.mu.Unlock()
+		select {
+		case <-room:
+		case <-s.ctx.Done():
+		}
+		s.mu.Lock()
+	}
 	e, event := m.(wire.EventMessage)
 	if !event {
 		s.pushLocked(received{Message: m})
-		return
-	}
-	full := s.size > 0 && s.size+n > cmp.Or(s.d.Inbox, inboxBound) // an empty inbox takes an event of any size
-	if full && e.Meta().Seq > 0 {                                  // a numbered event is stored, and is sent again after the pause
-		s.pauseLocked()
 		return
 	}
 	t := s.turnLocked(e.Meta().RequestID)
@@ -235,16 +219,6 @@ func (s *Session) pushLocked(r received) {
 	}
 }
 
-// pauseLocked closes the connection until the inbox has been read.
-func (s *Session) pauseLocked() {
-	s.log.Debug("paused: the client reads slowly", "session", s.id, "seq", s.seq, "bytes", s.size)
-	conn := s.conn
-	s.conn, s.linked, s.paused = nil, false, true
-	s.number++
-	s.signalLocked()
-	s.work.Go(func() { conn.Close() }) // not here: this runs in its reader
-}
-
 // Next waits for the next message: an event of the session, a refusal (a *wire.Error without a turn), or a notice. It returns
 // context.Cause(ctx), and ErrClosed after Close. The caller owns the message.
 func (s *Session) Next(ctx context.Context) (wire.Message, error) {
@@ -276,11 +250,10 @@ func (s *Session) nextBatch(ctx context.Context, most int) ([]received, error) {
 				s.size -= sizeOf(r.Message)
 			}
 			s.inbox = s.inbox[n:]
+			close(s.room)
+			s.room = make(chan struct{})
 			s.mu.Unlock()
 			return list, nil
-		}
-		if s.paused && s.ctx.Err() == nil {
-			s.openLocked()
 		}
 		s.mu.Unlock()
 		if s.ctx.Err() != nil {
@@ -300,11 +273,8 @@ func (s *Session) nextBatch(ctx context.Context, most int) ([]received, error) {
 func (s *Session) UseMCPServers(ctx context.Context, servers []wire.MCPServer) {
 	s.mu.Lock()
 	s.o.MCPServers = servers
-	conn := s.conn
 	s.mu.Unlock()
-	if conn != nil {
-		_ = conn.EnvChanged() // after a failure the handshake of the next link contains them, as every one does
-	}
+	_ = s.conn.EnvChanged() // after a failure the handshake of the next link contains them, as every one does
 }
 
 // ID returns the current session; it changes with Attach.
@@ -324,12 +294,7 @@ func (s *Session) Ready() *wire.Ready {
 // Close ends the session's goroutines; running turns continue in the daemon.
 func (s *Session) Close() {
 	s.cancel(ErrClosed)
-	s.mu.Lock()
-	conn := s.conn
-	s.mu.Unlock()
-	if conn != nil {
-		conn.Close()
-	}
+	s.conn.Close()
 	s.work.Wait()
 }
 
@@ -358,13 +323,13 @@ func (s *Session) withConn(ctx context.Context, f func(c *remote.Conn, link int)
 	defer bound.Stop()
 	for {
 		s.mu.Lock()
-		conn, link, linked, down, changed := s.conn, s.links, s.linked, s.down, s.changed
+		link, linked, down, changed := s.links, s.linked, s.down, s.changed
 		s.mu.Unlock()
 		if s.ctx.Err() != nil {
 			return ErrClosed
 		}
-		if conn != nil && (linked || conn.Connected()) { // Connected: f starts a daemon that was stopped; else the next attempt is made earlier
-			err := f(conn, link)
+		if linked || s.conn.Connected() { // Connected: f starts a daemon that was stopped; else the next attempt is made earlier
+			err := f(s.conn, link)
 			if !errors.Is(err, remote.ErrDisconnected) { // else it may succeed on the next link
 				return err
 			}

@@ -90,8 +90,8 @@ func turn(t *testing.T, s *gateway.Session, id wire.RequestID) (text string, end
 	}
 }
 
-// F19: who does not read is detached at a bound, and gets all of it later, once and in order.
-func TestASessionThatIsNotReadIsPaused(t *testing.T) {
+// F19: who does not read holds up nobody, and gets all of it later, once and in order, also where the connection was cut off meanwhile.
+func TestASessionThatIsNotRead(t *testing.T) {
 	var long strings.Builder
 	for i := range 500 {
 		long.WriteString("piece ")
@@ -101,6 +101,15 @@ func TestASessionThatIsNotReadIsPaused(t *testing.T) {
 	w := gatewaytest.New(t, []scene{{Match: "^flood$", Steps: []step{{Text: long.String(), ChunkBytes: 10}}}, {Match: "^say$", Steps: []step{{Text: "hello"}}}})
 	d := w.Daemon()
 	d.Inbox = 4 << 10
+	open := d.Open
+	links := make(chan *wire.Conn, 2)
+	d.Open = func(ctx context.Context, s *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
+		wc, ready, err := open(ctx, s)
+		if err == nil {
+			links <- wc
+		}
+		return wc, ready, err
+	}
 	s := connect(t, d, gateway.Options{})
 	id := ask(t, s, "flood")
 	// Another one waits for the turn's end: nothing of it waits for the first.
@@ -108,6 +117,7 @@ func TestASessionThatIsNotReadIsPaused(t *testing.T) {
 	if text, end := turn(t, other, id); text != long.String() || end.Status != wire.StatusSuccess {
 		t.Fatalf("other: got %d bytes, %v", len(text), end.Status)
 	}
+	(<-links).Close()
 	if text, end := turn(t, s, id); text != long.String() || end.Status != wire.StatusSuccess {
 		t.Errorf("got %d bytes, want %d; %v", len(text), long.Len(), end.Status)
 	}

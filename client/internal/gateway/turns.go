@@ -298,15 +298,12 @@ func (s *Session) followLocked(t *Turn, e wire.EventMessage) (last bool) {
 // come before the daemon's answer to its StatusRequest.
 func (s *Session) reconcile() {
 	s.mu.Lock()
-	conn, link := s.conn, s.links
+	link := s.links
 	s.mu.Unlock()
-	if conn == nil {
-		return
-	}
-	r, err := wire.Call(s.ctx, conn, &wire.SessionRequest{Op: "get"})
+	r, err := wire.Call(s.ctx, s.conn, &wire.SessionRequest{Op: "get"})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil || conn != s.conn || link != s.links {
+	if err != nil || link != s.links {
 		return // repeated with the next link
 	}
 	for _, t := range slices.Clone(s.turns) {
@@ -324,7 +321,7 @@ func (s *Session) reconcile() {
 			t.link = link
 			s.log.Info("asked again", "request", t.request.RequestID)
 			again := *t.request
-			s.work.Go(func() { _ = conn.Post(s.ctx, &again) }) // if this link is lost too, reconcile runs again
+			s.work.Go(func() { _ = s.conn.Post(s.ctx, &again) }) // if this link is lost too, reconcile runs again
 		}
 	}
 }
@@ -356,8 +353,6 @@ func (s *Session) endWaitingLocked() {
 func (s *Session) cancelLocked(t *Turn) {
 	r := &wire.CancelRequest{Reason: t.cancelled}
 	switch {
-	case s.conn == nil:
-		return
 	case t.turn != "":
 		turn := t.turn
 		r.TurnID = &turn

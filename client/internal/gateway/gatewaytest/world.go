@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,33 +171,6 @@ func (w *World) Stop() {
 		w.stop = nil
 	}
 }
-
-// Pauses counts how often a session gave its connection up because its client did not read.
-type Pauses struct {
-	slog.Handler
-	n atomic.Int64
-}
-
-// Count makes what d logs countable.
-func Count(d *gateway.Daemon) *Pauses {
-	p := &Pauses{Handler: slog.DiscardHandler}
-	d.Log = slog.New(p)
-	return p
-}
-
-// Enabled implements slog.Handler.
-func (p *Pauses) Enabled(context.Context, slog.Level) bool { return true }
-
-// Handle implements slog.Handler.
-func (p *Pauses) Handle(_ context.Context, r slog.Record) error {
-	if strings.HasPrefix(r.Message, "paused") {
-		p.n.Add(1)
-	}
-	return nil
-}
-
-// N is how many there were so far.
-func (p *Pauses) N() int { return int(p.n.Load()) }
 
 // Daemon is the way to it, as `sublet serve` has it.
 func (w *World) Daemon() *gateway.Daemon {
