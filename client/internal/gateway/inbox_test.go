@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -33,7 +32,7 @@ func TestInboxBound(t *testing.T) {
 			if s.size != c.bound || s.seq != last {
 				t.Errorf("inbox %d: %d bytes up to event %d, want %d up to %d", c.inbox, s.size, s.seq, c.bound, last)
 			}
-			if _, err := s.Next(context.Background()); err != nil {
+			if _, err := s.Next(t.Context(), 1); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -219,19 +218,10 @@ func (s *Session) pushLocked(r received) {
 	}
 }
 
-// Next waits for the next message: an event of the session, a refusal (a *wire.Error without a turn), or a notice. It returns
-// context.Cause(ctx), and ErrClosed after Close. The caller owns the message.
-func (s *Session) Next(ctx context.Context) (wire.Message, error) {
-	list, err := s.nextBatch(ctx, 1)
-	if err != nil {
-		return nil, err
-	}
-	return list[0].Message, nil
-}
-
-// NextAll is Next for all messages that wait.
-func (s *Session) NextAll(ctx context.Context) ([]wire.Message, error) {
-	list, err := s.nextBatch(ctx, math.MaxInt)
+// Next waits for messages and returns up to most of those that wait: events of the session, refusals (a *wire.Error without a turn),
+// notices. It returns context.Cause(ctx), and ErrClosed after Close. The caller owns the messages.
+func (s *Session) Next(ctx context.Context, most int) ([]wire.Message, error) {
+	list, err := s.nextBatch(ctx, most)
 	all := make([]wire.Message, len(list))
 	for i, r := range list {
 		all[i] = r.Message
@@ -239,7 +229,7 @@ func (s *Session) NextAll(ctx context.Context) ([]wire.Message, error) {
 	return all, err
 }
 
-// nextBatch is Next for up to most messages. It waits for the first one only.
+// nextBatch is Next with the turns that the messages belong to.
 func (s *Session) nextBatch(ctx context.Context, most int) ([]received, error) {
 	for {
 		s.mu.Lock()

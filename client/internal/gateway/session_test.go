@@ -54,6 +54,15 @@ func begin(t *testing.T, turns *gateway.Turns, one *gateway.Turn, s *gateway.Ses
 	}
 }
 
+// next returns the next message.
+func next(ctx context.Context, s *gateway.Session) (wire.Message, error) {
+	list, err := s.Next(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
 // turn reads one turn: its text, and its end.
 func turn(t *testing.T, s *gateway.Session, id wire.RequestID) (text string, end *wire.AgentComplete) {
 	t.Helper()
@@ -62,7 +71,7 @@ func turn(t *testing.T, s *gateway.Session, id wire.RequestID) (text string, end
 	var b strings.Builder
 	begun := 0
 	for {
-		m, err := s.Next(ctx)
+		m, err := next(ctx, s)
 		if err != nil {
 			t.Fatalf("%v after %d bytes", err, b.Len())
 		}
@@ -143,7 +152,7 @@ func TestAQuestionIsHandedOnOnce(t *testing.T) {
 	id := ask(t, s, "clean")
 	asked := 0
 	for {
-		m, err := s.Next(t.Context())
+		m, err := next(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +185,7 @@ func TestARestartedDaemonIsFoundAgain(t *testing.T) {
 	s := connect(t, w.Daemon(), gateway.Options{})
 	first := ask(t, s, "wait")
 	for {
-		m, err := s.Next(t.Context())
+		m, err := next(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +200,7 @@ func TestARestartedDaemonIsFoundAgain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), gatewaytest.Patience)
 	defer cancel()
 	for len(ended) < 2 {
-		m, err := s.Next(ctx)
+		m, err := next(ctx, s)
 		if err != nil {
 			t.Fatalf("%v; ended: %v", err, ended)
 		}
@@ -240,7 +249,7 @@ func TestAttachWithoutThePast(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := ask(t, one, "say three")
-	m, err := one.Next(t.Context())
+	m, err := next(t.Context(), one)
 	if started, ok := m.(*wire.TurnStarted); err != nil || !ok || started.RequestID != id {
 		t.Errorf("first: got %T %v", m, err)
 	}
@@ -257,7 +266,7 @@ func TestALostRequestIsAskedAfterAnothersTurn(t *testing.T) {
 	two := connect(t, w.Daemon(), gateway.Options{})
 	ask(t, two, "wait")
 	for started := false; !started; {
-		m, err := two.Next(t.Context())
+		m, err := next(t.Context(), two)
 		if err != nil {
 			t.Fatal(err)
 		}

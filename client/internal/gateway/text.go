@@ -13,6 +13,20 @@ func Void(why string) string {
 	return "\n\n[The answer above is void, it is asked for again: " + why + "]\n\n"
 }
 
+// Answer returns what an event adds to a turn's answer, in a protocol that cannot withdraw text; "" for most events. Text of an agent that
+// works for another one is none, since that agent's result has it.
+func Answer(e wire.Message) string {
+	m, ok := e.(*wire.AgentStreamChunk)
+	switch {
+	case !ok || wire.IsDelegate(m.Agent):
+	case m.Chunk.Type == wire.ChunkText:
+		return m.Chunk.Text
+	case m.Chunk.Type == wire.ChunkVoid:
+		return Void(m.Chunk.Text)
+	}
+	return ""
+}
+
 // OneLine returns a text on one line of at most 200 bytes.
 func OneLine(s string) string { return visible.Clip(strings.Join(strings.Fields(s), " "), 200) }
 

@@ -268,17 +268,16 @@ func (s *session) replay(ctx context.Context) error {
 	return err
 }
 
-// show converts an agent's texts and calls. Text of an agent that works for another one is left out, since that agent's result has it;
-// the reasoning of all of them is shown.
+// show converts an agent's texts and calls. The reasoning of agents that work for another one is shown, and not their text.
 func (s *session) show(m wire.Message) {
+	if text := gateway.Answer(m); text != "" {
+		s.update(sdk.UpdateAgentMessageText(text))
+		return
+	}
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
 		c := &m.Chunk
 		switch {
-		case c.Type == wire.ChunkText && c.Text != "" && !wire.IsDelegate(m.Agent):
-			s.update(sdk.UpdateAgentMessageText(c.Text))
-		case c.Type == wire.ChunkVoid && !wire.IsDelegate(m.Agent): // withdraws the text before it, which the protocol cannot
-			s.update(sdk.UpdateAgentMessageText(gateway.Void(c.Text)))
 		case c.Type == wire.ChunkReasoning && c.Text != "":
 			s.update(sdk.UpdateAgentThoughtText(c.Text))
 		case c.Type == wire.ChunkNotice && c.Text != "" && !wire.IsDelegate(m.Agent): // such as an image that is not shown, a server in use

@@ -3,6 +3,7 @@ package operator
 import (
 	"cmp"
 	"context"
+	"math"
 	"time"
 
 	"sublet/client/internal/gateway"
@@ -49,7 +50,7 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	f := &follower{c: c, r: r, write: c.send, changed: true}
 	target, p := f.begin(sess)
 	if p == nil {
-		f.results(c.ctx, target, sess.NextAll)
+		f.results(c.ctx, target, func(ctx context.Context) ([]wire.Message, error) { return sess.Next(ctx, math.MaxInt) })
 	}
 	return p
 }

@@ -90,15 +90,13 @@ func (t *conversation) status() (*status, error) {
 
 // event translates one event of a request (E18 to E21, F10, G1 to G4).
 func (s *server) event(j *job, m wire.Message) {
+	if text := gateway.Answer(m); text != "" {
+		_ = s.send(message{Type: "token", ID: &j.ID, Token: &text}) // the reader notices that the parent has ended
+		return
+	}
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
-		switch {
-		case m.Chunk.Type == wire.ChunkText && m.Chunk.Text != "" && !wire.IsDelegate(m.Agent):
-			_ = s.send(message{Type: "token", ID: &j.ID, Token: &m.Chunk.Text}) // the reader notices that the parent has ended
-		case m.Chunk.Type == wire.ChunkVoid && !wire.IsDelegate(m.Agent): // withdraws the text before it, which the protocol cannot
-			mark := gateway.Void(m.Chunk.Text)
-			_ = s.send(message{Type: "token", ID: &j.ID, Token: &mark})
-		case m.Chunk.Type == wire.ChunkToolCall:
+		if m.Chunk.Type == wire.ChunkToolCall {
 			j.tools[m.Chunk.ExecutionID] = m.Chunk.Tool
 			_ = s.send(message{Type: "tool_use", ID: &j.ID, Data: toolData{
 				ID: string(m.Chunk.ExecutionID), Name: m.Chunk.Tool, Input: gateway.Arguments(m.Chunk.Arguments),
