@@ -24,12 +24,8 @@ import (
 	"sublet/wire/visible"
 )
 
-const (
-	// commonVersion is the protocol version that most servers support; the SDK's newest is tried if a server refuses it.
-	commonVersion = "2025-11-25"
-	// maxPages bounds a list of tools, which a server could continue endlessly.
-	maxPages = 32
-)
+// commonVersion is the protocol version that most servers support; the SDK's newest is tried if a server refuses it.
+const commonVersion = "2025-11-25"
 
 // conn is one connection to a server, from initialization to its end.
 type conn struct {
@@ -181,17 +177,13 @@ func (c *conn) endReason(err error) error {
 // listTools lists the server's tools.
 func (c *conn) listTools(ctx context.Context) error {
 	var all []*sdk.Tool
-	params := &sdk.ListToolsParams{}
-	for range maxPages {
-		page, err := c.session.ListTools(ctx, params)
+	for t, err := range c.session.Tools(ctx, nil) {
 		if err != nil {
 			return err
 		}
-		all = append(all, page.Tools...)
-		if page.NextCursor == "" || len(all) > 2*maxTools {
+		if all = append(all, t); len(all) > 2*maxTools {
 			break
 		}
-		params.Cursor = page.NextCursor
 	}
 	tools, left := c.server.offer(all)
 	c.mu.Lock()

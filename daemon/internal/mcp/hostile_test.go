@@ -175,7 +175,7 @@ func TestHostile(t *testing.T) {
 	})
 	t.Run("endless list", func(t *testing.T) {
 		w := newWorld(t, Options{}, program("db", "endless", "MCP_TEST_TOOLS", `{"tools":[],"nextCursor":"more"}`))
-		if got, notes := w.ready(); len(got) != 0 || notes[0].Err != nil {
+		if got, notes := w.ready(); len(got) != 0 || notes[0].Err == nil || !strings.HasPrefix(notes[0].Err.Error(), child.ErrFlood.Error()) {
 			t.Errorf("got %v %v", got, notes)
 		}
 	})
