@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +35,6 @@ type conn struct {
 	authorized bool
 	s4         bool // the dialect spoken last
 	rate       gateway.Rate
-	ids        []string // the latest, to refuse repeats (E22)
 
 	streams atomic.Int32
 
@@ -121,19 +119,12 @@ func busy(limit int, format string) *problem {
 	return p.with("limit", limit)
 }
 
-// check refuses a request without the token, or whose id was used.
+// check refuses a request without the token.
 func (c *conn) check(r *request) *problem {
-	if !c.authorized && !c.s.guard.IsToken(r.Metadata.Token) {
-		return invalid("metadata.token is missing, or not this server's").with("field", "metadata.token").with("reason", "unauthorized")
-	}
-	if r.ID == "" {
+	if c.authorized || c.s.guard.IsToken(r.Metadata.Token) {
 		return nil
 	}
-	if slices.Contains(c.ids, r.ID) {
-		return wrong("id", fmt.Sprintf("%q was used before on this connection", r.ID))
-	}
-	c.ids = gateway.Remember(c.ids, r.ID)
-	return nil
+	return invalid("metadata.token is missing, or not this server's").with("field", "metadata.token").with("reason", "unauthorized")
 }
 
 // refuse answers a failed request in its dialect.

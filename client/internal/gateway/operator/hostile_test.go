@@ -151,7 +151,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("in S4: %v", m)
 	}
 	c.send(ask("0", "again"))
-	if m := next(c, "0"); m.str("code") != "INVALID_REQUEST" || !strings.Contains(m.str("message"), "used before") {
+	if m := next(c, "0"); m.str("code") != "INVALID_REQUEST" || !strings.Contains(m.str("message"), "still runs") {
 		t.Errorf("a repeated id: %v", m)
 	}
 	w.Write("gate", "")

@@ -2,6 +2,8 @@ package operator
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 
 	"sublet/client/internal/gateway"
@@ -29,7 +31,10 @@ func (c *conn) dispatch(r *request) *problem {
 			}
 		}
 	}
-	if err := c.turns.Begin(t, c.s.o.RunningQueries); err != nil {
+	switch err := c.turns.Begin(t, c.s.o.RunningQueries); {
+	case errors.Is(err, gateway.ErrRepeated): // E22
+		return wrong("id", fmt.Sprintf("%q is that of a query that still runs", r.ID))
+	case err != nil:
 		return busy(c.s.o.RunningQueries, "at most %d concurrent queries on one connection")
 	}
 	l, p := c.attach(wire.SessionID(r.Session), !r.s4, r.Metadata.Approvals && c.s.o.Page != nil, project)
