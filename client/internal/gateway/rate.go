@@ -20,7 +20,7 @@ func (r *Rate) Take(limit int) (ok bool, retry time.Duration) {
 		return true, 0
 	}
 	r.once.Do(func() { r.limiter = rate.NewLimiter(0, limit) })
-	r.limiter.SetLimit(rate.Limit(limit))
+	r.limiter.SetLimit(rate.Limit(limit)) // another one than before, if the settings have changed
 	r.limiter.SetBurst(limit)
 	next := r.limiter.Reserve()
 	if retry = next.Delay().Round(time.Millisecond); retry > 0 {

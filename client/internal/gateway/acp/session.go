@@ -62,7 +62,7 @@ func (s *session) modes() *sdk.SessionModeState {
 // are reported with the next prompt.
 func (s *session) servers(list []sdk.McpServer) []wire.MCPServer {
 	out, unused := []wire.MCPServer{}, []string{}
-	known := slices.Contains(s.gs.Ready().Capabilities, wire.CapMCPServers)
+	supported := slices.Contains(s.gs.Ready().Capabilities, wire.CapMCPServers) // by the daemon
 	for _, m := range list {
 		server := wire.MCPServer{Args: []wire.OSString{}, Env: map[string]wire.OSString{}, Headers: map[string]string{}}
 		switch {
@@ -83,7 +83,7 @@ func (s *session) servers(list []sdk.McpServer) []wire.MCPServer {
 			unused = append(unused, gateway.OneLine(m.Sse.Name)+": server-sent events alone are not spoken here")
 			continue
 		}
-		if known {
+		if supported {
 			out = append(out, server)
 		} else {
 			unused = append(unused, gateway.OneLine(server.Name)+": the daemon is older than this program")

@@ -219,7 +219,8 @@ func (t *terminal) feed(ctx context.Context, nc net.Conn) error {
 	}
 }
 
-// send writes with a deadline, so that a terminal that does not read does not delay the command.
+// send writes with a deadline, so that a terminal that does not read does not delay the command. Any other error of writing is errEnded: the
+// process has closed its connection.
 func (t *terminal) send(nc net.Conn, p print) error {
 	_ = nc.SetWriteDeadline(time.Now().Add(showBound)) // if that fails, so does the write
 	err := json.NewEncoder(nc).Encode(p)

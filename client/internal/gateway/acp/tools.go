@@ -285,7 +285,7 @@ func permission(id sdk.SessionId, m *wire.ConfirmationRequest) sdk.RequestPermis
 	}
 }
 
-// chosen sets the user's choice; an option that was not offered is a no.
+// chosen sets the decision that an option of permission stands for. For an option that was not offered r stays as it is, which is a no.
 func chosen(r *wire.ConfirmationResponse, m *wire.ConfirmationRequest, option string) {
 	if option == "allow" {
 		r.Decision = wire.DecisionAllow
