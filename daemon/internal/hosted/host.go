@@ -20,8 +20,8 @@ const (
 	// not handled as fast as they come, so handling one must not wait.
 	linesPerSecond = 1000
 	linesAtOnce    = 10_000
-	// maxBytes bounds what an agent sends in one turn: calls are kept until they end.
-	maxBytes = 128 << 20
+	// maxBytes bounds what an agent sends in one turn: texts are stored, and calls kept until they end.
+	maxBytes = 64 << 20
 	// maxBad bounds the lines of one process that are not the protocol: some programs greet on standard output.
 	maxBad = 100
 	// signInBound is how long a sign-in may take.

@@ -147,9 +147,9 @@ func TestReachRead(t *testing.T) {
 	}
 }
 
-// What an agent asks and reports is bounded: open questions, calls, and bytes of plans.
+// What an agent asks and reports is bounded: open questions, and calls.
 func TestBounds(t *testing.T) {
-	for mode, most := range map[string]int{"crowds": maxActive, "calls": maxCalls, "plans": 10} {
+	for mode, most := range map[string]int{"crowds": maxActive, "calls": maxCalls} {
 		w := newWorld(t, Options{})
 		turn := turnOf(mode, "", w.dir, w.emit)
 		var mu sync.Mutex
@@ -170,9 +170,8 @@ func TestBounds(t *testing.T) {
 			}
 		}
 		o := w.Run(t.Context(), turn)
-		plans := strings.Count(w.text(), "\nresult todo")
-		if o.Err != nil || asked != most || plans > maxTurn/50_000 {
-			t.Errorf("%s: %d were asked, %d plans, %v", mode, asked, plans, o.Err)
+		if o.Err != nil || asked != most {
+			t.Errorf("%s: %d were asked, %v", mode, asked, o.Err)
 		}
 	}
 }
@@ -321,7 +320,7 @@ func TestFaults(t *testing.T) {
 		{"dies", Options{}, "dies: it ended: exit status 4"},
 		{"silent", Options{Silence: 300 * time.Millisecond}, "silent: it has sent nothing for 300ms, and was ended"},
 		{"floods", Options{}, "floods: it sends without end"},
-		{"hoards", Options{}, "hoards: it has sent more than 128 MiB in one turn, and was ended"},
+		{"hoards", Options{}, "hoards: it has sent more than 64 MiB in one turn, and was ended"},
 		{"spews", Options{}, "spews: it sent a message of more than 8 MiB"},
 		{"babbles", Options{Silence: 2 * time.Second}, "lines that it sent are not the protocol, and it was ended; the first: this is no message"},
 		{"refuses", Options{}, "refuses: Internal error: your plan has no sessions left"}, // not that it ended, which it then does

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -267,13 +266,6 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 			os.Stdout.Write(append(bytes.Repeat([]byte(" "), 4<<20), '\n')) //nolint:errcheck // it is ended meanwhile
 		}
 		<-p.stop
-	case "plans":
-		for i := range 500 {
-			p.update(sdk.UpdatePlan(slices.Repeat([]sdk.PlanEntry{{Content: strings.Repeat("x", 500), Status: sdk.PlanEntryStatusPending, Priority: "high"}}, 100)...))
-			if i%50 == 0 {
-				p.ask(ctx, sdk.ToolCallUpdate{ToolCallId: "wait"})
-			}
-		}
 	case "crowds":
 		var all sync.WaitGroup
 		var returned atomic.Int32

@@ -22,7 +22,6 @@ import (
 
 const (
 	maxSummary = 64 << 10              // bytes of Outcome.Summary
-	maxTurn    = 16 << 20              // bytes of an agent in one turn that are shown: see shownBytes
 	maxCalls   = 1000                  // calls that an agent may report in one turn
 	maxActive  = 64                    // calls and questions that run here at once
 	mergeFor   = 40 * time.Millisecond // how long pieces of text are gathered into one event
@@ -51,18 +50,17 @@ type run struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	over       bool   // it has ended: what the agent asks for is refused
-	kind       string // of text: wire.ChunkText or wire.ChunkReasoning
-	text       strings.Builder
-	flush      *time.Timer // calls flushText; nil while no text is gathered
-	shownBytes int         // of text, thoughts, plans and changes of mode
-	summary    string      // the text since the newest call, which becomes Outcome.Summary
-	calls      map[sdk.ToolCallId]*call
-	granted    map[write]int // how often each may be done without another question
-	terminals  map[string]*terminal
-	active     int           // calls and questions that run here
-	heard      time.Time     // when the agent last sent something
-	sum        agent.Outcome // ToolsExecuted, Refused, Usage and Context
+	over      bool   // it has ended: what the agent asks for is refused
+	kind      string // of text: wire.ChunkText or wire.ChunkReasoning
+	text      strings.Builder
+	flush     *time.Timer // calls flushText; nil while no text is gathered
+	summary   string      // the text since the newest call, which becomes Outcome.Summary
+	calls     map[sdk.ToolCallId]*call
+	granted   map[write]int // how often each may be done without another question
+	terminals map[string]*terminal
+	active    int           // calls and questions that run here
+	heard     time.Time     // when the agent last sent something
+	sum       agent.Outcome // ToolsExecuted, Refused, Usage and Context
 }
 
 // write is a file's path, without links, with the digest of its new content.
@@ -265,7 +263,7 @@ func (r *run) begin(ctx context.Context) (joined context.Context, done func(), e
 	}, nil
 }
 
-// exceeded returns why the agent is to be given up: it was silent for too long, or sent too much text or too many bad lines; else nil.
+// exceeded returns why the agent is to be given up: it was silent for too long, or sent too many bad lines; else nil.
 func (r *run) exceeded(silence time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -273,8 +271,6 @@ func (r *run) exceeded(silence time.Duration) error {
 	switch {
 	case r.active == 0 && time.Since(r.heard) > silence:
 		return fmt.Errorf("it has sent nothing for %v, and was ended", silence)
-	case r.shownBytes > maxTurn:
-		return fmt.Errorf("it has sent more than %d MiB of text in one turn, and was ended", maxTurn>>20)
 	case bad > maxBad:
 		return fmt.Errorf("%d lines that it sent are not the protocol, and it was ended; the first: %s", bad, first)
 	}
@@ -293,19 +289,11 @@ func (r *run) chunk(c wire.Chunk) { r.emit(&wire.AgentStreamChunk{Agent: r.name,
 
 func (r *run) notice(text string) { r.chunk(wire.Chunk{Type: wire.ChunkNotice, Text: text}) }
 
-// countShown adds n to shownBytes, and reports whether the sum is within maxTurn.
-func (r *run) countShown(n int) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.shownBytes += n
-	return r.shownBytes <= maxTurn
-}
-
-// addText gathers text of a kind; mergeFor after the first piece, or when the kind changes, an event with it is sent. Beyond maxTurn, and
-// after the turn, it does nothing.
+// addText gathers text of a kind; mergeFor after the first piece, or when the kind changes, an event with it is sent. After the turn it
+// does nothing.
 func (r *run) addText(kind, text string) {
 	r.mu.Lock()
-	if r.shownBytes += len(text); text == "" || r.shownBytes > maxTurn || r.over {
+	if text == "" || r.over {
 		r.mu.Unlock()
 		return
 	}

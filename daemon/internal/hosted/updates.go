@@ -23,7 +23,6 @@ const (
 	maxTitle     = 200    // bytes of a title
 	maxPlan      = 100    // entries of a plan
 	maxEntry     = 500    // bytes of one of them
-	eventSize    = 1000   // about how many bytes an event has beside its text, for countShown
 )
 
 // call is a tool call as the agent reports it: of a tool of its own, or of our MCP server. The run's mu guards it.
@@ -71,9 +70,7 @@ func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error
 	r.markHeard()
 	switch {
 	case mode != before:
-		if r.countShown(eventSize) {
-			r.notice(r.name + " is in its mode " + visible.Exact(shown(mode, 60)) + " now")
-		}
+		r.notice(r.name + " is in its mode " + visible.Exact(shown(mode, 60)) + " now")
 	case u.AgentMessageChunk != nil:
 		r.addText(wire.ChunkText, textOf(u.AgentMessageChunk.Content))
 	case u.AgentThoughtChunk != nil:
@@ -133,13 +130,6 @@ func (r *run) plan(entries []sdk.PlanEntry) {
 			status = "done"
 		}
 		items = append(items, tool.TodoItem{Text: visible.Clip(visible.Clean(e.Content), maxEntry), Status: status})
-	}
-	size := eventSize
-	for _, i := range items {
-		size += len(i.Text)
-	}
-	if !r.countShown(size) {
-		return
 	}
 	list := &tool.TodoList{}
 	list.Set(items)
