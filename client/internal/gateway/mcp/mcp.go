@@ -4,6 +4,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,15 +83,7 @@ type link struct {
 }
 
 func newServer(ctx context.Context, o Options) *server {
-	if o.MaxMessage <= 0 {
-		o.MaxMessage = maxMessage
-	}
-	if o.Answer <= 0 {
-		o.Answer = answerBound
-	}
-	if o.Progress <= 0 {
-		o.Progress = progressEvery
-	}
+	o.MaxMessage, o.Answer, o.Progress = cmp.Or(o.MaxMessage, maxMessage), cmp.Or(o.Answer, answerBound), cmp.Or(o.Progress, progressEvery)
 	return &server{
 		o: o, log: o.Daemon.Logger(), ctx: ctx, links: map[string]*link{},
 		outputs: gateway.Handed{Folder: o.Runtime, Pattern: "mcp-output-*.txt", Max: maxKept},

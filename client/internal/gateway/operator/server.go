@@ -2,6 +2,7 @@ package operator
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"io/fs"
 	"log/slog"
@@ -45,15 +46,7 @@ type Server struct {
 
 // New returns a Server.
 func New(o Options) *Server {
-	if o.RequestsPerSecond <= 0 {
-		o.RequestsPerSecond = 100
-	}
-	if o.RunningQueries <= 0 {
-		o.RunningQueries = 3
-	}
-	if o.MaxMessage <= 0 {
-		o.MaxMessage = maxMessage
-	}
+	o.RequestsPerSecond, o.RunningQueries = cmp.Or(o.RequestsPerSecond, 100), cmp.Or(o.RunningQueries, 3)
 	return &Server{o: o, log: o.Daemon.Logger()}
 }
 
