@@ -117,19 +117,19 @@ func (a *app) printVersion(agent connect.Agent) {
 	if agent.Tried != "" {
 		tried = "; these settings were tried with " + agent.Tried
 	}
-	path, err := exec.LookPath(agent.Program)
+	path, err := exec.LookPath(agent.Name)
 	if err != nil {
-		a.printf("%s is not on PATH%s\n", agent.Program, tried)
+		a.printf("%s is not on PATH%s\n", agent.Name, tried)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), versionBound)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
-		a.printf("%s does not print its version%s\n", agent.Program, tried)
+		a.printf("%s does not print its version%s\n", agent.Name, tried)
 		return
 	}
-	a.printf("%s: %s%s\n", agent.Program, firstLine(plain(string(out)), 80), tried)
+	a.printf("%s: %s%s\n", agent.Name, firstLine(plain(string(out)), 80), tried)
 }
 
 // checkBound is how long an agent may take for a check; some start each of their servers for it.
@@ -137,14 +137,14 @@ const checkBound = time.Minute
 
 // printChecks asks the agent which settings it has taken, and names those that it has not, or does not show.
 func (a *app) printChecks(agent connect.Agent) {
-	path, err := exec.LookPath(agent.Program)
+	path, err := exec.LookPath(agent.Name)
 	if err != nil {
 		return // printVersion has reported it
 	}
 	var taken, missed []string
 	unseen := slices.Clone(agent.Unseen)
 	for _, c := range agent.Checks {
-		words := agent.Program + " " + strings.Join(c.Args, " ")
+		words := agent.Name + " " + strings.Join(c.Args, " ")
 		ctx, cancel := context.WithTimeout(context.Background(), checkBound)
 		cmd := exec.CommandContext(ctx, path, c.Args...)
 		cmd.WaitDelay = time.Second      // its own children may keep its output open
@@ -173,7 +173,7 @@ func (a *app) printChecks(agent connect.Agent) {
 		list []string
 	}{{"has taken", taken}, {"has not recognised", missed}, {"does not show whether it has taken", unseen}} {
 		if len(l.list) > 0 {
-			a.printf("%s %s %s\n", agent.Program, l.what, strings.Join(l.list, ", "))
+			a.printf("%s %s %s\n", agent.Name, l.what, strings.Join(l.list, ", "))
 		}
 	}
 }

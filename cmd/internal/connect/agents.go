@@ -4,6 +4,7 @@
 package connect
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -42,13 +43,12 @@ func members(edits []edit) (single []edit) {
 
 // Agent is a program that can be connected.
 type Agent struct {
-	Name    string
-	Program string // its name on PATH
-	Tried   string // the version that these settings were tried with; "" = none
-	Files   []File
-	Checks  []Check
-	Unseen  []string // settings of which the agent shows nothing
-	Note    string   // what the user should know; "" = nothing
+	Name   string // also of its program on PATH
+	Tried  string // the version that these settings were tried with; "" = none
+	Files  []File
+	Checks []Check
+	Unseen []string // settings of which the agent shows nothing
+	Note   string   // what the user should know; "" = nothing
 }
 
 // hour is the time limit of a call in milliseconds, the same as that of a command.
@@ -57,18 +57,12 @@ const hour = 3_600_000
 // Agents are those that are known, in the order of their names. command starts sublet; getenv is os.Getenv.
 func Agents(home, command string, getenv func(string) string) []Agent {
 	args := []string{"serve", "mcp"}
-	config := getenv("XDG_CONFIG_HOME")
-	if config == "" {
-		config = filepath.Join(home, ".config")
-	}
+	config := cmp.Or(getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
 	claude, claudeServers := filepath.Join(home, ".claude"), filepath.Join(home, ".claude.json")
 	if dir := getenv("CLAUDE_CONFIG_DIR"); dir != "" {
 		claude, claudeServers = dir, filepath.Join(dir, ".claude.json")
 	}
-	codex := getenv("CODEX_HOME")
-	if codex == "" {
-		codex = filepath.Join(home, ".codex")
-	}
+	codex := cmp.Or(getenv("CODEX_HOME"), filepath.Join(home, ".codex"))
 	// Of the user's environment, Codex passes on HOME and PATH; these are where the daemon is.
 	places := []string{"SUBLET_CONFIG", "SUBLET_RUNTIME_DIR", "SUBLET_STATE_DIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"}
 	server := func(more ...any) map[string]any {
@@ -80,7 +74,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 	}
 	return []Agent{
 		{
-			Name: "claude", Program: "claude", Tried: "2.1",
+			Name: "claude", Tried: "2.1",
 			Files: []File{
 				{claudeServers, []edit{{path: []string{"mcpServers", "sublet"}, value: server("type", "stdio", "alwaysLoad", true), part: true}}},
 				{filepath.Join(claude, "settings.json"), []edit{
@@ -93,7 +87,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 			Note:   `it asks before each call as well; "mcp__sublet" in permissions.allow leaves the asking to your window`,
 		},
 		{
-			Name: "codex", Program: "codex", Tried: "0.169",
+			Name: "codex", Tried: "0.169",
 			Files: []File{{filepath.Join(codex, "config.toml"), []edit{
 				{path: []string{"mcp_servers", "sublet"}, value: server("env_vars", places, "tool_timeout_sec", hour/1000), part: true},
 				{path: []string{"features", "shell_tool"}, value: false},
@@ -114,7 +108,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 			Note: `it asks before each call as well; default_tools_approval_mode = "approve" below [mcp_servers.sublet] leaves the asking to your window`,
 		},
 		{
-			Name: "crush", Program: "crush",
+			Name: "crush",
 			Files: []File{{filepath.Join(config, "crush", "crush.json"), []edit{
 				{path: []string{"mcp", "sublet"}, value: server("type", "stdio", "timeout", hour/1000), part: true},
 				{path: []string{"options", "disabled_tools"}, value: "bash", add: true},
@@ -123,7 +117,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 			Note:   `it asks before each call as well; "mcp_sublet_shell" in permissions.allowed_tools leaves the asking to your window`,
 		},
 		{
-			Name: "gemini", Program: "gemini", Tried: "0.61",
+			Name: "gemini", Tried: "0.61",
 			Files: []File{{filepath.Join(home, ".gemini", "settings.json"), []edit{
 				{path: []string{"mcpServers", "sublet"}, value: server("timeout", hour), part: true},
 				{path: []string{"tools", "exclude"}, value: "run_shell_command", add: true},
@@ -134,7 +128,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 			Note:   `it asks before each call as well; "trust": true in mcpServers.sublet leaves the asking to your window`,
 		},
 		{
-			Name: "goose", Program: "goose", Tried: "1.50",
+			Name: "goose", Tried: "1.50",
 			Files: []File{{filepath.Join(config, "goose", "config.yaml"), []edit{
 				{path: []string{"extensions", "sublet"}, value: map[string]any{
 					"type": "stdio", "name": "sublet", "description": "the user's live shell", "cmd": command, "args": args, "timeout": hour / 1000, "enabled": true,
@@ -152,7 +146,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 			Note:   "its extension developer has its tools for files as well; its extension computercontroller, if you use that, runs scripts of its own",
 		},
 		{
-			Name: "opencode", Program: "opencode", Tried: "1.18",
+			Name: "opencode", Tried: "1.18",
 			Files: []File{{firstThere(filepath.Join(config, "opencode", "opencode.json"), filepath.Join(config, "opencode", "opencode.jsonc")), []edit{
 				{path: []string{"mcp", "sublet"}, value: map[string]any{"type": "local", "command": append([]string{command}, args...), "enabled": true}, part: true},
 				{path: []string{"permission", "bash"}, value: "deny"},
@@ -163,7 +157,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 			},
 		},
 		{
-			Name: "qwen", Program: "qwen", Tried: "0.24",
+			Name: "qwen", Tried: "0.24",
 			Files: []File{{filepath.Join(home, ".qwen", "settings.json"), []edit{
 				{path: []string{"mcpServers", "sublet"}, value: server("timeout", hour, "alwaysLoadTools", true), part: true},
 				{path: []string{"permissions", "deny"}, value: "run_shell_command", add: true},
