@@ -36,14 +36,13 @@ import (
 type Options struct {
 	Paths   socket.Paths
 	Version string
-	// Listener and LockFile are inherited from the parent process; Run owns and closes them. If both are nil, Run takes those
-	// that the environment names (SUBLET_LISTEN_FD, SUBLET_LOCK_FD; LISTEN_FDS for a listener alone), else it locks and listens
-	// itself.
-	Listener net.Listener
-	LockFile *os.File
-	Log      *slog.Logger // nil: the log file in Paths.State, mode 0600
-	Stay     bool         // never exit when idle, whatever the settings, because a service manager decides when it runs
+	Log     *slog.Logger // nil: the log file in Paths.State, mode 0600
+	Stay    bool         // never exit when idle, whatever the settings, because a service manager decides when it runs
 
+	// listener and lockFile are those that the environment names (SUBLET_LISTEN_FD, SUBLET_LOCK_FD; LISTEN_FDS for a listener alone), else
+	// Run locks and listens itself. It closes them.
+	listener   net.Listener
+	lockFile   *os.File
 	activation bool  // the socket is a service manager's
 	builtAt    int64 // see socket.BuiltAt
 	exe        string
@@ -93,8 +92,7 @@ type stop struct {
 // Run serves until ctx ends, SIGTERM or SIGINT arrives, a client asks it to stop, or it was idle for as long as the
 // settings allow. It returns nil after an ordered stop: refuse work, notify clients, cancel turns, end leases and private
 // shells, flush the store, remove the socket, release the lock. Errors are those of starting: *RunningError,
-// *socket.PathError, *ActivationError, *config.Error and those of files. Run owns o.Listener and o.LockFile, and leaves no
-// process behind.
+// *socket.PathError, *ActivationError, *config.Error and those of files. Run leaves no process behind.
 func Run(ctx context.Context, o Options) (err error) {
 	if exe, err := os.Executable(); err == nil { // now, since the file may be replaced later
 		o.exe, o.builtAt = exe, socket.BuiltAt(exe)
@@ -117,7 +115,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	d := &daemon{o: o, log: o.Log, level: new(slog.LevelVar), place: place, stops: make(chan stop, 1)}
 	defer func() {
 		if err != nil && !d.serving {
-			server.Refuse(o.Listener, err)
+			server.Refuse(o.listener, err)
 		}
 		err = errors.Join(err, place.leave())
 	}()
@@ -129,8 +127,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		defer file.Close()
 		d.log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: d.level}))
 	}
-	place.log = d.log
-	place.sign()
+	place.sign(d.log)
 	return d.run(ctx)
 }
 
@@ -201,25 +198,14 @@ func (d *daemon) run(ctx context.Context) (err error) {
 
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
-	var parts sync.WaitGroup
-	defer parts.Wait()
-	served := make(chan error, 1) // capacity 1: the first failure counts
-	srv := server.New(server.Options{Hub: d.hub, Config: d.conf.get, Log: d.log})
-	serve := func(ln net.Listener) {
-		parts.Go(func() { // ends with serving
-			if err := srv.Serve(serving, ln); err != nil {
-				select {
-				case served <- err:
-				default:
-				}
-			}
-		})
-	}
 	d.serving = true
-	serve(d.o.Listener)
+	served := make(chan error, 1)
+	var parts sync.WaitGroup
+	srv := server.New(server.Options{Hub: d.hub, Config: d.conf.get, Log: d.log})
+	parts.Go(func() { served <- srv.Serve(serving, d.o.listener) }) // ends with serving
 
 	d.log.Info("daemon started", "version", d.o.Version, "pid", os.Getpid(), "socket", d.o.Paths.Socket)
-	why, failure := d.wait(ctx, events{signals, changed, moved, served}, models, serve)
+	why, failure := d.wait(ctx, events{signals, changed, moved, served}, models)
 	d.log.Info("daemon stops", "why", why.why, "drain", why.drain)
 	d.end(why, signals)
 	stopServing()
@@ -233,7 +219,7 @@ type events struct {
 	signals <-chan os.Signal
 	changed <-chan struct{} // the settings
 	moved   <-chan struct{} // something in the runtime folder was changed
-	served  <-chan error    // a listener failed
+	served  <-chan error    // the listener failed
 }
 
 // ask passes a request to stop to wait; only the first one counts.
@@ -244,9 +230,8 @@ func (d *daemon) ask(s stop) {
 	}
 }
 
-// wait returns when the daemon must end, with the reason; the error is that of a failed listener. It calls serve with a
-// listener that replaces a removed socket.
-func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.Listener)) (stop, error) {
+// wait returns when the daemon must end, with the reason; the error is that of the failed listener.
+func (d *daemon) wait(ctx context.Context, on events, m *models) (stop, error) {
 	idle, doze := time.NewTimer(time.Hour), time.NewTimer(dozeAfter)
 	defer idle.Stop()
 	defer doze.Stop()
@@ -287,16 +272,9 @@ func (d *daemon) wait(ctx context.Context, on events, m *models, serve func(net.
 			d.reload(m)
 			rest()
 		case <-on.moved:
-			ln, err := d.place.mend()
-			if err != nil {
-				d.log.Error("clients cannot find the daemon any more", "err", err)
-				return stop{why: err.Error(), drain: drainBound}, nil
-			}
-			if ln != nil {
-				serve(ln)
-				d.proxy.set(false) // their sockets may have been removed too
-				d.debug.set(false)
-				d.apply()
+			if why := d.place.lost(); why != "" {
+				d.log.Error("clients cannot find the daemon any more", "why", why)
+				return stop{why: why, drain: drainBound}, nil
 			}
 		}
 	}

@@ -20,11 +20,7 @@ const (
 // inherit takes over the listener and lock that the environment names. It keeps descriptors and variables from child
 // processes: a shell with a copy of the lock would prevent the next daemon from starting.
 func (o *Options) inherit() error {
-	if o.Listener != nil || o.LockFile != nil {
-		if o.Listener == nil || o.LockFile == nil {
-			o.abandon()
-			return errors.New("daemon: a listener and its lock come together")
-		}
+	if o.listener != nil {
 		return nil
 	}
 	listen, lock := os.Getenv(listenFD), os.Getenv(lockFD)
@@ -51,7 +47,7 @@ func (o *Options) inherit() error {
 	if unix, ok := ln.(*net.UnixListener); ok {
 		unix.SetUnlinkOnClose(false) // Run removes the socket itself before it releases the lock
 	}
-	o.Listener, o.LockFile = ln, files[1]
+	o.listener, o.lockFile = ln, files[1]
 	return nil
 }
 
@@ -82,7 +78,7 @@ func (o *Options) activated() error {
 		return &ActivationError{Listens: at, Want: o.Paths.Socket}
 	}
 	unix.SetUnlinkOnClose(false)
-	o.Listener, o.activation = ln, true
+	o.listener, o.activation = ln, true
 	return nil
 }
 
@@ -100,7 +96,7 @@ func (e *ActivationError) Hint() string {
 
 // acquire locks and listens, unless both were inherited.
 func (o *Options) acquire() error {
-	if o.LockFile != nil {
+	if o.lockFile != nil {
 		return nil
 	}
 	lock, err := socket.TryLock(o.Paths.Lock)
@@ -112,7 +108,7 @@ func (o *Options) acquire() error {
 		return err
 	}
 	if o.activation {
-		o.LockFile = lock
+		o.lockFile = lock
 		return nil
 	}
 	ln, err := socket.Listen(o.Paths.Socket)
@@ -123,16 +119,16 @@ func (o *Options) acquire() error {
 		}
 		return err
 	}
-	o.Listener, o.LockFile = ln, lock
+	o.listener, o.lockFile = ln, lock
 	return nil
 }
 
 // abandon closes what was inherited.
 func (o *Options) abandon() {
-	if o.Listener != nil {
-		o.Listener.Close()
+	if o.listener != nil {
+		o.listener.Close()
 	}
-	if o.LockFile != nil {
-		o.LockFile.Close()
+	if o.lockFile != nil {
+		o.lockFile.Close()
 	}
 }

@@ -2,147 +2,53 @@ package daemon
 
 import (
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"sublet/lease/confine/confinetest"
 	"sublet/wire"
 	"sublet/wire/socket"
 )
 
-// awaits polls for what another goroutine does, which nothing tells.
-func awaits(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("waited in vain for " + what)
-		}
-	}
-}
-
-func listens(p socket.Paths) bool {
-	c, err := net.Dial("unix", p.Socket)
-	if err == nil {
-		c.Close()
-	}
-	return err == nil
-}
-
-// A daemon whose socket, lock or folder somebody removes puts it back: it used to live on until it was idle, found by
-// nobody, while its lock kept clients from starting another. Those attached do not notice.
+// A daemon whose socket, lock or folder was removed ends in order, notifies whoever is attached, and leaves alone what is another's. It
+// used to live on until it was idle, found by nobody, while its lock kept clients from starting another.
 func TestRemovedUnderADaemon(t *testing.T) {
-	for name, remove := range map[string]func(p socket.Paths) error{
-		"socket": func(p socket.Paths) error { return os.Remove(p.Socket) },
-		"lock":   func(p socket.Paths) error { return os.Remove(p.Lock) },
-		"folder": func(p socket.Paths) error { return os.RemoveAll(p.Runtime) },
-		"folder, replaced": func(p socket.Paths) error {
-			return errors.Join(os.Rename(p.Runtime, p.Runtime+".old"), os.Mkdir(p.Runtime, 0o700))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := home(t, "")
-			stop, ended := run(t, Options{Paths: p})
-			t.Cleanup(func() {
-				if log, err := os.ReadFile(p.Log()); t.Failed() && err == nil {
-					t.Logf("the daemon's log:\n%s", log)
-				}
-			})
-			old := client(t, p)
-			for n := range 2 { // what was made again is watched over like the first
-				if err := remove(p); err != nil {
-					t.Fatal(err)
-				}
-				awaits(t, "the socket", func() bool { return listens(p) })
-				if name != "socket" {
-					// Not tried before: who tries it may have it.
-					awaits(t, "the lock", func() bool {
-						log, err := os.ReadFile(p.Log())
-						return err == nil && strings.Count(string(log), "the lock was removed") > n
-					})
-				}
-				if _, err := socket.TryLock(p.Lock); !errors.Is(err, socket.ErrLocked) {
-					t.Errorf("lock: %v, want held", err)
-				}
-				os.RemoveAll(p.Runtime + ".old")
-				status(t, old)
-				status(t, client(t, p))
-			}
-			stop()
-			if err := over(t, ended); err != nil {
-				t.Error(err)
-			}
-			if _, err := os.Lstat(p.Socket); err == nil {
-				t.Error("the socket is left")
-			}
-		})
-	}
-}
-
-// Where it cannot be put back the daemon ends in order, tells whoever is attached, and leaves alone what is another's.
-func TestPlaceIsLost(t *testing.T) {
-	for name, lose := range map[string]func(t *testing.T, p socket.Paths) (want string){
-		"folder and the one above": func(t *testing.T, p socket.Paths) string {
-			if err := os.RemoveAll(filepath.Dir(p.Runtime)); err != nil {
-				t.Fatal(err)
-			}
-			return "its runtime folder was removed"
-		},
-		"taken": func(t *testing.T, p socket.Paths) string {
-			if err := os.Rename(p.Runtime, p.Runtime+".old"); err != nil {
-				t.Fatal(err)
-			}
+	for name, test := range map[string]struct {
+		remove func(t *testing.T, p socket.Paths) error
+		want   string
+	}{
+		"socket": {func(_ *testing.T, p socket.Paths) error { return os.Remove(p.Socket) }, "its socket was removed"},
+		"lock":   {func(_ *testing.T, p socket.Paths) error { return os.Remove(p.Lock) }, "its lock was removed"},
+		"folder": {func(_ *testing.T, p socket.Paths) error { return os.RemoveAll(p.Runtime) }, "its socket was removed"},
+		"folder, taken by another": {func(t *testing.T, p socket.Paths) error {
+			err := os.Rename(p.Runtime, p.Runtime+".old")
 			lock, ln := listening(t, p)
-			t.Cleanup(func() { lock.Close() })
 			t.Cleanup(func() {
 				ln.Close()
+				lock.Close()
 				if _, err := os.Lstat(p.Socket); err != nil {
 					t.Errorf("the other daemon's socket is gone: %v", err)
 				}
 			})
-			return "another daemon has taken its place"
-		},
-		"open to others": func(t *testing.T, p socket.Paths) string {
-			if err := errors.Join(os.Remove(p.Socket), os.Chmod(p.Runtime, 0o755)); err != nil {
-				t.Fatal(err)
-			}
-			return "is open to others (mode 0755)"
-		},
+			return err
+		}, "its socket was removed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := home(t, "")
-			p.Runtime = filepath.Join(filepath.Dir(p.Runtime), "a", "run")
-			p.Socket, p.Lock = filepath.Join(p.Runtime, "daemon.sock"), filepath.Join(p.Runtime, "daemon.lock")
 			_, ended := run(t, Options{Paths: p})
 			c := client(t, p)
-			want := lose(t, p)
-			if n := receive(t, c, func(*wire.Notice) bool { return true }); !strings.Contains(n.Text, want) {
-				t.Errorf("notice: %q, want %q", n.Text, want)
+			if err := test.remove(t, p); err != nil {
+				t.Fatal(err)
+			}
+			if n := receive(t, c, func(*wire.Notice) bool { return true }); !strings.Contains(n.Text, test.want) {
+				t.Errorf("notice: %q, want %q", n.Text, test.want)
 			}
 			if err := over(t, ended); err != nil {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-// A service manager's socket is not the daemon's to make again: it ends, and the next client starts one.
-func TestActivatedSocketIsRemoved(t *testing.T) {
-	p := home(t, "")
-	lock, ln := listening(t, p)
-	_, ended := run(t, Options{Paths: p, Listener: ln, LockFile: lock, activation: true})
-	c := client(t, p)
-	if err := os.Remove(p.Socket); err != nil {
-		t.Fatal(err)
-	}
-	if n := receive(t, c, func(*wire.Notice) bool { return true }); !strings.Contains(n.Text, "the service manager's socket was removed") {
-		t.Errorf("notice: %q", n.Text)
-	}
-	if err := over(t, ended); err != nil {
-		t.Error(err)
 	}
 }
 
