@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,9 @@ func (a *app) review() *cobra.Command {
 		if len(args) > 0 {
 			revisions, hint = args[0], ""
 		} else if hasNoCommit() {
-			revisions = emptyTree
+			if revisions, err = emptyTree(); err != nil {
+				return err
+			}
 		}
 		changed, err := hasChanges(revisions)
 		if err != nil {
@@ -78,8 +81,11 @@ func (a *app) review() *cobra.Command {
 	return c
 }
 
-// emptyTree is the tree without files, which git knows in every repository.
-const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+// emptyTree returns the id of the tree without files, which git knows in every repository. It depends on the repository's hash.
+func emptyTree() (string, error) {
+	id, err := exec.Command("git", "hash-object", "-t", "tree", "/dev/null").Output()
+	return strings.TrimSpace(string(id)), err
+}
 
 // hasNoCommit reports whether the folder is in a repository without a commit.
 func hasNoCommit() bool {
