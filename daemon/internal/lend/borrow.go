@@ -192,7 +192,9 @@ func (ln *Lender) beginLocked(b *borrow) {
 	if !r.own && !confined && !r.Literal {
 		ln.shells.markShellsOf(ln.owner.pid)
 	}
-	ln.trust.begin(id, r.Person, confined)
+	if r.Person {
+		ln.trust.wanted(id)
+	}
 	command, cwd := wire.OSString(r.Text), wire.OSString(cmp.Or(r.Cwd, b.cwd))
 	ln.send(&wire.ExecuteLeasedCommand{
 		LeaseRef: ref, ExecutionID: id, Command: command, Cwd: cwd, TimeoutMS: b.lease.Timeout().Milliseconds(),

@@ -239,7 +239,7 @@ func TestCommandsOfAPersonAreRemembered(t *testing.T) {
 		t.Errorf("%d are remembered, want %d", len(ln.trust.byPerson), maxByPerson)
 	}
 	for id, want := range map[int]int{maxByPerson: 0, maxByPerson - 1: 2} {
-		ln.trust.trusted.all(ln.view.state)
+		ln.trust.all(ln.view.state)
 		w.stateBy(fmt.Sprint("of ", id), wire.ExecutionID(fmt.Sprint("x", id)))
 		if names, _ := ln.Suspects(t.Context()); len(names) != want {
 			t.Errorf("of x%d: suspect is %q", id, names)

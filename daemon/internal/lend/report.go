@@ -147,9 +147,6 @@ func (ln *Lender) released(now time.Time, ref lease.Ref, m *wire.ShellLeaseRelea
 		return
 	}
 	ln.apply(ln.m.Gone(now, ref, outcome))
-	if ln.view.known != "" && ln.m.Current() == nil { // on a new link the state comes later
-		ln.trust.unapproved = false
-	}
 }
 
 // preempted puts the holder of the lease back into the queue, because the user began a command first. It returns false, and changes
@@ -160,7 +157,7 @@ func (ln *Lender) preempted(now time.Time, ref lease.Ref) bool {
 		if b.begun && (l.Running() == "" || l.Began()) {
 			return false
 		}
-		b.begun, ln.trust.unapproved = false, false // its command, which is handed over anew later, changed nothing in the shell
+		b.begun = false // its command is handed over anew later
 	}
 	ln.apply(ln.m.Preempted(now, ref, "user"))
 	return true

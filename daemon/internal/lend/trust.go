@@ -11,29 +11,25 @@ import (
 // trust records which meanings of a lent shell's names (of variables, aliases, functions and so on) are the user's. Those that a borrowed
 // command set which no person approved are suspect, since they may decide what later commands do.
 type trust struct {
-	trusted trusted
-	// unapproved is set while, by the order of the messages, the state that the client reports is the work of such a command. byPerson
-	// are the newest commands that a person wanted.
-	unapproved bool
-	byPerson   []wire.ExecutionID
+	trusted
+	byPerson []wire.ExecutionID // the newest commands that a person wanted
 }
 
 // maxByPerson bounds byPerson: a client names far fewer commands in a state that it reports late.
 const maxByPerson = 64
 
-// begin notes that a command begins that may change the shell.
-func (t *trust) begin(id wire.ExecutionID, byPerson, held bool) {
-	t.unapproved = !byPerson && !held // a held child changes nothing in the shell
-	if byPerson {
-		t.byPerson = append(t.byPerson[max(0, len(t.byPerson)-maxByPerson+1):], id)
-	}
+// wanted notes that a person wants the command of that execution.
+func (t *trust) wanted(id wire.ExecutionID) {
+	t.byPerson = append(t.byPerson[max(0, len(t.byPerson)-maxByPerson+1):], id)
 }
 
-// madeUnapproved reports whether a state is the work of a command that no person wanted: of one of those named, or, where a client
-// names none or what it named on the link before may be lost, by the order of the messages.
-func (t *trust) madeUnapproved(executions []wire.ExecutionID, back bool) bool {
-	unapproved := slices.ContainsFunc(executions, func(id wire.ExecutionID) bool { return !slices.Contains(t.byPerson, id) })
-	return unapproved || t.unapproved && (back || executions == nil)
+// changedBy trusts what differs between two states, unless one of the executions that may have changed it was not wanted by a person. nil:
+// the client does not report which.
+func (t *trust) changedBy(by []wire.ExecutionID, before, now shell.State) {
+	unwanted := func(id wire.ExecutionID) bool { return !slices.Contains(t.byPerson, id) }
+	if !t.begin(now) && by != nil && !slices.ContainsFunc(by, unwanted) {
+		t.change(before, now)
+	}
 }
 
 // trusted is what the names of a shell meant when a person last stood behind it: at its start, and after each change of the

@@ -52,9 +52,6 @@ func (v *view) change(st *wire.ShellState) (before, now shell.State) {
 	now = shell.State{
 		Vars: Texts(env), Aliases: Texts(st.Aliases), Functions: v.functions(st), Hashed: Texts(st.Hashed), Disabled: st.Disabled,
 	}
-	for _, name := range st.Loaded { // of an older client
-		now.Hashed[name] = "a builtin that was loaded"
-	}
 	before, v.state = v.state, now
 	return before, now
 }
@@ -99,28 +96,16 @@ func (ln *Lender) EnvChanged(w Window, env *wire.EnvSnapshot) {
 	ln.view.env, ln.view.cwd = maps.Clone(env.Env), string(env.Cwd) // newer than the last ShellState
 }
 
-// StateChanged records the state that the client reports, and decides whom the change is from. What a borrowed command changed
-// that no person approved becomes suspect (see trust); all else is the user's. It returns ErrNotShellOwner from a connection
-// that was replaced.
+// StateChanged records the state that the client reports. What a borrowed command changed that no person approved becomes suspect (see
+// trust); all else is the user's. It returns ErrNotShellOwner from a connection that was replaced.
 func (ln *Lender) StateChanged(w Window, st *wire.ShellState) error {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	if ln.conn.window != w {
 		return ErrNotShellOwner
 	}
-	firstOnLink := ln.view.known == ""
 	before, now := ln.view.change(st)
-	trusted := &ln.trust.trusted
-	switch current := ln.m.Current(); {
-	case trusted.begin(now): // nothing was borrowed yet: all of it is the user's
-	case ln.trust.madeUnapproved(st.Executions, firstOnLink): // an unapproved command did it
-	case st.Executions == nil && current != nil && current.Owner.(*borrow).request.undo && len(trusted.suspects(before)) > 0: // an undo of a client that names no commands may have put back what was suspect
-	default: // the user did it
-		trusted.change(before, now)
-	}
-	if firstOnLink && ln.m.Current() == nil { // released had no state of this link yet, so it left unapproved set
-		ln.trust.unapproved = false
-	}
+	ln.trust.changedBy(st.Executions, before, now)
 	close(ln.view.reported)
 	ln.view.reported = make(chan struct{})
 	return nil
@@ -193,7 +178,7 @@ func (ln *Lender) Facts(c *risk.Context) (known bool) {
 	v := &ln.view
 	c.Env = Texts(v.env)
 	c.Aliases, c.Functions, c.Hashed = v.state.Aliases, v.state.Functions, v.state.Hashed
-	c.Disabled, c.Poisoned, c.Dialect = v.state.Disabled, ln.trust.trusted.suspects(v.state), v.info.Name
+	c.Disabled, c.Poisoned, c.Dialect = v.state.Disabled, ln.trust.suspects(v.state), v.info.Name
 	return v.known != "" && v.known == v.digest
 }
 
@@ -216,12 +201,12 @@ func (ln *Lender) Look() *wire.ShellLook {
 func (ln *Lender) Suspects(context.Context) (names []string, in shell.State) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	return ln.trust.trusted.suspects(ln.view.state), ln.view.state
+	return ln.trust.suspects(ln.view.state), ln.view.state
 }
 
 // Accept implements Trusting.
 func (ln *Lender) Accept(_ context.Context, names []string, shown shell.State) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	ln.trust.trusted.accept(names, shown, ln.view.state)
+	ln.trust.accept(names, shown, ln.view.state)
 }

@@ -52,19 +52,10 @@ func (w *window) says(m wire.LeaseMessage) {
 	}
 }
 
-// state tells a state in which PATH, and the alias ls, are value.
-func (w *window) state(value string) {
-	w.t.Helper()
-	err := w.ln.StateChanged(w, &wire.ShellState{
-		Digest: value, Env: wire.EnvChange{Set: map[string]wire.OSString{"PATH": wire.OSString(value)}},
-		Aliases: map[string]wire.OSString{"ls": wire.OSString(value), "ll": "ls -l"},
-	})
-	if err != nil {
-		w.t.Error(err)
-	}
-}
+// state reports that the user changed PATH, and the alias ls, to value.
+func (w *window) state(value string) { w.stateBy(value) }
 
-// stateBy is state from a client that tells whose work it may be.
+// stateBy reports that one of the executions may have changed PATH, and the alias ls, to value.
 func (w *window) stateBy(value string, executions ...wire.ExecutionID) {
 	w.t.Helper()
 	err := w.ln.StateChanged(w, &wire.ShellState{
@@ -95,7 +86,7 @@ func (w *window) borrow(r request, value string) {
 	w.t.Helper()
 	b, ref := w.lend(r)
 	w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
-	w.state(value)
+	w.stateBy(value, "x")
 	w.ln.giveBack(b)
 	w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
 }

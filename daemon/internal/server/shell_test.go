@@ -50,9 +50,10 @@ func (s *fakeShell) announce() {
 	s.tellLocked()
 }
 
-func (s *fakeShell) tellLocked() {
+// tellLocked reports the state, which the executions by may have changed.
+func (s *fakeShell) tellLocked(by ...wire.ExecutionID) {
 	if !s.silent {
-		s.send(&wire.ShellState{Digest: s.digest(), Cwd: wire.OSString(s.cwd), Hashed: s.hashed})
+		s.send(&wire.ShellState{Digest: s.digest(), Cwd: wire.OSString(s.cwd), Hashed: s.hashed, Executions: append([]wire.ExecutionID{}, by...)})
 	}
 }
 
@@ -241,7 +242,7 @@ func (s *fakeShell) finishLocked(status string, code *int) {
 	})
 	switch {
 	case strings.HasPrefix(string(m.Command), "cd "):
-		s.tellLocked() // before the release is answered
+		s.tellLocked(m.ExecutionID) // before the release is answered
 	case strings.HasPrefix(string(m.Command), "export "):
 		s.version++
 		set := map[string]wire.OSString{}
@@ -249,12 +250,12 @@ func (s *fakeShell) finishLocked(status string, code *int) {
 			name, value, _ := strings.Cut(word, "=")
 			set[name] = wire.OSString(value)
 		}
-		s.send(&wire.ShellState{Digest: s.digest(), Cwd: wire.OSString(s.cwd), Env: wire.EnvChange{Set: set}})
+		s.send(&wire.ShellState{Digest: s.digest(), Cwd: wire.OSString(s.cwd), Env: wire.EnvChange{Set: set}, Executions: []wire.ExecutionID{m.ExecutionID}})
 	case strings.HasPrefix(string(m.Command), "hash -p "):
 		s.version++
 		words := strings.Fields(string(m.Command))
 		s.hashed = map[string]wire.OSString{words[3]: wire.OSString(words[2])}
-		s.tellLocked()
+		s.tellLocked(m.ExecutionID)
 	}
 }
 
