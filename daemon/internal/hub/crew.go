@@ -36,13 +36,16 @@ func (h host) Play(p crew.Part, ended func(agent.Outcome)) error {
 	sub := t.origin.turn(own, p.Request.RequestID)
 	sub.wishes, sub.parent = wishes{agent: p.Agent, prompt: p.Request.Prompt, model: cmp.Or(p.Role.Model, t.model), mode: t.mode, wider: t.wider, approve: t.approve}, h.session
 	sub.cwd, sub.rules = p.Request.Context.Cwd, p.Rules
-	out := agent.Outcome{Err: errors.New("cancelled before it began")}
+	var out agent.Outcome
 	sub.work = func(ctx context.Context, sub *turn) agent.Outcome {
 		out = sub.converse(ctx, p.Role, p.Request)
 		return out
 	}
 	hub.hold(h.session.id, h.session)
 	sub.cleanup(func() {
+		if out.Status == "" { // it did not begin
+			out = failed(sub.ctx, context.Canceled)
+		}
 		ended(out)
 		hub.release(h.session)
 	})
