@@ -26,7 +26,7 @@ func TestFixedQuestion(t *testing.T) {
 	w := &window{t: t}
 	c := &Client{hub: h, peer: w, confirm: true, cwd: "/"}
 	s := watched(t, h, c)
-	u := &turn{hub: h, s: s, origin: c, id: "t1", wishes: wishes{mode: "ask"}}
+	u := &turn{hub: h, s: s, operation: operation{origin: c}, id: "t1", wishes: wishes{mode: "ask"}}
 	done := make(chan agent.Decision, 1)
 	go func() {
 		d, err := u.Approve(t.Context(), agent.Question{
@@ -67,7 +67,7 @@ func TestEditedTooOften(t *testing.T) {
 	}
 	w := &window{t: t}
 	c := &Client{hub: h, peer: w, confirm: true, cwd: "/"}
-	u := &turn{hub: h, s: watched(t, h, c), origin: c, id: "t1", wishes: wishes{mode: "ask"}}
+	u := &turn{hub: h, s: watched(t, h, c), operation: operation{origin: c}, id: "t1", wishes: wishes{mode: "ask"}}
 	dir, commands := t.TempDir(), []string{"shred x", "env"}
 	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o700); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestPermissionBehindALink(t *testing.T) {
 	w := &window{t: t}
 	c := &Client{hub: h, peer: w, confirm: true, cwd: "/"}
 	c.session = watched(t, h, c)
-	u := &turn{hub: h, s: c.session, origin: c, id: "t1"}
+	u := &turn{hub: h, s: c.session, operation: operation{origin: c}, id: "t1"}
 	v := risk.Verdict{Level: risk.Medium, Reversible: true}
 	ask := func(act tool.Action) (q agent.Question, d policy.Decision) {
 		q = agent.Question{Tool: "bash", ExecutionID: "x", Action: act}
@@ -191,7 +191,7 @@ func TestTrustThatNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)
 		c := &Client{hub: h, peer: &window{t: t}, confirm: true, cwd: "/"}
-		u := &turn{hub: h, s: watched(t, h), origin: c, id: "t1"}
+		u := &turn{hub: h, s: watched(t, h), operation: operation{origin: c}, id: "t1"}
 		u.askTrust(t.Context(), dir)
 		if trusted, decided, err := h.opts.Store.TrustsFolder(t.Context(), dir); trusted || decided || err != nil {
 			t.Errorf("trusted %v, decided %v", trusted, decided)
@@ -207,7 +207,7 @@ func TestTrustThatCannotBeRead(t *testing.T) {
 	}
 	h := newHub(t)
 	w := &window{t: t}
-	u := &turn{hub: h, s: watched(t, h), origin: &Client{hub: h, peer: w, confirm: true, cwd: "/"}, id: "t1"}
+	u := &turn{hub: h, s: watched(t, h), operation: operation{origin: &Client{hub: h, peer: w, confirm: true, cwd: "/"}}, id: "t1"}
 	intact := h.opts.Store
 	defer func() { h.opts.Store = intact }()
 	closed, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "db"), h.log)

@@ -257,7 +257,7 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 		return &lend.NoShellError{PID: r.ClientPID}
 	}
 	ctx, cancel := context.WithCancelCause(c.ctx)
-	o := &operation{client: c, request: r.RequestID, limited: true, cancel: cancel}
+	o := &operation{origin: c, request: r.RequestID, limited: true, cancel: cancel}
 	if err := c.hub.begin(o); err != nil {
 		cancel(nil)
 		return err

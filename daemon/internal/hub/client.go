@@ -228,7 +228,7 @@ func (c *Client) who() string {
 
 // Busy reports whether something runs that the client waits for or takes part in: then heartbeats flow.
 func (c *Client) Busy() bool {
-	own := c.hub.find(func(o *operation) bool { return o.client == c })
+	own := c.hub.find(func(o *operation) bool { return o.origin == c })
 	return own != nil || c.attached().snapshot().Running || c.lender != nil && c.lender.Busy()
 }
 

@@ -188,7 +188,7 @@ func (c *Client) testCommand(ctx context.Context, s *session, r *wire.PolicyRequ
 	if !filepath.IsAbs(cwd) {
 		return invalid("cwd: %q is not absolute", visible.Exact(visible.Cut(cwd, 64)))
 	}
-	t := &turn{hub: c.hub, s: s, origin: origin}
+	t := &turn{hub: c.hub, s: s, operation: operation{origin: origin}}
 	q := agent.Question{Tool: "bash", Action: tool.Action{Command: string(r.Command), Cwd: cwd}}
 	v := t.judge(ctx, q)
 	verdict := judge.Verdict(v)

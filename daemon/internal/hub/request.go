@@ -19,7 +19,7 @@ const maxRequestIDs = 1 << 16
 // operation is work in progress that a client asked for: a turn, which may still wait in its session's queue, a command in another
 // client's shell, or an answer that takes its time.
 type operation struct {
-	client  *Client
+	origin  *Client // who asked
 	request wire.RequestID
 	turn    *turn // nil: it is no turn
 	limited bool  // limits.running_turns bounds how many such operations a client may have
@@ -34,7 +34,7 @@ func (h *Hub) begin(o *operation) error {
 	defer h.mu.Unlock()
 	own := 0
 	for other := range h.running {
-		if other.limited && other.client == o.client {
+		if other.limited && other.origin == o.origin {
 			own++
 		}
 	}
@@ -103,7 +103,7 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 			o.cancel(why)
 		}
 	default:
-		if o := c.hub.find(func(o *operation) bool { return o.client == c && o.request == *r.RequestID }); o != nil {
+		if o := c.hub.find(func(o *operation) bool { return o.origin == c && o.request == *r.RequestID }); o != nil {
 			o.cancel(why)
 		} else if t, seen := c.seen[*r.RequestID]; !seen {
 			return invalid("no request %q was made on this connection", *r.RequestID)
@@ -119,7 +119,7 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 func (c *Client) answerLater(id wire.RequestID, s *session, work func(ctx context.Context) (wire.Message, error)) error {
 	h := c.hub
 	ctx, cancel := context.WithCancelCause(h.ctx)
-	o := &operation{client: c, request: id, cancel: cancel}
+	o := &operation{origin: c, request: id, cancel: cancel}
 	if err := h.begin(o); err != nil {
 		cancel(nil)
 		h.release(s)

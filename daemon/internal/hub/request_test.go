@@ -16,7 +16,7 @@ func TestRequestIDsAreBounded(t *testing.T) {
 	c := &Client{hub: h}
 	first := wire.RequestID("first")
 	cancelled := false
-	o := &operation{client: c, request: first, cancel: func(error) { cancelled = true }}
+	o := &operation{origin: c, request: first, cancel: func(error) { cancelled = true }}
 	if err := errors.Join(c.Seen(first), h.begin(o)); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestPick(t *testing.T) {
 		{"when its own is gone", func() { h.shells.Close() }, own, nil, tool.ErrNoShell},
 	} {
 		c.before()
-		got, err := (&turn{origin: c.origin, s: s}).Lent()
+		got, err := (&turn{operation: operation{origin: c.origin}, s: s}).Lent()
 		if got != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: got %+v, %v", c.name, got, err)
 		}
@@ -62,11 +62,11 @@ func TestATurnInTheUsersShell(t *testing.T) {
 	}
 	other := &window{t: t} // another client of the session
 	s := watched(t, h, w.c, &Client{peer: other})
-	u := &lend.Shell{By: &turn{hub: h, origin: w.c, s: s, id: "t1", request: "r1", wishes: wishes{agent: "orchestrator"}}}
+	u := &lend.Shell{By: &turn{hub: h, operation: operation{origin: w.c, request: "r1"}, s: s, id: "t1", wishes: wishes{agent: "orchestrator"}}}
 	if _, err := u.Run(t.Context(), tool.Command{Approved: tool.ShellPlace{Private: true}}, nil); !errors.Is(err, tool.ErrChanged) {
 		t.Errorf("judged for a private shell: got %v", err)
 	}
-	none := &lend.Shell{By: &turn{hub: h, origin: &Client{}, s: watched(t, h)}}
+	none := &lend.Shell{By: &turn{hub: h, operation: operation{origin: &Client{}}, s: watched(t, h)}}
 	if _, err := none.Run(t.Context(), tool.Command{}, nil); !errors.Is(err, tool.ErrChanged) {
 		t.Errorf("judged for a shell that is gone: got %v", err)
 	}
@@ -145,7 +145,7 @@ func (deaf) PID() int                    { return 0 }
 func TestOnePrivateShell(t *testing.T) {
 	h := newHub(t)
 	s := h.newSession("/", "")
-	u := &turn{hub: h, s: s, origin: &Client{hub: h, env: map[string]wire.OSString{"SHELL": "/bin/sh", "PATH": "/bin:/usr/bin"}, cwd: "/"}}
+	u := &turn{hub: h, s: s, operation: operation{origin: &Client{hub: h, env: map[string]wire.OSString{"SHELL": "/bin/sh", "PATH": "/bin:/usr/bin"}, cwd: "/"}}}
 	defer s.closePrivate()
 	var shells [4]*lend.Private
 	var all sync.WaitGroup
@@ -169,7 +169,7 @@ func TestOnePrivateShell(t *testing.T) {
 // An agent's own private shell starts when it is first used, and not at all after its turn.
 func TestShellOfAnAgent(t *testing.T) {
 	h := newHub(t)
-	u := &turn{hub: h, s: watched(t, h), origin: &Client{hub: h, env: map[string]wire.OSString{"SHELL": "/bin/sh", "PATH": "/bin:/usr/bin"}, cwd: "/"}}
+	u := &turn{hub: h, s: watched(t, h), operation: operation{origin: &Client{hub: h, env: map[string]wire.OSString{"SHELL": "/bin/sh", "PATH": "/bin:/usr/bin"}, cwd: "/"}}}
 	unused, end := u.newPrivateShell("engineer-1")
 	if end(); len(u.shells) > 0 {
 		t.Error("it was started for nothing")

@@ -18,12 +18,11 @@ import (
 // turn is one piece of work in a session: a conversation's turn, a tool for a person, an undo. It outlives the
 // connection that asked for it.
 type turn struct {
+	operation // among the hub's until the turn's end is sent; the shell of the client that asked comes first
+	wishes
 	hub     *Hub
 	s       *session
-	origin  *Client // who asked; its shell comes first
 	id      wire.TurnID
-	request wire.RequestID
-	wishes
 	work    func(ctx context.Context, t *turn) agent.Outcome
 	serve   func(ctx context.Context) (wire.Message, error) // in place of work: answers a request that waits its turn in the queue, and stores no events of a turn
 	parent  *session                                        // of an agent in the background: the session that started it, held
@@ -31,10 +30,8 @@ type turn struct {
 	rules   []wire.Rule                                     // of such an agent
 	foreign *foreign                                        // works for an agent of another program; nil: for one of ours, or a person
 
-	ctx       context.Context // ends when the turn is cancelled, also while it waits
-	cancel    context.CancelCauseFunc
-	operation *operation    // among the hub's until the turn's end is sent
-	done      chan struct{} // closed when the turn is over, and all that were queued before it
+	ctx  context.Context // ends when the turn is cancelled, also while it waits
+	done chan struct{}   // closed when the turn is over, and all that were queued before it
 
 	mu       sync.Mutex
 	approved map[wire.ExecutionID]lend.Approval // guarded by mu
@@ -67,8 +64,8 @@ func (h *Hub) enqueue(t *turn) error {
 	s := t.s
 	t.ctx, t.cancel = context.WithCancelCause(h.ctx)
 	t.hub, t.id, t.done = h, wire.TurnID(wire.NewID()), make(chan struct{})
-	t.operation = &operation{client: t.origin, request: t.request, turn: t, limited: true, cancel: t.cancel}
-	if err := h.begin(t.operation); err != nil {
+	t.turn, t.limited = t, true
+	if err := h.begin(&t.operation); err != nil {
 		t.cancel(nil)
 		h.release(s)
 		return err
@@ -76,7 +73,7 @@ func (h *Hub) enqueue(t *turn) error {
 	before, err := s.queue(t, max(maxQueued, h.opts.Config().Limits.RunningTurns))
 	if err != nil {
 		t.cancel(nil)
-		h.end(t.operation)
+		h.end(&t.operation)
 		h.release(s)
 		h.work.Done()
 		return err
@@ -120,7 +117,7 @@ func (s *session) dropLocked(t *turn) {
 // emitLast is leaveQueue, and stores and sends m, the turn's AgentComplete or a compaction's CompactionComplete, under the same lock:
 // whoever is sent it does not find the turn in the session any more. m has its ids. It is not sent if it cannot be stored.
 func (t *turn) emitLast(m wire.EventMessage) error {
-	t.hub.end(t.operation)
+	t.hub.end(&t.operation)
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.s.dropLocked(t)
@@ -129,7 +126,7 @@ func (t *turn) emitLast(m wire.EventMessage) error {
 
 // leaveQueue takes the turn out of the hub's operations and the session's queue: before its end is sent. A second call does nothing.
 func (t *turn) leaveQueue() {
-	t.hub.end(t.operation)
+	t.hub.end(&t.operation)
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	t.s.dropLocked(t)
@@ -297,7 +294,7 @@ func (t *turn) emitFromAgent(m wire.EventMessage) {
 
 // turn makes a turn of a request; enqueue has it played.
 func (c *Client) turn(s *session, request wire.RequestID) *turn {
-	return &turn{s: s, origin: c, request: request}
+	return &turn{s: s, operation: operation{origin: c, request: request}}
 }
 
 // steering is a prompt that its session's running turn is to take in.
