@@ -149,20 +149,17 @@ func (c *Client) tightening(s *session, dirs ...string) judge.Tightening {
 	return c.hub.projects.Tighten(lend.Home(env), append(dirs, string(cwd), string(s.snapshot().Cwd))...)
 }
 
-// reportFaults sends the attached clients a notice for each fault of a project's file or rule that is not known yet.
+// reportFaults sends the attached clients a notice of each fault of a project's file or rule, once.
 func (s *session) reportFaults(faults []judge.Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if len(s.events.Subscribers()) == 0 {
 		return // reported when a client attaches
 	}
 	for _, f := range faults {
-		if !slices.Contains(s.broken, f) {
+		if s.firstTime("fault " + f.Text) {
 			s.hub.log.Warn("policy is not as it was meant", "session", s.id, "what", f.Text)
 			s.events.Send(&wire.Notice{Level: "warning", Text: visible.Exact(f.Text), Hint: f.Hint})
 		}
 	}
-	s.broken = faults
 }
 
 // testCommand judges a command as an agent's would be in this session, in every mode.

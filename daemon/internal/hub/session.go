@@ -45,12 +45,10 @@ type session struct {
 	turns    []*turn         // those whose end was not sent yet; the first one runs
 	played   <-chan struct{} // closed when all turns that were ever queued are over
 	recent   []wire.RecentCommand
-	unstored bool        // the newest of them could not be stored
-	spent    float64     // US dollars since the last prompt of a person
-	wakes    []time.Time // when jobs woke its agent, within wakesIn
-
-	noticed map[string]bool // the keys that firstTime was called with
-	broken  []judge.Fault   // the faults in projects' files and rules that were reported last
+	unstored bool            // the newest of them could not be stored
+	spent    float64         // US dollars since the last prompt of a person
+	wakes    []time.Time     // when jobs woke its agent, within wakesIn
+	noticed  map[string]bool // the keys that firstTime was called with
 }
 
 // maxRecent bounds the user's own commands remembered for the next question.
