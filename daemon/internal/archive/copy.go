@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 
 	"sublet/wire"
-	"sublet/wire/visible"
 )
 
 // atOnce is how many events Copy stores in one transaction, so that others can write in between.
@@ -77,21 +75,6 @@ func Each(events []wire.EventMessage) (next func() (wire.EventMessage, error)) {
 		events = events[1:]
 		return m, nil
 	}
-}
-
-// Path returns the path of a file that a client in the folder cwd named.
-func Path(p, cwd wire.OSString) (string, error) {
-	path := string(p)
-	if path == "" {
-		return "", errors.New("is missing")
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(string(cwd), path)
-	}
-	if !filepath.IsAbs(path) {
-		return "", fmt.Errorf("%s is not absolute, and the client named no folder", visible.Exact(string(p)))
-	}
-	return filepath.Clean(path), nil
 }
 
 // Envelopes wraps events. Without blocks it leaves out the structured chunks (wire.ChunkBlock).

@@ -153,7 +153,13 @@ func (s *session) toBackground(ctx context.Context) (list []job.Info, err error)
 			t.mu.Unlock()
 		}
 	}
-	if list, err = lend.Background(ctx, shells); err == nil && len(list) == 0 {
+	for _, p := range shells {
+		i, fault := p.Background(ctx)
+		if err = errors.Join(err, fault); i != nil {
+			list = append(list, *i)
+		}
+	}
+	if err == nil && len(list) == 0 {
 		err = invalid("no agent runs a command in a shell of its own; one in yours becomes a job only where it is started as one, for it prints to your terminal")
 	}
 	return list, err

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"path/filepath"
 
 	"sublet/daemon/internal/archive"
 	"sublet/daemon/internal/picture"
@@ -50,12 +51,18 @@ func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, o
 
 // path returns a path of the client as an absolute one; a relative path begins in the client's folder.
 func (c *Client) path(p wire.OSString) (string, error) {
-	_, cwd := c.environ()
-	path, err := archive.Path(p, cwd)
-	if err != nil {
-		return "", invalid("path: %v", err)
+	path := string(p)
+	if path == "" {
+		return "", invalid("path: is missing")
 	}
-	return path, nil
+	if !filepath.IsAbs(path) {
+		_, cwd := c.environ()
+		path = filepath.Join(string(cwd), path)
+	}
+	if !filepath.IsAbs(path) {
+		return "", invalid("path: %s is not absolute, and the client named no folder", visible.Exact(string(p)))
+	}
+	return filepath.Clean(path), nil
 }
 
 // load reads a saved session as a new one.

@@ -280,18 +280,6 @@ func (p *Private) Background(ctx context.Context) (*job.Info, error) {
 	return k.info, nil
 }
 
-// Background calls Private.Background for each shell and returns the jobs, with an error (also beside jobs) for each command that
-// cannot become one.
-func Background(ctx context.Context, shells []*Private) (list []job.Info, err error) {
-	for _, p := range shells {
-		i, fault := p.Background(ctx)
-		if err = errors.Join(err, fault); i != nil {
-			list = append(list, *i)
-		}
-	}
-	return list, err
-}
-
 // wentOn is the result of a command that goes on as a job.
 func (p *Private) wentOn(info *job.Info, notes []string) tool.CommandResult {
 	return tool.CommandResult{Notes: notes, Job: info, Continued: true, Cwd: p.shell().Dir(), Status: wire.StatusSuccess}
