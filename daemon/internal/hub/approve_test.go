@@ -231,11 +231,15 @@ func TestRuleOfTheCurrentFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHub(t)
-	c := &Client{hub: h, peer: &window{t: t}, confirm: true, cwd: wire.OSString(dir)}
+	w := &window{t: t}
+	c := &Client{hub: h, peer: w, confirm: true, cwd: wire.OSString(dir)}
 	c.session = watched(t, h, c)
-	reply, err := c.Policy(t.Context(), &wire.PolicyRequest{Op: "add", Rule: &wire.Rule{Decision: "allow", Pattern: "reach: project", Scope: "project"}})
-	if err != nil || len(reply.Rules) != 1 || string(reply.Rules[0].Subject) != dir {
-		t.Errorf("got %+v, %v, want a rule for %s", reply, err, dir)
+	err = c.Policy(t.Context(), &wire.PolicyRequest{Op: "add", Rule: &wire.Rule{Decision: "allow", Pattern: "reach: project", Scope: "project"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply := awaitSent[*wire.PolicyReply](w); len(reply.Rules) != 1 || string(reply.Rules[0].Subject) != dir {
+		t.Errorf("got %+v, want a rule for %s", reply, dir)
 	}
 }
 

@@ -62,8 +62,7 @@ func TestNothingIsLostWhileAttaching(t *testing.T) {
 				return nil, err
 			}
 			l.run = run
-			return c, c.Sessions(t.Context(), &wire.SessionRequest{RequestID: "r", Op: "resume", SessionID: &id, AfterSeq: -1},
-				func(r *wire.SessionReply) { c.Send(r) })
+			return c, c.Sessions(t.Context(), &wire.SessionRequest{RequestID: "r", Op: "resume", SessionID: &id, AfterSeq: -1})
 		}, []int64{4, 5}},
 		{"with the last event", func(l *late) (*Client, error) {
 			return h.Attach(t.Context(), l, &wire.EnvSnapshot{SessionID: &id, AfterSeq: 4})

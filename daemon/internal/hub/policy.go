@@ -29,27 +29,27 @@ func (h *Hub) listRules(ctx context.Context, s *session, more ...wire.Rule) ([]w
 	return judge.Rules(h.opts.Config().Policy, slices.Concat(stored, s.policy.Rules(), more)...), nil
 }
 
-// Policy reads or changes mode and rules.
-func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.PolicyReply, error) {
+// Policy reads or changes mode and rules. PolicyReply answers.
+func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) error {
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer c.hub.release(s)
 	switch r.Op {
 	case "get", "list", "test", "trust_list":
 	default:
 		if err := c.mayDecide(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	reply := &wire.PolicyReply{RequestID: r.RequestID, Op: r.Op, Outcomes: []wire.PolicyOutcome{}, Folders: []wire.TrustedFolder{}}
 	if err := c.policyOp(ctx, s, r, reply); err != nil {
-		return nil, err
+		return err
 	}
 	list, err := c.hub.listRules(ctx, s)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t := c.tightening(s)
 	s.reportFaults(t.Faults())
@@ -60,7 +60,8 @@ func (c *Client) Policy(ctx context.Context, r *wire.PolicyRequest) (*wire.Polic
 		reply.Secrets = secretsShow
 	}
 	reply.Suspects = c.suspects(ctx, s)
-	return reply, nil
+	c.Send(reply)
+	return nil
 }
 
 // policyOp does what a PolicyRequest asks for, and puts what only that op answers into reply.

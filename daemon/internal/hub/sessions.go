@@ -18,8 +18,8 @@ const (
 	maxName     = 200 // bytes of a session's name
 )
 
-// Sessions works on stored sessions. reply sends the answer; resume and new send the session's events after it.
-func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply func(*wire.SessionReply)) error {
+// Sessions works on stored sessions. SessionReply answers; after it resume and new send the session's events.
+func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest) error {
 	out := &wire.SessionReply{
 		RequestID: r.RequestID, Op: r.Op, Sessions: []wire.SessionInfo{}, Events: []wire.Envelope{}, Hits: []wire.SearchHit{},
 	}
@@ -42,7 +42,7 @@ func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply fun
 			err = invalid("query: is empty")
 		}
 	case "new", "resume":
-		return c.switchSession(ctx, r, out, reply)
+		return c.switchSession(ctx, r, out)
 	case "load":
 		err = c.load(ctx, r, out)
 	case "get", "rename", "delete", "clear", "save", "export", "fork":
@@ -59,7 +59,7 @@ func (c *Client) Sessions(ctx context.Context, r *wire.SessionRequest, reply fun
 	if err != nil {
 		return err
 	}
-	reply(out)
+	c.Send(out)
 	return nil
 }
 
@@ -131,7 +131,7 @@ func (c *Client) sessionOp(ctx context.Context, s *session, r *wire.SessionReque
 
 // switchSession attaches the connection to another session: a new one, or a stored one, whose events after after_seq follow the
 // reply as messages like any other. Turns of the session that is left go on.
-func (c *Client) switchSession(ctx context.Context, r *wire.SessionRequest, out *wire.SessionReply, reply func(*wire.SessionReply)) error {
+func (c *Client) switchSession(ctx context.Context, r *wire.SessionRequest, out *wire.SessionReply) error {
 	var to *session
 	var err error
 	if r.Op == "resume" {
@@ -163,7 +163,7 @@ func (c *Client) switchSession(ctx context.Context, r *wire.SessionRequest, out 
 	// The old one first: its events must not mix with the new one's. Their ids differ anyway.
 	from.leave(c)
 	out.Session = to.snapshot()
-	reply(out)
+	c.Send(out)
 	if err := to.join(ctx, c, first, out.Session); err != nil {
 		return err
 	}

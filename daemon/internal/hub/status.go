@@ -15,7 +15,7 @@ import (
 )
 
 // Status answers with the daemon's state, at once or, with r.Shells, when the clients have reported who has their shells.
-func (c *Client) Status(r *wire.StatusRequest) error {
+func (c *Client) Status(r *wire.StatusRequest) {
 	h := c.hub
 	h.mu.Lock()
 	ask := r.Shells && !h.closing
@@ -27,7 +27,6 @@ func (c *Client) Status(r *wire.StatusRequest) error {
 	if !ask {
 		c.Send(c.look(r, c.status(r.RequestID, false)))
 	}
-	return nil
 }
 
 // look adds a description of the shell that a borrower would get to a status, if r asks for it.
@@ -100,39 +99,41 @@ func (h *Hub) connectionsLocked() []wire.Connections {
 // maxDrain bounds how long a stop waits for turns.
 const maxDrain = 10 * time.Minute
 
-// Shutdown asks the daemon to stop, in order: running turns get up to drain_ms. From here on new work is refused;
-// the stop itself begins with stop, which the caller calls once the reply is on its way.
-func (c *Client) Shutdown(r *wire.ShutdownRequest) (reply *wire.StatusReply, stop func(), err error) {
+// Shutdown asks the daemon to stop, in order: running turns get up to drain_ms. From here on new work is refused. StatusReply answers.
+func (c *Client) Shutdown(r *wire.ShutdownRequest) error {
 	h := c.hub
 	if r.DrainMS < 0 {
-		return nil, nil, invalid("drain_ms: %d is less than 0", r.DrainMS)
+		return invalid("drain_ms: %d is less than 0", r.DrainMS)
 	}
 	h.mu.Lock()
 	running := len(h.running)
 	if r.IfIdle && running > 0 {
 		h.mu.Unlock()
-		return nil, nil, &BusyDaemonError{Turns: running}
+		return &BusyDaemonError{Turns: running}
 	}
 	h.closing = true // under the same lock: nothing begins in between
 	h.mu.Unlock()
 	h.log.Info("stop asked for", "by", c.who(), "drain_ms", r.DrainMS)
-	return c.status(r.RequestID, false), func() { h.opts.Stop(min(ms(r.DrainMS), maxDrain)) }, nil
+	c.Send(c.status(r.RequestID, false)) // closing a connection still sends what is queued
+	h.opts.Stop(min(ms(r.DrainMS), maxDrain))
+	return nil
 }
 
-// RevokeLease takes leases back from their borrowers: one by its id, or all of a client's.
-func (c *Client) RevokeLease(r *wire.LeaseRevokeRequest) (*wire.StatusReply, error) {
+// RevokeLease takes leases back from their borrowers: one by its id, or all of a client's. StatusReply answers.
+func (c *Client) RevokeLease(r *wire.LeaseRevokeRequest) error {
 	if r.LeaseID == "" && r.ClientPID == 0 {
-		return nil, invalid("lease_id or client_pid must be given")
+		return invalid("lease_id or client_pid must be given")
 	}
 	if err := c.mayDecide(); err != nil {
-		return nil, err
+		return err
 	}
 	h := c.hub
 	if err := h.shells.Revoke(r.LeaseID, r.ClientPID); err != nil {
-		return nil, err
+		return err
 	}
 	h.log.Info("leases revoked", "lease", r.LeaseID, "client", r.ClientPID, "by", c.who())
-	return c.status(r.RequestID, false), nil
+	c.Send(c.status(r.RequestID, false))
+	return nil
 }
 
 // Models answers which models there are, or whether one can be used, or what an agent of another program offers.

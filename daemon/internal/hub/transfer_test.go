@@ -13,7 +13,8 @@ import (
 // A copy of a session whose numbers do not begin at 1 folds and withdraws the same events, though they have other numbers
 // and some are left out.
 func TestCopyOfAClearedSession(t *testing.T) {
-	c := &Client{hub: newHub(t)}
+	w := &window{t: t}
+	c := &Client{hub: newHub(t), peer: w}
 	s := c.hub.newSession("/w", "")
 	defer c.hub.release(s)
 	played(t, s, 40)
@@ -56,11 +57,11 @@ func TestCopyOfAClearedSession(t *testing.T) {
 	want := agent.History(read(s.id)).Messages()
 	check := func(how string, r *wire.SessionRequest) {
 		t.Helper()
-		var out *wire.SessionReply
-		r.SessionID = &s.id
-		if err := c.Sessions(t.Context(), r, func(reply *wire.SessionReply) { out = reply }); err != nil {
+		r.SessionID, w.sent = &s.id, nil
+		if err := c.Sessions(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
+		out := awaitSent[*wire.SessionReply](w)
 		if r.Op == "save" {
 			return
 		}

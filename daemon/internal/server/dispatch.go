@@ -35,48 +35,43 @@ func (c *conn) dispatch(ctx context.Context, m wire.Message) {
 		c.fail(wire.RequestOf(m), err)
 		return
 	}
-	c.request(ctx, m)
+	c.done(wire.RequestOf(m), c.request(ctx, m))
 }
 
-// request handles messages that are answered by a reply or an Error.
-func (c *conn) request(ctx context.Context, m wire.Message) {
+// request carries out a request, which the hub answers. The error is why it was refused.
+func (c *conn) request(ctx context.Context, m wire.Message) error {
 	switch m := m.(type) {
 	case *wire.AgentRequest:
-		c.done(m.RequestID, c.client.Ask(ctx, m))
+		return c.client.Ask(ctx, m)
 	case *wire.ShowRequest:
-		c.done(m.RequestID, c.client.Show(ctx, m))
+		return c.client.Show(ctx, m)
 	case *wire.ToolRequest:
-		c.done(m.RequestID, c.client.Tool(ctx, m))
+		return c.client.Tool(ctx, m)
 	case *wire.UndoRequest:
-		c.done(m.RequestID, c.client.Undo(ctx, m))
+		return c.client.Undo(ctx, m)
 	case *wire.PolicyRequest:
-		reply, err := c.client.Policy(ctx, m)
-		c.reply(m.RequestID, reply, err)
+		return c.client.Policy(ctx, m)
 	case *wire.LeaseRunRequest:
-		c.done(m.RequestID, c.client.LeaseRun(m))
+		return c.client.LeaseRun(m)
 	case *wire.LeaseRevokeRequest:
-		reply, err := c.client.RevokeLease(m)
-		c.reply(m.RequestID, reply, err)
+		return c.client.RevokeLease(m)
 	case *wire.SessionRequest:
-		c.done(m.RequestID, c.client.Sessions(ctx, m, func(r *wire.SessionReply) { c.answer(r) }))
+		return c.client.Sessions(ctx, m)
 	case *wire.CompactRequest:
-		c.done(m.RequestID, c.client.Compact(ctx, m))
+		return c.client.Compact(ctx, m)
 	case *wire.StatusRequest:
-		c.done(m.RequestID, c.client.Status(m))
+		c.client.Status(m)
+		return nil
 	case *wire.ModelsRequest:
-		c.done(m.RequestID, c.client.Models(m))
+		return c.client.Models(m)
 	case *wire.JobRequest:
-		c.done(m.RequestID, c.client.Job(m))
+		return c.client.Job(m)
 	case *wire.AgentsRequest:
-		c.done(m.RequestID, c.client.Agents(ctx, m))
+		return c.client.Agents(ctx, m)
 	case *wire.ShutdownRequest:
-		reply, stop, err := c.client.Shutdown(m)
-		if c.reply(m.RequestID, reply, err) {
-			stop() // once the reply is queued; closing a connection still sends it
-		}
-	default:
-		panic("no handler for " + m.Kind())
+		return c.client.Shutdown(m)
 	}
+	panic("no handler for " + m.Kind())
 }
 
 // message handles messages that are not requests: the client's answers and reports, and its side of a lease.

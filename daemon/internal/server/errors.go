@@ -104,16 +104,6 @@ func (c *conn) done(id wire.RequestID, err error) {
 	}
 }
 
-// reply answers with err if it is not nil, else with m. It reports whether it sent m.
-func (c *conn) reply(id wire.RequestID, m wire.Message, err error) bool {
-	if err != nil {
-		c.fail(id, err)
-		return false
-	}
-	c.answer(m)
-	return true
-}
-
 // versionError returns the Error for a client without a common version, with both ranges and a hint.
 func versionError(env *wire.EnvSnapshot) *wire.Error {
 	e := &wire.Error{
