@@ -236,31 +236,43 @@ const maxFile = 1 << 20
 // that others may write. checks are run after those of this package, and return the first invalid value as
 // "key: what is wrong". Load never writes the file.
 func Load(path string, checks ...func(*Config) error) (Config, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	text, err := read(path, maxFile, func(info fs.FileInfo) error {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			return checkOwner(path, info.Mode(), int(st.Uid), os.Geteuid())
+		}
+		return nil
+	})
+	bad, refused := errors.AsType[*Error](err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return Default(), nil
-	}
-	if err != nil {
+	case refused:
+		return Config{}, bad
+	case err != nil:
 		return Config{}, &Error{Path: path, Message: err.Error()}
+	}
+	return Parse(path, text, checks...)
+}
+
+// read reads a file of at most most bytes, unless check refuses it; it does not block on a pipe.
+func read(path string, most int64, check func(fs.FileInfo) error) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat() // of the opened file, in case path is replaced meanwhile
+	if err == nil {
+		err = check(info)
+	}
 	if err != nil {
-		return Config{}, &Error{Path: path, Message: err.Error()}
+		return nil, err
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		if err := checkOwner(path, info.Mode(), int(st.Uid), os.Geteuid()); err != nil {
-			return Config{}, err
-		}
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("it is longer than the limit of %d bytes", most)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return Config{}, &Error{Path: path, Message: err.Error()}
-	}
-	if len(text) > maxFile {
-		return Config{}, &Error{Path: path, Message: fmt.Sprintf("it is longer than the limit of %d bytes", maxFile)}
-	}
-	return Parse(path, text, checks...)
+	return text, err
 }
 
 // checkOwner refuses a file that a user other than me (a user id) may write: settings name commands to run and rules that

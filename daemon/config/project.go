@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -41,7 +40,12 @@ type Project struct {
 // would permit something, it returns an *Error with the position; the caller must then ask about everything.
 func LoadProject(dir string) (Project, error) {
 	path := filepath.Join(dir, ProjectFile)
-	text, err := readRegular(path)
+	text, err := read(path, maxProjectFile, func(info fs.FileInfo) error {
+		if !info.Mode().IsRegular() {
+			return errors.New("it is not a regular file")
+		}
+		return nil
+	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err != nil && isPlaceholder(path):
 		return Project{}, nil
@@ -117,25 +121,4 @@ func (p Project) Fault(rule string, err error) error {
 func isPlaceholder(path string) bool {
 	info, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && confine.IsPlaceholder(info)
-}
-
-// readRegular reads a regular file of bounded size; it does not block on a pipe.
-func readRegular(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxProjectFile+1))
-	if err == nil && len(text) > maxProjectFile {
-		err = fmt.Errorf("it is longer than the limit of %d bytes", maxProjectFile)
-	}
-	return text, err
 }
