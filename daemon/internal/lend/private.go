@@ -115,11 +115,6 @@ func (p *Private) Where(ctx context.Context) tool.ShellPlace {
 
 // Run runs a command that was allowed. Errors are those of tool.Shell.
 func (p *Private) Run(ctx context.Context, c Command, live func([]byte)) (tool.CommandResult, error) {
-	r, err := p.run(ctx, c, live)
-	return c.jobResult(r, err)
-}
-
-func (p *Private) run(ctx context.Context, c Command, live func([]byte)) (tool.CommandResult, error) {
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()

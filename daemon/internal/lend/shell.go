@@ -194,7 +194,8 @@ func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (r t
 		return r, err
 	}
 	if !lent {
-		return in.(*Private).Run(ctx, cmd, live)
+		r, err = in.(*Private).Run(ctx, cmd, live)
+		return cmd.jobResult(r, err)
 	}
 	on := s.By.Terms(ln, id)
 	if show := on.Watch.Output; s.Watch != nil {
@@ -205,7 +206,11 @@ func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (r t
 			s.Watch(data)
 		}
 	}
-	return ln.Run(ctx, cmd, on)
+	done, err := ln.run(ctx, request{Terms: on, Command: cmd})
+	if err == nil {
+		r = resultOf(done, ctx.Err() != nil)
+	}
+	return cmd.jobResult(r, err)
 }
 
 // errNoJobs refuses what the window's program is too old for.
@@ -216,15 +221,6 @@ func (ln *Lender) startsJobs() bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	return ln.conn.jobs
-}
-
-// Run borrows the shell for a command. Errors are those of tool.Shell.
-func (ln *Lender) Run(ctx context.Context, c Command, on Terms) (tool.CommandResult, error) {
-	done, err := ln.run(ctx, request{Terms: on, Command: c})
-	if err != nil {
-		return c.jobResult(tool.CommandResult{}, err)
-	}
-	return c.jobResult(resultOf(done, ctx.Err() != nil), nil)
 }
 
 // resultOf converts a client's CommandCompleted to a tool's result. ours reports that a cancel came from here and not from the
