@@ -187,17 +187,23 @@ func (c *Client) leaseRunForAgent(r *wire.LeaseRunRequest, of caller.Agent) erro
 
 // watch makes on report the progress of the agent's command in the user's shell to its client: of a LeaseRunRequest all of it, of a
 // ToolRequest only that the command waits and that it runs.
-func (f *foreign) watch(t *turn, id wire.ExecutionID, on *lend.Terms) {
+func (f *foreign) watch(t *turn, on *lend.Terms) {
 	if f.lease == nil {
-		all := lend.NewRelay(t.request, t.origin.Send).Watcher(id)
-		on.Watch.Queued, on.Watch.Started = all.Queued, all.Started
+		relay, show := lend.NewRelay(t.request, t.origin.Send), on.Watch
+		on.Watch = func(m wire.LeaseMessage) {
+			switch m.(type) {
+			case *wire.ShellLeaseQueued, *wire.CommandStarted:
+				relay.Pass(m)
+			default:
+				show(m)
+			}
+		}
 		return
 	}
-	on.Watch = f.lease.relay.Watcher(id)
-	report := on.Watch.Ended
-	on.Watch.Ended = func(done *wire.CommandCompleted) {
-		f.lease.done = true
-		report(done)
+	on.Watch = func(m wire.LeaseMessage) {
+		_, ended := m.(*wire.CommandCompleted)
+		f.lease.done = f.lease.done || ended
+		f.lease.relay.Pass(m)
 	}
 	if f.lease.r.WaitMS > 0 {
 		on.Wait = ms(f.lease.r.WaitMS)

@@ -271,7 +271,7 @@ func (c *Client) EnvChanged(env *wire.EnvSnapshot) {
 	}
 }
 
-// LenderMessage takes a message about the shell that the client lends.
+// LenderMessage takes a message about the shell that the client lends. The caller does not use it afterwards.
 func (c *Client) LenderMessage(m wire.Message) error {
 	if c.lender == nil {
 		return lend.ErrNotShellOwner

@@ -98,14 +98,16 @@ func (t *turn) Prepare(c tool.Command, a lend.Approval, shellName string) (lend.
 // lends the shell, which has it already; an agent of another program has its own.
 func (t *turn) Terms(ln *lend.Lender, id wire.ExecutionID) lend.Terms {
 	on := t.terms()
-	on.Watch.Output = func(_ int64, data []byte) {
-		t.s.events.EmitLive(&wire.AgentStreamChunk{
-			Event: wire.Event{TurnID: t.id, RequestID: t.request}, Agent: t.agent,
-			Chunk: wire.Chunk{Type: wire.ChunkToolOutput, ExecutionID: id, Data: data},
-		}, func(c *Client) bool { return c.lender == ln })
+	on.Watch = func(m wire.LeaseMessage) {
+		if out, ok := m.(*wire.CommandOutput); ok {
+			t.s.events.EmitLive(&wire.AgentStreamChunk{
+				Event: wire.Event{TurnID: t.id, RequestID: t.request}, Agent: t.agent,
+				Chunk: wire.Chunk{Type: wire.ChunkToolOutput, ExecutionID: id, Data: out.Data},
+			}, func(c *Client) bool { return c.lender == ln })
+		}
 	}
 	if t.foreign != nil {
-		t.foreign.watch(t, id, &on)
+		t.foreign.watch(t, &on)
 	}
 	return on
 }

@@ -37,22 +37,15 @@ type borrow struct {
 	heldFor         time.Duration // ended
 }
 
-// A Watcher observes a borrowed command. Any of the functions may be nil; they are called one at a time and must not block.
-type Watcher struct {
-	Queued   func(holder string, held time.Duration, position int, why string)
-	Acquired func(ref wire.LeaseRef, cwd, digest string)
-	Started  func()
-	Output   func(offset int64, data []byte)
-	Ended    func(*wire.CommandCompleted) // before the shell is given back
-}
-
 // Terms are those on which a shell is borrowed.
 type Terms struct {
 	Turn   wire.TurnID
 	Holder string        // shown to the user and to those who wait
 	Wait   time.Duration // in the queue
 	Term   time.Duration // of the lease, before the command begins
-	Watch  Watcher
+	// Watch is called with what becomes of the command: ShellLeaseQueued, ShellLeaseAcquired, CommandStarted, CommandOutput and, before the
+	// shell is given back, CommandCompleted. It may change the ids of the lease in a message, and must not block. nil: nobody watches.
+	Watch func(wire.LeaseMessage)
 }
 
 // request is what is to run in a lender's shell.
@@ -80,10 +73,17 @@ func (ln *Lender) carryOut(b *borrow) (*wire.CommandCompleted, error) {
 	}
 	ln.markReady(b)
 	done, err := ln.await(b)
-	if err == nil && b.request.Watch.Ended != nil {
-		b.request.Watch.Ended(done)
+	if err == nil {
+		b.report(done)
 	}
 	return done, err
+}
+
+// report calls Terms.Watch.
+func (b *borrow) report(m wire.LeaseMessage) {
+	if b.request.Watch != nil {
+		b.request.Watch(m)
+	}
 }
 
 // await waits for the command's end.
@@ -137,9 +137,9 @@ func (ln *Lender) enqueue(ctx context.Context, r request) *borrow {
 	ln.apply(ln.m.Request(now, &b.lease, lease.Request{
 		ID: wire.NewID(), Holder: r.Holder, Purpose: r.Purpose, Wait: r.Wait, Term: r.Term, Owner: b,
 	}))
-	if b.lease.State == lease.Queued && r.Watch.Queued != nil {
+	if b.lease.State == lease.Queued {
 		holder, held := ln.m.Holder(now)
-		r.Watch.Queued(holder, held, ln.m.Position(&b.lease), "")
+		b.report(&wire.ShellLeaseQueued{Holder: holder, HeldMS: held.Milliseconds(), Position: ln.m.Position(&b.lease)})
 	}
 	return b
 }

@@ -35,28 +35,16 @@ func NewRelay(request wire.RequestID, send func(wire.Message)) *Relay {
 // Ref returns the lease, whose own id is known while its borrower has the shell.
 func (r *Relay) Ref() wire.LeaseRef { return *r.ref.Load() }
 
-// Watcher returns what observes the command of that execution.
-func (r *Relay) Watcher(id wire.ExecutionID) Watcher {
-	return Watcher{
-		Queued: func(holder string, held time.Duration, position int, why string) {
-			r.ref.Store(&wire.LeaseRef{RequestID: r.request}) // also for who had it and goes back into the queue
-			r.send(&wire.ShellLeaseQueued{LeaseRef: r.Ref(), Holder: holder, HeldMS: held.Milliseconds(), Position: position, Why: why})
-		},
-		Acquired: func(ref wire.LeaseRef, cwd, digest string) {
-			ref.RequestID = r.request
-			r.ref.Store(&ref)
-			r.send(&wire.ShellLeaseAcquired{LeaseRef: ref, Cwd: wire.OSString(cwd), State: digest})
-		},
-		Started: func() { r.send(&wire.CommandStarted{LeaseRef: r.Ref(), ExecutionID: id}) },
-		Output: func(offset int64, data []byte) {
-			r.send(&wire.CommandOutput{LeaseRef: r.Ref(), ExecutionID: id, Offset: offset, Data: data})
-		},
-		Ended: func(done *wire.CommandCompleted) {
-			out := *done
-			out.LeaseRef = r.Ref()
-			r.send(&out)
-		},
+// Pass sends a message about the command: it can be Terms.Watch.
+func (r *Relay) Pass(m wire.LeaseMessage) {
+	switch m.(type) {
+	case *wire.ShellLeaseQueued: // also for who had it and goes back into the queue
+		r.ref.Store(&wire.LeaseRef{RequestID: r.request})
+	case *wire.ShellLeaseAcquired:
+		r.ref.Store(&wire.LeaseRef{LeaseID: m.Ref().LeaseID, Fence: m.Ref().Fence, RequestID: r.request})
 	}
+	*m.Ref() = r.Ref()
+	r.send(m)
 }
 
 // Loan is a command of the user's own that a client borrows another's shell for. The lease's events answer, with the request's id, up
@@ -108,12 +96,12 @@ func (ln *Lender) Lend(ctx context.Context, l Loan) (run func()) {
 		ExecutionID: string(execution), Text: string(r.Command), Cwd: string(r.Cwd), Timeout: cmp.Or(milliseconds(r.TimeoutMS), l.Timeout),
 		Purpose: visible.Cut(visible.FirstLine(string(r.Command)), 120),
 	}
-	on := Terms{Holder: "lease run", Wait: cmp.Or(milliseconds(r.WaitMS), l.Wait), Term: l.Term, Watch: l.Relay.Watcher(execution)}
-	report := on.Watch.Ended
-	on.Watch.Ended = func(done *wire.CommandCompleted) { // which is in the audit log by then
-		over(done.Status, done.ExitCode)
-		report(done)
-	}
+	on := Terms{Holder: "lease run", Wait: cmp.Or(milliseconds(r.WaitMS), l.Wait), Term: l.Term, Watch: func(m wire.LeaseMessage) {
+		if done, ok := m.(*wire.CommandCompleted); ok {
+			over(done.Status, done.ExitCode) // it is in the audit log before its client is sent it
+		}
+		l.Relay.Pass(m)
+	}}
 	b := ln.enqueue(ctx, request{
 		Terms: on, Command: Command{Command: c, Approval: Approval{Person: true}}, own: true, record: func() { l.Audit(decision) },
 	})

@@ -52,15 +52,10 @@ func (ln *Lender) waitingLocked(ref lease.Ref) *borrow {
 
 // queued notes that the client cannot lend yet, and why.
 func (ln *Lender) queued(now time.Time, ref lease.Ref, m *wire.ShellLeaseQueued) {
-	held := time.Duration(m.HeldMS) * time.Millisecond
-	ln.m.Wait(now, ref, m.Holder, held)
-	b := ln.waitingLocked(ref)
-	if b == nil {
-		return
-	}
-	b.why = visible.Exact(visible.Cut(m.Why, maxWhy))
-	if b.request.Watch.Queued != nil {
-		b.request.Watch.Queued(m.Holder, held, 0, b.why)
+	ln.m.Wait(now, ref, m.Holder, time.Duration(m.HeldMS)*time.Millisecond)
+	if b := ln.waitingLocked(ref); b != nil {
+		b.why = visible.Exact(visible.Cut(m.Why, maxWhy))
+		b.report(&wire.ShellLeaseQueued{Holder: m.Holder, HeldMS: m.HeldMS, Why: b.why})
 	}
 }
 
@@ -73,8 +68,8 @@ func (ln *Lender) acquired(now time.Time, ref lease.Ref, m *wire.ShellLeaseAcqui
 	}
 	ln.view.cwd, ln.view.digest = string(m.Cwd), m.State
 	ln.apply(ln.m.Acquired(now, ref))
-	if offered && b.request.Watch.Acquired != nil {
-		b.request.Watch.Acquired(wire.LeaseRef{LeaseID: m.LeaseID, Fence: m.Fence}, string(m.Cwd), m.State)
+	if offered {
+		b.report(m)
 	}
 }
 
@@ -100,9 +95,7 @@ func (ln *Lender) denied(now time.Time, ref lease.Ref, m *wire.ShellLeaseDenied)
 // started records that the command runs, and whether it has the user's keyboard.
 func (ln *Lender) started(now time.Time, ref lease.Ref, m *wire.CommandStarted) {
 	if ln.m.Started(now, ref, string(m.ExecutionID)) {
-		if b := ln.m.Current().Owner.(*borrow); b.request.Watch.Started != nil {
-			b.request.Watch.Started()
-		}
+		ln.m.Current().Owner.(*borrow).report(&wire.CommandStarted{ExecutionID: m.ExecutionID})
 	}
 	ln.m.Keyboard(now, ref, string(m.ExecutionID), m.Keyboard)
 	ln.setTimer()
@@ -170,12 +163,12 @@ func endsRevoked(e lease.Effect) bool { return e.Do == lease.End && e.Reason == 
 // output passes live output on, without the lock: it comes from the connection's one reader, so it stays in order.
 func (ln *Lender) output(w Window, ref lease.Ref, m *wire.CommandOutput) {
 	ln.mu.Lock()
-	var to func(int64, []byte)
+	var to *borrow
 	if ln.conn.window == w && ln.m.Output(ref, string(m.ExecutionID)) {
-		to = ln.m.Current().Owner.(*borrow).request.Watch.Output
+		to = ln.m.Current().Owner.(*borrow)
 	}
 	ln.mu.Unlock()
 	if to != nil {
-		to(m.Offset, m.Data)
+		to.report(m)
 	}
 }

@@ -61,7 +61,7 @@ type Borrower interface {
 	Approved(id wire.ExecutionID) Approval
 	// Prepare completes an allowed command; shellName names its shell, for people.
 	Prepare(c tool.Command, a Approval, shellName string) (Command, error)
-	// Terms returns those on which a window's shell is borrowed for an execution.
+	// Terms returns those, with a Watch, on which a window's shell is borrowed for an execution.
 	Terms(ln *Lender, id wire.ExecutionID) Terms
 }
 
@@ -198,12 +198,12 @@ func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (r t
 		return cmd.jobResult(r, err)
 	}
 	on := s.By.Terms(ln, id)
-	if show := on.Watch.Output; s.Watch != nil {
-		on.Watch.Output = func(offset int64, data []byte) {
-			if show != nil {
-				show(offset, data)
+	if show := on.Watch; s.Watch != nil {
+		on.Watch = func(m wire.LeaseMessage) {
+			if out, ok := m.(*wire.CommandOutput); ok {
+				s.Watch(out.Data)
 			}
-			s.Watch(data)
+			show(m)
 		}
 	}
 	done, err := ln.run(ctx, request{Terms: on, Command: cmd})

@@ -107,7 +107,8 @@ func (c *conn) message(ctx context.Context, m wire.Message) {
 			c.wrongWay(m)
 			return
 		}
-		c.done(m.Ref().RequestID, c.client.LenderMessage(m))
+		id := m.Ref().RequestID // the message is the hub's from here on
+		c.done(id, c.client.LenderMessage(m))
 	default:
 		c.wrongWay(m)
 	}
