@@ -229,7 +229,7 @@ func rootOf(q agent.Question, at string) string {
 	return project.Root(at)
 }
 
-// action describes a call to the policy, which would run with the reach to ("" = nothing holds it).
+// action returns what the policy judges of a call that would run with the reach to ("" = nothing holds it).
 func (t *turn) action(q agent.Question, to risk.Reach) policy.Action {
 	env, cwd := t.shellEnviron()
 	at := q.Action.Cwd

@@ -93,8 +93,8 @@ func (t *turn) foreignShell() (*lend.Lender, error) {
 	return nil, errNoWindow
 }
 
-// window returns the client that is asked about a foreign agent's command, with its shell: the window that was last typed in,
-// nil where there is none. What runs in a shell that agents use asks nobody.
+// window returns the client that is asked about a foreign agent's command, with its shell: the window that the request names, else the
+// one last typed in; nil if there is none. A request from inside a shell that agents use has none.
 func (t *turn) window() (*lend.Lender, *Client) {
 	if t.origin.person() != nil {
 		return nil, nil

@@ -199,14 +199,14 @@ func (c *Client) Detach() {
 	h.log.Info("client detached", "name", c.info.Name, "pid", c.info.PID, "session", s.id)
 }
 
-// retire lets the client's MCP servers go: those that no turn uses end now.
+// retire ends the client's MCP servers: those that a turn uses end with it, the others now.
 func (c *Client) retire() {
 	if servers, _ := c.ownServers(); servers != nil {
 		servers.Retire()
 	}
 }
 
-// Send queues m; that the connection is over shows elsewhere. It implements lend.Window.
+// Send queues m. An error means that the connection is over, which the server notices by itself. It implements lend.Window.
 func (c *Client) Send(m wire.Message) { _ = c.peer.Send(m) }
 
 // Flush implements eventlog.Subscriber.
@@ -260,7 +260,7 @@ func (c *Client) held() *session {
 	return c.hub.hold(s.id, s)
 }
 
-// EnvChanged takes a later EnvSnapshot: only cwd, environment, terminal and, where there is such a list, MCP servers count.
+// EnvChanged takes over a later EnvSnapshot's cwd and environment and, if it has a list of them, MCP servers.
 func (c *Client) EnvChanged(env *wire.EnvSnapshot) {
 	c.mu.Lock()
 	c.env, c.cwd = maps.Clone(env.Env), env.Cwd

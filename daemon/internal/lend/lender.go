@@ -136,7 +136,7 @@ func (ln *Lender) lost() {
 	}
 }
 
-// closeLost ends every lease if the client is lost for good, else looks again later.
+// closeLost ends every lease if the client is lost for good, and reports whether it did. Otherwise lost is called again later.
 func (ln *Lender) closeLost() bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()

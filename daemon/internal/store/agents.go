@@ -8,7 +8,7 @@ import (
 	"sublet/wire"
 )
 
-// PutAgent stores the record of an agent of a session, which has the session own, as JSON.
+// PutAgent stores the record, as JSON, of an agent of a session. own is the session that the agent has itself.
 func (s *Store) PutAgent(ctx context.Context, session wire.SessionID, name string, own wire.SessionID, record []byte) error {
 	_, err := s.exec(ctx, "store agent", `INSERT INTO agents (session_id, name, own_id, record) VALUES (?, ?, ?, ?)
 		ON CONFLICT (session_id, name) DO UPDATE SET record = excluded.record`, session, name, own, string(record))

@@ -144,12 +144,12 @@ func OpenAudit(path string) (*Audit, error) {
 // resumeLocked makes the files ready for the next entry and returns the last line of the log. If a crash cut that off, it is ended, so
 // that the next one is separate; the chain covers both.
 func (a *Audit) resumeLocked() (last auditLine, err error) {
-	last, torn, err := lastLine(a.path)
+	last, unended, err := lastLine(a.path)
 	if err != nil {
 		return last, err
 	}
 	var end []byte
-	if torn {
+	if unended {
 		end = []byte{'\n'}
 	}
 	if _, err = write(a.path, os.O_APPEND, end, &a.log); err == nil {

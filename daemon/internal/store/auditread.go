@@ -47,8 +47,8 @@ func readLine(raw []byte, whole bool) auditLine {
 	return l
 }
 
-// lastLine returns the last line of the newest file that has one. torn reports that it has no newline.
-func lastLine(path string) (last auditLine, torn bool, err error) {
+// lastLine returns the last line of the newest file that has one. unended reports that the file that is written ends without a newline.
+func lastLine(path string) (last auditLine, unended bool, err error) {
 	for i := range 2 { // the newest file may be empty after a crash during rotation
 		text, err := tail(auditFile(path, i))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -13,19 +13,19 @@ import (
 // A FaultError reports why the database cannot be opened or written, with a hint for the user. The file was not changed.
 type FaultError struct {
 	Err  error
-	what string
+	hint string
 }
 
 func (e *FaultError) Error() string { return e.Err.Error() }
 func (e *FaultError) Unwrap() error { return e.Err }
 
 // Hint returns what the user can do.
-func (e *FaultError) Hint() string { return e.what }
+func (e *FaultError) Hint() string { return e.hint }
 
 // fault converts an error of SQLite to a *FaultError if there is a hint for it.
 func (s *Store) fault(err error) error {
-	if what := remedy(s.path, err); what != "" {
-		return &FaultError{Err: err, what: what}
+	if hint := remedy(s.path, err); hint != "" {
+		return &FaultError{Err: err, hint: hint}
 	}
 	return err
 }
