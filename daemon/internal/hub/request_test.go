@@ -57,9 +57,10 @@ func TestCancelWhatAnEndedTurnWasTold(t *testing.T) {
 	w := &ending{window: &window{t: t}, ended: make(chan struct{}), goOn: make(chan struct{})}
 	c := &Client{hub: h, peer: w, cwd: "/"}
 	s := watched(t, h, c)
-	told := make(chan struct{})
+	begun, told := make(chan struct{}), make(chan struct{})
 	u := c.turn(s, "first")
 	u.work = func(context.Context, *turn) agent.Outcome {
+		close(begun)
 		<-told
 		return agent.Outcome{Status: wire.StatusSuccess}
 	}
@@ -67,6 +68,7 @@ func TestCancelWhatAnEndedTurnWasTold(t *testing.T) {
 	if err := errors.Join(h.enqueue(u), c.Seen(said)); err != nil {
 		t.Fatal(err)
 	}
+	<-begun
 	if !s.steer(c, &wire.AgentRequest{RequestID: said, Prompt: "wait"}) {
 		t.Fatal("the turn was not told")
 	}
@@ -78,5 +80,20 @@ func TestCancelWhatAnEndedTurnWasTold(t *testing.T) {
 	close(w.goOn)
 	if e := awaitSent[*wire.Error](w.window); e.RequestID != said || e.Code != wire.CodeCancelled {
 		t.Errorf("got %+v", e)
+	}
+}
+
+// A prompt for the turn that has just ended does not steer the one behind it, which has yet to begin.
+func TestWhatHasNotBegunIsNotSteered(t *testing.T) {
+	h := newHub(t)
+	c := &Client{hub: h, peer: deaf{}, cwd: "/"}
+	s := watched(t, h, c)
+	next := c.turn(s, "next")
+	next.work = func(context.Context, *turn) agent.Outcome { return agent.Outcome{} }
+	if _, err := s.queue(next, 1); err != nil {
+		t.Fatal(err)
+	}
+	if s.steer(c, &wire.AgentRequest{RequestID: "said", Prompt: "wait"}) {
+		t.Error("it was steered")
 	}
 }

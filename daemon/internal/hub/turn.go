@@ -39,6 +39,7 @@ type turn struct {
 	cleanups []func()                           // guarded by mu: to be called when it is over
 	steering []steering                         // guarded by mu: prompts added to it that it has not taken in yet
 
+	begun    atomic.Bool // it has had its turn in the queue, and has work
 	unstored atomic.Bool // the store failed: nothing more of the turn is stored
 	recorded bool        // its TurnStarted, or CompactionStarted, is stored
 }
@@ -181,6 +182,7 @@ func (t *turn) play() {
 		}, t.leaveQueue)
 		return
 	}
+	t.begun.Store(true)
 	started := time.Now()
 	h.log.Info("turn started", "turn", t.id, "session", t.s.id, "agent", t.agent)
 	if err == nil {
@@ -303,12 +305,12 @@ type steering struct {
 	request *wire.AgentRequest
 }
 
-// steer gives r to the first turn of the session's queue, and reports whether there is one. If the turn takes nothing in any more, as
-// one of a tool never does, enqueueSteering makes a turn of r.
+// steer gives r to the session's turn that runs, and reports whether there is one. One that has yet to begin is not the one that the user
+// saw running. If the turn takes nothing in any more, as one of a tool never does, enqueueSteering makes a turn of r.
 func (s *session) steer(c *Client, r *wire.AgentRequest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.turns) == 0 || s.turns[0].work == nil {
+	if len(s.turns) == 0 || !s.turns[0].begun.Load() {
 		return false
 	}
 	t := s.turns[0]
