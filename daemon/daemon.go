@@ -138,7 +138,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	defer stopWatching()
 	moved, stopGuarding := watch(d.log, "the daemon's folder", d.o.Paths.Socket, d.o.Paths.Lock)
 	defer stopGuarding()
-	if err := d.conf.load(); err != nil {
+	if _, err := d.conf.load(); err != nil {
 		return err
 	}
 	d.debug = &sideServer{path: filepath.Join(d.o.Paths.Runtime, "debug.sock"), what: "serve profiles", serve: serveProfiles, log: d.log}
@@ -351,7 +351,7 @@ func (d *daemon) end(s stop, signals <-chan os.Signal) {
 
 // reload reads the settings again. If they are invalid the old ones stay in force, and clients get a Notice with the error.
 func (d *daemon) reload(m *models) {
-	changed, err := d.conf.reload()
+	changed, err := d.conf.load()
 	if err != nil {
 		d.log.Warn("settings not applied", "err", err)
 		n := &wire.Notice{Level: "error", Text: "settings not applied: " + err.Error(), Hint: "the previous ones stay in force"}
