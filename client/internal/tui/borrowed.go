@@ -59,15 +59,16 @@ func (m *model) shellKey(k, text string) (pass bool) {
 	case k == "enter":
 		m.offer()
 		text = "\n"
-	case k == "backspace":
-		m.ahead.Key(k)
 	}
-	m.typedAhead(text)
+	m.typedAhead(k, text)
 	return true
 }
 
-// typedAhead adds text to the shown type-ahead for the shell.
-func (m *model) typedAhead(text string) {
+// typedAhead adds a key, or a paste, to the shown type-ahead for the shell.
+func (m *model) typedAhead(k, text string) {
+	if k == "backspace" {
+		m.ahead.Key(k)
+	}
 	m.ahead.Insert(text)
 	if t := m.ahead.Text; len(t) > maxTyped {
 		m.ahead.Set(strings.ToValidUTF8(t[len(t)-maxTyped:], ""))

@@ -36,11 +36,14 @@ func (m *model) below(room int) (lines []string, row, col int) {
 	if q := m.question(); q != nil {
 		armed := m.ready(q)
 		lines, row, col = q.Render(&m.th, m.w, max(leastQuestion, room), len(m.questions), armed)
-		if m.ed.Empty() || !m.own.ai() {
-			return lines, row, col
+		label, waits := "  your line waits: ", m.ed.Text
+		if !m.own.ai() {
+			label, waits = "  typed for your shell: ", m.ahead.Text
 		}
-		kept := m.th.Dim.Render(cells.Fit("  your line waits: "+visible.FirstLine(m.ed.Text), m.w))
-		return append(lines, kept), row, col
+		if waits != "" {
+			lines = append(lines, m.th.Dim.Render(cells.Fit(label+visible.FirstLine(waits), m.w)))
+		}
+		return lines, row, col
 	}
 	if m.picker != nil {
 		return m.picker.Render(&m.th, m.w, room)

@@ -53,7 +53,7 @@ func (m *model) onPaste(text string) (pass bool) {
 	case m.picker != nil:
 		m.picker.typed(strings.TrimSpace(text))
 	case m.own.has && !m.own.ai():
-		m.typedAhead(text)
+		m.typedAhead("", text)
 		return true
 	default: // also the rest of a paste that began in AI mode, if that was left meanwhile
 		m.hint = ""

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"sublet/client/internal/tui/card"
@@ -28,11 +29,19 @@ type entry struct {
 	awaits *execution // the text is not there before its card is finished, and what comes later waits; nil = it is there
 }
 
-// emit prints text once everything before it is printed.
+// maxOut bounds the entries that wait to be printed, such as while the user's own program has the screen.
+const maxOut = 2000
+
+// emit prints text once everything before it is printed. Of more than maxOut entries that wait, the older half is left out.
 func (m *model) emit(kind entryKind, text string) {
-	if text != "" {
-		m.out = append(m.out, &entry{kind: kind, text: text})
+	if text == "" {
+		return
 	}
+	if len(m.out) == maxOut {
+		m.out = slices.Delete(m.out, 0, maxOut/2)
+		m.out[0] = &entry{kind: kindNote, text: m.marked(m.th.Warn.Render("!"), "what was shown before this is left out; /resume prints it again", false)}
+	}
+	m.out = append(m.out, &entry{kind: kind, text: text})
 }
 
 // emitMarkdown prints a block of an agent's words.

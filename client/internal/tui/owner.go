@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"sublet/client/internal/tui/keys"
+	"sublet/client/internal/tui/line"
 	"sublet/lease/shell"
 )
 
@@ -199,9 +200,10 @@ func (m *model) giveScreen() {
 	o := &m.own
 	o.screen, o.has, o.typed = giving, false, false
 	m.lastKind = kindShell     // what stands above the next thing printed
+	m.ahead = line.Line{}      // the shell shows it
 	m.keys.Route(keys.ToShell) // also what is typed before the shell has the screen
-	line := o.insert
-	if o.insert = ""; line != "" {
+	insert := o.insert
+	if o.insert = ""; insert != "" {
 		o.mode, o.back = commandMode, o.mode
 	}
 	given := m.paint.Give()
@@ -212,8 +214,8 @@ func (m *model) giveScreen() {
 			return nil
 		}
 		var err error
-		if line != "" {
-			err = m.Shell.RunLine(ctx, line)
+		if insert != "" {
+			err = m.Shell.RunLine(ctx, insert)
 		} else {
 			err = m.Shell.GiveScreen(ctx)
 		}

@@ -55,6 +55,7 @@ func TestQuestionInCommandMode(t *testing.T) {
 	w.see("critical risk")
 	w.keys(" y\r") // typed towards the shell
 	w.until("what was typed", func() bool { return string(get(w.sh, &w.sh.typed)) == "half y" })
+	w.see("typed for your shell: y")
 	if got := w.d.answers(); len(got) != 0 {
 		t.Fatalf("answered by type-ahead: %+v", got)
 	}

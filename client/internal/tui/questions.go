@@ -49,7 +49,8 @@ func (m *model) onForeign(msg wire.Message) {
 }
 
 // questionKey handles a key while a question is on the screen. A key that was not meant for the question goes into the line; pass
-// reports that this is the shell's. Enter runs and asks nothing then: in AI mode it only keeps what follows apart.
+// reports that this is the shell's. Enter runs and asks nothing then, since the user does not see what it would run: in AI mode it only
+// keeps what follows apart, and in command mode the line waits in the shell.
 func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 	answer, typing := q.Key(k, text, m.now(), m.lastKey)
 	switch {
@@ -59,6 +60,7 @@ func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 		}
 		return false
 	case typing && !m.own.ai():
+		m.typedAhead(k, text)
 		return true
 	case typing:
 		if !m.ed.Key(k) && text != "" {

@@ -42,7 +42,7 @@ type Painter struct {
 
 	mu       sync.Mutex
 	requests []request // guarded by mu, which is never held while writing
-	text     int       // guarded by mu; bytes of text in requests
+	text     int       // guarded by mu; bytes of text that wait: in requests and, while a program has the terminal, in prints
 	next     *Frame    // guarded by mu; the live part to draw after requests; nil = the last one stays
 
 	wmu sync.Mutex
@@ -63,8 +63,8 @@ type Painter struct {
 	lastByte byte        // that program's last byte of output
 }
 
-// textMost is how many bytes of text may wait for a terminal that does not read, such as one whose output ^S has stopped. Beyond it
-// the waiting text is left out, and a line says so. The newest live part is drawn in any case.
+// textMost is how many bytes of text may wait for a terminal that does not read, such as one whose output ^S has stopped, or for the
+// program that has it. Beyond it the waiting text is left out, and a line reports that. The newest live part is drawn in any case.
 const textMost = 8 << 20
 
 // request is something to do to the screen. do runs with wmu held.
@@ -113,6 +113,13 @@ func (p *Painter) serve() {
 	if next != nil {
 		p.want, p.fresh = *next, true
 	}
+	if p.has == programScreen {
+		p.mu.Lock()
+		for _, s := range p.prints {
+			p.text += len(s)
+		}
+		p.mu.Unlock()
+	}
 }
 
 // closeWritten closes the channels of WhenWritten and Give. The caller has wmu.
@@ -132,7 +139,7 @@ func (p *Painter) queueText(size int, do func()) {
 	if p.text += size; p.text > textMost {
 		p.requests = slices.DeleteFunc(p.requests, func(r request) bool { return r.text > 0 })
 		p.requests = append(p.requests, request{text: 1, do: func() {
-			p.prints = append(p.prints, p.th.Warn.Render("! some output was left out: the terminal did not read it"))
+			p.prints = []string{p.th.Warn.Render("! some output was left out: too much waited for the terminal")}
 		}})
 		p.text = 1 + size
 	}

@@ -100,6 +100,29 @@ func TestATerminalThatDoesNotRead(t *testing.T) {
 	}
 }
 
+// What is printed while a program has the terminal is bounded in the same way, though the requests are served meanwhile.
+func TestAProgramThatKeepsTheTerminal(t *testing.T) {
+	p, s := canvas(60, 6)
+	p.Hold("$ vim\r\n")
+	line := strings.Repeat("x", 59)
+	for i := range 3 * textMost / len(line) {
+		p.Print(line)
+		if i%1000 == 0 {
+			p.Flush()
+		}
+	}
+	p.Print("the last line")
+	p.Flush()
+	if n := len(p.prints); n > textMost/len(line)+10 {
+		t.Errorf("%d lines wait", n)
+	}
+	p.Release()
+	p.Flush()
+	if got := s.All(); !strings.HasSuffix(got, "the last line") || strings.Count(s.Raw(), "some output was left out") != 1 {
+		t.Errorf("at the end: got %.300q", got)
+	}
+}
+
 // tmux takes "erase below" from the screen's first cell for a clear, and keeps what stood there in its scrollback: a
 // live part at the top of the screen would be seen twice.
 func TestPainterErasesWithoutClearing(t *testing.T) {
