@@ -50,7 +50,7 @@ type Options struct {
 //	Turn(ctx, wire.OfRequest, each func(wire.Message)) (*wire.AgentComplete, error)          one question or tool to its end; ctx cancels it
 //	LeaseRun(ctx, *wire.LeaseRunRequest, each func(wire.LeaseMessage)) (*wire.CommandCompleted, error)
 //	Request(ctx, wire.OfRequest) (wire.Message, error)                                       one request, one reply: see wire.Call
-//	Post, Notify, Resume, Send                                                                answers arrive at Options.Handle
+//	Post, Notify, Send                                                                        answers arrive at Options.Handle
 //	Ready, Session, Connected, Done, Err, Close
 //
 // Request ids left empty are filled in. Errors of the daemon are *wire.Error (errors.Is(err, wire.ErrLeaseStale) and so on).

@@ -206,6 +206,7 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	w.conn = remote.Keep(context.WithoutCancel(ctx), remote.Options{
 		Open: o.opener(w.launcher), Find: o.opener(finder(o)), Snapshot: w.snapshot, Session: o.Session,
 		Handle: w.handle, Up: func(r *wire.Ready) { w.up(ctx, r) }, Down: w.down, Log: w.log,
+		Moved: func(r *wire.SessionReply) { w.screen.Send(r) },
 	})
 	defer w.closeLink()
 	w.screen = tui.New(tui.Options{
@@ -354,17 +355,11 @@ func (w *window) up(ctx context.Context, r *wire.Ready) {
 	}
 }
 
-// resumeLast resumes the last session. It informs the screen first, since the session's events come before the call returns.
+// resumeLast resumes the last session.
 func (w *window) resumeLast(ctx context.Context) {
-	was := w.conn.Ready()
 	r, err := wire.Call(ctx, w.conn, &wire.SessionRequest{Op: "list", Limit: 1})
 	if err == nil && len(r.Sessions) > 0 {
-		there := *was
-		there.Session, there.Mode = r.Sessions[0], "" // the screen asks for the mode of that session
-		w.screen.Send(&there)
-		if _, err = w.conn.Resume(ctx, there.Session.ID, 0); err != nil {
-			w.screen.Send(was)
-		}
+		_, err = wire.Call(ctx, w.conn, &wire.SessionRequest{Op: "resume", SessionID: &r.Sessions[0].ID, IncludeHistory: true})
 	}
 	if err != nil && ctx.Err() == nil {
 		w.screen.Send(&wire.Notice{Level: "warning", Text: "the last session was not resumed: " + err.Error()})

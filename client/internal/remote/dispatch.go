@@ -16,8 +16,8 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 		}
 		return
 	case wire.OfRequest:
-		if r, ok := m.(*wire.SessionReply); ok {
-			c.moved(r)
+		if r, ok := m.(*wire.SessionReply); ok && c.moved(r) && c.o.Moved != nil {
+			c.o.Moved(r)
 		}
 		if l.feed(*m.RequestRef(), m) {
 			return
@@ -51,8 +51,8 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 	}
 }
 
-// moved records the session that a reply attached this connection to, before the events that follow.
-func (c *Conn) moved(r *wire.SessionReply) {
+// moved records the session that a reply attached this connection to, before the events that follow, and reports whether it did.
+func (c *Conn) moved(r *wire.SessionReply) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -65,9 +65,11 @@ func (c *Conn) moved(r *wire.SessionReply) {
 			ready.Session = r.Session
 			c.ready = &ready
 		}
+		return true
 	case r.Session.ID == c.session.ID:
 		c.session = r.Session // renamed, cleared
 	}
+	return false
 }
 
 // fresh reports whether an event is new to this client, and records its number. After a reconnect the store sends what was

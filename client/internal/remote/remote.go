@@ -55,6 +55,8 @@ type Options struct {
 	Handle func(wire.Message)
 	Up     func(*wire.Ready)
 	Down   func(error)
+	// Moved receives the reply that attached the connection to another session, before any event of that session. nil = none.
+	Moved func(*wire.SessionReply)
 
 	Log *slog.Logger // nil = none
 }

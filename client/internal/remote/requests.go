@@ -153,11 +153,3 @@ func (c *Conn) settleLocked(s wire.SessionInfo) {
 		c.seen[s.ID] = s.LastSeq
 	}
 }
-
-// Resume attaches to another session; its events after afterSeq arrive at Handle like any other (0 = all, -1 = none).
-func (c *Conn) Resume(ctx context.Context, id wire.SessionID, afterSeq int64) (*wire.Ready, error) {
-	if _, err := c.Request(ctx, &wire.SessionRequest{Op: "resume", SessionID: &id, AfterSeq: afterSeq, IncludeHistory: afterSeq >= 0}); err != nil {
-		return nil, fmt.Errorf("resume session %s: %w", id, err)
-	}
-	return c.Ready(), nil
-}

@@ -246,9 +246,9 @@ func TestResumeReplaysWhatWasSeen(t *testing.T) {
 			r := mustReceive[*wire.SessionRequest](t, wc)
 			mustSend(t, wc, &wire.SessionReply{RequestID: r.RequestID, Op: r.Op, Session: wire.SessionInfo{ID: "s1", Name: "n"}}, text(1, 1, "a"), text(2, 2, "b"))
 		}()
-		ready, err := c.Resume(t.Context(), "s1", 0)
-		if err != nil || ready.Session.Name != "n" || c.Session().Name != "n" {
-			t.Errorf("got %+v, %v, want session n", ready, err)
+		_, err := wire.Call(t.Context(), c, &wire.SessionRequest{Op: "resume", SessionID: new(wire.SessionID("s1"))})
+		if err != nil || c.Ready().Session.Name != "n" || c.Session().Name != "n" {
+			t.Errorf("got %+v, %v, want session n", c.Ready(), err)
 		}
 		synctest.Wait()
 		if got := len(s.messages()); got != 4 {

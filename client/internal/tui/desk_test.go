@@ -58,6 +58,7 @@ func newDesk(t *testing.T) *desk {
 	d.keys.Route(keys.ToUs)
 	d.after = func(by time.Duration, f then) { d.due = append(d.due, timer{d.clock.Add(by), f}) }
 	d.task = func(f func(context.Context) then) { d.tasks = append(d.tasks, f) }
+	d.d.moved = func(r *wire.SessionReply) { d.send(r) }
 	d.paint.Take()
 	return d
 }

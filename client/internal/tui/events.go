@@ -69,6 +69,8 @@ func (m *model) onWire(msg wire.Message) {
 	switch e := msg.(type) {
 	case *wire.Ready:
 		m.onReady(e)
+	case *wire.SessionReply:
+		m.onMoved(e)
 	case *wire.TurnStarted:
 		m.onTurn(e)
 	case *wire.TurnSteered:

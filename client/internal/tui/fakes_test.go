@@ -312,6 +312,7 @@ type fakeDaemon struct {
 	turns     int
 	sessions  []wire.SessionInfo
 	resumed   func(id wire.SessionID)
+	moved     func(*wire.SessionReply) // as remote.Options.Moved
 	onAsk     func(*wire.AgentRequest)
 	suspects  []string
 	accepted  []string
@@ -363,7 +364,17 @@ func (d *fakeDaemon) Send(m wire.Message) error {
 func (d *fakeDaemon) Request(_ context.Context, r wire.OfRequest) (wire.Message, error) {
 	switch r := r.(type) {
 	case *wire.SessionRequest:
-		return &wire.SessionReply{Op: r.Op, Sessions: d.sessions, Text: d.export, Session: wire.SessionInfo{ID: "s-new", Turns: d.turns}}, nil
+		reply := &wire.SessionReply{Op: r.Op, Sessions: d.sessions, Text: d.export, Session: wire.SessionInfo{ID: "s-new", Turns: d.turns}}
+		if r.Op == "resume" {
+			reply.Session.ID = *r.SessionID
+		}
+		if r.Op == "resume" || r.Op == "new" {
+			d.moved(reply)
+		}
+		if r.Op == "resume" && d.resumed != nil {
+			d.resumed(*r.SessionID)
+		}
+		return reply, nil
 	case *wire.PolicyRequest:
 		return d.policy(r)
 	case *wire.JobRequest:
@@ -406,13 +417,6 @@ func models(r *wire.ModelsRequest) (*wire.ModelsReply, error) {
 	}
 	reply.Faults = []wire.ModelFault{{Provider: "openai", Message: "no API key"}}
 	return reply, nil
-}
-
-func (d *fakeDaemon) Resume(_ context.Context, id wire.SessionID, _ int64) (*wire.Ready, error) {
-	if d.resumed != nil {
-		d.resumed(id)
-	}
-	return &wire.Ready{Session: wire.SessionInfo{ID: id}}, nil
 }
 
 func (d *fakeDaemon) EnvChanged() error { return nil }

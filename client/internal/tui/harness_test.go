@@ -55,6 +55,7 @@ func open(t *testing.T, w, h int, setup ...func(*window)) *window {
 		Env: []string{"TERM=xterm-256color", "LANG=C.UTF-8", "HOME=" + t.TempDir()},
 	}
 	win.p = New(o)
+	win.d.moved = func(r *wire.SessionReply) { win.p.Send(r) }
 	for _, f := range setup {
 		f(win)
 	}

@@ -19,8 +19,6 @@ type Daemon interface {
 	// Notify sends a CancelRequest or a ConfirmationResponse, and Send what the user does not wait for, such as a command they ran.
 	Notify(m wire.Message) error
 	Send(m wire.Message) error
-	// Resume attaches to another session; its events after afterSeq arrive as messages like any other.
-	Resume(ctx context.Context, id wire.SessionID, afterSeq int64) (*wire.Ready, error)
 	// EnvChanged sends a new EnvSnapshot: cwd, environment or terminal size changed.
 	EnvChanged() error
 }
@@ -52,7 +50,7 @@ type Shell interface {
 }
 
 // LinkChanged reports that the daemon was lost or is back. Program.Send takes it, and every wire.Message that remote
-// receives, the *wire.Ready of each link included.
+// receives, the *wire.Ready of each link included, and the *wire.SessionReply that led to another session.
 type LinkChanged struct {
 	Connected bool
 	Detail    string // one line for the user

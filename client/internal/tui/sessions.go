@@ -2,30 +2,11 @@ package tui
 
 import (
 	"cmp"
-	"context"
 	"strings"
 
-	"sublet/client/internal/tui/cells"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
-
-func (m *model) slashSessions(string) {
-	request(m, "/sessions", &wire.SessionRequest{Op: "list", Limit: 30}, func(r *wire.SessionReply) {
-		if len(r.Sessions) == 0 {
-			m.note("no conversations yet")
-			return
-		}
-		var lines []string
-		for _, s := range r.Sessions {
-			lines = append(lines, cells.Fit(sessionLine(&m.th, s, m.now(), m.w), m.w))
-		}
-		if r.More {
-			lines = append(lines, m.th.Dim.Render("… and older ones: sublet session ls"))
-		}
-		m.list(lines)
-	})
-}
 
 // slashResume goes to the session of a name or an id, of which the first or last four characters suffice if no other one fits. Without
 // args, or where several fit, the user chooses.
@@ -55,37 +36,27 @@ func (m *model) slashResume(args string) {
 	})
 }
 
-// onPicked goes to a session. Events of other sessions are not shown from now on; those of this one may come before the reply.
+// onPicked resumes a session.
 func (m *model) onPicked(to wire.SessionInfo) {
-	from := m.SessionInfo
-	m.forget()
-	m.SessionInfo = to
 	m.emit(kindEcho, m.th.Dim.Render("── "+"resuming "+visible.Line(cmp.Or(to.Name, to.Title, string(to.ID)))))
-	resume := func(ctx context.Context) (*wire.Ready, error) {
-		ready, err := m.Daemon.Resume(ctx, to.ID, 0)
-		if err != nil {
-			m.after(0, func() { m.SessionInfo = from })
-		}
-		return ready, err
-	}
-	await(m, "/resume", resume, func(ready *wire.Ready) { m.onSession(ready.Session) })
+	request(m, "/resume", &wire.SessionRequest{Op: "resume", SessionID: &to.ID, IncludeHistory: true}, func(*wire.SessionReply) {})
 }
 
 func (m *model) slashNew(string) {
-	request(m, "/new", &wire.SessionRequest{Op: "new"}, func(r *wire.SessionReply) { m.onSession(r.Session) })
+	request(m, "/new", &wire.SessionRequest{Op: "new"}, func(*wire.SessionReply) {})
 }
 
-// onSession records which session the window is in.
-func (m *model) onSession(s wire.SessionInfo) {
-	if s.ID != m.SessionInfo.ID {
-		old := "the old one is kept"
-		if m.turn != nil {
-			old = "in the old one the agent works on"
-		}
-		m.forget()
+// onMoved shows another session. Its events follow; those of the session that was left are not shown from now on.
+func (m *model) onMoved(r *wire.SessionReply) {
+	old := "the old one is kept"
+	if m.turn != nil {
+		old = "in the old one the agent works on"
+	}
+	m.forget()
+	if r.Op == "new" {
 		m.note("a new conversation; " + old + " (/resume)")
 	}
-	m.SessionInfo = s
+	m.SessionInfo = r.Session
 	m.readMode()
 }
 

@@ -19,7 +19,7 @@ func TestFooterHasTheModeOfItsSession(t *testing.T) {
 		{"auto", &wire.Notice{Level: "info", Text: "mode of this conversation: auto, by client sublet 7", SessionID: "s1"}},
 		{"plan", then(func() { d.onPicked(wire.SessionInfo{ID: "s2"}) })},
 		{"ask", then(func() { d.slashNew("") })},
-		{"auto", &wire.Ready{Session: wire.SessionInfo{ID: "s3"}}}, // as of sublet -c, before the session is resumed
+		{"auto", &wire.SessionReply{Op: "resume", Session: wire.SessionInfo{ID: "s3"}}}, // as of sublet -c
 	} {
 		d.d.mode = c.mode
 		if d.send(c.msg); !strings.Contains(d.footer(), c.mode+" mode") {

@@ -31,7 +31,7 @@ func slashCommands() []slashCommand {
 	return []slashCommand{
 		{"/help", "", "what there is", (*model).slashHelp},
 		{"/resume", "[ID]", "go on with an earlier conversation", (*model).slashResume},
-		{"/sessions", "", "list the conversations", (*model).slashSessions},
+		{"/sessions", "", "list the conversations, and go on with one", (*model).slashResume},
 		{"/new", "", "begin a new conversation", (*model).slashNew},
 		{"/rename", "NAME", "name this conversation", (*model).slashRename},
 		{"/compact", "[preview|undo|WORDS]", "fold the conversation to make room; words name what to keep", (*model).slashCompact},

@@ -19,7 +19,7 @@ func resumeLast(ctx context.Context, c *client.Conn, dir wire.OSString) error {
 	}
 	for _, s := range list.Sessions {
 		if s.Cwd == dir {
-			_, err := c.Resume(ctx, s.ID, s.LastSeq)
+			_, err := wire.Call(ctx, c, &wire.SessionRequest{Op: "resume", SessionID: &s.ID, AfterSeq: s.LastSeq, IncludeHistory: true})
 			return err
 		}
 	}
