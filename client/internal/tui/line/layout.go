@@ -1,7 +1,6 @@
 package line
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/rivo/uniseg"
@@ -10,54 +9,39 @@ import (
 	"sublet/wire/visible"
 )
 
-// layout is a prompt and the text after it, wrapped to a width.
-type layout struct {
-	key      layoutKey
-	lines    []string
-	row, col int // the cursor's place
-}
-
-type layoutKey struct {
-	prompt, text, placeholder string
-	pos, width                int
-}
-
 const more = "  " // the prompt of all lines but the first
 
 // Render returns the prompt (one line that ends in the default style), the text and, behind it, the placeholder, in at most height
-// lines around the cursor (0 = any number), and the cursor's place. The layout is kept until the text or an argument changes.
+// lines around the cursor (0 = any number), and the cursor's place.
 func (l *Line) Render(prompt, placeholder string, width, height int) (lines []string, row, col int) {
-	if k := (layoutKey{prompt, l.Text, placeholder, l.Pos, width}); k != l.laid.key || l.laid.lines == nil {
-		l.laid = layout{key: k}
-		l.laid.wrap(max(2, width), l.Show) // a wide character takes two cells
-	}
-	lines, row, col = l.laid.lines, l.laid.row, l.laid.col
+	lines, row, col = l.wrap(prompt, placeholder, max(2, width)) // a wide character takes two cells
 	if height > 0 && len(lines) > height {
 		from := min(max(0, row-height/2), len(lines)-height)
 		lines, row = lines[from:from+height], row-from
 	}
-	return slices.Clip(lines), row, col
+	return lines, row, col
 }
 
-// wrap computes the lines and the cursor's place for the key.
-func (v *layout) wrap(width int, show func(string) string) {
+// wrap is Render for any number of lines. cursorRow is below 0 until the cursor's place is known.
+func (l *Line) wrap(prompt, placeholder string, width int) (lines []string, cursorRow, cursorCol int) {
+	show := l.Show
 	if show == nil {
 		show = visible.Line
 	}
 	var line strings.Builder
-	prompt := cells.Fit(v.key.prompt, width-1)
+	prompt = cells.Fit(prompt, width-1)
 	line.WriteString(prompt)
 	col := cells.Width(prompt)
-	v.row, v.col = -1, 0
+	cursorRow = -1
 	next := func() {
-		v.lines = append(v.lines, line.String())
+		lines = append(lines, line.String())
 		line.Reset()
 		col = 0
 	}
 	state := -1
-	for rest, at := v.key.text, 0; ; {
-		if at == v.key.pos && v.row < 0 {
-			v.row, v.col = len(v.lines), col
+	for rest, at := l.Text, 0; ; {
+		if at == l.Pos && cursorRow < 0 {
+			cursorRow, cursorCol = len(lines), col
 		}
 		if rest == "" {
 			break
@@ -74,10 +58,10 @@ func (v *layout) wrap(width int, show func(string) string) {
 		shown := show(c)
 		w := cells.Width(shown)
 		if col+w > width {
-			moved := v.row == len(v.lines) && v.col == col // the cursor moves with its character
+			moved := cursorRow == len(lines) && cursorCol == col // the cursor moves with its character
 			next()
 			if moved {
-				v.row, v.col = len(v.lines), 0
+				cursorRow, cursorCol = len(lines), 0
 			}
 		}
 		line.WriteString(shown)
@@ -85,13 +69,14 @@ func (v *layout) wrap(width int, show func(string) string) {
 			next()
 		}
 	}
-	if v.row < 0 {
-		v.row, v.col = len(v.lines), col
+	if cursorRow < 0 {
+		cursorRow, cursorCol = len(lines), col
 	}
-	if v.key.placeholder != "" && col < width {
-		line.WriteString(cells.Fit(v.key.placeholder, width-col))
+	if placeholder != "" && col < width {
+		line.WriteString(cells.Fit(placeholder, width-col))
 	}
-	if line.Len() > 0 || len(v.lines) <= v.row {
-		v.lines = append(v.lines, line.String())
+	if line.Len() > 0 || len(lines) <= cursorRow {
+		lines = append(lines, line.String())
 	}
+	return lines, cursorRow, cursorCol
 }

@@ -23,7 +23,6 @@ type Line struct {
 
 	killed  string // what ^Y inserts
 	killing bool   // the last key was a kill, so the next kill appends to killed
-	laid    layout // the layout that Render returned last
 }
 
 // Set replaces the text and puts the cursor at its end.
