@@ -27,7 +27,6 @@ type Options struct {
 	Continue    bool           // Run only: resume the last session
 	Stdin       *os.File       // Run only: the terminal
 	Stdout      *os.File       // Run only: the terminal
-	Connect     string         // Run only: the line on how to connect a real model; "" = a general one
 	NoDaemon    error          // Run only: why there can be no daemon, in which case Paths may be empty; nil: there can
 	ShellPath   string         // Run only: the shell to lend; "" = $SHELL, or bash
 	Patience    time.Duration  // Run only: how long a non-empty input line must be unchanged before the shell is lent; 0 = 1 s

@@ -211,7 +211,7 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	defer w.closeLink()
 	w.screen = tui.New(tui.Options{
 		Daemon: w.conn, Shell: terminalShell{w.sh, w.lender}, Stdin: o.Stdin, Stdout: o.Stdout, Env: o.Env, Name: w.sh.Name(),
-		Notice: notices, Connect: o.Connect, SwitchKey: o.SwitchKey, Log: w.log,
+		Notice: notices, SwitchKey: o.SwitchKey, Log: w.log,
 	})
 	close(w.bound)
 	w.passEvents()

@@ -87,7 +87,7 @@ func (m *model) footer() string {
 	if mode != "" {
 		mode += " mode"
 	}
-	parts := []string{mode, visible.Line(m.answers), percent(m.use), visible.Line(m.SessionInfo.Name)}
+	parts := []string{mode, visible.Line(m.answering()), percent(m.use), visible.Line(m.SessionInfo.Name)}
 	if m.loss != nil {
 		parts = []string{"no daemon: only the shell works"}
 	}

@@ -62,9 +62,6 @@ func (m *model) onWire(msg wire.Message) {
 			m.onForeign(msg)
 			return
 		}
-		if m.SessionInfo.ID == "" {
-			m.SessionInfo.ID = meta.SessionID
-		}
 	}
 	switch e := msg.(type) {
 	case *wire.Ready:
@@ -112,20 +109,17 @@ func (m *model) onWire(msg wire.Message) {
 type conversation struct {
 	wire.SessionInfo
 	policy                string // the policy mode in force
-	models                []wire.ModelInfo
-	answers               string // the model that answers
+	settingsModel         string // the model of the settings
+	answered              string // the model of the last turn, if it began after the user's last choice
 	chosenAgent           string // by /agent; "" = the orchestrator
 	chosenModel, thinking string // by /model and /thinking; "" = the settings'
 	greeted               bool
 	use                   wire.ContextUse
 }
 
-// answering returns the model that will answer the next question; "" if the daemon has named none.
+// answering returns the model, or else the agent, that will answer the next question; "" if that is not known.
 func (c *conversation) answering() string {
-	if c.chosenModel != "" || len(c.models) == 0 {
-		return c.chosenModel
-	}
-	return c.models[0].Name
+	return cmp.Or(c.answered, c.chosenModel, c.chosenAgent, c.settingsModel)
 }
 
 func (m *model) onReady(r *wire.Ready) {
@@ -135,17 +129,22 @@ func (m *model) onReady(r *wire.Ready) {
 		m.waiting = waiting
 	}
 	m.SessionInfo = r.Session
-	m.models, m.policy = r.Models, r.Mode
+	m.policy, m.answered = r.Mode, ""
 	if r.Mode == "" {
 		m.readMode()
 	}
-	m.answers = m.answering()
-	if m.greeted || len(r.Models) == 0 {
+	if len(r.Models) == 0 {
+		return
+	}
+	use := r.Models[0]
+	m.settingsModel = use.Name
+	if m.greeted {
 		return
 	}
 	m.greeted = true
-	if use := r.Models[0]; use.ProviderKind == "offline" {
-		m.noteInAI("agents use the built-in offline model: everyday jobs by rules, no network. A real one: " + visible.Line(m.connectLine()))
+	if use.ProviderKind == "offline" {
+		m.noteInAI("agents use the built-in offline model: everyday jobs by rules, no network. " +
+			`A real one: set model = "anthropic/NAME" with sublet config edit, and ANTHROPIC_API_KEY`)
 	} else {
 		m.noteInAI("agents use " + visible.Line(use.Name))
 	}
@@ -206,7 +205,7 @@ func (m *model) onSteered(e *wire.TurnSteered) {
 func (m *model) onTurn(e *wire.TurnStarted) {
 	t := m.turnOf(e.Meta())
 	t.toolOnly = strings.TrimSpace(e.Prompt) == ""
-	m.answers = cmp.Or(e.Model, m.answers)
+	m.answered = cmp.Or(e.Model, m.answered)
 	a := m.takeWaiting(e.RequestID)
 	t.cancel = t.cancel || a != nil && a.cancel
 	if (a == nil || !a.echoed) && !t.toolOnly {

@@ -332,8 +332,7 @@ func (d *fakeDaemon) with(f func()) error {
 	f()
 	return nil
 }
-func (d *fakeDaemon) Connected() bool           { return d.with(func() {}) == nil }
-func (d *fakeDaemon) Session() wire.SessionInfo { return wire.SessionInfo{ID: "s1"} }
+func (d *fakeDaemon) Connected() bool { return d.with(func() {}) == nil }
 func (d *fakeDaemon) Post(_ context.Context, r wire.OfRequest) error {
 	asked, ok := r.(*wire.AgentRequest)
 	if !ok {

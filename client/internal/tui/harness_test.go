@@ -59,6 +59,10 @@ func open(t *testing.T, w, h int, setup ...func(*window)) *window {
 	for _, f := range setup {
 		f(win)
 	}
+	if win.d.Connected() {
+		win.p.Send(&wire.Ready{Session: wire.SessionInfo{ID: "s1"}, Mode: "ask"})
+		win.p.Send(LinkChanged{Connected: true})
+	}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		buf := make([]byte, 4096)

@@ -12,7 +12,6 @@ import (
 // way or, where it has a reply, answered; without a connection it returns an error at once.
 type Daemon interface {
 	Connected() bool
-	Session() wire.SessionInfo // of the last Ready
 	// Request returns the reply to a request; Post makes one that is answered by events.
 	Request(ctx context.Context, r wire.OfRequest) (wire.Message, error)
 	Post(ctx context.Context, r wire.OfRequest) error

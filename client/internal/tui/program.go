@@ -49,8 +49,6 @@ type Options struct {
 	Name   string   // of the user's shell, for the cards of what runs in it; "" = bash
 	// Notice is printed before the shell's first output, a line each.
 	Notice []string
-	// Connect is the line that says how to connect a real model; "" = the environment variable.
-	Connect string
 	// SwitchKey is what the terminal sends for a key that switches between command mode and AI mode, besides Tab on an empty
 	// line; nil = none.
 	SwitchKey []byte
@@ -58,10 +56,6 @@ type Options struct {
 
 	stderr io.Writer        // for the report of a panic; nil = os.Stderr
 	now    func() time.Time // nil = time.Now
-}
-
-func (o *Options) connectLine() string {
-	return cmp.Or(o.Connect, `set model = "anthropic/NAME" with sublet config edit, and ANTHROPIC_API_KEY`)
 }
 
 // Program is one run of the terminal program. Send, Observe and ShellOutput may be called from any goroutine, before, during
@@ -269,7 +263,6 @@ func (p *Program) newModel(th style.Theme, size shell.Size) *model {
 				}
 			})
 		},
-		link: link{up: o.Daemon.Connected()}, conversation: conversation{SessionInfo: o.Daemon.Session()},
 	}
 }
 

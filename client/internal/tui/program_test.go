@@ -186,7 +186,7 @@ func TestTurn(t *testing.T) {
 	w.endLease(done)
 	endTurn(w)
 	w.see("context 2%")
-	w.see("  m · context 2%")
+	w.see("  ask mode · m · context 2%")
 	got := w.screen.All()
 	want := `> why?
 
@@ -201,7 +201,7 @@ Then I run it.
 · 1.5s · 1.2k in · 34 out · context 2% · below $0.0001
 
 > ask an agent · tab: shell · /help
-  m · context 2%`
+  ask mode · m · context 2%`
 	if !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

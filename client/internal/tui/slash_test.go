@@ -31,7 +31,7 @@ func TestSlashCommands(t *testing.T) {
 	w.keys("/accept\r")
 	w.see("accepted: PATH ls\n! changed meanwhile, and not accepted: PAGER")
 	w.keys("/accept\r")
-	w.see("accepted: PAGER")
+	w.see("· accepted: PAGER") // not the line above, "not accepted: PAGER"
 	w.keys("/accept\r")
 	w.see("agents changed nothing in your shell")
 	w.keys("/secrets show\r")

@@ -18,8 +18,7 @@ const maxModelLines = 30
 // questions that follow in this window.
 func (m *model) slashModel(args string) {
 	if args == "default" {
-		m.chosenModel = ""
-		m.answers = m.answering()
+		m.chosenModel, m.answered = "", ""
 		m.note("the model of the settings answers from now on")
 		return
 	}
@@ -68,7 +67,7 @@ func (m *model) programsModel(of *wire.ModelsReply, id string) {
 	case !slices.Contains(ids, id):
 		m.fail("/model: "+visible.Line(of.Agent+" has no model "+id), "it has "+visible.Line(strings.Join(ids, ", ")))
 	default:
-		m.chosenModel = id
+		m.chosenModel, m.answered = id, ""
 		m.note(visible.Line(of.Agent+" answers with "+id) + " from now on in this window; /model default takes it back")
 	}
 }
@@ -99,7 +98,7 @@ func (m *model) providersModel(args string) {
 			m.fail("/model: the daemon knows no "+visible.Line(r.Name), "")
 			return
 		}
-		m.chosenModel, m.answers = reply.Models[0].Name, reply.Models[0].Name
+		m.chosenModel, m.answered = reply.Models[0].Name, ""
 		m.note(visible.Line(m.chosenModel) + " answers from now on in this window; /model default takes it back")
 	})
 }
@@ -112,7 +111,7 @@ func (m *model) listModels(reply *wire.ModelsReply, word string) {
 		if w.ContextWindow > 0 {
 			about = " · " + style.Count(int64(w.ContextWindow)) + " tokens"
 		}
-		lines = append(lines, m.choice(w.Name, w.Name == m.answers)+m.th.Dim.Render(about))
+		lines = append(lines, m.choice(w.Name, w.Name == m.answering())+m.th.Dim.Render(about))
 	}
 	if more := len(found) - maxModelLines; more > 0 {
 		lines = append(lines, m.th.Dim.Render("  … and "+strconv.Itoa(more)+" more: /model WORD lists those with it, `sublet models` all"))
@@ -147,11 +146,10 @@ func (m *model) slashAgent(args string) {
 	case "":
 		m.note("the agent is " + visible.Line(cmp.Or(m.chosenAgent, "orchestrator")))
 	case "default", "orchestrator":
-		m.chosenAgent, m.chosenModel = "", "" // a model is one of its agent
-		m.answers = m.answering()
+		m.chosenAgent, m.chosenModel, m.answered = "", "", "" // a model is one of its agent
 		m.note("the orchestrator answers from now on")
 	default:
-		m.chosenAgent, m.chosenModel, m.answers = args, "", args
+		m.chosenAgent, m.chosenModel, m.answered = args, "", ""
 		m.note(visible.Line(args) + " answers from now on in this window; /agent default takes it back")
 	}
 }
