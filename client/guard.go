@@ -51,22 +51,9 @@ func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 		return nil, fmt.Errorf("guard: %w", err)
 	}
 	defer r.Close()
-	// Pass the script on standard input, so that a list of processes shows a short command.
-	script, in, err := os.Pipe()
-	if err != nil {
-		w.Close()
-		return nil, fmt.Errorf("guard: %w", err)
-	}
-	defer script.Close()
-	_, err = in.WriteString(guardScript) // does not block: the script fits in a pipe's buffer
-	in.Close()
-	if err != nil {
-		w.Close()
-		return nil, fmt.Errorf("guard: %w", err)
-	}
 	cmd := exec.Command("/bin/sh", "-s")
 	cmd.Args[0] = "sublet-guard"
-	cmd.Dir, cmd.Stdin = "/", script
+	cmd.Dir, cmd.Stdin = "/", strings.NewReader(guardScript) // not an argument, so that a list of processes shows a short command
 	// What is behind the cursor is the rest of what the client drew.
 	reset := paint.ResetSequences() + "\x1b[J"
 	cmd.Env = append(env, "GUARD_TTY="+name, "GUARD_MODES="+strings.TrimSpace(string(saved)), "GUARD_RESET="+reset, "GUARD_FOLDER="+folder)
