@@ -75,6 +75,7 @@ func (m *model) typedAhead(k, text string) {
 	}
 }
 
+// offering reports whether the next Enter takes the shell back.
 func (m *model) offering() bool { return m.again.armed("enter", m.now()) }
 
 // offer shows that a second Enter takes the shell back. In command mode the type-ahead runs in any case when the shell is free.

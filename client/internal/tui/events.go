@@ -23,7 +23,7 @@ type turn struct {
 	id       wire.TurnID
 	started  time.Time
 	agents   []*speaker
-	spoke    bool // an agent's words were printed
+	spoke    bool // words that answer the user were printed
 	calls    int  // tools that were called
 	failed   bool // an Error event was received
 	cancel   bool // the user has cancelled it
@@ -303,10 +303,10 @@ func (m *model) block(s *speaker, b *wire.Block) {
 	}
 }
 
-// say prints a block of an agent's words.
+// say prints a block of an agent's words. They answer the user if they are the main agent's, or of the only agent.
 func (m *model) say(s *speaker, block string) {
-	if m.turn != nil {
-		m.turn.spoke = m.turn.spoke || card.IsMain(s.name) || len(m.turn.agents) == 1
+	if m.turn != nil && (card.IsMain(s.name) || len(m.turn.agents) == 1) {
+		m.turn.spoke = true
 	}
 	m.emitMarkdown(s.name, block)
 }
@@ -328,7 +328,7 @@ func (m *model) flushText(agent string) {
 // onResult handles the end of a tool's execution and prints its card. That of a command in the user's shell waits for the shell's
 // report (LeasedEnded), which may also have come first and then counts for output and truncation.
 func (m *model) onResult(e *wire.CommandResult) {
-	if e.Tool == "" {
+	if e.Tool == "" { // a command that the user typed
 		m.onUserCommand(e)
 		return
 	}
@@ -491,7 +491,7 @@ func (m *model) spent(e *wire.AgentComplete) (parts []string) {
 	return parts
 }
 
-// percent returns how full the model's context is; "" if that is not known.
+// percent returns how full the model's context is, rounded up; "" if that is not known.
 func percent(c wire.ContextUse) string {
 	if c.Window <= 0 || c.Used <= 0 {
 		return ""

@@ -142,14 +142,14 @@ func (t *modeTracker) suspend(b []byte) []byte {
 		}
 	}
 	if t.kitty > 0 || t.has("flags") {
-		b = append(b, "\x1b[>0u"...)
+		b = append(b, "\x1b[>0u"...) // pushes an entry of the kitty keyboard's stack, with all flags off
 	}
 	return b
 }
 
 func (t *modeTracker) resume(b []byte) []byte {
 	if t.kitty > 0 || t.has("flags") {
-		b = append(b, "\x1b[<u"...)
+		b = append(b, "\x1b[<u"...) // pops that entry
 	}
 	for _, s := range t.odd {
 		if !s.program {

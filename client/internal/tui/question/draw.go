@@ -174,11 +174,12 @@ func (q *Question) grants(th *style.Theme, width, height int) (lines []string, r
 	offers, from, room := q.Grants, 0, height-2
 	label := func(g wire.Grant) string { return visible.Line(g.Scope) + ": " + th.Line(g.Covers) }
 	covers := cells.Wrap(label(offers[q.choice]), width-2)
-	withRules := 2*len(offers)-1+len(covers) <= room // a rule for each, a line for each other offer
+	withRules := len(covers)+(len(offers)-1)+len(offers) <= room // the chosen offer, a line for each other one, a rule for each
 	head := "allow from now on:"
 	if !withRules {
-		covers = covers[:min(len(covers), max(1, room-min(len(offers)-1, 1)))] // a line stays for one other offer
-		if most := max(1, room-len(covers)+1); len(offers) > most {
+		others := min(len(offers)-1, 1) // a line stays for one other offer
+		covers = covers[:min(len(covers), max(1, room-others))]
+		if most := max(1, room-len(covers)+1); len(offers) > most { // with the chosen one
 			head = "allow from now on (" + strconv.Itoa(q.choice+1) + " of " + strconv.Itoa(len(offers)) + "):"
 			from = min(max(0, q.choice-most/2), len(offers)-most)
 			offers = offers[from : from+most]
@@ -188,9 +189,10 @@ func (q *Question) grants(th *style.Theme, width, height int) (lines []string, r
 	for i, g := range offers {
 		if from+i == q.choice {
 			row = len(lines)
-			for n, l := range covers {
-				lines = append(lines, []string{th.Accent.Render("▸ "), "  "}[min(n, 1)]+th.Bold.Render(l))
+			for i, l := range covers {
+				covers[i] = th.Bold.Render(l)
 			}
+			lines = append(lines, cells.Hanging(th.Accent.Render("▸ "), covers)...)
 		} else {
 			lines = append(lines, "  "+cells.Fit(label(g), width-2))
 		}
