@@ -146,7 +146,7 @@ func (m *model) working() []string {
 	var out []string
 	t := m.turn
 	switch {
-	case t != nil && m.loss != nil:
+	case t != nil && m.lost:
 		return []string{m.th.Dim.Render("· " + "the daemon is gone; the result is shown when it is back")}
 	case t == nil:
 		for i, a := range m.waiting {
@@ -162,11 +162,11 @@ func (m *model) working() []string {
 		}
 		return out
 	}
-	stop := m.th.Dim.Render(" · esc stops")
+	stop := m.th.Dim.Render(" · esc stops") // on the first line only
 	if t.cancel {
 		stop = m.th.Warn.Render(" · stopping…")
 	}
-	// The duration and the key that stops the turn are always shown; who and what are cut to the rest of the line.
+	// line adds a line, in which what is cut to the width that the agent's name, the duration and stop leave.
 	line := func(who, what string, since time.Time) {
 		end := m.th.Dim.Render(" · "+style.Ticking(now.Sub(since))) + stop
 		stop = ""
@@ -174,7 +174,7 @@ func (m *model) working() []string {
 	}
 	for _, s := range t.agents {
 		switch {
-		case s.phase == "" && len(t.agents) > 1:
+		case s.phase == "" && len(t.agents) > 1: // it has ended, or has not begun
 		case card.IsMain(s.name):
 			line("", m.phase(s), t.started)
 		default:

@@ -46,7 +46,7 @@ func (m *model) below(room int) (lines []string, row, col int) {
 		return lines, row, col
 	}
 	if m.picker != nil {
-		return m.picker.Render(&m.th, m.w, room)
+		return m.picker.Render(&m.th, m.w, room, m.now())
 	}
 	text, prompt, placeholder := &m.ed, "", ""
 	var after []string
@@ -88,7 +88,7 @@ func (m *model) footer() string {
 		mode += " mode"
 	}
 	parts := []string{mode, visible.Line(m.answering()), percent(m.use), visible.Line(m.SessionInfo.Name)}
-	if m.loss != nil {
+	if m.lost {
 		parts = []string{"no daemon: only the shell works"}
 	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })

@@ -99,22 +99,21 @@ const goneWait = 3 * time.Second
 type link struct {
 	up         bool
 	linkDetail string   // describes its state in one line; "" = nothing to say
-	loss       *loss    // set while it is down after it was up
+	lost       bool     // it is down after it was up
+	lossShown  bool     // a line has reported that
 	notesForAI []string // to print when AI mode begins
 }
 
-type loss struct{ reported bool }
-
 // onLink handles a connection that went down or is up again.
 func (m *model) onLink(l LinkChanged) {
-	was, lost := m.up, m.loss
+	was, lost, shown := m.up, m.lost, m.lossShown
 	m.up, m.linkDetail = l.Connected, l.Detail
 	if l.Connected {
-		m.loss = nil
+		m.lost, m.lossShown = false, false
 		switch {
-		case lost != nil && lost.reported:
+		case shown:
 			m.linkLine("the daemon is back" + detail(l.Detail))
-		case lost != nil && m.turn == nil && l.Detail != "":
+		case lost && m.turn == nil && l.Detail != "":
 			m.linkLine("the daemon was lost and is back" + detail(l.Detail))
 		}
 		if !was {
@@ -124,14 +123,13 @@ func (m *model) onLink(l LinkChanged) {
 		return
 	}
 	if was {
-		lost = &loss{}
-		m.loss = lost
-		m.after(goneWait, func() { m.reportLoss(lost) })
+		m.lost = true
+		m.after(goneWait, m.reportLoss)
 	}
 	switch {
 	case l.Detail == "":
-	case lost != nil:
-		m.reportLoss(lost)
+	case m.lost:
+		m.reportLoss()
 	default:
 		m.linkLine(m.linkState())
 	}
@@ -151,18 +149,18 @@ func (m *model) linkLine(text string) {
 // linkState describes a connection that has been down for a while; "" = it is up, or was until a moment ago.
 func (m *model) linkState() string {
 	switch {
-	case m.loss != nil && m.loss.reported:
+	case m.lossShown:
 		return "the daemon is gone; your shell goes on, agents come back with it" + detail(m.linkDetail)
-	case m.loss == nil && !m.up && m.linkDetail != "":
+	case !m.lost && !m.up && m.linkDetail != "":
 		return "no daemon yet" + detail(m.linkDetail)
 	}
 	return ""
 }
 
 // reportLoss prints that the connection is down, unless that was printed or it is up again.
-func (m *model) reportLoss(l *loss) {
-	if m.loss == l && !l.reported {
-		l.reported = true
+func (m *model) reportLoss() {
+	if m.lost && !m.lossShown {
+		m.lossShown = true
 		m.linkLine(m.linkState())
 	}
 }

@@ -22,12 +22,10 @@ const (
 
 // picker is a list to choose a session from.
 type picker struct {
-	title  string
 	all    []wire.SessionInfo
 	filter line.Line
 	chosen int
 	top    int
-	now    time.Time
 }
 
 func (p *picker) shown() []wire.SessionInfo {
@@ -49,8 +47,8 @@ func (p *picker) typed(text string) {
 }
 
 // Render draws the list in at most height lines; the cursor stands behind the filter.
-func (p *picker) Render(th *style.Theme, width, height int) (lines []string, row, col int) {
-	head := th.Bold.Render(p.title) + " " + visible.Line(p.filter.Text)
+func (p *picker) Render(th *style.Theme, width, height int, now time.Time) (lines []string, row, col int) {
+	head := th.Bold.Render("resume:") + " " + visible.Line(p.filter.Text)
 	lines = append(lines, cells.Fit(head, width))
 	list := p.shown()
 	room := max(1, min(height-2, pickerRows))
@@ -59,7 +57,7 @@ func (p *picker) Render(th *style.Theme, width, height int) (lines []string, row
 		lines = append(lines, th.Dim.Render("  none"))
 	}
 	for i := p.top; i < len(list) && i < p.top+room; i++ {
-		line := sessionLine(th, list[i], p.now, width-2)
+		line := sessionLine(th, list[i], now, width-2)
 		if i == p.chosen {
 			line = th.Accent.Render("▸ ") + line
 		} else {

@@ -31,7 +31,7 @@ func (m *model) slashResume(args string) {
 		case len(found) == 1 && args != "":
 			m.onPicked(found[0])
 		default:
-			m.picker = &picker{title: "resume:", all: found, now: m.now()}
+			m.picker = &picker{all: found}
 		}
 	})
 }
