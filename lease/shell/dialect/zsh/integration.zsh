@@ -107,31 +107,28 @@ __sublet_follow() {
 	fi
 	while builtin read -rk 20 -u 0 __sublet_directive < "$__sublet_folder/down"; do
 		case $__sublet_directive in
-			none* | line*) builtin break ;;
+			none*) builtin break ;;
 			state*) builtin return 0 ;;
 			screen*) __sublet_erase ;;
+			line*)
+				IFS= builtin read -rd '' BUFFER < "$__sublet_folder/line"
+				CURSOR=${__sublet_directive#line} POSTDISPLAY=
+				builtin break
+				;;
 			run*)
 				__sublet_nonce=$__sublet_directive[5,17]
 				__sublet_erase
+				__sublet_preexec=("${preexec_functions[@]}") preexec_functions=()
+				__sublet_zshaddhistory=("${zshaddhistory_functions[@]}") zshaddhistory_functions=()
+				__sublet_aside=1
+				builtin fc -p
+				BUFFER=' ! { { __sublet_begin; } 2>/dev/null; builtin . "$__sublet_folder/text"; }' # !: errreturn would end the line
+				BUFFER+=' always { { __sublet_end; } 2>/dev/null; }; { __sublet_status; } 2>/dev/null'
+				builtin zle .accept-line
 				builtin break
 				;;
 		esac
 	done
-	case $__sublet_directive in
-		line*)
-			IFS= builtin read -rd '' BUFFER < "$__sublet_folder/line"
-			CURSOR=${__sublet_directive#line} POSTDISPLAY=
-			;;
-		run*)
-			__sublet_preexec=("${preexec_functions[@]}") preexec_functions=()
-			__sublet_zshaddhistory=("${zshaddhistory_functions[@]}") zshaddhistory_functions=()
-			__sublet_aside=1
-			builtin fc -p
-			BUFFER=' ! { { __sublet_begin; } 2>/dev/null; builtin . "$__sublet_folder/text"; }' # !: errreturn would end the line
-			BUFFER+=' always { { __sublet_end; } 2>/dev/null; }; { __sublet_status; } 2>/dev/null'
-			builtin zle .accept-line
-			;;
-	esac
 	builtin return 1
 }
 
