@@ -30,16 +30,11 @@ const unreadMost = 1 << 20
 
 // records are what came over the FIFO "up" from the current process.
 type records struct {
-	unread   string // records whose marks are still to come
-	prompts  int    // how many prompts were shown
-	reported promptRecord
-}
-
-// promptRecord is what the last record of markPrompt holds, and that of markBegan for the command before it.
-type promptRecord struct {
-	status int
-	dir    string
-	text   string // "" = not known
+	unread  string // records whose marks are still to come
+	prompts int    // how many prompts were shown
+	status  int    // of the last record of markPrompt, as is dir
+	dir     string
+	text    string // of the record of markBegan for the command before it; "" = not known
 }
 
 // ack is the widget's answer to the hold key: the fields of the record of markHeld, and the line that it found.
@@ -72,10 +67,10 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 	switch kind {
 	case markPrompt:
 		status, dir, _ := strings.Cut(rest, " ")
-		s.records.reported.dir = dir
-		s.records.reported.status, _ = strconv.Atoi(status)
+		s.records.dir = dir
+		s.records.status, _ = strconv.Atoi(status)
 	case markBegan:
-		s.records.reported.text = strings.TrimRight(rest, "\n")
+		s.records.text = strings.TrimRight(rest, "\n")
 	case markHeld:
 		s.out.hook = nil
 		f := strings.Fields(rest)
@@ -109,8 +104,8 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 
 // promptLocked handles markPrompt, whose record was read. Whatever ran before has ended.
 func (s *Shell) promptLocked() {
-	t, e := s.records.reported, &s.editor
-	s.records.reported.text = ""
+	record, e := s.records, &s.editor
+	s.records.text = ""
 	s.records.prompts++
 	e.prompt, e.typed = true, typing{last: e.typed.last}
 	e.unreported, e.unhooked = false, false
@@ -119,18 +114,18 @@ func (s *Shell) promptLocked() {
 		e.widget = idle
 	}
 	s.out.painted, s.out.hook = painted{}, nil
-	s.dir = t.dir
+	s.dir = record.dir
 	if r := s.run; r != nil && !r.ended && r.restarted == "" { // ^C ended the line before its end mark
-		r.status, r.dir, r.ended = t.status, t.dir, true
+		r.status, r.dir, r.ended = record.status, record.dir, true
 		s.out.route = toLater
 	}
 	if c := s.command; c != nil {
 		s.command, s.stale = nil, true
-		text := cmp.Or(t.text, c.text)
+		text := cmp.Or(record.text, c.text)
 		if strings.HasPrefix(text, " ") {
 			text = "" // the user keeps it out of the history, so out of everything
 		}
-		e := UserEnded{Text: strings.TrimSpace(text), ExitCode: t.status, Dir: t.dir, Started: c.started, Duration: time.Since(c.started)}
+		e := UserEnded{Text: strings.TrimSpace(text), ExitCode: record.status, Dir: record.dir, Started: c.started, Duration: time.Since(c.started)}
 		if !c.screen && e.Text != "" {
 			output := strings.TrimRight(string(term.Render(c.tail.Bytes(), s.size.Cols)), " ") // zsh fills a row before its prompt
 			e.Output = []byte(visible.CutTail(output, userOutput))
@@ -138,7 +133,7 @@ func (s *Shell) promptLocked() {
 		s.event(e)
 	}
 	if s.run == nil {
-		s.event(PromptShown{Dir: t.dir})
+		s.event(PromptShown{Dir: record.dir})
 	}
 }
 

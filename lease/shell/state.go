@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 )
 
 // State returns the state that commands have left behind. It asks the shell only if a command ran since it last did, and then
@@ -66,6 +65,5 @@ func (s *Shell) Undo(ctx context.Context, before, after State) (left []string, e
 	case res.Status != "ok":
 		return left, fmt.Errorf("the shell did not put everything back: %s", res.Status)
 	}
-	slices.Sort(left)
 	return left, nil
 }
