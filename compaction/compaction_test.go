@@ -124,24 +124,34 @@ func TestLedgerKeepsWhatWasDone(t *testing.T) {
 			{CallID: "5", Tool: "read", Content: "no such file", IsError: true},
 			{CallID: "6", Tool: "todo", Content: "[x] write docs\n[>] run it"},
 		}},
+		{Kind: Answer, Text: "All is\ndone.\nDecision: keep the old name"},
 	}
 	got := Build("the goal", items).Text()
 	want := "Goal: ship it\nLimits the user set, in their words; they still hold:\n- Never push.\n- Do not use sudo.\n" +
-		"What the user said, in their words:\n- Do not use sudo. Go on.\n- Faster.\nDecisions:\n- keep the old name\n- use -short\n" +
+		"What the user said, in their words:\n- Do not use sudo. Go on.\n- Faster.\nWhat you answered:\n- All is done.\nDecisions:\n- use -short\n- keep the old name\n" +
 		"Files changed:\n- /b\n- /a\nFiles read:\n- main.go (lines 10 to 29)\n- x.go (the first 5 lines, from line 90)\n" +
-		"Commands run:\n- make (exit code 0)\n- go test ./... (exit code 1)\nNewest errors:\n- `go test ./...`: --- FAIL: TestX\nwant 1\n- read: no such file\n" +
+		"Commands run (exit code 0 unless another is given):\n- make\n- go test ./... # --- FAIL: TestX want 1 (exit code 1)\nNewest errors:\n- `go test ./...`: --- FAIL: TestX\nwant 1\n- read: no such file\n" +
 		"Shell: working directory /w\nOpen tasks:\n- run it"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-// Of the command of an older error nothing is cut, also where a colon is in it.
-func TestOlderErrorsKeepTheirCommands(t *testing.T) {
-	l := Ledger{Errors: []string{"`git commit -m 'x: y'`: " + strings.Repeat("long ", 100), "fetch: 404 `a`: b", "", "", ""}}
-	l.bound()
-	if e := l.Errors[0]; !strings.HasPrefix(e, "`git commit -m 'x: y'`: …") || len(e) > maxOldError+40 || l.Errors[1] != "fetch: 404 `a`: b" {
-		t.Errorf("got %q", l.Errors)
+// What a command printed stands beside it: whole if it is short, else what failed, where a server listens, or the last line.
+func TestOutcome(t *testing.T) {
+	noise := strings.Repeat("some output of the build\n", 20)
+	for content, want := range map[string]string{
+		"[no output]":                                    "",
+		"3101144 totals: use Decimal\n":                  "3101144 totals: use Decimal",
+		"bash: x: not found\n[exit code 127]":            "bash: x: not found",
+		noise + "listening on http://[::1]:80\n" + noise: "http://[::1]:80",
+		noise + "12 files\n":                             "… 12 files",
+		noise + "FAIL: test_net (t.T.test_net)\n" + noise + "AssertionError: 3.3 != 3\nRan 3 tests\n": "FAIL: test_net (t.T.test_net); AssertionError: 3.3 != 3",
+		noise + "--- FAIL: TestX (0.00s)\n    x_test.go:9: got 1, want 2\nFAIL\n":                     "--- FAIL: TestX (0.00s); x_test.go:9: got 1, want 2; FAIL",
+	} {
+		if got := outcome(content); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 
@@ -204,7 +214,7 @@ func TestFoldWithoutAModel(t *testing.T) {
 		"mute":   stubModel(func(context.Context, string, string) (string, error) { return " \n", nil }),
 	} {
 		f, ok, err := Fold(t.Context(), items, p, s, "", 4000)
-		if err != nil || !ok || !strings.HasPrefix(f.Summary, "The agent answered: ") || !strings.Contains(f.Text(), "`go test ./p1`: ") || !strings.Contains(f.Text(), "Now part 3") {
+		if err != nil || !ok || !strings.HasPrefix(f.Summary, "The agent answered: ") || !strings.Contains(f.Text(), "go test ./p1 # … output") || !strings.Contains(f.Text(), "Now part 3") {
 			t.Errorf("%s: got %+v, %v, %v", name, f, ok, err)
 		}
 		if name == "broken" && !errors.Is(f.Err, broken) {
@@ -360,7 +370,7 @@ func TestLedgerInProportion(t *testing.T) {
 				Item{Kind: Results, Results: []Result{{CallID: id, Tool: "bash", Command: "make part" + id, Content: "serving on http://localhost:80" + id + "\n" + strings.Repeat("x", output)}}})
 		}
 		f, ok, err := Fold(t.Context(), items, Plan{Items: items, From: 1, To: len(items)}, nil, "", 0)
-		if err != nil || !ok || len(f.Ledger.Commands) != want || f.Ledger.Commands[want-1].Text != "make part199 # http://localhost:80199" {
+		if err != nil || !ok || len(f.Ledger.Commands) != want || !strings.HasPrefix(f.Ledger.Commands[want-1].Text, "make part199 # ") || !strings.Contains(f.Ledger.Commands[want-1].Text, "http://localhost:80199") {
 			t.Errorf("%d bytes of output each: got %d commands, %v, %v, want %d", output, len(f.Ledger.Commands), ok, err, want)
 		}
 	}

@@ -16,6 +16,7 @@ type Ledger struct {
 	Current    string   // the newest request, word for word
 	Limits     []string // the user's standing limits, word for word
 	Prompts    []string // the user's: the newest 24 KiB word for word, and the beginning of each older one
+	Answers    []string // the beginning of the last text of each turn
 	Decisions  []string
 	Files      []string // changed
 	Reads      []string // files that were read, with line numbers
@@ -27,7 +28,7 @@ type Ledger struct {
 
 // Command is one command that ran.
 type Command struct {
-	Text     string
+	Text     string // with what it printed in short, after " # "
 	ExitCode *int
 }
 
@@ -38,12 +39,14 @@ const (
 	maxDecisions = 120
 	maxFiles     = 100
 	maxCommands  = 240
+	maxAnswers   = 120
+	maxAnswer    = 240 // bytes
+	maxCommand   = 120 // bytes
+	maxOutcome   = 120 // bytes of what a command printed
 	maxOpen      = 30
 	maxReads     = 240
-	maxErrors    = 60
-	maxNewErrors = 3        // of them, the newest
-	maxError     = 600      // bytes of a new error's message, from its end
-	maxOldError  = 160      // bytes of an older one
+	maxErrors    = 3
+	maxError     = 400      // bytes of an error's message, from its end
 	maxPrompts   = 24 << 10 // bytes of the user's prompts that are kept word for word, the newest
 	maxOldPrompt = 300      // bytes of each one before them
 	maxLine      = 300      // bytes of a goal, decision, command or task
@@ -108,6 +111,9 @@ func Build(first string, items []Item) Ledger {
 			for _, m := range decision().FindAllStringSubmatch(it.Text, -1) {
 				l.Decisions = addNewest(l.Decisions, line(m[1], maxLine))
 			}
+			if text := line(decision().ReplaceAllString(it.Text, ""), maxAnswer); text != "" && len(it.Calls) == 0 {
+				l.Answers = append(l.Answers, text)
+			}
 			for _, c := range it.Calls {
 				tools[c.ID] = c
 			}
@@ -152,11 +158,11 @@ func (l *Ledger) result(r Result, c Call) {
 		l.Files = addNewest(l.Files, f)
 	}
 	if r.Command != "" {
-		text := line(r.Command, maxLine)
-		if at := address().FindString(r.Content); at != "" { // what it started may still listen there
-			text += " # " + at
+		text := line(r.Command, maxCommand)
+		if printed := outcome(r.Content); printed != "" {
+			text += " # " + printed
 		}
-		l.Commands = append(l.Commands, Command{Text: text, ExitCode: r.ExitCode})
+		l.command(Command{Text: text, ExitCode: r.ExitCode})
 	}
 	if r.Cwd != "" {
 		l.ShellState = "working directory " + r.Cwd
@@ -166,21 +172,45 @@ func (l *Ledger) result(r Result, c Call) {
 	}
 }
 
+// command adds a command, in place of an equal one with an equal outcome.
+func (l *Ledger) command(c Command) {
+	l.Commands = slices.DeleteFunc(l.Commands, func(old Command) bool { return old.String() == c.String() })
+	l.Commands = append(l.Commands, c)
+}
+
+// String returns the command and how it ended.
+func (c Command) String() string {
+	switch {
+	case c.ExitCode == nil:
+		return c.Text + " (no exit code)"
+	case *c.ExitCode != 0:
+		return fmt.Sprintf("%s (exit code %d)", c.Text, *c.ExitCode)
+	}
+	return c.Text
+}
+
+// outcome returns in one line what a command printed: all of it where that is short, else the lines that report what failed, the address
+// in it, at which what it started may still listen, or its last line.
+func outcome(content string) string {
+	content, _, _ = strings.Cut(content, "\n[exit code ") // is kept beside it
+	content = strings.TrimPrefix(strings.TrimSpace(content), "[no output]")
+	if all := line(content, maxOutcome+1); len(all) <= maxOutcome {
+		return all
+	}
+	if failed := failure().FindAllString(content, 6); failed != nil {
+		return line(strings.Join(failed, "; "), maxOutcome)
+	}
+	if at := address().FindString(content); at != "" {
+		return at
+	}
+	return "… " + line(content[strings.LastIndexByte(content, '\n')+1:], maxOutcome)
+}
+
+// failure matches the lines in which compilers, tests and interpreters report what is wrong.
+var failure = lazy(`(?m)^.*(?:\bFAIL(?:ED)?\b|\bnot ok\b|\b[Ee]rror\b|[a-z](?:Error|Exception|Warning)\b|\bfatal\b|\bpanic\b|\bgot .*\bwant\b).*$`)
+
 // address matches the address or port that a server prints when it begins to listen.
 var address = lazy(`(?i)\bhttps?://[\w.\-\[\]:]+:\d+|\b(?:localhost|(?:\d{1,3}\.){3}\d{1,3}):\d+\b|\bport:?\s+\d{2,5}\b`)
-
-// shortError cuts the message of an older error, which is "TOOL: MESSAGE" or "`COMMAND`: MESSAGE".
-func shortError(e string) string {
-	end := ": "
-	if strings.HasPrefix(e, "`") {
-		end = "`: "
-	}
-	name, said, _ := strings.Cut(e, end)
-	if len(said) <= maxOldError {
-		return e
-	}
-	return name + end + "…" + visible.CutTail(said, maxOldError)
-}
 
 // merge adds the entries of an earlier summary's ledger. A summary is the first of the items that are folded, so nothing newer
 // is overwritten.
@@ -198,6 +228,7 @@ func (l *Ledger) merge(old Ledger) {
 		l.Limits = addNew(l.Limits, s)
 	}
 	l.Prompts = append(slices.Clone(old.Prompts), l.Prompts...)
+	l.Answers = append(slices.Clone(old.Answers), l.Answers...)
 	l.Reads = append(slices.Clone(old.Reads), l.Reads...)
 	l.Errors = append(slices.Clone(old.Errors), l.Errors...)
 	for _, s := range old.Decisions {
@@ -212,22 +243,20 @@ func (l *Ledger) merge(old Ledger) {
 
 func (l *Ledger) bound() {
 	l.Limits = l.Limits[:min(len(l.Limits), maxLimits)]
+	l.Answers = newest(l.Answers, maxAnswers)
 	l.Decisions = newest(l.Decisions, maxDecisions)
 	l.Files = newest(l.Files, maxFiles)
 	l.Commands = newest(l.Commands, maxCommands)
 	l.OpenTasks = newest(l.OpenTasks, maxOpen)
 	l.Reads = newest(l.Reads, maxReads)
-	l.Errors = slices.Clone(newest(l.Errors, maxErrors))
-	for i, e := range l.Errors[:max(0, len(l.Errors)-maxNewErrors)] {
-		l.Errors[i] = shortError(e)
-	}
+	l.Errors = newest(l.Errors, maxErrors)
 	l.Prompts = shortenedPrompts(l.Prompts, maxPrompts)
 }
 
 // narrow keeps fewer entries, for a conversation of which the ledger would be a large part.
 func (l *Ledger) narrow() {
-	l.Decisions, l.Commands = newest(l.Decisions, maxDecisions/4), newest(l.Commands, maxCommands/6)
-	l.Reads, l.Errors = newest(l.Reads, maxReads/4), newest(l.Errors, maxNewErrors)
+	l.Answers, l.Decisions, l.Commands = newest(l.Answers, maxAnswers/4), newest(l.Decisions, maxDecisions/4), newest(l.Commands, maxCommands/6)
+	l.Reads = newest(l.Reads, maxReads/4)
 }
 
 // shortenedPrompts returns a copy of prompts in which the newest, up to room bytes, are whole and the others are cut to
@@ -277,19 +306,15 @@ func (l Ledger) Text() string {
 	}
 	section("Limits the user set, in their words; they still hold", l.Limits)
 	section("What the user said, in their words", l.Prompts)
+	section("What you answered", l.Answers)
 	section("Decisions", l.Decisions)
 	section("Files changed", l.Files)
 	section("Files read", l.Reads)
-	if len(l.Commands) > 0 {
-		b.WriteString("Commands run:\n")
-		for _, c := range l.Commands {
-			fmt.Fprintf(&b, "- %s", c.Text)
-			if c.ExitCode != nil {
-				fmt.Fprintf(&b, " (exit code %d)", *c.ExitCode)
-			}
-			b.WriteByte('\n')
-		}
+	var commands []string
+	for _, c := range l.Commands {
+		commands = append(commands, c.String())
 	}
+	section("Commands run (exit code 0 unless another is given)", commands)
 	section("Newest errors", l.Errors)
 	if l.ShellState != "" {
 		fmt.Fprintf(&b, "Shell: %s\n", l.ShellState)

@@ -219,11 +219,13 @@ func fit(f Folded, limit int) (Folded, bool) {
 	for _, drop := range []func(){
 		func() { f.Ledger.Reads = newest(f.Ledger.Reads, 10) },
 		func() { f.Ledger.Errors = newest(f.Ledger.Errors, 1) },
-		func() { f.Ledger.Commands = newest(f.Ledger.Commands, 5) },
+		func() {
+			f.Ledger.Answers, f.Ledger.Commands = newest(f.Ledger.Answers, 5), newest(f.Ledger.Commands, 5)
+		},
 		func() { f.Ledger.Files = newest(f.Ledger.Files, 20) },
 		func() { f.Ledger.Decisions = newest(f.Ledger.Decisions, 5) },
 		func() { f.Ledger.Prompts = newest(shortenedPrompts(f.Ledger.Prompts, 0), 5) },
-		func() { f.Ledger.Commands, f.Ledger.Reads, f.Ledger.Errors = nil, nil, nil },
+		func() { f.Ledger.Commands, f.Ledger.Reads, f.Ledger.Errors, f.Ledger.Answers = nil, nil, nil, nil },
 		func() { f.Ledger.Prompts = newest(f.Ledger.Prompts, 2) },
 		func() { f.Ledger.Prompts = nil },
 		func() { f.Ledger.Files = nil },

@@ -42,10 +42,11 @@ type Ledger struct {
 	Prompts    []string        `msgpack:"prompts"` // of the user: the newest 24 KiB word for word, of older ones the beginning
 	Reads      []string        `msgpack:"reads"`   // files that were read, with the line numbers
 	Errors     []string        `msgpack:"errors"`  // the newest three, with their messages
+	Answers    []string        `msgpack:"answers"` // the beginning of the last text of each turn
 }
 
 type LedgerCommand struct {
-	Command  OSString `msgpack:"command"`
+	Command  OSString `msgpack:"command"` // with what it printed in short, after " # "
 	ExitCode *int     `msgpack:"exit_code"`
 }
 

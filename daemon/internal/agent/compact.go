@@ -393,6 +393,7 @@ func toWire(l compaction.Ledger) wire.Ledger {
 		Goal: l.Goal, Limits: append([]string{}, l.Limits...), Decisions: append([]string{}, l.Decisions...),
 		Files: []wire.OSString{}, Commands: []wire.LedgerCommand{}, ShellState: l.ShellState, OpenTasks: append([]string{}, l.OpenTasks...),
 		Prompts: append([]string{}, l.Prompts...), Reads: append([]string{}, l.Reads...), Errors: append([]string{}, l.Errors...),
+		Answers: append([]string{}, l.Answers...),
 	}
 	for _, f := range l.Files {
 		w.Files = append(w.Files, wire.OSString(f))
@@ -406,7 +407,7 @@ func toWire(l compaction.Ledger) wire.Ledger {
 func fromWire(w wire.Ledger) compaction.Ledger {
 	l := compaction.Ledger{
 		Goal: w.Goal, Limits: w.Limits, Decisions: w.Decisions, Files: fromOS(w.Files), ShellState: w.ShellState, OpenTasks: w.OpenTasks,
-		Prompts: w.Prompts, Reads: w.Reads, Errors: w.Errors,
+		Prompts: w.Prompts, Reads: w.Reads, Errors: w.Errors, Answers: w.Answers,
 	}
 	for _, c := range w.Commands {
 		l.Commands = append(l.Commands, compaction.Command{Text: string(c.Command), ExitCode: c.ExitCode})

@@ -50,7 +50,7 @@ func Mask(m wire.EventMessage) {
 
 func maskLedger(l *wire.Ledger) {
 	l.Goal, l.ShellState = mask.String(l.Goal), mask.String(l.ShellState)
-	for _, list := range [][]string{l.Limits, l.Decisions, l.OpenTasks, l.Prompts, l.Reads, l.Errors} {
+	for _, list := range [][]string{l.Limits, l.Decisions, l.OpenTasks, l.Prompts, l.Reads, l.Errors, l.Answers} {
 		for i := range list {
 			list[i] = mask.String(list[i])
 		}
