@@ -154,7 +154,7 @@ lint: ## check format, vet, staticcheck, import directions, sizes and complexity
 bench: build ## print a table: sublet, a baseline of the same run, ratio, goal; ROWS="E1 C" for some
 	@go run ./cmd/internal/bench $(ROWS)
 
-bench-compaction: ## print which facts of 20 sessions a compaction leaves in its ledger, and which recall finds
+bench-compaction: ## print which facts of 20 recorded sessions a compaction leaves in its ledger, and which recall finds
 	@go test -count=1 -v -run '^TestProbes$$' ./daemon/internal/agent
 
 # New inputs are kept as they are found: to shorten them takes longer than all the rest where goroutines make coverage vary.
