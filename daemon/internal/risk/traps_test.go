@@ -48,11 +48,11 @@ func TestT3cDescends(t *testing.T) {
 func TestJudgesEveryPart(t *testing.T) {
 	many := strings.Repeat("a ", 16)
 	atLeast(t, Critical, here(),
-		`find / \( -delete \)`, `find . \( -name x -exec rm -rf / \; \)`, `find . \( -name a \( -name b \) -o -delete \)`, `find . ! \( -fprint ~/.bashrc \)`,
+		`find / \( -delete \)`, `find . \( -name x -exec rm -rf / \; \)`, `find . \( -name a \( -name b \) -o -delete \)`, `find . ! \( -fprint ~/.bashrc \)`, `find . ! -name '*.o' -delete`, `find . -not \( -name '*.o' \) -delete`,
 		`find . \( -name a -o -name b \) -delete`, `find -O3 -EL / -delete`, "find "+many+"/ -exec rm -rf {} +", "echo "+many+"/ | xargs -I{} rm -rf {}", "parallel rm -rf ::: "+many+"/",
 	)
 	exactly(t, Analyze(`find . -name '*.o' -delete`, here()).Level, here(),
-		`find . \( -name '*.o' -delete \)`, `find . -type f \( -newer x -name '*.o' \) -delete`)
+		`find . \( -name '*.o' -delete \)`, `find . -type f \( -newer x -name '*.o' \) -delete`, `find . -name '*.o' -not -path './x/*' ! -name y.o -delete`)
 }
 
 // A here-document lost its backslashes, so that quotes in it hid a command; and what another descriptor reads was taken for

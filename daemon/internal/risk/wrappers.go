@@ -172,11 +172,14 @@ func (a *analysis) doFind(c *call) {
 
 // findName returns the pattern of -name that every file which find finds matches; "" is any file.
 func findName(tests []field) (name string) {
+	before := ""
 	for i, f := range tests {
-		switch f.S {
-		case "-o", "-or", ",", "!", "-not":
+		not := before == "!" || before == "-not"
+		switch before = f.S; {
+		case f.S == "-o", f.S == "-or", f.S == ",", f.S == "(" && not:
 			return ""
-		case "-name", "-iname":
+		case not, f.S != "-name" && f.S != "-iname":
+		default:
 			if i++; i < len(tests) && tests[i].Known && strings.Trim(tests[i].S, "*") != "" && !strings.Contains(tests[i].S, "/") {
 				name = tests[i].S
 			}
