@@ -96,27 +96,21 @@ func (a *analysis) touchUnknown(e Effect, f *field, st *state, t touching) {
 	rest := strings.TrimLeft(f.S[i:], unknownPart)
 	inDir := bashread.Absolute(st.Cwd, dir+"_")
 	a.target(e, "", t.tree)
-	if e == Read {
-		if f.Flow&flowSecret == 0 {
-			a.note(Medium, Read, f.Span, "reads a file whose name is not known here")
-		}
-		if dir != "" && inDir != "" && a.placeOf(inDir) == credential {
-			a.touchPath(Read, inDir, f, t, "")
-		}
-		return
+	switch {
+	case e != Read:
+		a.note(High, e, f.Span, t.verb+" files whose names are not known here").hard = e == Delete
+	case f.Flow&flowSecret == 0:
+		a.note(Medium, Read, f.Span, "reads a file whose name is not known here")
 	}
-	a.note(High, e, f.Span, t.verb+" files whose names are not known here").hard = e == Delete
 	wide := e == Delete && t.tree
 	switch {
 	case wide && (dir == "/" || dir == "" && strings.HasPrefix(rest, "/") && !f.Guarded && everything(rest)): // "$dir"/* with an empty $dir
 		a.note(Critical, Delete, f.Span, "deletes a main folder of the machine, or everything if the variable is empty")
 	case dir == "" || inDir == "":
-	default:
-		if pl := a.placeOf(inDir); pl == startup || pl == systemKey || pl == device || pl == gitCode || pl == credential {
-			a.touchPath(e, inDir, f, t, "")
-		} else if pl := a.placeOf(path.Dir(inDir)); wide && (pl == homeTop || pl == root) {
-			a.touchPath(e, path.Dir(inDir), f, t, " (or all of it, if the variable is empty)")
-		}
+	case slices.Contains([]*place{startup, systemKey, device, gitCode, credential}, a.placeOf(inDir)):
+		a.touchPath(e, inDir, f, t, "")
+	case wide && slices.Contains([]*place{homeTop, root}, a.placeOf(path.Dir(inDir))):
+		a.touchPath(e, path.Dir(inDir), f, t, " (or all of it, if the variable is empty)")
 	}
 }
 

@@ -126,9 +126,6 @@ func (r *Reader) assignWord(f *Field, st *State, kind Assignment) {
 	}
 	r.Judge.Assign(name, f.With(val), st, kind, f.Span)
 	st.Set(name, Value{Words: []string{val}, Flow: f.Flow, Handed: kind == Export})
-	if kind == Export {
-		r.Judge.Note(programs.Medium, programs.ShellState, f.Span, "exports variables to every command run later in this shell")
-	}
 }
 
 // maxValues and maxValue bound what is kept of a variable, in elements and in bytes: a value that doubles soon fills the memory.
