@@ -251,8 +251,11 @@ func (a *analysis) runTail(c *call, st *state) int {
 	return len(fs)
 }
 
-// shellText judges a word that a command gives to a shell.
-func (a *analysis) shellText(f field, st *state) {
+// shellText judges a word that a command gives to another shell.
+func (a *analysis) shellText(f field, st *state) { a.evalText(f, st.Clone()) }
+
+// evalText judges text that runs in the state st, which it may change.
+func (a *analysis) evalText(f field, st *state) {
 	a.runs()
 	switch {
 	case a.runsFlow(f.Flow, f.Span):
@@ -260,8 +263,8 @@ func (a *analysis) shellText(f field, st *state) {
 		a.opaque()
 		a.note(High, RunCode, f.Span, "runs text that is not known here")
 	}
-	if strings.TrimSpace(strings.Trim(f.S, "\x00\x01")) != "" {
-		a.Inline(f.S, f.Span, st.Clone())
+	if strings.TrimSpace(strings.Trim(f.S, unknownPart+tamePart)) != "" {
+		a.Inline(f.S, f.Span, st)
 	}
 }
 

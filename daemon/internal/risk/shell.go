@@ -13,16 +13,8 @@ import (
 )
 
 func (a *analysis) doEval(c *call) {
-	a.runs()
 	a.note(Low, Read, c.span, "runs text as a command")
-	f := bashread.Join(c.fields[1:], c.span)
-	if !a.runsFlow(f.Flow, f.Span) && f.Opaque() {
-		a.opaque()
-		a.note(High, RunCode, f.Span, "runs text that is not known here")
-	}
-	if strings.TrimSpace(strings.Trim(f.S, "\x00\x01")) != "" {
-		a.Inline(f.S, c.span, c.st)
-	}
+	a.evalText(bashread.Join(c.fields[1:], c.span), c.st)
 }
 
 // doSource judges a file that is run in this shell.
