@@ -292,12 +292,12 @@ func (a *analysis) doSQL(c *call) {
 	a.base(c)
 	a.optionRoles(c)
 	texts := a.statements(c)
-	f := bashread.Join(texts, c.span)
+	f := bashread.Join(texts, c.span) // all of them, each on a line of its own
 	f.S = ""
-	read := len(texts) > 0
+	onlyReads := len(texts) > 0
 	for i := range texts {
 		f.S += texts[i].S + "\n"
-		read = read && expr("sql-read").MatchString(texts[i].S)
+		onlyReads = onlyReads && expr("sql-read").MatchString(texts[i].S)
 	}
 	a.Spend(len(f.S) / bashread.BytesMatched)
 	for _, m := range expr("sql-file").FindAllStringSubmatch(f.S, -1) {
@@ -313,7 +313,7 @@ func (a *analysis) doSQL(c *call) {
 	case f.Opaque(), len(texts) == 0 && !c.lowered():
 		a.opaque()
 		a.note(High, Unknown, c.span, "runs statements that are not known here")
-	case len(texts) > 0 && !read, expr("sql-writ").MatchString(f.S):
+	case len(texts) > 0 && !onlyReads, expr("sql-writ").MatchString(f.S):
 		a.note(High, Write, f.Span, "changes a database").hard = true
 	}
 }

@@ -209,15 +209,13 @@ func (a *analysis) byPath(c *call) {
 }
 
 // runFile judges a file that is run as code: by its text if this text wrote it or it can be read (script), else by where it is.
+// What it runs may change the files that this text wrote, so that their texts are no longer known (ForgetTexts).
 func (a *analysis) runFile(c *call, f *field) {
 	a.runs()
-	p := bashread.Path(f, c.st)
+	p, key := bashread.Path(f, c.st), bashread.Key(f, c.st)
 	if p != "" {
 		p = a.followLinks(p)
-	}
-	key := p
-	if key == "" {
-		key = bashread.Key(f, c.st)
+		key = p
 	}
 	w := a.Files[key]
 	switch {

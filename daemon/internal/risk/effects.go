@@ -76,6 +76,7 @@ func (a *analysis) matched(m programs.Match, f *field, st *state) {
 	switch m.Effect {
 	case RunCode:
 		a.givenCode(f, st)
+		// A value may be a command in which ssh (%h) or make ($(shell …), $$) replaces parts first.
 		text := strings.NewReplacer("%h", "_", "%p", "_", "%r", "_", "$(shell ", "$(", "$$", "$").Replace(f.S)
 		for _, val, ok := strings.Cut(text, "="); ok; _, val, ok = strings.Cut(val, "=") {
 			a.Maybe(val, f.Span, st)

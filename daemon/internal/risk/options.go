@@ -65,6 +65,7 @@ func (a *analysis) options(c *call) {
 	}
 }
 
+// isOption reports whether a word is an option: -x, or +x and x=VALUE where the program's line has them.
 func (c *call) isOption(s string) bool {
 	name, _, joined := strings.Cut(s, "=")
 	return len(s) > 1 && (s[0] == '-' || (joined || s[0] == '+') && c.spec.Opts[name] != nil)

@@ -171,7 +171,8 @@ func interprets(name string) bool {
 	return programs.In("interpreters", strings.TrimRight(name, "0123456789."))
 }
 
-// onlyChangesShell reports whether a text changes the shell and no command in it, as which export X=1 does not count, does more.
+// onlyChangesShell reports whether a text changes the shell and each of its commands does. A declaration such as export X=1 is no
+// command of a verdict.
 func onlyChangesShell(v Verdict) bool {
 	return slices.ContainsFunc(v.Reasons, func(r Reason) bool { return r.Effect == ShellState }) &&
 		!slices.ContainsFunc(v.Commands, func(c Command) bool { return !slices.Contains(c.Effects, ShellState) })

@@ -94,7 +94,7 @@ func (a *analysis) touchUnknown(e Effect, f *field, st *state, t touching) {
 	i := strings.IndexByte(f.S, bashread.UnknownPart)
 	dir := f.S[:strings.LastIndexByte(f.S[:i], '/')+1]
 	rest := strings.TrimLeft(f.S[i:], unknownPart)
-	inDir := bashread.Absolute(st.Cwd, dir+"_")
+	inDir := bashread.Absolute(st.Cwd, dir+"_") // stands for any file of the folder
 	a.target(e, "", t.tree)
 	switch {
 	case e != Read:

@@ -114,7 +114,8 @@ func (s *State) Fresh(env map[string]string) *State {
 	clear(c.funcs)
 	for name, v := range c.vars {
 		if _, before := env[name]; !before && !v.Handed {
-			c.vars[name] = Value{Words: []string{string(UnknownPart)}, Flow: v.Flow} // or set by a file that the shell reads first
+			// It is unset there, or has the value that a start-up file gives it.
+			c.vars[name] = Value{Words: []string{string(UnknownPart)}, Flow: v.Flow}
 		}
 	}
 	return c

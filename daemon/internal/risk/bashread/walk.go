@@ -70,7 +70,7 @@ func (r *Reader) cond(s *syntax.Stmt, st *State) (fail *State) {
 		fail.join(other)
 		return fail
 	}
-	if fail == nil {
+	if fail == nil { // b.Y never runs, and is walked all the same
 		fail = st.Clone()
 	}
 	other := r.cond(b.Y, fail)
@@ -283,7 +283,7 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 		}
 		if !simple {
 			r.loop(st, func() {
-				set(Field{S: "\x00", Flow: fl})
+				set(Field{S: string(UnknownPart), Flow: fl})
 				r.stmts(c.Do, st)
 			})
 			break

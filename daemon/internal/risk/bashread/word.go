@@ -303,7 +303,7 @@ func (b *builder) subst(c *syntax.CmdSubst, quoted bool) {
 	}
 	out := b.r.output(c.Stmts, st)
 	switch {
-	case out.Text != nil && strings.IndexByte(*out.Text, UnknownPart) < 0 && !c.ReplyVar:
+	case out.Text != nil && strings.IndexByte(*out.Text, UnknownPart) < 0 && !c.ReplyVar: // which stands for $REPLY, not for the output
 		b.cur.Flow |= out.Flow
 		if s := strings.TrimRight(*out.Text, "\n"); quoted {
 			b.value(s)
