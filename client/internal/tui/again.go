@@ -21,7 +21,7 @@ func (a *again) second(what string, now time.Time, within time.Duration) bool {
 	return false
 }
 
-// other disarms the action of another key than this one. /clear stays armed.
+// other disarms the action of another key than this one. /clear stays armed, since its repetition is typed key by key.
 func (a *again) other(key string) {
 	if a.what != key && a.what != "/clear" {
 		*a = again{}

@@ -35,17 +35,17 @@ func (m *model) slashModel(args string) {
 }
 
 // askProgram asks the program that the chosen agent is for its models and modes, and sets its mode first if there is one. For an
-// agent of sublet's own it calls then with nil.
-func (m *model) askProgram(command, mode string, then func(of *wire.ModelsReply)) {
+// agent of sublet's own it calls f with nil.
+func (m *model) askProgram(command, mode string, f func(of *wire.ModelsReply)) {
 	if m.chosenAgent == "" {
-		then(nil)
+		f(nil)
 		return
 	}
 	request(m, command, &wire.ModelsRequest{Agent: m.chosenAgent, Mode: mode}, func(reply *wire.ModelsReply) {
 		if reply.Agent == "" {
 			reply = nil
 		}
-		then(reply)
+		f(reply)
 	})
 }
 
