@@ -1,7 +1,6 @@
 package crew
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,8 +103,7 @@ func (c sessionCrew) Start(ctx context.Context, o agent.Order) error {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), changesBound) // the daemon may be stopping
 		defer cancel()
-		status := cmp.Or(out.Status, wire.StatusCancelled) // it has none if it was cancelled before it began
-		m.end(h.ID(), a.Name, status, out.Summary+a.changes(ctx, diffMost), failure)
+		m.end(h.ID(), a.Name, out.Status, out.Summary+a.changes(ctx, diffMost), failure)
 		m.Report(h)
 	})
 	if err != nil {
