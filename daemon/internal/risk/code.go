@@ -156,6 +156,9 @@ func (a *analysis) commandsIn(text string, sp Span, st *state) {
 	}
 	for _, at := range expr("code-line").FindAllStringIndex(text, 8) {
 		line, _, _ := strings.Cut(text[at[1]:], "\n")
+		if strings.HasPrefix(text[at[0]:], "qx") {
+			line = strings.TrimRight(line, ")}]; ")
+		}
 		a.Maybe(line, sp, st)
 	}
 }

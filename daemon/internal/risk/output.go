@@ -58,9 +58,7 @@ func (a *analysis) prints(c *call) (out bashread.Output) {
 func (a *analysis) computed(c *call, args []field) *string {
 	switch c.name {
 	case "echo":
-		if len(args) == 0 || !strings.HasPrefix(args[0].S, "-") {
-			return ref(bashread.Join(args, Span{}).S + "\n")
-		}
+		return echoed(args)
 	case "printf":
 		return printfText(args)
 	case "mktemp":
@@ -81,6 +79,22 @@ func (a *analysis) computed(c *call, args []field) *string {
 }
 
 func ref(s string) *string { return &s }
+
+func echoed(args []field) *string {
+	escapes, end := false, "\n"
+	for len(args) > 0 && slices.Contains([]string{"-n", "-e", "-ne", "-en"}, args[0].S) {
+		escapes = escapes || strings.Contains(args[0].S, "e")
+		if strings.Contains(args[0].S, "n") {
+			end = ""
+		}
+		args = args[1:]
+	}
+	s := bashread.Join(args, Span{}).S
+	if escapes {
+		s = bashread.AnsiC(s)
+	}
+	return ref(s + end)
+}
 
 // printfText returns what printf prints, or nil if the format has more than %s, %d and the like. 64 rounds of the format are enough.
 func printfText(args []field) *string {

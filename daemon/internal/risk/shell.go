@@ -139,18 +139,30 @@ func (a *analysis) doUnset(c *call) {
 }
 
 func (a *analysis) doSet(c *call) {
-	if len(c.fields) == 1 {
+	args := c.fields[1:]
+	if len(args) == 0 {
 		a.PrintsVariables(c.span)
 		return
 	}
-	switch end := len(c.fields) - len(c.operands) - 1; {
-	case strings.HasPrefix(c.fields[1].S, "+"):
-		c.st.Errexit = false
-	case len(c.operands) == 1 && c.operands[0].S == "-": // the arguments stay
-	case len(c.operands) > 0 || c.fields[end].S == "--":
-		c.st.Args, c.st.ArgsOK = c.operands, true
+	for i := 0; i < len(args); i++ {
+		switch s := args[i].S; {
+		case s == "-" && i+1 == len(args): // the arguments stay
+		case s == "--" || s == "-":
+			c.st.Args, c.st.ArgsOK = args[i+1:], true
+			i = len(args)
+		case len(s) > 1 && (s[0] == '-' || s[0] == '+'):
+			long := strings.HasSuffix(s, "o") && i+1 < len(args)
+			if strings.ContainsRune(s, 'e') || long && args[i+1].S == "errexit" {
+				c.st.Errexit = s[0] == '-'
+			}
+			if long {
+				i++
+			}
+		default:
+			c.st.Args, c.st.ArgsOK = args[i:], true
+			i = len(args)
+		}
 	}
-	c.st.Errexit = c.st.Errexit || c.has("-e") || c.val("-o") == "errexit"
 	a.note(Low, ShellState, c.span, "sets options of the shell")
 }
 

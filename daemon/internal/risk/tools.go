@@ -232,6 +232,9 @@ func (a *analysis) doRsync(c *call) {
 	for i := range ops[:len(ops)-1] {
 		if f := &ops[i]; !remotePath(f.S) {
 			a.touch(Read, f, c.st, touching{verb: "copies", tree: true})
+			if c.has("--remove-source-files") && !c.lowered() {
+				a.touch(Delete, f, c.st, touching{tree: true})
+			}
 		} else if p := bashread.Path(to, c.st); p != "" && f.Known {
 			a.Wrote(p, bashread.Written{Flow: flowNet})
 			a.Wrote(path.Join(p, f.S[strings.LastIndexAny(f.S, "/:")+1:]), bashread.Written{Flow: flowNet})

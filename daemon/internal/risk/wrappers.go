@@ -140,8 +140,8 @@ func (a *analysis) deletesTree(found int, root *field, st *state) {
 func (a *analysis) doFind(c *call) {
 	a.note(Low, Read, c.span, "looks for files")
 	roots, tests := findRoots(c)
-	name := findName(tests)
-	c.list = listed(roots, name)
+	name, lists := "", true // name: the pattern of -name that each file matches which the next action gets; "" is any file
+	alternatives := false   // a test is one of several
 	for i := 0; i < len(tests); i++ {
 		next := min(i+1, len(tests)-1)
 		switch s := tests[i].S; s {
@@ -151,7 +151,7 @@ func (a *analysis) doFind(c *call) {
 				end++
 			}
 			a.findRuns(c, tests[next:min(end, len(tests))], roots, name, strings.HasSuffix(s, "dir"))
-			i, c.list = end, ""
+			i, lists = end, false
 		case "-delete":
 			for k := range roots {
 				f := roots[k].With(findRoot(&roots[k], name))
@@ -161,31 +161,33 @@ func (a *analysis) doFind(c *call) {
 		case "-fprint", "-fprint0", "-fls", "-fprintf":
 			a.touch(Write, &tests[next], c.st, touching{})
 		case "-printf":
-			c.list = ""
+			lists = false
+		case "-name", "-iname":
+			not := i > 0 && (tests[i-1].S == "!" || tests[i-1].S == "-not")
+			if f := &tests[next]; !alternatives && !not && narrows(f) {
+				name = f.S
+			}
+			i++
+		case "-o", "-or", ",":
+			name, alternatives = "", true
+		case "!", "-not":
+			if tests[next].S == "(" {
+				name, alternatives = "", true
+			}
 		default:
 			if s == "-files0-from" || tests[i].Many && !tests[i].Known {
 				a.note(High, Unknown, tests[i].Span, "files or options of find that are not known here")
 			}
 		}
 	}
+	if lists {
+		c.list = listed(roots, name)
+	}
 }
 
-// findName returns the pattern of -name that every file which find finds matches; "" is any file.
-func findName(tests []field) (name string) {
-	before := ""
-	for i, f := range tests {
-		not := before == "!" || before == "-not"
-		switch before = f.S; {
-		case f.S == "-o", f.S == "-or", f.S == ",", f.S == "(" && not:
-			return ""
-		case not, f.S != "-name" && f.S != "-iname":
-		default:
-			if i++; i < len(tests) && tests[i].Known && strings.Trim(tests[i].S, "*") != "" && !strings.Contains(tests[i].S, "/") {
-				name = tests[i].S
-			}
-		}
-	}
-	return name
+// narrows reports whether a pattern of -name is known, and not every file may match it.
+func narrows(f *field) bool {
+	return f.Known && strings.Trim(f.S, "*") != "" && !strings.Contains(f.S, "/")
 }
 
 // listed returns a pattern of the files below roots that find, or a program like it, prints: below the first root that may lie

@@ -13,11 +13,20 @@ import (
 func (r *Reader) arithm(x syntax.Node, st *State) {
 	syntax.Walk(x, func(n syntax.Node) bool {
 		r.Spend(1)
-		w, ok := n.(*syntax.Word)
-		if ok {
-			r.EvalText(r.quotedWord(w, st).S, st, r.span(w))
+		switch n := n.(type) {
+		case *syntax.BinaryArithm:
+			// Each operator that assigns ends in = and is no comparison.
+			if op := n.Op.String(); strings.HasSuffix(op, "=") && op != "==" && op != "!=" && op != "<=" && op != ">=" {
+				if w, ok := n.X.(*syntax.Word); ok && w.Lit() != "" {
+					r.Judge.Assign(w.Lit(), &Field{S: string(TamePart)}, st, Plain, r.span(w))
+					st.Set(w.Lit(), Value{Words: []string{string(TamePart)}})
+				}
+			}
+		case *syntax.Word:
+			r.EvalText(r.quotedWord(n, st).S, st, r.span(n))
+			return false
 		}
-		return !ok
+		return true
 	})
 }
 

@@ -271,6 +271,9 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 		r.loop(st, func() { r.stmts(c.Do, st) })
 	case *syntax.WordIter:
 		items := r.words(l.Items, st)
+		if !l.InPos.IsValid() && st.ArgsOK {
+			items = st.Args
+		}
 		simple := len(items) > 0 && len(items) <= MaxUnroll && !c.Select
 		var fl Flow
 		for i := range items {
