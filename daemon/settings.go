@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/reach"
 )
 
@@ -15,7 +16,9 @@ type settings struct {
 }
 
 // LoadSettings reads the settings file as config.Load does, with the checks of the packages that use the settings.
-func LoadSettings(path string) (config.Config, error) { return config.Load(path, reach.CheckSettings) }
+func LoadSettings(path string) (config.Config, error) {
+	return config.Load(path, reach.CheckSettings, agent.CheckSettings)
+}
 
 // get returns the settings in force. Callers must not change the maps, which are shared.
 func (s *settings) get() config.Config { return *s.now.Load() }

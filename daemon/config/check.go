@@ -50,7 +50,12 @@ func (c *Config) checkModels() error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
-		if err := cmp.Or(c.Agents[name].Check("agents."+name+"."), c.Agents[name].checkHosted("agents."+name)); err != nil {
+		a, key := c.Agents[name], "agents."+name
+		err := cmp.Or(a.Check(key+"."), a.checkHosted(key))
+		if err == nil && a.Model != "" && a.Command == nil {
+			err = c.checkModel(key+".model", a.Model)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -180,6 +180,7 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[policy]\nnot_secrets = [\"/\"]", ":2:1:", "is too wide"},
 		{"[policy]\nsecrets = [\"/a\\u0000\"]", ":2:1:", "NUL"},
 		{"[policy]\nsecrets = [\"~/a\"]\nnot_secrets = [\"~/a\"]", ":3:1:", "is also in policy.secrets"},
+		{"[agents.mine]\nmodel = \"nope/x\"", ":2:1:", "agents.mine.model: no provider \"nope\"; there is "},
 		{"[agents.codex]\ncommand = []", ":2:1:", "agents.codex.command: is empty; write the program and its arguments"},
 		{"[agents.codex]\ncommand = \"codex-acp\"", ":2:", ""},
 		{"[agents.codex]\ncommand = [\"\"]", ":2:1:", "agents.codex.command: has no program"},

@@ -64,8 +64,7 @@ var roleName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // Roles returns all roles: the built-in ones, the user's of the settings, and those in the project's .sublet/agents/*.md. A
 // project's file can only add roles, which use private shells and the default model; it replaces none. project may be "".
-// A file that is not valid is left out, and faults has the reason, with its line; so is a role of the settings that lists a tool
-// which does not exist, but for a built-in one, which goes without that tool.
+// A file that is not valid is left out, and faults has the reason, with its line.
 func Roles(cfg config.Config, project string) (roles map[string]Role, faults []error) {
 	roles = map[string]Role{}
 	if project != "" {
@@ -73,11 +72,6 @@ func Roles(cfg config.Config, project string) (roles map[string]Role, faults []e
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
 		a := cfg.Agents[name]
-		if missing := missingTool(cfg, a.Tools); missing != "" {
-			faults = append(faults, fmt.Errorf("[agents.%s] tools: there is no tool %q", name, missing))
-			delete(roles, name) // a project's role of that name takes no place of the user's
-			continue
-		}
 		r := Role{
 			Name: name, Description: a.Description, System: a.Prompt, Model: a.Model, Tools: a.Tools,
 			Private: name != Orchestrator,
@@ -105,14 +99,20 @@ func Roles(cfg config.Config, project string) (roles map[string]Role, faults []e
 	return roles, faults
 }
 
-// missingTool returns the first name of an allow-list that is none of a tool; "" if all are. Tools of MCP servers are not looked for.
-func missingTool(cfg config.Config, list []string) string {
-	for _, name := range list {
-		if !isRemote(name) && !slices.ContainsFunc(Tools(cfg, nil), func(t tool.Tool) bool { return t.Spec().Name == name }) {
-			return name
+// CheckSettings reports a role of the settings that lists a tool which does not exist. Tools of MCP servers are not looked for.
+func CheckSettings(c *config.Config) error {
+	var names []string
+	for _, t := range Tools(*c, nil) {
+		names = append(names, t.Spec().Name)
+	}
+	for _, role := range slices.Sorted(maps.Keys(c.Agents)) {
+		for _, name := range c.Agents[role].Tools {
+			if !isRemote(name) && !slices.Contains(names, name) {
+				return fmt.Errorf("agents.%s.tools: there is no tool %q; there are %s", role, name, strings.Join(names, ", "))
+			}
 		}
 	}
-	return ""
+	return nil
 }
 
 // Faults returns the faults of Roles for the end of a message, in one line.

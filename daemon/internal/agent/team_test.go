@@ -294,6 +294,24 @@ func TestCancelReachesSubAgents(t *testing.T) {
 	mustBeValid(t, History(rec.events).Messages())
 }
 
+// A role with a tool that does not exist was reported only when a turn used it.
+func TestCheckSettings(t *testing.T) {
+	for tool, want := range map[string]string{
+		"read": "", "mcp__x__*": "",
+		"raed": `agents.engineer.tools: there is no tool "raed"; there are bash, jobs, read, write, edit, glob, grep, fetch, task, todo, plan, recall`,
+	} {
+		c := config.Default()
+		c.Agents = map[string]config.Agent{Engineer: {Tools: []string{"bash", tool}}}
+		got := ""
+		if err := CheckSettings(&c); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", tool, got, want)
+		}
+	}
+}
+
 func TestRoles(t *testing.T) {
 	project := t.TempDir()
 	dir := filepath.Join(project, ".sublet", "agents")
@@ -318,7 +336,7 @@ func TestRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := config.Default()
-	cfg.Agents = map[string]config.Agent{"mine": {Prompt: "Yours.", Model: "a/b", Tools: []string{"read"}}, Engineer: {Model: "big/one", Tools: []string{"read", "raed"}}, "plain": {Tools: []string{"mcp__x__*", "run"}}}
+	cfg.Agents = map[string]config.Agent{"mine": {Prompt: "Yours.", Model: "a/b", Tools: []string{"read"}}, Engineer: {Model: "big/one", Tools: []string{"read"}}}
 	roles, faults := Roles(cfg, project)
 	var names []string
 	for n := range roles {
@@ -333,8 +351,6 @@ cost.md:2: max_cost: "cheap" is not of that kind: strconv.ParseFloat: parsing "c
 empty.md:1: there is no prompt
 mode.md:3: mode: "yolo" is none of plan, ask, auto
 open.md:1: the front matter has no end: a line of ---
-[agents.engineer] tools: there is no tool "raed"
-[agents.plain] tools: there is no tool "run"
 `; strings.ReplaceAll(said, dir+"/", "") != want {
 		t.Errorf("got %s, want %s", said, want)
 	}
@@ -342,7 +358,7 @@ open.md:1: the front matter has no end: a line of ---
 		t.Errorf("got %+v", r)
 	}
 	slices.Sort(names)
-	if want := []string{"docs", "engineer", "explorer", "limited", "mine", "orchestrator", "reviewer", "tester"}; !slices.Equal(names, want) {
+	if want := []string{"docs", "engineer", "explorer", "limited", "mine", "orchestrator", "plain", "reviewer", "tester"}; !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)
 	}
 	if r := roles["tester"]; r.Model != "" || !r.Private || !r.ReadOnly || r.Description != "writes tests" || r.System != "You test." || !slices.Equal(r.Tools, []string{"read", "bash"}) {
