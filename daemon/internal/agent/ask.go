@@ -104,10 +104,11 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 	return resp, ids, nil
 }
 
+// request returns the next request to the model: the conversation, the instruction that is not part of it, and the tools.
 func (r *runner) request() provider.Request {
 	entries := r.current()
-	if r.nudge != "" {
-		entries = append(slices.Clip(entries), entry{kind: compaction.Results, msg: provider.Message{Parts: []provider.Part{{Text: r.nudge}}}})
+	if r.instruction != "" {
+		entries = append(slices.Clip(entries), entry{kind: compaction.Results, msg: provider.Message{Parts: []provider.Part{{Text: r.instruction}}}})
 	}
 	req := provider.Request{
 		System: r.system, Messages: r.shownImages(render(entries)),

@@ -205,7 +205,7 @@ func (r *runner) planAndRun(ctx context.Context, c call, t tool.Tool, args json.
 		action.Reach, f.reach = d.Reach, d.Reach
 		r.thinking(wire.PhaseExecuting, describe(c.name, action))
 		f.begun = time.Now()
-		res, err := t.Run(ctx, env, args, action, r.live(c.id))
+		res, err := t.Run(ctx, env, args, action, r.outputSender(c.id))
 		if errors.Is(err, tool.ErrChanged) {
 			r.log.Debug("call planned again", "tool", c.name, "agent", r.name)
 			continue
@@ -237,8 +237,8 @@ func (f *finished) addUserWords(edited, comment string) {
 	}
 }
 
-// live returns a function that streams a tool's output as it is produced.
-func (r *runner) live(id wire.ExecutionID) func([]byte) {
+// outputSender returns a function that emits a piece of a call's output, for attached clients only: the stored result has all of it.
+func (r *runner) outputSender(id wire.ExecutionID) func([]byte) {
 	return func(p []byte) {
 		if len(p) > 0 {
 			r.chunk(wire.Chunk{Type: wire.ChunkToolOutput, ExecutionID: id, Data: bytes.Clone(p)})

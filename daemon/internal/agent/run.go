@@ -48,11 +48,11 @@ type runner struct {
 	closePrivate func() // ends env.Private; nil: the turn has none
 	entries      []entry
 	measure
-	noImages bool   // the model refused images
-	tooLong  int    // how often in a row the provider reported a conversation that is too long
-	partial  string // text of the newest answer, also of one that was not completed
-	cutText  string // text of the answer that the newest one continues
-	nudge    string // appended to the next request, but not part of the conversation
+	noImages    bool   // the model refused images
+	tooLong     int    // how often in a row the provider reported a conversation that is too long
+	partial     string // text of the newest answer, also of one that was not completed
+	cutText     string // text of the answer that the newest one continues
+	instruction string // appended to the next request, but not part of the conversation
 
 	stepFirst int64 // number of the newest answer's first event
 	voidFrom  int64 // text from this event on does not belong to a completed answer yet
@@ -201,20 +201,20 @@ func (r *runner) run(ctx context.Context) Outcome {
 			step--
 			continue
 		}
-		r.tooLong, r.nudge = 0, ""
+		r.tooLong, r.instruction = 0, ""
 		if resp.StopReason == provider.EndTurn && isEmpty(resp.Message) {
 			if empty++; empty > 1 {
 				return r.outcome(wire.StatusError, wire.StatusError, errEmpty)
 			}
 			r.void("the model's answer was empty")
 			r.waiting("the model's answer was empty; it is asked once more")
-			r.nudge = nudgeEmpty
+			r.instruction = continueEmpty
 			continue
 		}
 		calls := r.answer(resp, ids)
 		if len(calls) == 0 && resp.StopReason == provider.MaxTokens && cut < maxCut && r.t.Options.MaxTokens == nil {
 			cut++
-			r.cutText, r.nudge = r.partial, nudgeCut
+			r.cutText, r.instruction = r.partial, continueCut
 			continue
 		}
 		r.cutText = ""
@@ -317,8 +317,8 @@ func (r *runner) steer() bool {
 
 // Texts for the model only.
 const (
-	nudgeEmpty = "[Your answer was empty. Say in words what you found or did, or go on with the work.]"
-	nudgeCut   = "[Your answer was cut off at the output limit. Go on exactly where it ended, in the middle of a word if need be, without repeating anything.]"
+	continueEmpty = "[Your answer was empty. Say in words what you found or did, or go on with the work.]"
+	continueCut   = "[Your answer was cut off at the output limit. Go on exactly where it ended, in the middle of a word if need be, without repeating anything.]"
 )
 
 // ended returns the outcome of a turn whose ctx has ended.

@@ -49,7 +49,7 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 		case !known:
 			return tool.Report{}, m.unknown(name)
 		case old.cancel != nil:
-			return tool.Report{}, fmt.Errorf("%s works; wait for its report first", name)
+			return tool.Report{}, fmt.Errorf("%s is still working; wait for its report first", name)
 		case a.Background:
 			return tool.Report{}, fmt.Errorf("%s was not started in the background; ask it without", name)
 		}

@@ -54,7 +54,7 @@ type key struct {
 type entry struct {
 	Agent
 	waiting  int           // callers of wait
-	ended    chan struct{} // closed while it does not work
+	ended    chan struct{} // closed when its turn ends; begin makes a new one
 	treeBusy bool          // its working tree is being merged or dropped
 }
 
@@ -116,7 +116,9 @@ func (m *Manager) begin(a Agent, newTree bool) error {
 	return nil
 }
 
-func errWorks(name string) error { return fmt.Errorf("%s works; wait for its report first", name) }
+func errWorks(name string) error {
+	return fmt.Errorf("%s is still working; wait for its report first", name)
+}
 
 func errTreeBusy(name string) error {
 	return fmt.Errorf("the working tree of %s is being merged or dropped; try again", name)
@@ -139,7 +141,8 @@ func (m *Manager) endLocked(e *entry, status, report, failure string) {
 	m.updateLocked(e)
 }
 
-// updateLocked stores what is known of an agent, where a failure changes nothing but what the next daemon knows.
+// updateLocked stores the agent's record. If that fails it only logs: this daemon goes on with the record in memory, and the next one
+// reads the older record.
 func (m *Manager) updateLocked(e *entry) {
 	if err := m.saveLocked(e); err != nil {
 		m.log.Warn("an agent's record is not up to date", "agent", e.Name, "err", err)
@@ -213,7 +216,7 @@ func (m *Manager) wait(ctx context.Context, session wire.SessionID, name string)
 	return report, nil
 }
 
-// reported marks the due report as delivered. It returns true to one caller for each report.
+// reported is deliverLocked for an agent that may be gone. It returns true to one caller for each report.
 func (m *Manager) reported(session wire.SessionID, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -221,6 +224,7 @@ func (m *Manager) reported(session wire.SessionID, name string) bool {
 	return e != nil && m.deliverLocked(e)
 }
 
+// deliverLocked marks the agent's report as delivered, and reports whether it was due.
 func (m *Manager) deliverLocked(e *entry) (due bool) {
 	if !e.Due {
 		return false
