@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -212,32 +213,18 @@ var failure = lazy(`(?m)^.*(?:\bFAIL(?:ED)?\b|\bnot ok\b|\b[Ee]rror\b|[a-z](?:Er
 // address matches the address or port that a server prints when it begins to listen.
 var address = lazy(`(?i)\bhttps?://[\w.\-\[\]:]+:\d+|\b(?:localhost|(?:\d{1,3}\.){3}\d{1,3}):\d+\b|\bport:?\s+\d{2,5}\b`)
 
-// merge adds the entries of an earlier summary's ledger. A summary is the first of the items that are folded, so nothing newer
-// is overwritten.
+// merge puts the entries of an earlier summary's ledger before those of l. A summary is the first of the items that are folded, so
+// nothing newer is overwritten.
 func (l *Ledger) merge(old Ledger) {
-	if old.Goal != "" {
-		l.Goal = old.Goal
-	}
-	if old.Current != "" {
-		l.Current = old.Current
-	}
-	if old.ShellState != "" {
-		l.ShellState = old.ShellState
-	}
-	for _, s := range old.Limits {
-		l.Limits = addNew(l.Limits, s)
-	}
-	l.Prompts = append(slices.Clone(old.Prompts), l.Prompts...)
-	l.Answers = append(slices.Clone(old.Answers), l.Answers...)
-	l.Reads = append(slices.Clone(old.Reads), l.Reads...)
-	l.Errors = append(slices.Clone(old.Errors), l.Errors...)
-	for _, s := range old.Decisions {
-		l.Decisions = addNewest(l.Decisions, s)
-	}
-	for _, s := range old.Files {
-		l.Files = addNewest(l.Files, s)
-	}
-	l.Commands = append(l.Commands, old.Commands...)
+	l.Goal, l.Current, l.ShellState = cmp.Or(old.Goal, l.Goal), cmp.Or(old.Current, l.Current), cmp.Or(old.ShellState, l.ShellState)
+	l.Limits = slices.Concat(old.Limits, l.Limits)
+	l.Prompts = slices.Concat(old.Prompts, l.Prompts)
+	l.Answers = slices.Concat(old.Answers, l.Answers)
+	l.Decisions = slices.Concat(old.Decisions, l.Decisions)
+	l.Files = slices.Concat(old.Files, l.Files)
+	l.Reads = slices.Concat(old.Reads, l.Reads)
+	l.Commands = slices.Concat(old.Commands, l.Commands)
+	l.Errors = slices.Concat(old.Errors, l.Errors)
 	l.OpenTasks = slices.Clone(old.OpenTasks)
 }
 

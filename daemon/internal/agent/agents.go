@@ -139,7 +139,7 @@ type Order struct {
 	Title   string
 	Prompt  string
 	Cwd     string
-	Limits  []string // of the user, word for word
+	System  string // what is added to the agent's system prompt
 	Options wire.RequestOptions
 }
 
@@ -151,9 +151,6 @@ func limitsText(limits []string) string {
 	return "\nLimits the user set, in their words; they hold for you too:\n- " + strings.Join(limits, "\n- ") + "\n"
 }
 
-// System returns what the order adds to the agent's system prompt.
-func (o Order) System() string { return strings.TrimSpace(limitsText(o.Limits)) }
-
 var errStoppedByAgent = errors.New("cancelled by the agent that started it")
 
 // delegateToCrew carries out an assignment by an agent of the crew.
@@ -161,7 +158,7 @@ func (m *team) delegateToCrew(ctx context.Context, role Role, name string, a too
 	crew := m.parent.t.Crew
 	err := crew.Start(ctx, Order{
 		Role: role, Name: name, Title: orFirstLine(a.Title, a.Prompt), Prompt: a.Prompt, Cwd: m.parent.environment().Cwd,
-		Limits: m.parent.userLimits(), Options: m.options(),
+		System: limitsText(m.parent.userLimits()), Options: m.options(),
 	})
 	switch {
 	case err != nil:

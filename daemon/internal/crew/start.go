@@ -90,7 +90,7 @@ func (c sessionCrew) Start(ctx context.Context, o agent.Order) error {
 		return err
 	}
 	cwd, instruction, rules := a.workplace()
-	o.Role.Private, o.Options.AppendSystem = true, strings.TrimSpace(instruction+"\n\n"+o.System()) // only the orchestrator borrows the user's shell
+	o.Role.Private, o.Options.AppendSystem = true, strings.TrimSpace(instruction+"\n\n"+o.System) // only the orchestrator borrows the user's shell
 	err = h.Play(Part{
 		Rules: rules, Session: a.SessionID, Title: a.Name + ": " + a.Title, Agent: a.Name, Role: o.Role,
 		Request: &wire.AgentRequest{
