@@ -210,26 +210,18 @@ func fit(f Folded, limit int) (Folded, bool) {
 		f.Ledger.Prompts = shortenedPrompts(f.Ledger.Prompts, maxPrompts/8)
 	}
 	for len(f.Summary) > cutSummary && size() > limit {
-		half := len(f.Summary) / 2
-		f.Summary = strings.TrimSpace(visible.Cut(f.Summary, max(half, minSummary))) + " […]"
-		if half <= minSummary {
-			break
-		}
+		f.Summary = strings.TrimSpace(visible.Cut(f.Summary, max(len(f.Summary)/2, minSummary))) + " […]"
 	}
 	for _, drop := range []func(){
-		func() { f.Ledger.Reads = newest(f.Ledger.Reads, 10) },
-		func() { f.Ledger.Errors = newest(f.Ledger.Errors, 1) },
+		func() { f.Ledger.Reads, f.Ledger.Errors = newest(f.Ledger.Reads, 10), newest(f.Ledger.Errors, 1) },
 		func() {
 			f.Ledger.Answers, f.Ledger.Commands = newest(f.Ledger.Answers, 5), newest(f.Ledger.Commands, 5)
 		},
-		func() { f.Ledger.Files = newest(f.Ledger.Files, 20) },
-		func() { f.Ledger.Decisions = newest(f.Ledger.Decisions, 5) },
+		func() { f.Ledger.Files, f.Ledger.Decisions = newest(f.Ledger.Files, 20), newest(f.Ledger.Decisions, 5) },
 		func() { f.Ledger.Prompts = newest(shortenedPrompts(f.Ledger.Prompts, 0), 5) },
 		func() { f.Ledger.Commands, f.Ledger.Reads, f.Ledger.Errors, f.Ledger.Answers = nil, nil, nil, nil },
 		func() { f.Ledger.Prompts = newest(f.Ledger.Prompts, 2) },
-		func() { f.Ledger.Prompts = nil },
-		func() { f.Ledger.Files = nil },
-		func() { f.Ledger.Decisions = nil },
+		func() { f.Ledger.Prompts, f.Ledger.Files, f.Ledger.Decisions = nil, nil, nil },
 		func() { f.Ledger.OpenTasks = newest(f.Ledger.OpenTasks, 3) },
 	} {
 		if size() <= limit {
