@@ -3,6 +3,7 @@ package markdown
 
 import (
 	"html"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,7 +11,6 @@ import (
 	"charm.land/lipgloss/v2/table"
 	"github.com/charmbracelet/colorprofile"
 	"github.com/yuin/goldmark/ast"
-	gfm "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
@@ -92,8 +92,9 @@ func paint(sgr, s string) string {
 
 // page is one text while it is rendered.
 type page struct {
-	src []byte
-	md  *Renderer
+	src  []byte
+	md   *Renderer
+	skip int // the text before this place in src is not shown: the box of a task
 }
 
 // blocks returns the lines of the blocks inside parent, with an empty line between two of them unless parent is an item of a
@@ -141,7 +142,7 @@ func (p *page) block(n ast.Node, width int, sgr string) []string {
 		return reflow(paint(sgr, strings.TrimRight(raw, "\n")), width)
 	case *ast.ThematicBreak:
 		return []string{paint(join(sgr, p.md.sgr("2", "")), strings.Repeat("─", 8))}
-	case *gfm.Table:
+	case *tableNode:
 		return p.table(n, width, sgr)
 	}
 	return nil // a link reference definition shows nothing
@@ -187,9 +188,9 @@ func (p *page) list(list *ast.List, width int, sgr string) (out []string) {
 			marker = strconv.Itoa(number) + string(list.Marker) + " "
 			number++
 		}
-		if box := task(item); box != nil {
+		if box, checked := p.task(item); box {
 			marker = "[ ] "
-			if box.IsChecked {
+			if checked {
 				marker = "[✓] "
 			}
 		}
@@ -203,13 +204,22 @@ func (p *page) list(list *ast.List, width int, sgr string) (out []string) {
 	return out
 }
 
-// task returns the box that an item of a list begins with, or nil. The box is not part of the item's text.
-func task(item ast.Node) *gfm.TaskCheckBox {
-	if first := item.FirstChild(); first != nil {
-		box, _ := first.FirstChild().(*gfm.TaskCheckBox)
-		return box
+// task reports whether an item of a list begins with a box, and whether that is checked. The box is then not part of its text.
+func (p *page) task(item ast.Node) (box, checked bool) {
+	switch n := item.FirstChild().(type) {
+	case *ast.Paragraph, *ast.TextBlock:
+		if n.Lines().Len() == 0 {
+			return false, false
+		}
+		line := n.Lines().At(0)
+		s := string(line.Value(p.src))
+		checked = strings.HasPrefix(s, "[x] ") || strings.HasPrefix(s, "[X] ")
+		if checked || strings.HasPrefix(s, "[ ] ") {
+			p.skip = line.Start + len("[ ] ")
+			return true, checked
+		}
 	}
-	return nil
+	return false, false
 }
 
 func (p *page) code(n ast.Node, language string) []string {
@@ -227,25 +237,22 @@ func (p *page) code(n ast.Node, language string) []string {
 }
 
 // table sets each cell on as few lines as the width allows.
-func (p *page) table(t *gfm.Table, width int, sgr string) []string {
-	var rows [][]string
-	for row := t.FirstChild(); row != nil; row = row.NextSibling() {
-		var cells []string
-		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
-			cells = append(cells, p.inline(cell, sgr))
-		}
-		rows = append(rows, cells)
+func (p *page) table(t *tableNode, width int, sgr string) []string {
+	var cells []string
+	for cell := t.FirstChild(); cell != nil; cell = cell.NextSibling() {
+		cells = append(cells, p.inline(cell, sgr))
 	}
+	rows := slices.Collect(slices.Chunk(cells, len(t.columns)))
 	line := "─"
 	border := lipgloss.Border{Top: line, Bottom: line, Left: "│", Right: "│", Middle: "┼"}
 	set := table.New().Headers(rows[0]...).Rows(rows[1:]...).Border(border).
 		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).
 		StyleFunc(func(_, column int) lipgloss.Style {
 			style := lipgloss.NewStyle().Padding(0, 1)
-			switch t.Alignments[column] {
-			case gfm.AlignRight:
+			switch t.columns[column] {
+			case "-:":
 				return style.Align(lipgloss.Right)
-			case gfm.AlignCenter:
+			case ":-:":
 				return style.Align(lipgloss.Center)
 			}
 			return style
@@ -272,7 +279,8 @@ func (p *page) write(b *strings.Builder, parent ast.Node, sgr string) {
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
 		switch n := n.(type) {
 		case *ast.Text:
-			s := string(n.Segment.Value(p.src))
+			seg := n.Segment.WithStart(min(max(n.Segment.Start, p.skip), n.Segment.Stop))
+			s := string(seg.Value(p.src))
 			if !n.IsRaw() {
 				s = unescape(s)
 			}
@@ -292,14 +300,18 @@ func (p *page) write(b *strings.Builder, parent ast.Node, sgr string) {
 					code.Write(t.Segment.Value(p.src))
 				}
 			}
-			b.WriteString(paint(join(sgr, p.md.sgr("", "33")), strings.ReplaceAll(code.String(), "\n", " ")))
+			s := strings.ReplaceAll(code.String(), "\n", " ")
+			if _, cell := parent.Parent().(*tableNode); cell {
+				s = strings.ReplaceAll(s, `\|`, "|")
+			}
+			b.WriteString(paint(join(sgr, p.md.sgr("", "33")), s))
 		case *ast.Emphasis:
 			style := p.md.sgr("3", "")
 			if n.Level == 2 {
 				style = p.md.sgr("1", "")
 			}
 			p.write(b, n, join(sgr, style))
-		case *gfm.Strikethrough:
+		case *strikeNode:
 			p.write(b, n, join(sgr, p.md.sgr("9", "")))
 		case *ast.Link:
 			label := p.inline(n, "")

@@ -73,7 +73,7 @@ func TestMarkdown(t *testing.T) {
 		{"a table behind text, with rows that are too short and too long", "text\n| a | b |\n|---|:--|\n| 1 |\n1|2|3\n\nend", "text\n\n a │ b\n───┼───\n 1 │\n 1 │ 2\n\nend"},
 		{"no table", "a|b\n|-|\n\na\n- | -", "a|b |-|\n\na\n\n• | -"},
 		{"one ~ and many", "~a~ ~~~b~~~ ~ c", "{9}a{} ~~~b~~~ ~ c"},
-		{"a task whose text goes on", "- [X] *a*\n  b\n- [ ] z\n- [y] c", "[✓] {3}a{} b\n[ ] z\n• [y] c"},
+		{"a task whose text goes on", "- [X] *a*\n  b\n- [ ] z\n- [y] c\n- [ ]d", "[✓] {3}a{} b\n[ ] z\n• [y] c\n• [ ]d"},
 		{"nothing", "\n\n", ""},
 	} {
 		md := &Renderer{Profile: colorprofile.ANSI}

@@ -60,9 +60,6 @@ func (m *Stream) Add(added string) (blocks []string) {
 			at = m.lineStart(n.LastChild().Pos())
 		case *ast.FencedCodeBlock: // it goes on behind the cut
 			fence, _, _ := strings.Cut(m.rest[m.lineStart(n.Pos()):], "\n")
-			if n.Info != nil { // of the info string only the language matters
-				fence = m.rest[m.lineStart(n.Pos()):n.Info.Segment.Start] + string(n.Language([]byte(m.rest)))
-			}
 			reopen = fence + "\n"
 		default:
 			at = from
