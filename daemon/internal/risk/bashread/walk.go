@@ -16,10 +16,7 @@ func isList(s *syntax.Stmt) (*syntax.BinaryCmd, bool) {
 
 // stmts walks a list of statements.
 func (r *Reader) stmts(list []*syntax.Stmt, st *State) {
-	for i, s := range list {
-		if i > 0 {
-			r.Out = Output{}
-		}
+	for _, s := range list {
 		before := st.Cwd
 		r.stmt(s, st)
 		if _, ok := s.Cmd.(*syntax.CallExpr); ok && st.Cwd != before && (!st.Errexit || s.Negated) {
