@@ -257,7 +257,6 @@ func (a *analysis) fetched(dir string) {
 
 // followLinks replaces a leading symbolic link that this text made (ln -s / x; rm -rf x/).
 func (a *analysis) followLinks(p string) string {
-	a.Spend(len(a.links) / bashread.EntriesMoved)
 	for range 4 {
 		i := slices.IndexFunc(a.links, func(l link) bool { return under(p, l.from) })
 		if i < 0 {
