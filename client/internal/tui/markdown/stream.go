@@ -58,8 +58,11 @@ func (m *Stream) Add(added string) (blocks []string) {
 		switch n := open.(type) {
 		case *ast.List:
 			at = m.lineStart(n.LastChild().Pos())
-		case *ast.FencedCodeBlock: // it goes on behind the cut
+		case *ast.FencedCodeBlock: // it goes on behind the cut, without the rest of the info string
 			fence, _, _ := strings.Cut(m.rest[m.lineStart(n.Pos()):], "\n")
+			if n.Info != nil {
+				fence = m.rest[m.lineStart(n.Pos()):n.Info.Segment.Start] + string(n.Language([]byte(m.rest)))
+			}
 			reopen = fence + "\n"
 		default:
 			at = from

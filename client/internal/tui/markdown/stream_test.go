@@ -84,12 +84,14 @@ func TestMarkdownStreamIsWhole(t *testing.T) {
 		}
 	}
 	var m Stream
-	m.Add("```go\n")
+	m.Add("```go title=x \n") // the rest repeats only the language
+	fence := "```go title=x \n"
 	for i := range 5000 {
 		for _, block := range m.Add(fmt.Sprintf("line %d\n", i)) {
-			if !strings.HasPrefix(block, "```go\nline") || !strings.HasSuffix(block, "\n") {
+			if !strings.HasPrefix(block, fence+"line") || !strings.HasSuffix(block, "\n") {
 				t.Fatalf("a long code block was cut into %.20q … %q", block, block[len(block)-20:])
 			}
+			fence = "```go\n"
 		}
 		if len(m.rest) > 2*longBlock {
 			t.Fatalf("%d bytes wait", len(m.rest))
