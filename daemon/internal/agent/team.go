@@ -45,7 +45,11 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 			}
 		}
 		old, known := m.agents.find(name)
+		_, isRole := m.parent.t.Roles[name]
 		switch {
+		case !known && isRole: // as other programs name the agent to start
+			a.Role, a.Agent = name, ""
+			return m.Delegate(ctx, a)
 		case !known:
 			return tool.Report{}, m.unknown(name)
 		case old.cancel != nil:

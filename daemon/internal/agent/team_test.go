@@ -147,6 +147,19 @@ func TestTaskRunsSubAgents(t *testing.T) {
 	}
 }
 
+// A model that learned another program's tool names the agent to start by its role alone.
+func TestTaskOfOneAgent(t *testing.T) {
+	for _, args := range []string{`{"subagent_type":"explorer","description":"a look","prompt":"one"}`, `{"agent":"explorer","prompt":"one"}`, `{"role":"explorer","prompt":"one"}`} {
+		model := newModel(call1("task", args), step{text: "all done"})
+		model.steps["one"] = []step{{text: "seen"}}
+		rec := &recorder{}
+		rec.play(t.Context(), teamTurn(model, &shells{}))
+		if list := rec.results(); len(list) != 1 || !strings.Contains(string(list[0].Output), "## explorer-1") || !strings.Contains(string(list[0].Output), "seen") {
+			t.Errorf("%s: got %+v", args, list)
+		}
+	}
+}
+
 // A role that is a program is played by the host, with the prompt, a private shell, and the role's time. One that is asked further
 // is known to have been asked before.
 func TestTaskRunsHostedAgents(t *testing.T) {

@@ -121,6 +121,7 @@ var otherNames = map[string][]string{
 	"offset":      {"start_line"},
 	"ignore_case": {"case_insensitive", "-i"},
 	"role":        {"agent", "subagent_type"},
+	"title":       {"description", "name"},
 	"todos":       {"items"},
 	"text":        {"content", "task", "step"},
 }

@@ -26,6 +26,7 @@ func TestArgumentsWithOneMeaning(t *testing.T) {
 		{Task("reviewer: reads"), `{"tasks":{"agent":"reviewer","prompt":"look"}}`, `{"tasks":[{"role":"reviewer","prompt":"look"}]}`},
 		{Task("reviewer: reads"), `{"tasks":"[{\"role\":\"reviewer\",\"prompt\":\"look\"}]"}`, `{"tasks":[{"role":"reviewer","prompt":"look"}]}`},
 		{Task("reviewer: reads"), `{"tasks":[{"role":"reviewer"}]}`, ``},
+		{Task("reviewer: reads"), `{"description":"a look","subagent_type":"reviewer","prompt":"look"}`, `{"title":"a look","role":"reviewer","prompt":"look"}`},
 		{Bash(1e9, 2e9), `{"command":"make","run_in_background":true}`, `{"command":"make","background":true}`},
 		{Todo(), `{"todos":[{"content":"look","status":"completed"}]}`, `{"todos":[{"text":"look","status":"done"}]}`},
 		{Todo(), `{"todos":[{"text":"look","status":"perhaps"}]}`, ``},

@@ -19,13 +19,13 @@ const maxPrompt = 256 << 10 // bytes of one task's prompt
 func Task(roles ...string) Tool {
 	return newTool(Spec{
 		Name: "task",
-		Description: "Give tasks to other agents, which work in parallel, and wait for their reports. Each has its own shell and cannot see this conversation: put all it needs in the prompt. " +
+		Description: "Give a task (role, prompt) or, in parallel, several (tasks) to other agents, and wait for their reports. Each has its own shell and cannot see this conversation: put all it needs in the prompt. " +
 			"With background you need not wait; reports come later. For a started agent: {agent, prompt} asks it further, {agent, stop} ends it, {agent} shows its state or report. " +
 			"Roles: " + strings.Join(roles, "; ") + ".",
-		Example: `{"tasks":[{"role":"reviewer","prompt":"Review the changes in main.go and report what is wrong."}]}`,
+		Example: `{"role":"reviewer","prompt":"Review the changes in main.go and report what is wrong."}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{"tasks":{"type":"array","maxItems":16,"items":{"type":"object","properties":{` +
 			`"role":{"type":"string"},"title":{"type":"string"},"prompt":{"type":"string"}},"required":["role","prompt"]}},` +
-			`"background":{"type":"boolean"},"agent":{"type":"string","description":"engineer-1"},"prompt":{"type":"string"},"stop":{"type":"boolean"}}}`),
+			`"role":{"type":"string"},"title":{"type":"string"},"background":{"type":"boolean"},"agent":{"type":"string","description":"engineer-1"},"prompt":{"type":"string"},"stop":{"type":"boolean"}}}`),
 		ReadOnly: true, // the calls of each agent are judged one by one
 	}, taskArgs{})
 }
@@ -33,8 +33,8 @@ func Task(roles ...string) Tool {
 type taskArgs struct {
 	effectless
 	Tasks      []taskSpec `json:"tasks"`
+	taskSpec              // a single task; with Agent, Prompt alone
 	Agent      string     `json:"agent"`
-	Prompt     string     `json:"prompt"`
 	Background bool       `json:"background"`
 	Stop       bool       `json:"stop"`
 }
@@ -49,16 +49,18 @@ func (a *taskArgs) check(env Env) error {
 	switch {
 	case env.Delegate == nil:
 		return errors.New("this agent cannot start others")
-	case a.Agent == "" && (a.Prompt != "" || a.Stop):
-		return errors.New("agent: is missing")
-	case a.Agent != "" && len(a.Tasks) > 0:
-		return errors.New("tasks and agent: give one of them")
+	case a.Role != "" && (a.Agent != "" || len(a.Tasks) > 0), a.Agent != "" && len(a.Tasks) > 0:
+		return errors.New("role, tasks and agent: give one of them")
+	case a.Agent == "" && a.Role == "" && (a.Prompt != "" || a.Stop):
+		return errors.New("role or agent: is missing")
 	case a.Stop && (a.Prompt != "" || a.Background):
 		return errors.New("stop: needs nothing but agent")
 	case len(a.Prompt) > maxPrompt:
 		return fmt.Errorf("prompt: %d bytes is more than the limit of %d", len(a.Prompt), maxPrompt)
 	case a.Agent != "":
 		return nil
+	case a.Role != "":
+		a.Tasks = []taskSpec{a.taskSpec}
 	case len(a.Tasks) == 0:
 		return errors.New("tasks: is missing")
 	}
