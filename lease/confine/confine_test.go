@@ -71,6 +71,7 @@ func TestDenied(t *testing.T) {
 		{project, "touch: cannot touch '/p/.vscode/x': Not a directory\n", []Denial{{"writing /p/.vscode/x", ""}}},
 		{project, "OSError: [Errno 6] No such device or address: '/p/.mise.toml'\n", []Denial{{"writing /p/.mise.toml", ""}}},
 		{project, "open /p/Jenkinsfile: no such device or address\n", []Denial{{"writing /p/Jenkinsfile", ""}}},
+		{project, "error: could not write config file /p/.git/config: Device or resource busy\nSwitched to branch 'x'\n", []Denial{{"writing /p/.git/config", ""}}},
 		{project, "cat: main.go/x: Not a directory\n", nil},
 		{read, "curl: (6) Could not resolve host: example.com\n", []Denial{{"the network", ""}}},
 		{read, "cat: /home/u/.ssh/id: Permission denied\n", []Denial{{"reading /home/u/.ssh", ""}}},

@@ -26,7 +26,7 @@ func DeniedHost(address string) string { return fmt.Sprintf("%s%q\n", deniedHost
 // maxDenials bounds what Denied returns.
 const maxDenials = 3
 
-// Denied returns at most maxDenials denials that it recognises in the output of a command that failed in dir. The list may
+// Denied returns at most maxDenials denials that it recognises in the output of a command that ran in dir. The list may
 // be incomplete, because every program has its own error texts.
 func Denied(s Spec, dir string, output []byte) (list []Denial) {
 	for line := range strings.Lines(string(output)) {
@@ -46,10 +46,10 @@ var (
 		"network is unreachable", "could not resolve host", "temporary failure in name resolution", "couldn't connect to server",
 		"name or service not known", "enetunreach", "eai_again", "dial tcp: lookup", "unable to resolve host", "getaddrinfo",
 	}
-	// The name of the file precedes or follows readOnly and noPlace. noPlace are the errors of a Protected name that is
-	// replaced by a placeholder; they count only with such a name.
+	// The name of the file precedes or follows readOnly and noPlace. noPlace are the errors of a Protected name that is a mount
+	// point or is replaced by a placeholder; they count only with such a name.
 	readOnly = []string{"read-only file system", "erofs"}
-	noPlace  = []string{"not a directory", "enotdir", "no such device or address", "enxio", "permission denied", "eacces"}
+	noPlace  = []string{"not a directory", "enotdir", "no such device or address", "enxio", "permission denied", "eacces", "device or resource busy", "ebusy"}
 	noRight  = []string{"operation not permitted", "eperm"}
 	noPorts  = []string{"bind: permission denied", "listen eacces"}
 	noOthers = []string{"docker daemon", "failed to connect to bus", "socket: operation not permitted", "operation not permitted (socket)", "could not open a connection to your authentication agent"}

@@ -133,7 +133,8 @@ func noteDenials(c Command, res *Result) {
 		res.Status = "refused"
 		return
 	}
-	if res.ExitCode == nil || *res.ExitCode == 0 {
+	// git succeeds although its change of .git/config was denied, as when it switches to a branch of a remote.
+	if res.ExitCode == nil || *res.ExitCode == 0 && !strings.Contains(string(res.Output), "could not write config file") {
 		return
 	}
 	for _, d := range confine.Denied(*c.Confine, res.Dir, res.Output) {

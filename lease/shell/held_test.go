@@ -29,6 +29,20 @@ func outsideTmp(t *testing.T) string {
 	return dir
 }
 
+// git reports success although its change of .git/config was denied: `git switch` to a branch of a remote sets no upstream.
+func TestHeldGitSwitch(t *testing.T) {
+	program, project := confinetest.Need(t), outsideTmp(t)
+	s, scr := start2(t, func(o *Options) { o.Dir = project })
+	scr.prompts(t, 1)
+	do(t, s, "git init -q && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := s.Run(ctx, Command{Text: "git switch -q --track -c side", Launcher: program, Confine: &confine.Spec{Reach: confine.Project, Project: project}})
+	if want := "writing " + project + "/.git/config; only a command with the reach free may do that"; err != nil || *r.ExitCode != 0 || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.HasSuffix(n, want) }) {
+		t.Errorf("got %+v, %v; want a note: %s", r, err, want)
+	}
+}
+
 // TestHeld runs confined commands in each shell: they have what the shell has, and change nothing beyond their reach.
 func TestHeld(t *testing.T) {
 	program := confinetest.Need(t)
