@@ -21,7 +21,7 @@ help: ## show this list
 # A sublet that is killed leaves its terminal to its guard, and make's caller would be there first.
 run: build ## build sublet and open it
 	@modes=$$(stty -g 2>/dev/null || true); status=0; ./bin/sublet || status=$$?; \
-	if [ "$$status" -gt 128 ] && [ -n "$$modes" ]; then stty "$$modes"; fi; exit "$$status"
+	if [ "$$status" -gt 128 ] && [ -n "$$modes" ]; then stty "$$modes"; printf '\r' >&2; fi; exit "$$status"
 
 OUT ?= bin/sublet
 build: ## build ./bin/sublet, and sublet-confine beside it
