@@ -123,7 +123,7 @@ func (c *conversation) answering() string {
 }
 
 func (m *model) onReady(r *wire.Ready) {
-	if m.SessionInfo.ID != r.Session.ID {
+	if m.SessionInfo.ID != "" && m.SessionInfo.ID != r.Session.ID { // else what was sent before the first Ready is in its session
 		waiting := m.waiting // the question that started the daemon again must stay
 		m.forget()
 		m.waiting = waiting

@@ -43,6 +43,21 @@ func TestNewWhileAnAgentWorks(t *testing.T) {
 	}
 }
 
+// A command that the user ran once the daemon was connected, before its first Ready was handled, is on the screen already when its
+// event comes.
+func TestCommandBeforeTheFirstReady(t *testing.T) {
+	d := newDesk(t)
+	d.SessionInfo = wire.SessionInfo{}
+	d.send(shell.UserEnded{Text: "ls"})
+	d.send(&wire.Ready{Session: wire.SessionInfo{ID: "s1"}, Mode: "ask"})
+	report := *d.d.commands[0]
+	report.Event = event(1)
+	d.send(&report)
+	if text := d.printed(); strings.Contains(text, "ls") {
+		t.Errorf("printed:\n%s", text)
+	}
+}
+
 // A line of a list that is too long for the window goes on below, between words.
 func TestListIsWrapped(t *testing.T) {
 	d := newDesk(t)
