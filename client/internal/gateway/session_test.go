@@ -110,15 +110,7 @@ func TestASessionThatIsNotRead(t *testing.T) {
 	w := gatewaytest.New(t, []scene{{Match: "^flood$", Steps: []step{{Text: long.String(), ChunkBytes: 10}}}, {Match: "^say$", Steps: []step{{Text: "hello"}}}})
 	d := w.Daemon()
 	d.Inbox = 4 << 10
-	open := d.Open
-	links := make(chan *wire.Conn, 2)
-	d.Open = func(ctx context.Context, s *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
-		wc, ready, err := open(ctx, s)
-		if err == nil {
-			links <- wc
-		}
-		return wc, ready, err
-	}
+	links := linksOf(d)
 	s := connect(t, d, gateway.Options{})
 	id := ask(t, s, "flood")
 	// Another one waits for the turn's end: nothing of it waits for the first.
@@ -135,10 +127,8 @@ func TestASessionThatIsNotRead(t *testing.T) {
 	}
 }
 
-// A question that is open when the link is lost stays with whoever was asked: it is handed on once, and its answer counts.
-func TestAQuestionIsHandedOnOnce(t *testing.T) {
-	w := gatewaytest.New(t, []scene{{Match: "^clean$", Steps: []step{{ToolCalls: []gatewaytest.Call{gatewaytest.Bash("rm -rf build")}}, {Text: "kept"}}}})
-	d := w.Daemon()
+// linksOf sends each connection that d opens from now on, two at most.
+func linksOf(d *gateway.Daemon) <-chan *wire.Conn {
 	open := d.Open
 	links := make(chan *wire.Conn, 2)
 	d.Open = func(ctx context.Context, s *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
@@ -148,6 +138,14 @@ func TestAQuestionIsHandedOnOnce(t *testing.T) {
 		}
 		return wc, ready, err
 	}
+	return links
+}
+
+// A question that is open when the link is lost stays with whoever was asked: it is handed on once, and its answer counts.
+func TestAQuestionIsHandedOnOnce(t *testing.T) {
+	w := gatewaytest.New(t, []scene{{Match: "^clean$", Steps: []step{{ToolCalls: []gatewaytest.Call{gatewaytest.Bash("rm -rf build")}}, {Text: "kept"}}}})
+	d := w.Daemon()
+	links := linksOf(d)
 	s := connect(t, d, gateway.Options{Confirm: true})
 	id := ask(t, s, "clean")
 	asked := 0

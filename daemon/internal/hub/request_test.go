@@ -52,16 +52,16 @@ func (e *ending) Send(m wire.Message) error {
 }
 
 // What a turn has not taken in when it ends can be cancelled still: it would begin a turn of its own.
-func TestCancelWhatAnEndedTurnWasTold(t *testing.T) {
+func TestCancelWhatSteeredAnEndedTurn(t *testing.T) {
 	h := newHub(t)
 	w := &ending{window: &window{t: t}, ended: make(chan struct{}), goOn: make(chan struct{})}
 	c := &Client{hub: h, peer: w, cwd: "/"}
 	s := watched(t, h, c)
-	begun, told := make(chan struct{}), make(chan struct{})
+	begun, steered := make(chan struct{}), make(chan struct{})
 	u := c.turn(s, "first")
 	u.work = func(context.Context, *turn) agent.Outcome {
 		close(begun)
-		<-told
+		<-steered
 		return agent.Outcome{Status: wire.StatusSuccess}
 	}
 	said := wire.RequestID("said")
@@ -70,9 +70,9 @@ func TestCancelWhatAnEndedTurnWasTold(t *testing.T) {
 	}
 	<-begun
 	if !s.steer(c, &wire.AgentRequest{RequestID: said, Prompt: "wait"}) {
-		t.Fatal("the turn was not told")
+		t.Fatal("the turn was not steered")
 	}
-	close(told)
+	close(steered)
 	<-w.ended
 	if err := c.Cancel(&wire.CancelRequest{RequestID: &said}); err != nil {
 		t.Error(err)
