@@ -16,13 +16,13 @@ type File struct {
 	edits []edit
 }
 
-// edit is one setting. In a TOML or YAML file it may be a string, boolean, number, list of strings, or an object of those.
+// edit is one setting. In a TOML file it may be a string, boolean, number, list of strings, or an object of those.
 type edit struct {
 	path    []string
 	value   any
 	add     bool     // value is to be in the list at path; only in JSON
 	part    bool     // value is an object: its members are set. Where there was none before, undoing removes the whole object
-	needed  []string // members of such an object that are set only where they are missing; only in TOML and YAML
+	needed  []string // members of such an object that are set only where they are missing
 	missing bool     // such a member
 }
 

@@ -76,9 +76,9 @@ unified_exec = false
 trust_level = "trusted"
 
 [mcp_servers.sublet]
-args = ["serve", "mcp"]
-command = "sublet"
-env_vars = ["SUBLET_CONFIG", "SUBLET_RUNTIME_DIR", "SUBLET_STATE_DIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"]
+args = ['serve', 'mcp']
+command = 'sublet'
+env_vars = ['SUBLET_CONFIG', 'SUBLET_RUNTIME_DIR', 'SUBLET_STATE_DIR', 'XDG_CONFIG_HOME', 'XDG_RUNTIME_DIR', 'XDG_STATE_HOME']
 tool_timeout_sec = 3600
 `
 	a, _ := agent(t, "codex")
@@ -100,8 +100,8 @@ tool_timeout_sec = 3600
 	}
 }
 
-// goose's YAML keeps its comments, blank lines and order. Of its extension developer only the switch is changed where it is there; where
-// it is not, goose needs the rest of it too, or starts its own default.
+// goose's YAML keeps its comments and its order; its layout becomes that in which goose writes it. Of its extension developer only the
+// switch is changed where it is there; where it is not, goose needs the rest of it too, or starts its own default.
 func TestGoose(t *testing.T) {
 	const mine = `# mine
 active_provider: openai # who answers
@@ -111,41 +111,46 @@ extensions:
     developer:
         bundled: true
         enabled: true # needed
-        name: developer
-        type: platform
-        description: Write and edit files
+        name: 'developer'
 
     todo:
-        enabled: false
         args:
           - "#1"
 
 # the last one
 GOOSE_MODE: auto
 `
-	const switched = `
-        enabled: false
-        name: developer
-        type: platform
-        description: Write and edit files
-`
-	const server = `
-    sublet:
-        args: ["serve", "mcp"]
-        cmd: "sublet"
-        description: "the user's live shell"
-        enabled: true
-        name: "sublet"
-        timeout: 3600
-        type: "stdio"
-
+	const after = `# mine
+active_provider: openai # who answers
+extensions:
+  # what it has
+  developer:
+    bundled: true
+    enabled: false # needed
+    name: 'developer'
+    description: files and shell commands
+    type: builtin
+  todo:
+    args:
+    - "#1"
+  sublet:
+    args:
+    - serve
+    - mcp
+    cmd: sublet
+    description: the user's live shell
+    enabled: true
+    name: sublet
+    timeout: 3600
+    type: stdio
 # the last one
+GOOSE_MODE: auto
 `
 	const developer = `  developer:
-    description: "files and shell commands"
+    description: files and shell commands
     enabled: false
-    name: "developer"
-    type: "builtin"
+    name: developer
+    type: builtin
 `
 	const written = `
 extensions:
@@ -170,12 +175,16 @@ extensions:
 	a, _ := agent(t, "goose")
 	f := a.Files[0]
 	write(t, f.Path, mine)
-	got := connect(t, f)
-	if !strings.Contains(got, switched) || !strings.Contains(got, server) || strings.Count(got, "\n") != strings.Count(mine, "\n")+8 {
+	if got := connect(t, f); got != after {
 		t.Errorf("got\n%s", got)
 	}
-	if got, want := undo(t, f), strings.Replace(mine, " # needed", "", 1); got != want {
+	if got := undo(t, f); got != mine {
 		t.Errorf("taken back:\n%s", got)
+	}
+	connect(t, f)
+	write(t, f.Path, after+"later: 1\n")
+	if got := undo(t, f); !strings.Contains(got, "enabled: true # needed\n    name: 'developer'\n  todo:") || !strings.HasSuffix(got, "# the last one\nGOOSE_MODE: auto\nlater: 1\n") {
+		t.Errorf("taken back with a later setting:\n%s", got)
 	}
 	write(t, f.Path, "GOOSE_MODE: auto\n")
 	if got := connect(t, f); !strings.Contains(got, developer) {
@@ -453,8 +462,6 @@ func TestRefused(t *testing.T) {
 		{"codex", "features = {shell_tool = true}\n"},
 		{"codex", "features.shell_tool = true\n"},
 		{"codex", "this is = = not TOML"},
-		{"goose", "extensions: {developer: {enabled: true}}\n"},
-		{"goose", "extensions: {}\n"},
 		{"goose", "extensions: [developer]\n"},
 		{"goose", "a: b\n---\nc: d\n"},
 		{"goose", "a: b: c\n"},

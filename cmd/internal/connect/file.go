@@ -2,13 +2,11 @@ package connect
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 
 	"github.com/google/renameio/v2"
@@ -144,97 +142,20 @@ func (c Change) Write() error {
 	if old != nil && len(old) == 0 {
 		old = []byte("\n") // an empty backup would have undoing remove the user's file
 	}
-	err = create(backup, old, mode)
-	kept := errors.Is(err, fs.ErrExist)
-	if err != nil && !kept {
-		return fmt.Errorf("keep a backup: %w", err)
-	}
-	if err := replace(c.Path, c.After, mode); err != nil {
-		if !kept {
-			err = errors.Join(err, os.Remove(backup))
+	_, missing := os.Lstat(backup)
+	if missing != nil {
+		if err := replace(backup, old, mode); err != nil {
+			return fmt.Errorf("keep a backup: %w", err)
 		}
-		return err
 	}
-	return nil
-}
-
-// create writes a file that does not exist yet: as a whole or, with an error, not at all.
-func create(path string, text []byte, mode fs.FileMode) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
+	err = replace(c.Path, c.After, mode)
+	if err != nil && missing != nil {
+		err = errors.Join(err, os.Remove(backup))
 	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
+	return err
 }
 
 // replace puts a new file in the place of one, or of none.
 func replace(path string, text []byte, mode fs.FileMode) error {
 	return renameio.WriteFile(path, text, mode, renameio.WithTempDir(filepath.Dir(path)), renameio.WithStaticPermissions(mode))
-}
-
-// lineByLine returns the syntax of a file that is changed line by line, false for JSON.
-func (f File) lineByLine() (syntax, bool) {
-	s, ok := map[string]syntax{".toml": tomlFile, ".yaml": yamlFile}[filepath.Ext(f.Path)]
-	return s, ok
-}
-
-func (f File) apply(text []byte) ([]byte, error) {
-	if s, ok := f.lineByLine(); ok {
-		return s.apply(text, f.edits)
-	}
-	return applyJSON(text, f.edits)
-}
-
-func (f File) takeBack(text, old []byte) ([]byte, error) {
-	if s, ok := f.lineByLine(); ok {
-		return s.takeBack(text, old, f.edits)
-	}
-	return takeBackJSON(text, old, f.edits)
-}
-
-// takenBack returns the settings to undo: our object as a whole if there was none before, else its members. Some agents do not
-// start if only a part of a server is left.
-func takenBack(edits []edit, was func(path []string) bool) (back []edit) {
-	for _, e := range edits {
-		if e.part && was(e.path) {
-			back = append(back, members([]edit{e})...)
-		} else {
-			back = append(back, e)
-		}
-	}
-	return back
-}
-
-// same reports whether two values mean the same in JSON, where a member that is an empty object is the same as none.
-func same(a, b any) bool {
-	plain := func(v any) (any, error) {
-		text, err := json.Marshal(v)
-		if err != nil {
-			return nil, err
-		}
-		var p any
-		err = json.Unmarshal(text, &p)
-		return prune(p), err
-	}
-	x, errX := plain(a)
-	y, errY := plain(b)
-	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
-}
-
-// prune takes empty objects out of an object.
-func prune(v any) any {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return v
-	}
-	for name := range m {
-		if m[name] = prune(m[name]); reflect.DeepEqual(m[name], map[string]any{}) {
-			delete(m, name)
-		}
-	}
-	return m
 }

@@ -9,119 +9,156 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// tomlFile changes a TOML file.
-var tomlFile = syntax{
-	parse: toml.Unmarshal,
-	set: func(l lines, path []string, value string) (lines, error) {
-		table, key := tableKey(path)
-		return l.set(table, key, value), nil
-	},
-	remove: func(l lines, path []string) (lines, error) {
-		if whole := strings.Join(path, "."); slices.ContainsFunc(l, func(s string) bool { return header(s) == whole }) {
-			return l.removeTables(whole), nil
+// tomlFile is a settings file in TOML. No library writes that with its comments, so it is changed line by line, and a parser checks
+// that the result is the settings before and the change.
+type tomlFile struct {
+	tables   []tomlTable    // in their order; the first is what is above all headers
+	settings map[string]any // without empty objects
+}
+
+// tomlTable is the lines of a table, with the comments above its header.
+type tomlTable struct {
+	name  string
+	lines []string
+}
+
+func parseTOML(text []byte) (document, error) {
+	f := &tomlFile{tables: []tomlTable{{}}, settings: map[string]any{}}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		last := &f.tables[len(f.tables)-1]
+		if m := tableHeader().FindStringSubmatch(line); m != nil {
+			n := len(last.lines)
+			for n > 0 && strings.HasPrefix(strings.TrimSpace(last.lines[n-1]), "#") {
+				n--
+			}
+			above := slices.Clone(last.lines[n:])
+			last.lines = last.lines[:n]
+			f.tables = append(f.tables, tomlTable{strings.TrimSpace(m[1]), above})
+			last = &f.tables[len(f.tables)-1]
 		}
-		table, key := tableKey(path)
-		return l.remove(table, key), nil
-	},
+		last.lines = append(last.lines, line)
+	}
+	err := toml.Unmarshal(text, &f.settings)
+	prune(f.settings)
+	return f, err
 }
 
-// tableKey splits the path of a setting into the name of its table and its key there.
-func tableKey(path []string) (table, key string) {
+// tableHeader matches a line that begins a table, or an element of a list of tables.
+var tableHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$`) })
+
+// prune removes empty objects from m.
+func prune(m map[string]any) {
+	for name, v := range m {
+		if object, ok := v.(map[string]any); ok {
+			if prune(object); len(object) == 0 {
+				delete(m, name)
+			}
+		}
+	}
+}
+
+// put sets the value at a path in m, with the objects around it, or removes it (nil).
+func put(m map[string]any, path []string, value any) {
 	last := len(path) - 1
-	return strings.Join(path[:last], "."), path[last]
+	for _, name := range path[:last] {
+		next, ok := m[name].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			m[name] = next
+		}
+		m = next
+	}
+	if m[path[last]] = value; value == nil {
+		delete(m, path[last])
+	}
 }
 
-// table returns the index of a table's header and the one behind its last line that is not blank, -1 where there is none.
-func (l lines) table(name string) (from, to int) {
-	from = slices.IndexFunc(l, func(s string) bool { return header(s) == name })
-	if from < 0 {
+func (f *tomlFile) get(path []string) (value any) {
+	value = f.settings
+	for _, name := range path {
+		object, _ := value.(map[string]any)
+		value = object[name]
+	}
+	return value
+}
+
+// find returns the table that has the setting at a path, by its index, and the index of the setting's line in it; -1 where there is none.
+func (f *tomlFile) find(path []string) (table, line int) {
+	last := len(path) - 1
+	table = slices.IndexFunc(f.tables, func(t tomlTable) bool { return t.name == strings.Join(path[:last], ".") })
+	if table < 0 {
 		return -1, -1
 	}
-	to = from + 1
-	for to < len(l) && header(l[to]) == "" {
-		to++
-	}
-	for to > from+1 && blank(l[to-1]) {
-		to--
-	}
-	return from, to
+	return table, slices.IndexFunc(f.tables[table].lines, func(line string) bool {
+		name, _, ok := strings.Cut(line, "=")
+		return ok && strings.TrimSpace(name) == path[last]
+	})
 }
 
-// headerLine begins a table, or an element of a list of tables.
-var headerLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$`) })
-
-// header is the name of the table that a line begins, "" for another line.
-func header(line string) string {
-	if m := headerLine().FindStringSubmatch(line); m != nil {
-		return strings.TrimSpace(m[1])
+func (f *tomlFile) set(path []string, value any) error {
+	last := len(path) - 1
+	line, err := toml.Marshal(map[string]any{path[last]: value})
+	if err != nil {
+		return err
 	}
-	return ""
+	text := strings.TrimSpace(string(line))
+	table, at := f.find(path)
+	if table < 0 {
+		end := &f.tables[len(f.tables)-1]
+		if n := len(end.lines); n > 0 && !blank(end.lines[n-1]) {
+			end.lines = append(end.lines, "")
+		}
+		f.tables = append(f.tables, tomlTable{name: strings.Join(path[:last], "."), lines: []string{"[" + strings.Join(path[:last], ".") + "]"}})
+		table = len(f.tables) - 1
+	}
+	t := &f.tables[table]
+	if at < 0 {
+		for at = len(t.lines); at > 0 && blank(t.lines[at-1]); {
+			at--
+		}
+		t.lines = slices.Insert(t.lines, at, "")
+	}
+	t.lines[at] = text
+	return f.check(path, value)
 }
 
-// key is the line of a key in a table, -1 where there is none.
-func (l lines) key(from, to int, key string) int {
-	for i := from + 1; i < to; i++ {
-		name, _, ok := strings.Cut(l[i], "=")
-		if ok && strings.TrimSpace(name) == key {
-			return i
+func (f *tomlFile) remove(path []string) error {
+	whole := strings.Join(path, ".")
+	if table, at := f.find(path); at >= 0 {
+		t := &f.tables[table]
+		if t.lines = slices.Delete(t.lines, at, at+1); slices.IndexFunc(t.lines[1:], func(line string) bool { return !blank(line) }) < 0 {
+			whole = t.name // nothing is left of it
 		}
 	}
-	return -1
+	f.tables = slices.DeleteFunc(f.tables, func(t tomlTable) bool { return t.name == whole || strings.HasPrefix(t.name, whole+".") })
+	if end := &f.tables[len(f.tables)-1]; len(end.lines) > 0 && blank(end.lines[len(end.lines)-1]) {
+		end.lines = end.lines[:len(end.lines)-1]
+	}
+	return f.check(path, nil)
 }
 
-func (l lines) set(table, key, value string) lines {
-	from, to := l.table(table)
-	line := key + " = " + value
-	if from < 0 {
-		if len(l) > 0 && !blank(l[len(l)-1]) {
-			l = append(l, "")
-		}
-		return append(l, "["+table+"]", line)
+// check returns errByHand unless the text is the settings as they were with a new value at path; nil = without one.
+func (f *tomlFile) check(path []string, value any) error {
+	put(f.settings, path, value)
+	prune(f.settings)
+	text, _ := f.text() // cannot fail
+	got, err := parseTOML(text)
+	if err != nil || !same(got.(*tomlFile).settings, f.settings) {
+		return errByHand
 	}
-	if i := l.key(from, to, key); i >= 0 {
-		l[i] = line
-		return l
-	}
-	return slices.Insert(l, to, line)
+	return nil
 }
 
-func (l lines) remove(table, key string) lines {
-	from, to := l.table(table)
-	if from < 0 {
-		return l
-	}
-	if i := l.key(from, to, key); i >= 0 {
-		l = slices.Delete(l, i, i+1)
-		to--
-	}
-	if to == from+1 { // nothing is left of it
-		if from > 0 && blank(l[from-1]) {
-			from--
+func (f *tomlFile) text() ([]byte, error) {
+	text := []byte{}
+	for _, t := range f.tables {
+		for _, line := range t.lines {
+			text = append(text, line+"\n"...)
 		}
-		l = slices.Delete(l, from, to)
 	}
-	return l
+	return text, nil
 }
 
-// removeTables removes a table and those below it.
-func (l lines) removeTables(name string) lines {
-	for i := 0; i < len(l); i++ {
-		h := header(l[i])
-		if h != name && !strings.HasPrefix(h, name+".") {
-			continue
-		}
-		from, to := i, i+1
-		for to < len(l) && header(l[to]) == "" {
-			to++
-		}
-		for to < len(l) && to > from+1 && comment(l[to-1]) {
-			to-- // a comment above the next table is that one's
-		}
-		if to == len(l) && from > 0 && blank(l[from-1]) {
-			from--
-		}
-		l = slices.Delete(l, from, to)
-		i = from - 1
-	}
-	return l
-}
+// blank reports whether a line holds neither a setting nor a comment.
+func blank(line string) bool { return strings.TrimSpace(line) == "" }

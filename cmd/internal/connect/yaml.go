@@ -1,94 +1,90 @@
 package connect
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
 
-// yamlFile changes a YAML file whose objects stand one key to a line, as goose writes it.
-var yamlFile = syntax{
-	parse: yaml.Unmarshal,
-	set: func(l lines, path []string, value string) (lines, error) {
-		parents, err := l.keys(path)
-		if err != nil {
-			return nil, err
-		}
-		if len(parents) == len(path) {
-			k := parents[len(path)-1]
-			return slices.Replace(l, k.from, k.to, indented(k.indent, path[len(path)-1]+": "+value)), nil
-		}
-		to, indent, step := len(l), 0, 2 // at the end of the file, or of the object
-		if n := len(parents); n > 0 {
-			to, indent, step = parents[n-1].to, parents[n-1].within, parents[n-1].within-parents[n-1].indent
-		}
-		for _, name := range path[len(parents) : len(path)-1] {
-			l = slices.Insert(l, to, indented(indent, name+":"))
-			to, indent = to+1, indent+step
-		}
-		return slices.Insert(l, to, indented(indent, path[len(path)-1]+": "+value)), nil
-	},
-	remove: func(l lines, path []string) (lines, error) {
-		keys, err := l.keys(path)
-		if err != nil || len(keys) < len(path) {
-			return l, err
-		}
-		k := keys[len(keys)-1]
-		for i := len(keys) - 2; i >= 0 && keys[i].members == 1; i-- { // also remove objects that only contained it
-			k = keys[i]
-		}
-		return slices.Delete(l, k.from, k.to), nil
-	},
-}
+// yamlFile is a settings file in YAML. It is written with the indentation and without the blank lines, as goose itself writes it.
+type yamlFile struct{ file yaml.Node }
 
-func indented(columns int, line string) string { return strings.Repeat(" ", columns) + line }
-
-// yamlKey is where a key and its value stand.
-type yamlKey struct {
-	from, to int // its lines, without the comments above the next key
-	indent   int // columns before it
-	within   int // columns before the keys of its value
-	members  int // how many keys its value has
-}
-
-// keys finds as many keys of a path as there are, from the outermost one.
-func (l lines) keys(path []string) (keys []yamlKey, err error) {
-	var file yaml.Node
-	if err := yaml.Unmarshal(l.text(), &file); err != nil {
+func parseYAML(text []byte) (document, error) {
+	f := &yamlFile{}
+	in := yaml.NewDecoder(bytes.NewReader(text))
+	switch err := in.Decode(&f.file); {
+	case errors.Is(err, io.EOF): // an empty file
+		f.file = yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode}}}
+	case err != nil:
 		return nil, err
+	case f.file.Content[0].Kind != yaml.MappingNode || !errors.Is(in.Decode(new(yaml.Node)), io.EOF): // no object, or several documents
+		return nil, errByHand
 	}
-	if len(file.Content) == 0 {
-		return nil, nil
-	}
-	object, end := file.Content[0], len(l)
-	for _, name := range path {
-		if object.Kind != yaml.MappingNode {
-			break
+	return f, nil
+}
+
+// find returns the object that a path leads into, nil where there is none, and the index in it of the last name, -1 where that is
+// missing. If make is set, missing objects are made.
+func (f *yamlFile) find(path []string, make bool) (object *yaml.Node, i int) {
+	object = f.file.Content[0]
+	for n, name := range path {
+		if make && object.ShortTag() == "!!null" {
+			*object = yaml.Node{Kind: yaml.MappingNode}
 		}
-		i := 0
-		for i < len(object.Content) && object.Content[i].Value != name {
+		if object.Kind != yaml.MappingNode {
+			return nil, -1
+		}
+		for i = 0; i < len(object.Content) && object.Content[i].Value != name; {
 			i += 2
 		}
-		if i == len(object.Content) {
-			break
+		switch missing := i == len(object.Content); {
+		case missing && !make:
+			return nil, -1
+		case missing:
+			object.Content = append(object.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, &yaml.Node{Kind: yaml.MappingNode})
 		}
-		key, value := object.Content[i], object.Content[i+1]
-		if object.Style&yaml.FlowStyle != 0 {
-			return nil, errByHand
+		if n < len(path)-1 {
+			object = object.Content[i+1]
 		}
-		if i+2 < len(object.Content) {
-			end = object.Content[i+2].Line - 1
-		}
-		for end > key.Line && (blank(l[end-1]) || comment(l[end-1])) {
-			end--
-		}
-		k := yamlKey{from: key.Line - 1, to: end, indent: key.Column - 1, within: key.Column + 1, members: len(value.Content) / 2}
-		if len(value.Content) > 0 && value.Kind == yaml.MappingNode {
-			k.within = value.Content[0].Column - 1
-		}
-		keys = append(keys, k)
-		object = value
 	}
-	return keys, nil
+	return object, i
+}
+
+func (f *yamlFile) get(path []string) (value any) {
+	object, i := f.find(path, false)
+	if object == nil || object.Content[i+1].Decode(&value) != nil {
+		return nil
+	}
+	return value
+}
+
+func (f *yamlFile) set(path []string, value any) error {
+	object, i := f.find(path, true)
+	if object == nil {
+		return errByHand
+	}
+	v := object.Content[i+1]
+	was := *v
+	err := v.Encode(value)
+	v.HeadComment, v.LineComment, v.FootComment = was.HeadComment, was.LineComment, was.FootComment
+	return err
+}
+
+func (f *yamlFile) remove(path []string) error {
+	if object, i := f.find(path, false); object != nil {
+		object.Content = slices.Delete(object.Content, i, i+2)
+	}
+	return nil
+}
+
+func (f *yamlFile) text() ([]byte, error) {
+	var b bytes.Buffer
+	out := yaml.NewEncoder(&b)
+	out.SetIndent(2)
+	out.CompactSeqIndent()
+	err := errors.Join(out.Encode(&f.file), out.Close())
+	return b.Bytes(), err
 }
