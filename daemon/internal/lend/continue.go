@@ -96,8 +96,9 @@ type ended struct {
 	err error
 }
 
-// runOn runs a command in the private shell to its end, or until it goes on as a job. The caller has the turn; before is the
-// state in which the command finds the shell.
+// runOn runs a command in the private shell until it ends or, if c.Continue is set, until it becomes a background job. Then the result is
+// the job's Info, the shell stays with the job, and p has another one in the state before, which is that before the command. The caller
+// has the turn.
 func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd shell.Command) (shell.Result, *job.Info, error) {
 	sh := p.shell()
 	if c.Continue == nil {
@@ -117,7 +118,7 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 		p.setContinuable(nil)
 		close(k.became)
 	}()
-	own, cancel := context.WithCancelCause(p.shells.ctx)
+	own, cancel := context.WithCancelCause(p.shells.ctx) // follows ctx until the command is a job
 	follow := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	end := make(chan ended, 1)
 	if !p.shells.begin(func() { end <- p.guarded(own, sh, cmd) }) { // it ends with the command, which Close cancels

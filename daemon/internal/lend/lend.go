@@ -55,8 +55,8 @@ func New(log *slog.Logger, above uint64) *Shells {
 	return s
 }
 
-// Link connects a window with the lender of its shell, a new one unless that shell was here before, sends it ready with the
-// leases that it still holds, and offers the shell to whoever waits. A connection that the shell had until then ends.
+// Link connects a window with the lender of its shell, creating the lender if the shell is new. It sends ready, with the leases that the
+// window still holds, and offers the shell to the next waiter. An older connection of the same shell is ended.
 func (s *Shells) Link(w Window, o Owner, env *wire.EnvSnapshot, ready *wire.Ready) *Lender {
 	for {
 		ln := s.of(o)

@@ -73,9 +73,8 @@ func (ln *Lender) Window() Window {
 	return ln.conn.window
 }
 
-// link connects the lender with its client, new or back again, agrees with it on what is lent, sends Ready with that,
-// and offers the shell to whoever waits. A connection that the client had until then ends: two would get each other's
-// messages. link reports false if the lender was closed meanwhile.
+// link does what Link says for this lender: Reconnect compares the leases that both ends believe are held. An older connection is ended
+// because two would get each other's messages. link reports whether it connected: false means that the lender is closed.
 func (ln *Lender) link(w Window, env *wire.EnvSnapshot, ready *wire.Ready) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
@@ -203,8 +202,7 @@ func (ln *Lender) apply(effects []lease.Effect) {
 	ln.sendQueue()
 }
 
-// sendQueue sends the client the list of those who wait for its shell, if that differs from the list sent last. It costs nothing
-// while nobody waits.
+// sendQueue sends the client the list of those who wait for its shell if it differs from the list sent last. It is called with mu held.
 func (ln *Lender) sendQueue() {
 	if ln.conn.window == nil || !ln.conn.queues || ln.m.Len() < 2 && ln.conn.shown == nil {
 		return
@@ -252,7 +250,7 @@ func (ln *Lender) send(m wire.Message) {
 	}
 }
 
-// setTimer sets the one timer to the next deadline.
+// setTimer sets the timer to the queue's next deadline. It is called with mu held.
 func (ln *Lender) setTimer() {
 	at, ok := ln.m.NextDeadline()
 	if !ok {
@@ -289,7 +287,7 @@ func (ln *Lender) Linked() (linked, open bool) {
 	return ln.conn.window != nil, !ln.closed
 }
 
-// Typed notes that the user typed there.
+// Typed records when the user last typed in the shell's window.
 func (ln *Lender) Typed(at time.Time) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()

@@ -77,8 +77,8 @@ func Check(r *wire.LeaseRunRequest) error {
 	return nil
 }
 
-// Lend puts the command into the shell's queue. The function that it returns runs the command, sends its events, and returns when the
-// shell is given back.
+// Lend puts the user's own command l into the shell's queue. The caller must call run, in any goroutine: it runs the command when its
+// turn has come, sends its events, and returns when the shell is given back.
 func (ln *Lender) Lend(ctx context.Context, l Loan) (run func()) {
 	r, execution, began := l.Request, wire.ExecutionID(wire.NewID()), time.Now()
 	decision := store.AuditEntry{

@@ -235,8 +235,8 @@ func (p *Private) Facts(ctx context.Context, digest string, c *risk.Context) boo
 	return true
 }
 
-// Suspects implements Trusting. While a command runs, the state is the one that it found: if it changes that, whatever is judged by it is
-// judged again.
+// Suspects implements Trusting. While a command runs, the state is the one before that command. Nothing runs on a judgement of an old
+// state: the digest is compared before a command begins.
 func (p *Private) Suspects(ctx context.Context) (names []string, in shell.State) {
 	ctx, cancel := context.WithTimeout(ctx, answerBound)
 	defer cancel()

@@ -118,7 +118,7 @@ func (s *Shells) mark(pid int) {
 	}
 }
 
-// markShellsOf marks the shells of the process that lends them, and remembers them.
+// markShellsOf marks the shells that the process lender has started, and remembers their sessions: see mark and remember.
 func (s *Shells) markShellsOf(lender int) {
 	if lender <= 0 {
 		return

@@ -40,6 +40,8 @@ func (ln *Lender) Report(w Window, m wire.LeaseMessage) error {
 	return nil
 }
 
+// Of the methods below, those that take a ref handle one kind of message each, for Report, and are called with mu held.
+
 // waitingLocked returns the borrow in the queue whose lease has that ref, or nil.
 func (ln *Lender) waitingLocked(ref lease.Ref) *borrow {
 	for l := range ln.m.Waiting {
@@ -50,7 +52,7 @@ func (ln *Lender) waitingLocked(ref lease.Ref) *borrow {
 	return nil
 }
 
-// queued notes that the client cannot lend yet, and why.
+// queued records that the client cannot lend yet, and why.
 func (ln *Lender) queued(now time.Time, ref lease.Ref, m *wire.ShellLeaseQueued) {
 	ln.m.Wait(now, ref, m.Holder, time.Duration(m.HeldMS)*time.Millisecond)
 	if b := ln.waitingLocked(ref); b != nil {
@@ -59,7 +61,8 @@ func (ln *Lender) queued(now time.Time, ref lease.Ref, m *wire.ShellLeaseQueued)
 	}
 }
 
-// acquired takes the shell for the borrower that it was offered to, and hands its command over.
+// acquired records that the client grants the shell, in the folder m.Cwd, to the borrower that it was offered to. Its command is sent if
+// the borrower is ready.
 func (ln *Lender) acquired(now time.Time, ref lease.Ref, m *wire.ShellLeaseAcquired) {
 	b := ln.waitingLocked(ref)
 	offered := b != nil && b.lease.State == lease.Offered
@@ -73,7 +76,7 @@ func (ln *Lender) acquired(now time.Time, ref lease.Ref, m *wire.ShellLeaseAcqui
 	}
 }
 
-// denied ends the wait of a borrower that the client does not lend to.
+// denied ends the wait of the borrower whom the client refused, for m.Reason.
 func (ln *Lender) denied(now time.Time, ref lease.Ref, m *wire.ShellLeaseDenied) {
 	outcome := lease.Denied
 	switch m.Reason {
@@ -115,12 +118,12 @@ func (ln *Lender) completed(now time.Time, ref lease.Ref, m *wire.CommandComplet
 		l.Owner.(*borrow).completed <- m
 	}
 	ln.apply(effects)
-	if ok && ln.m.Len() > 1 { // who waits need not wait for the borrower as well
+	if ok && ln.m.Len() > 1 { // the next waiter gets the shell before this borrower calls giveBack
 		ln.apply(ln.m.Release(now, l))
 	}
 }
 
-// released takes the shell back that the client does not lend any more.
+// released ends the lease that the client says is over, for m.Reason.
 func (ln *Lender) released(now time.Time, ref lease.Ref, m *wire.ShellLeaseReleased) {
 	outcome := lease.Revoked
 	switch m.Reason {
