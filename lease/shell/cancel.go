@@ -9,7 +9,7 @@ import (
 
 // The steps of a cancel, from its beginning. A borrowed command has ended, or its shell was replaced, within 5 s.
 const (
-	pressEvery  = 20 * time.Millisecond
+	signalEvery = 20 * time.Millisecond
 	againAfter  = 500 * time.Millisecond // between two SIGINT to the shell itself: a sooner one could hit the prompt hook
 	beginWithin = time.Second            // how long nothing is sent before the command begins: SIGINT would tear its line
 	termAfter   = 2 * time.Second
@@ -19,7 +19,7 @@ const (
 
 // canceller ends the borrowed command r. Each new foreground process group gets the signal that is due, because the shell may
 // go on with the next command of a list; the shell itself gets SIGINT, so that it drops the rest of the line. It is used by one
-// goroutine (follow), which calls press at once and then every pressEvery.
+// goroutine (follow), which calls signalDue at once and then every signalEvery.
 type canceller struct {
 	s     *Shell
 	r     *run
@@ -28,8 +28,8 @@ type canceller struct {
 	shell time.Time              // when the shell got SIGINT last
 }
 
-// press sends what is due to the foreground process group.
-func (c *canceller) press() {
+// signalDue sends the signal that is due by now to the foreground process group.
+func (c *canceller) signalDue() {
 	c.s.mu.Lock()
 	p, began, over := c.s.proc, c.r.began(), c.r.ended || c.r.restarted != ""
 	c.s.mu.Unlock()

@@ -71,8 +71,8 @@ func (s *Shell) clearUp(ctx context.Context, c Command, res Result) {
 	}
 }
 
-// removePlaceholders runs the launcher to remove the placeholders that it left in a project when it was killed. folder contains
-// the confine.Spec of that command (heldReach).
+// removePlaceholders runs the launcher to remove the placeholders that it left in a project when it was killed: the empty files and
+// folders that it had put at protected names (confine.Protected). folder contains the confine.Spec of that command (heldReach).
 func removePlaceholders(ctx context.Context, launcher, folder string) error {
 	ctx, cancel := context.WithTimeout(ctx, releaseBound)
 	defer cancel()
@@ -99,8 +99,8 @@ var childOptions = []string{
 	"pipefail", "nounset", "noclobber", "noglob", "extglob", "globstar", "nullglob", "dotglob", "nocaseglob", "failglob", "extendedglob", "shwordsplit", "ksharrays",
 }
 
-// namedIn returns the part of a state that a text may name, and what that names in turn. A child gets the exported variables by its
-// environment.
+// namedIn returns the aliases, functions and local variables that a text may name, those that their texts may name in turn, and the
+// childOptions that are on. Exported variables are left out: a child inherits them.
 func namedIn(st State, text string) State {
 	part := State{Aliases: map[string]string{}, Functions: map[string]string{}, Local: map[string]string{}}
 	for texts := []string{text}; len(texts) > 0; texts = texts[1:] {

@@ -93,7 +93,7 @@ func ForgetJob(folder string) error {
 	return errors.Join(err, os.RemoveAll(filepath.Join(folder, heldText)), os.RemoveAll(filepath.Join(folder, heldReach)))
 }
 
-// releaseJob removes the placeholders of a job whose launcher was killed.
+// releaseJob removes the placeholders (see removePlaceholders) of a job whose launcher was killed: a launcher that ends removes its own.
 func releaseJob(folder string) error {
 	status, err := os.ReadFile(filepath.Join(folder, JobStatus))
 	if err == nil && strings.TrimSpace(string(status)) != strconv.Itoa(128+int(syscall.SIGKILL)) {

@@ -92,7 +92,8 @@ func (s *Shell) Hold(ctx context.Context) error {
 	return nil
 }
 
-// borrow does what Hold does, but returns with holdLock taken. lent reports whether a borrower had the editor already.
+// borrow does what Hold does, but returns with holdLock taken. lent reports whether a borrower had the editor already. It does not wait
+// for the user while a borrower has the editor or the screen is taken with the editor blocked: then the user cannot type to the shell.
 func (s *Shell) borrow(ctx context.Context) (lent bool, err error) {
 	e := &s.editor
 	if err := s.hold(ctx, func() bool { return e.lease || e.widget == blocked && e.screen }); err != nil {
@@ -133,7 +134,8 @@ func (s *Shell) Release() error {
 	return s.endLease()
 }
 
-// endLease does the work of Release for an editor that a borrower has. The caller has holdLock.
+// endLease does the work of Release for an editor that a borrower has. While the screen is taken, the editor is held again for the
+// program that took it, because the borrowed command has released it. The caller has holdLock.
 func (s *Shell) endLease() error {
 	if screen := locked(s, func() bool { return s.editor.screen }); !screen {
 		s.showPrompt()

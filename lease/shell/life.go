@@ -19,7 +19,7 @@ func (l *life) over() bool { return l.closed || l.gone }
 // lastOutput is how long the terminal of an ended shell is still read: a child may keep it open, so that no EOF comes.
 const lastOutput = 50 * time.Millisecond
 
-// ended decides what the end of a process means. If the user left the shell, or three processes in a row ended within 2 s, the
+// ended handles the end of the shell's process p. If the user left the shell, or three processes in a row ended within 2 s, the
 // Shell is over. After a crash, or an exit during a borrowed command, a new process is started in the same folder with the same
 // state, without its unexported variables.
 func (s *Shell) ended(p *process) {

@@ -192,16 +192,16 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 	var (
 		cancelled error // why, or nil
 		cancel    *canceller
-		press     <-chan time.Time // to go on with the cancel
+		again     <-chan time.Time // when to signal again
 		watch     = &watcher{s: s, r: r, wait: lookAfter, due: time.Now().Add(lookAfter), t: time.NewTimer(lookAfter)}
 		begin     = time.After(beginBound)
 		limit     clock
 	)
 	stop := func(why error) {
 		if cancelled == nil {
-			cancelled, press = why, time.Tick(pressEvery)
+			cancelled, again = why, time.Tick(signalEvery)
 			cancel = &canceller{s: s, r: r, since: time.Now(), sent: make(map[int]syscall.Signal)}
-			cancel.press()
+			cancel.signalDue()
 		}
 	}
 	done := ctx.Done()
@@ -231,8 +231,8 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 		case <-done:
 			done = nil
 			stop(context.Cause(ctx))
-		case <-press:
-			cancel.press()
+		case <-again:
+			cancel.signalDue()
 		}
 	}
 	limit.pause(true)

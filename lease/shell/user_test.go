@@ -403,7 +403,7 @@ func TestCancelSparesTheNewShell(t *testing.T) {
 	scr.prompts(t, 1)
 	pid := s.PID()
 	c := &canceller{s: s, r: &run{started: time.Now(), restarted: "the shell ended"}, since: time.Now().Add(-endAfter)}
-	c.press()
+	c.signalDue()
 	if res := do(t, s, "echo $$"); strings.TrimSpace(string(res.Output)) != strconv.Itoa(pid) {
 		t.Errorf("got %+v, want %d", res, pid)
 	}

@@ -67,8 +67,9 @@ func Without(list, other []string) (rest []string) {
 	return rest
 }
 
-// loaded returns a predicate on the names of functions: zsh had only marked it for autoload in a, and has loaded its text in b.
-func loaded(a, b map[string]string) func(name string) bool {
+// autoloaded returns a predicate on names of functions. It reports whether zsh had the function marked for autoload in a and has loaded
+// its text in b: that is no change by a command.
+func autoloaded(a, b map[string]string) func(name string) bool {
 	return func(name string) bool {
 		_, has := b[name]
 		return has && strings.HasPrefix(a[name], "builtin autoload -X")
@@ -117,7 +118,7 @@ func Difference(a, b State) string {
 		{"defined function", "removed function", a.Functions, b.Functions, false},
 		{"made another file run as", "put back what runs as", a.Hashed, b.Hashed, true},
 	} {
-		c := Compare(kind.a, kind.b, loaded(kind.a, kind.b))
+		c := Compare(kind.a, kind.b, autoloaded(kind.a, kind.b))
 		say(kind.is, slices.Concat(c.Added, c.Changed))
 		say(kind.gone, c.Removed)
 		if kind.decisive {

@@ -89,7 +89,7 @@ func (s Statements) putBack(b *strings.Builder, before, after, now map[string]st
 // eachToUndo calls put, sorted by name, for each name that differs between before and after and is now still as in after, but
 // not for functions that zsh has only loaded since. value is the one in before, "" if there was none.
 func eachToUndo(before, after, now map[string]string, put func(name, value string)) {
-	c := Compare(before, after, loaded(before, after))
+	c := Compare(before, after, autoloaded(before, after))
 	for _, name := range slices.Sorted(slices.Values(slices.Concat(c.Added, c.Changed, c.Removed))) {
 		current, here := now[name]
 		if result, had := after[name]; here == had && current == result {

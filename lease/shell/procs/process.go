@@ -27,11 +27,10 @@ type Moment struct {
 	newest int // the process or thread that was created last; 0 = not known
 }
 
-// BegunSince lists the processes in the session of the shell that began at from or later, without the shell itself and what it
-// runs now: the programs of its hooks, which are in the foreground group and have their parent in the session, and its
-// substitutions, which are its children in its own group. forks reports that the list has a fork of the shell that runs no
-// program of its own yet: until the shell shows its prompt, it may become a program of a hook, or be a substitution. Members of the
-// process groups in but are left out.
+// BegunSince lists the processes in the shell's session that began at from or later. It leaves out the shell, members of the process
+// groups in but, and what the shell runs at the moment: the programs of its hooks, which are in the foreground group and have their
+// parent in the session, and its substitutions, which are its children in its own group. forks reports whether the list has a child of
+// the shell that has not called execve yet: until the shell shows its prompt, that may be a substitution or become a program of a hook.
 func BegunSince(shell int, foreground func() int, from Moment, but ...int) (list []Process, forks bool) {
 	begun := begunSince(shell, from)
 	if len(begun) == 0 {

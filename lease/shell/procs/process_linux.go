@@ -50,8 +50,8 @@ func newest() int {
 // maxAsked bounds the pids that noneSince asks about one by one. Asking about so many takes as long as listing a few hundred processes.
 const maxAsked = 1000
 
-// noneSince reports that no process for which of returns true began at from or later; false means that there may be one. More than a second
-// after from it is always false, because the kernel may by then have used up all numbers and passed from's again.
+// noneSince reports whether certainly no process that of selects began at from or later. It returns false if it cannot be certain, such as
+// more than a second after from, when the kernel may have used up all pids and started again.
 func noneSince(from Moment, of func(pid int) bool) bool {
 	now := Now()
 	last := now.newest

@@ -182,7 +182,7 @@ func (s *screen) insertCells(n int) {
 		return
 	}
 	s.clearOverlap(r, s.x, s.x)
-	r.extra = nil // as in deleteCells
+	r.extra = nil // its columns shift; accents are lost rather than misplaced
 	tail := append([]rune(nil), r.cells[s.x:]...)
 	r.cells = r.cells[:s.x]
 	for range n {
