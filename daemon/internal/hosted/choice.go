@@ -185,7 +185,7 @@ func (a *Agents) Begin(ctx context.Context, t Turn) error {
 		return err
 	}
 	defer a.trim()
-	h.rest()
+	h.giveBack()
 	return nil
 }
 

@@ -79,7 +79,7 @@ type host struct {
 // errUnusable is returned by take for a process that ends, was started with other settings, or knows a conversation that was cleared.
 var errUnusable = errors.New("the agent's process ends")
 
-// take gives the host to a turn until rest, or returns errUnusable.
+// take gives the host to a turn until giveBack, or returns errUnusable.
 func (h *host) take(r *run) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,8 +96,8 @@ func (h *host) take(r *run) error {
 	return nil
 }
 
-// rest is the end of what take began. Without another turn the host ends after Options.Idle.
-func (h *host) rest() {
+// giveBack ends the turn that take gave the host to. Unless another turn takes the host within Options.Idle, it is ended.
+func (h *host) giveBack() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.run, h.lastTurnEnd = nil, time.Now()

@@ -154,7 +154,7 @@ func (a *Agents) prompt(r *run) agent.Outcome {
 	}
 	defer a.trim()
 	defer a.remember(h) // with the session's cost
-	defer h.rest()
+	defer h.giveBack()
 	return h.prompt(r)
 }
 
