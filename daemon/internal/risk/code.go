@@ -72,8 +72,9 @@ func (a *analysis) texts(c *call, code func(c *call, f *field)) (given bool) {
 	return given
 }
 
-// program judges the code of awk or sed, the first operand unless an option gives it or is one of files, and returns the others.
-func (a *analysis) program(c *call, code func(c *call, f *field), files ...string) []field {
+// codeOperand judges with code the program text of awk or sed, and returns the other operands. The text is the first operand unless an
+// option has it, or one of the options files names a file that has it.
+func (a *analysis) codeOperand(c *call, code func(c *call, f *field), files ...string) []field {
 	if a.texts(c, code) || c.has(files...) || len(c.operands) == 0 {
 		return c.operands
 	}
@@ -176,7 +177,7 @@ func (a *analysis) givenCode(f *field, st *state) {
 // doAwk judges awk: its programs can run commands and write files.
 func (a *analysis) doAwk(c *call) {
 	a.base(c)
-	ops := a.program(c, a.awkProgram, "-f", "--file", "-E", "--exec")
+	ops := a.codeOperand(c, a.awkProgram, "-f", "--file", "-E", "--exec")
 	for i := range ops {
 		if c.val("-i", "--include") == "inplace" {
 			a.edits(c, &ops[i])
@@ -230,7 +231,7 @@ var sedPlain = sync.OnceValue(func() *regexp.Regexp {
 // doSed judges sed: scripts can run commands (e, s///e) and write files (w, s///w); -i writes its files.
 func (a *analysis) doSed(c *call) {
 	a.base(c)
-	ops := a.program(c, a.sedScript, "-f", "--file")
+	ops := a.codeOperand(c, a.sedScript, "-f", "--file")
 	suffix, inPlace := sedInPlace(c)
 	for i := range ops {
 		f := &ops[i]

@@ -186,7 +186,7 @@ func (a *analysis) resolve(c *call) {
 	case file != "" && !programs.Builtin(c.name) && !(systemBin(path.Dir(file)) && path.Base(file) == c.name):
 		a.note(High, RunCode, c.span, "your shell runs "+show(file)+" by the name "+show(c.name))
 	}
-	a.known(c)
+	a.byTable(c)
 }
 
 // builtin reports whether the shell runs a name itself.
@@ -200,7 +200,7 @@ func (a *analysis) byPath(c *call) {
 	c.name = f.Base()
 	if f.Known && path.IsAbs(f.S) && systemBin(path.Dir(f.S)) {
 		a.runsFlow(a.flowOf(path.Clean(f.S)), f.Span)
-		a.known(c)
+		a.byTable(c)
 		return
 	}
 	c.verb = 1
@@ -258,8 +258,8 @@ func shellFile(name, text string) bool {
 	return !strings.Contains(path.Base(name), ".") || strings.HasSuffix(name, "sh")
 }
 
-// known judges a command by its line in the table of package programs.
-func (a *analysis) known(c *call) {
+// byTable judges a command by its entry in the table of package programs.
+func (a *analysis) byTable(c *call) {
 	a.poisoned(c)
 	a.shadowed(c)
 	if c.spec = programs.Lookup(c.name); c.spec == nil {

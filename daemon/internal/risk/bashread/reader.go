@@ -188,9 +188,9 @@ func (r *Reader) program(text string, st *State) {
 	}
 }
 
-// pieces returns what a text that could not be read may hold as a command: the text without the comments that parser and shell end in
-// different places, and with what bash may take for a subshell in place of arithmetic; then its lines, what stands in brackets, and
-// that cut at quotes and variables.
+// pieces returns the parts of a text that the parser cannot read which a shell may run as a command all the same. First is the text without
+// joinedComment and with each $(( read as a subshell in a command substitution; then its lines; then the lines cut at parentheses, < and
+// backquotes; then those cut at double quotes and $ as well.
 func pieces(text string) []string {
 	all := []string{strings.ReplaceAll(joinedComment().ReplaceAllString(text, "$1"), "$((", "$( (")}
 	for _, ends := range []string{"\n", "\n()<`", "\n()<`$\""} {
