@@ -25,9 +25,9 @@ func (a *app) serve() *cobra.Command {
 		a.serveJSONRPC(), a.serveOperator(), a.serveStdio(), a.serveACP(), a.serveMCP())
 }
 
-// translator returns a command that runs one translator until a signal or the end of its input ends it. It logs to standard error,
-// with --trace each message too. If the settings cannot be read, it does not start.
-func (a *app) translator(use, short, long, example string, run func(ctx context.Context, o client.Options, c config.Config) error) *cobra.Command {
+// gateway returns a command that runs one gateway until a signal or the end of its input ends it. It logs to standard error, with
+// --trace each message too. If the settings cannot be read, it does not start.
+func (a *app) gateway(use, short, long, example string, run func(ctx context.Context, o client.Options, c config.Config) error) *cobra.Command {
 	var trace bool
 	c := explained(command(use, short, cobra.NoArgs, func([]string) error {
 		o, err := a.options()
@@ -73,7 +73,7 @@ func withApprove(c *cobra.Command, level *string) func(config.Config) (mode stri
 func (a *app) serveJSONRPC() *cobra.Command {
 	var path, tokenFile string
 	var compat bool
-	c := a.translator("jsonrpc", "JSON-RPC 2.0 over a unix socket, as OpenAgent-Terminal speaks it",
+	c := a.gateway("jsonrpc", "JSON-RPC 2.0 over a unix socket, as OpenAgent-Terminal speaks it",
 		"Serves JSON-RPC 2.0, one message a line, over a unix socket that only you can use. The socket's path is the first\n"+
 			"line on standard output; it is removed at the end. docs/jsonrpc.md has the protocol and a session to try.",
 		"  sublet serve jsonrpc --socket /tmp/agents.sock",
@@ -118,7 +118,7 @@ func (a *app) serveStdio() *cobra.Command {
 	var c *cobra.Command
 	var approve string
 	var mode func(config.Config) (string, error)
-	c = a.translator("stdio", "JSON lines on standard input and output, for a program that starts it as its child",
+	c = a.gateway("stdio", "JSON lines on standard input and output, for a program that starts it as its child",
 		"Serves one JSON object a line on standard input and output; everything else goes to standard error. It ends when its\n"+
 			"input does, once what runs has finished. docs/stdio.md has the protocol and a session to try.",
 		`  echo '{"id":"1","kind":"user_message","message":"what is in this folder?"}' | sublet serve stdio`,
@@ -140,7 +140,7 @@ func (a *app) serveStdio() *cobra.Command {
 
 func (a *app) serveACP() *cobra.Command {
 	var show string
-	c := a.translator("acp", "The Agent Client Protocol, for editors such as Zed, JetBrains' and Neovim",
+	c := a.gateway("acp", "The Agent Client Protocol, for editors such as Zed, JetBrains' and Neovim",
 		"Serves the Agent Client Protocol on standard input and output, for an editor that starts it; it asks there before\n"+
 			"anything risky. docs/acp.md explains how to set up each editor.", "",
 		func(ctx context.Context, o client.Options, conf config.Config) error {
@@ -167,7 +167,7 @@ func (a *app) serveACP() *cobra.Command {
 func (a *app) serveMCP() *cobra.Command {
 	var listen string
 	var answer time.Duration
-	c := a.translator("mcp", "The Model Context Protocol: other agents (Claude Code, Codex, Gemini CLI, …) run commands in your shell",
+	c := a.gateway("mcp", "The Model Context Protocol: other agents (Claude Code, Codex, Gemini CLI, …) run commands in your shell",
 		"Serves your live shell as a tool to an agent of another program, which starts this command and talks to it over its\n"+
 			"standard input and output. Each command is judged, asked about in your sublet window, run there and written into the\n"+
 			"audit log, as those of sublet's own agents are. docs/agents.md explains how to set up each agent.", "",

@@ -58,7 +58,7 @@ type operatorFlags struct {
 func (a *app) serveOperator() *cobra.Command {
 	var so operatorFlags
 	var mode func(config.Config) (string, error)
-	c := a.translator("operator", "JSON lines and WebSocket on one TCP port, with a page on request",
+	c := a.gateway("operator", "JSON lines and WebSocket on one TCP port, with a page on request",
 		"serve operator lets programs of this machine ask agents over TCP port 60100: one JSON object a line, or one a\n"+
 			"message over WebSocket. docs/operator.md has both dialects. Every request carries the token, which is printed at the\n"+
 			"start and lies in the runtime folder. Nobody is asked before something risky: what is over --approve is refused.",

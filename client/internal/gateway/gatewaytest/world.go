@@ -1,4 +1,4 @@
-// Package gatewaytest is what the tests of the translators share: a user with a real daemon in this process, whose model is
+// Package gatewaytest is what the tests of the gateways share: a user with a real daemon in this process, whose model is
 // a script.
 package gatewaytest
 
