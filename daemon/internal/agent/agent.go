@@ -138,7 +138,7 @@ type Question struct {
 	Action      tool.Action
 	Mode        string // the role's: the stricter of this and the turn's counts; "" = the turn's
 	Fixed       bool   // the call cannot be changed, since another program makes it: an edited command is refused
-	GoOn        string // not a call but the question whether the agent may go on; this is what it has done
+	Continue    string // if set, the question is no call but whether the agent may continue; this is what it has done
 }
 
 // maxSubject bounds Subject, in bytes.
@@ -198,7 +198,7 @@ func Run(ctx context.Context, t Turn) Outcome {
 	defer r.close()
 	o := r.run(ctx)
 	if t.Reports {
-		o.Summary += r.record()
+		o.Summary += r.workRecord()
 	}
 	return o
 }

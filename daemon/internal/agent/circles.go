@@ -76,7 +76,7 @@ func (r *runner) leaveCircle(ctx context.Context, calls []call) error {
 	}
 	d, err := r.t.Approver.Approve(ctx, Question{
 		Agent: r.name, Role: r.t.Role.Name, Tool: wire.ToolContinue, ExecutionID: wire.ExecutionID(wire.NewID()),
-		Arguments: provider.ArgumentsObject(last.args), GoOn: what,
+		Arguments: provider.ArgumentsObject(last.args), Continue: what,
 	})
 	if err != nil && ctx.Err() == nil {
 		r.log.Warn("nobody could be asked whether to go on", "err", err)

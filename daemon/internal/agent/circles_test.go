@@ -29,10 +29,10 @@ func TestCircles(t *testing.T) {
 			sh := &stubTool{name: "sh"}
 			var asked []string
 			approve := func(_ context.Context, q Question) (Decision, error) {
-				if q.GoOn != "" {
-					asked = append(asked, q.Tool+": "+q.GoOn)
+				if q.Continue != "" {
+					asked = append(asked, q.Tool+": "+q.Continue)
 				}
-				return Decision{Allowed: q.GoOn == ""}, nil
+				return Decision{Allowed: q.Continue == ""}, nil
 			}
 			rec := &recorder{}
 			o := rec.play(t.Context(), Turn{Model: newModel(tt.steps...), Prompt: "go", Tools: []tool.Tool{sh}, Approver: approverFunc(approve)})
@@ -57,7 +57,7 @@ func TestCircleGoesOn(t *testing.T) {
 	asked := 0
 	rec := &recorder{}
 	o := rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Approver: approverFunc(func(_ context.Context, q Question) (Decision, error) {
-		if q.GoOn != "" {
+		if q.Continue != "" {
 			asked++
 			return Decision{Comment: "look elsewhere"}, nil
 		}

@@ -215,7 +215,7 @@ func (h *Thread) Add(ev wire.EventMessage) {
 		if m.Agent == h.agent && !h.modelless {
 			h.seq = meta.Seq
 			if m.Chunk.Type == wire.ChunkVoid {
-				h.void(m.Chunk.FromSeq)
+				h.dropAnswerFrom(m.Chunk.FromSeq)
 			} else {
 				h.chunk(m.Chunk, meta.Seq)
 			}
@@ -303,8 +303,8 @@ func (h *Thread) context(text string, seq int64) {
 	e.last = seq
 }
 
-// void removes the text of the newest answer that came from event from on.
-func (h *Thread) void(from int64) {
+// dropAnswerFrom removes the text that the events from seq from on added to the newest answer.
+func (h *Thread) dropAnswerFrom(from int64) {
 	n := len(h.entries)
 	for k := len(h.pieces); k > 0 && h.pieces[k-1].seq >= from && n > 0 && h.entries[n-1].kind == compaction.Answer; k-- {
 		p, parts := h.pieces[k-1], h.entries[n-1].msg.Parts

@@ -117,7 +117,7 @@ func (r *runner) keepToBudget(ctx context.Context) error {
 		return nil // another agent got the answer meanwhile
 	}
 	d, err := r.t.Approver.Approve(ctx, Question{
-		Agent: r.name, Role: r.t.Role.Name, Tool: wire.ToolContinue, ExecutionID: wire.ExecutionID(wire.NewID()), Arguments: []byte("{}"), GoOn: what,
+		Agent: r.name, Role: r.t.Role.Name, Tool: wire.ToolContinue, ExecutionID: wire.ExecutionID(wire.NewID()), Arguments: []byte("{}"), Continue: what,
 	})
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -49,10 +49,10 @@ func TestCostIsAskedBefore(t *testing.T) {
 			o := (&recorder{}).play(t.Context(), Turn{
 				Model: model, Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Bounds: Bounds{Budget: tt.budget},
 				Approver: approverFunc(func(_ context.Context, q Question) (Decision, error) {
-					if q.GoOn == "" {
+					if q.Continue == "" {
 						return Decision{Allowed: true}, nil
 					}
-					asked = append(asked, q.GoOn)
+					asked = append(asked, q.Continue)
 					yes := tt.answers[0]
 					tt.answers = tt.answers[1:]
 					return Decision{Allowed: yes}, nil

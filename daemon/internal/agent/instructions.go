@@ -65,7 +65,7 @@ func instructions(root, cwd string) []instructionFile {
 	return out
 }
 
-// readInstructions returns the content of an instruction file, "" if there is none.
+// readInstructions returns at most maxInstructions bytes of an instruction file, secrets masked; "" if it cannot be read.
 func readInstructions(path string) string {
 	text, longer, err := readRegular(path, maxInstructions)
 	if err != nil {

@@ -98,7 +98,7 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 	sub.notice(end)
 	report := tool.Report{Agent: name, Answer: o.Summary}
 	if role.Hosted == nil { // the calls of a program are known by its events alone
-		report.Answer += sub.record()
+		report.Answer += sub.workRecord()
 	}
 	switch {
 	case o.Err == nil:
@@ -111,8 +111,8 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 	return report, o.Err
 }
 
-// record lists the files that the agent changed and the commands it ran, from its calls rather than from its answer.
-func (r *runner) record() string {
+// workRecord lists the files that the agent changed and the commands that it ran. It reads them from its calls, not from its answer.
+func (r *runner) workRecord() string {
 	done := compaction.Build("", toItems(r.entries))
 	text := compaction.Ledger{Files: done.Files, Commands: done.Commands}.Text()
 	if text == "" {

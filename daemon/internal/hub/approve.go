@@ -22,11 +22,10 @@ import (
 // maxEdits bounds how often a person's own edit is asked about again because it is riskier than what they were shown.
 const maxEdits = 5
 
-// Approve decides what may run: by policy, or by asking whoever is attached. It implements agent.Approver, and no shell is held while it
-// waits.
+// Approve implements agent.Approver: it decides by policy or asks whoever is attached. No shell is held while it waits.
 func (t *turn) Approve(ctx context.Context, q agent.Question) (agent.Decision, error) {
-	if q.GoOn != "" {
-		return t.goOn(ctx, q)
+	if q.Continue != "" {
+		return t.askToContinue(ctx, q)
 	}
 	d, err := t.decide(ctx, q)
 	if err == nil && !d.Allowed {
@@ -92,13 +91,14 @@ func (t *turn) decide(ctx context.Context, q agent.Question) (agent.Decision, er
 	return t.recordDecision(q, v, d, agent.Decision{By: "nobody", EditedCommand: edited, Reason: "the command was changed too often while it was asked about"}), nil
 }
 
-// goOn asks the user whether an agent may continue that repeats the same calls, or that has reached its limit of cost.
-func (t *turn) goOn(ctx context.Context, q agent.Question) (agent.Decision, error) {
-	v := harmless(q.GoOn)
+// askToContinue asks the user whether an agent may continue although it repeats the same calls or has reached its cost limit: q.Continue is
+// that reason. Where nobody can be asked the agent may not.
+func (t *turn) askToContinue(ctx context.Context, q agent.Question) (agent.Decision, error) {
+	v := harmless(q.Continue)
 	if t.whyUnasked() != "" {
-		return t.recordDecision(q, v, policy.Decision{Outcome: policy.Ask, Why: q.GoOn}, agent.Decision{By: "nobody", Reason: q.GoOn}), nil
+		return t.recordDecision(q, v, policy.Decision{Outcome: policy.Ask, Why: q.Continue}, agent.Decision{By: "nobody", Reason: q.Continue}), nil
 	}
-	return t.askAbout(ctx, q, v, q.GoOn)
+	return t.askAbout(ctx, q, v, q.Continue)
 }
 
 // harmless is the verdict on what does nothing by itself.
@@ -148,8 +148,8 @@ func (t *turn) refusal(ctx context.Context, q agent.Question) string {
 	})
 }
 
-// shellEnviron returns the environment and the folder that a call is judged by: of the client that asked or, for a foreign agent, of the
-// shell that it borrows.
+// shellEnviron returns the environment and the folder in which a call is judged: the client's or, for a foreign agent, those of the shell
+// that it borrows.
 func (t *turn) shellEnviron() (map[string]wire.OSString, wire.OSString) {
 	if t.foreign != nil {
 		if ln, err := t.Lent(); err == nil && ln != nil {
@@ -220,8 +220,8 @@ func (t *turn) policyIn(ctx context.Context, q agent.Question, mode policy.Mode)
 	return projects.Apply(p)
 }
 
-// rootOf returns the top of the project in which a call works that would run in the folder at. It has its links resolved for a file
-// tool, as the tool's paths have.
+// rootOf returns the top folder of the project that holds the folder at. For a file tool its symbolic links are resolved, as they are in
+// the paths of q.
 func rootOf(q agent.Question, at string) string {
 	if q.Action.Command == "" {
 		at = reach.Real(at)

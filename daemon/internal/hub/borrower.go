@@ -110,8 +110,8 @@ func (t *turn) window() (*lend.Lender, *Client) {
 	return ln, c
 }
 
-// showQuestions sends a client that has come, or come back, the open questions of other sessions that it may answer: those about a command in
-// its shell, and those of agents that its session started. Its own session's it has already.
+// showQuestions sends a client that has just connected the open questions of other sessions that it may answer: those about a command in
+// its shell, and those of agents that its session started. The client already has its own session's questions.
 func (h *Hub) showQuestions(c *Client) {
 	if !c.confirm {
 		return
@@ -121,8 +121,8 @@ func (h *Hub) showQuestions(c *Client) {
 	}
 }
 
-// sessionOfQuestion returns the session whose question that is, and holds it: another one whose question showQuestions would send to c,
-// else c's own.
+// sessionOfQuestion returns the session that asked the question id: another session whose questions c may answer (see showQuestions),
+// otherwise c's own. The caller must release it.
 func (c *Client) sessionOfQuestion(id wire.ConfirmationID) *session {
 	for _, t := range c.hub.unfinished() {
 		if t.s.questions.Concerns(id, c) && c.hub.hold(t.s.id, nil) != nil {
@@ -132,7 +132,7 @@ func (c *Client) sessionOfQuestion(id wire.ConfirmationID) *session {
 	return c.held()
 }
 
-// cancelForeign ends the turns of foreign agents that c asked for: nobody is left who would take their results.
+// cancelForeign cancels the turns that c requested for foreign agents: with c gone, nobody receives their results.
 func (c *Client) cancelForeign() {
 	for _, t := range c.hub.unfinished() {
 		if t.origin == c && t.foreign != nil {

@@ -173,8 +173,8 @@ func (h *Hub) ready(c *Client, s *session) *wire.Ready {
 	return r
 }
 
-// Detach ends a client: its turns go on but for those of foreign agents, its shell is kept for it for a while, its borrowed commands are cancelled, and
-// questions that only it could have answered wait for it.
+// Detach removes a client whose connection has ended. It cancels what the client borrowed from other shells and the turns of foreign
+// agents; its other turns continue, its open questions stay open, and its own shell is kept for lease.Grace. It is idempotent.
 func (c *Client) Detach() {
 	c.mu.Lock()
 	if c.detached {

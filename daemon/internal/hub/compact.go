@@ -13,9 +13,9 @@ import (
 	"sublet/wire/visible"
 )
 
-// Compact folds a session's conversation, shows how it would be folded, or takes the last fold back. It waits its turn
-// in the session like everything that changes the conversation; other sessions do not notice. CompactionStarted, if
-// there is something to fold, and one CompactionComplete answer.
+// Compact compacts a session's conversation (op run), shows the summary without storing it (preview), or takes the last compaction back
+// (undo). It is queued like a turn of the session. The answers are a CompactionStarted, if there is something to compact, and one
+// CompactionComplete.
 func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 	switch r.Op {
 	case "run", "preview", "undo", "":
@@ -35,10 +35,10 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 	return c.hub.enqueue(t)
 }
 
-// compact serves a CompactRequest when its turn has come. Its events belong to no turn. It returns the reply to a preview, which is not
-// stored; any other it has sent.
+// compact serves a CompactRequest when its turn in the session's queue has come. It returns the reply to a preview, which is not stored,
+// and nil after any other request, whose reply it stores and sends.
 func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) wire.Message {
-	done, err := t.fold(ctx, r)
+	done, err := t.runCompaction(ctx, r)
 	done.Event = wire.Event{RequestID: t.request}
 	// The summary of a failed compaction, which no conversation contains, is its reason; so is a notice for whoever asked.
 	explain := func(err error) {
@@ -63,8 +63,8 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) wire.Message
 	return nil
 }
 
-// fold does what a CompactRequest asks for. Its result is never nil.
-func (t *turn) fold(ctx context.Context, r *wire.CompactRequest) (*wire.CompactionComplete, error) {
+// runCompaction compacts the session, previews that, or undoes the last compaction, as r asks. Its result is never nil.
+func (t *turn) runCompaction(ctx context.Context, r *wire.CompactRequest) (*wire.CompactionComplete, error) {
 	none := &wire.CompactionComplete{Status: wire.StatusError, Ledger: store.EmptyLedger()}
 	events, err := t.hub.opts.Store.AllEvents(ctx, t.s.id)
 	if err != nil {

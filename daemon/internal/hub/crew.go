@@ -11,7 +11,7 @@ import (
 	"sublet/wire"
 )
 
-// host is a session as the crew.Host of the agents that it has in the background. turn starts them; it is nil where none is started.
+// host implements crew.Host for the background agents of a session. turn is the one that starts an agent; nil where none is started.
 type host struct {
 	*session
 	turn *turn
@@ -24,6 +24,8 @@ func (h host) Role(name, dir string) (agent.Role, bool) {
 	return roles[name], roles[name].Name != ""
 }
 
+// Play implements crew.Host. It queues a turn in the agent's own session, which it creates if there is none. The session that started
+// the agent is held until that turn has ended; then ended gets the outcome. If Play returns an error, ended is never called.
 func (h host) Play(p crew.Part, ended func(agent.Outcome)) error {
 	t, hub := h.turn, h.hub
 	own, err := hub.session(hub.ctx, p.Session)

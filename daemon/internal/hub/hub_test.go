@@ -94,7 +94,7 @@ func TestALoanLeavesNothing(t *testing.T) {
 	openWindow(t, h)
 	c := &Client{hub: h, peer: deaf{}, ctx: t.Context(), startedBy: func() caller.Agent { return caller.Agent{} }}
 	id := wire.RequestID("r")
-	if err := c.Seen(id); err != nil {
+	if err := c.RememberID(id); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.LeaseRun(&wire.LeaseRunRequest{RequestID: id, Command: "ls"}); err != nil {

@@ -198,7 +198,8 @@ func (c *Client) testCommand(ctx context.Context, s *session, r *wire.PolicyRequ
 	return nil
 }
 
-// shownShells returns the shells whose suspects a client is shown: its own or the one last typed in, and the session's private one.
+// shownShells returns the shells whose unapproved changes a client can list and accept: the one it lends, or else the one that was last
+// typed in, and the session's private shell.
 func (c *Client) shownShells(s *session) (list []lend.Trusting) {
 	ln := c.lender
 	if ln == nil {
@@ -213,8 +214,8 @@ func (c *Client) shownShells(s *session) (list []lend.Trusting) {
 	return list
 }
 
-// accept takes what agents' commands changed in the client's shells for the user's own: what has one of the names and still is what the
-// client was shown, or everything where there are no names.
+// accept records that the user approves what agents' commands changed in shownShells: every change if names is empty, otherwise the
+// changes to these names, unless they changed again since suspects listed them to the client.
 func (c *Client) accept(ctx context.Context, s *session, names []string) {
 	for _, sh := range c.shownShells(s) {
 		if shown, ok := c.shown[sh]; ok || len(names) == 0 {
@@ -224,7 +225,8 @@ func (c *Client) accept(ctx context.Context, s *session, names []string) {
 	c.hub.log.Info("changes of the shell accepted", "names", names, "by", c.who())
 }
 
-// suspects returns the names that accept can take, and notes in c.shown the states in which they are: accept takes no later change.
+// suspects returns the names (of variables, functions, aliases) that agents' commands changed and no person approved. It keeps the states
+// in which it found them in c.shown, so that accept approves no later change.
 func (c *Client) suspects(ctx context.Context, s *session) []string {
 	names := []string{}
 	c.shown = map[lend.Trusting]shell.State{}

@@ -70,9 +70,9 @@ func (h *Hub) find(is func(o *operation) bool) *operation {
 	return nil
 }
 
-// Seen remembers the id of a request, before the method that serves the request is called. It returns ErrDuplicateID for a repeat and
+// RememberID records the id of a request before the method that serves the request is called. It returns ErrDuplicateID for a repeat and
 // an *InvalidError for an id that is empty or too long.
-func (c *Client) Seen(id wire.RequestID) error {
+func (c *Client) RememberID(id wire.RequestID) error {
 	if len(id) == 0 || len(id) > 128 {
 		return invalid("request_id: %d bytes, want 1 to 128", len(id))
 	}
@@ -150,7 +150,7 @@ func (c *Client) answer(ctx context.Context, id wire.RequestID, work func(ctx co
 	}
 }
 
-// fail answers a request with why it failed: because of err or, if ctx has ended, of that.
+// fail answers a request with the Error for err or, if ctx has ended, for the cause of that.
 func (c *Client) fail(ctx context.Context, id wire.RequestID, err error) {
 	failure := failed(ctx, err).Failure()
 	failure.RequestID = id

@@ -17,15 +17,15 @@ func TestRequestIDsAreBounded(t *testing.T) {
 	first := wire.RequestID("first")
 	cancelled := false
 	o := &operation{origin: c, request: first, cancel: func(error) { cancelled = true }}
-	if err := errors.Join(c.Seen(first), h.begin(o)); err != nil {
+	if err := errors.Join(c.RememberID(first), h.begin(o)); err != nil {
 		t.Fatal(err)
 	}
 	defer h.work.Done()
-	if err := c.Seen(first); !errors.Is(err, ErrDuplicateID) {
+	if err := c.RememberID(first); !errors.Is(err, ErrDuplicateID) {
 		t.Errorf("a repeat: %v", err)
 	}
 	for n := range maxRequestIDs + 10 {
-		if err := c.Seen(wire.RequestID(strconv.Itoa(n))); err != nil {
+		if err := c.RememberID(wire.RequestID(strconv.Itoa(n))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestCancelWhatSteeredAnEndedTurn(t *testing.T) {
 		return agent.Outcome{Status: wire.StatusSuccess}
 	}
 	said := wire.RequestID("said")
-	if err := errors.Join(h.enqueue(u), c.Seen(said)); err != nil {
+	if err := errors.Join(h.enqueue(u), c.RememberID(said)); err != nil {
 		t.Fatal(err)
 	}
 	<-begun

@@ -172,7 +172,8 @@ func (c *Client) switchSession(ctx context.Context, r *wire.SessionRequest, out 
 	return nil
 }
 
-// remove deletes a session with its events. Clients that are attached stay: their next request fails with ErrNoSession.
+// remove deletes a session and its events; it returns ErrSessionBusy while a turn or a background agent works. Attached clients stay
+// connected: their next request fails with ErrNoSession.
 func (s *session) remove(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,7 @@ func (c *conn) dispatch(ctx context.Context, m wire.Message) {
 		c.answer(rateError(wire.RequestOf(m), limit))
 		return
 	}
-	if err := c.client.Seen(wire.RequestOf(m)); err != nil {
+	if err := c.client.RememberID(wire.RequestOf(m)); err != nil {
 		c.fail(wire.RequestOf(m), err)
 		return
 	}
