@@ -230,7 +230,7 @@ func farewell(t *testing.T, c *wire.Conn) {
 		t.Errorf("farewell: got %+v", e)
 	}
 	if m, err := c.Receive(); err == nil {
-		t.Errorf("after the farewell came %s, want the end", m.Kind())
+		t.Errorf("after the farewell came %s, want the end", wire.KindOf(m))
 	}
 }
 

@@ -68,7 +68,7 @@ func BenchmarkStart(b *testing.B) {
 		if err := c.Send(&wire.EnvSnapshot{ProtocolMin: 1, ProtocolMax: 1, Cwd: "/"}); err != nil {
 			b.Fatal(err)
 		}
-		if m, err := c.Receive(); err != nil || m.Kind() != "Ready" {
+		if m, err := c.Receive(); err != nil || wire.KindOf(m) != "Ready" {
 			b.Fatal(m, err)
 		}
 		b.StopTimer()

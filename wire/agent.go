@@ -5,7 +5,7 @@ import "strings"
 // AgentRequest begins a turn: TurnStarted, then events, then exactly one AgentComplete answers; or one Error if it was
 // refused. A turn already running in the session is finished first. Since protocol 1.
 type AgentRequest struct {
-	RequestID   RequestID      `msgpack:"request_id"`
+	RequestID   `msgpack:"request_id"`
 	SessionID   *SessionID     `msgpack:"session_id"` // nil: the connection's
 	Agent       string         `msgpack:"agent"`      // "" = orchestrator
 	Prompt      string         `msgpack:"prompt"`
@@ -18,12 +18,12 @@ type AgentRequest struct {
 // ShowReply answers. Nothing is sent to a model or stored and no tool runs, but MCP servers and api_key_command of the
 // settings may be started. Since protocol 1.
 type ShowRequest struct {
-	RequestID RequestID    `msgpack:"request_id"`
+	RequestID `msgpack:"request_id"`
 	Request   AgentRequest `msgpack:"request"`
 }
 
 type ShowReply struct {
-	RequestID RequestID     `msgpack:"request_id"`
+	RequestID `msgpack:"request_id"`
 	Model     string        `msgpack:"model"`
 	Parts     []RequestPart `msgpack:"parts"` // in the order in which they are sent
 }
@@ -34,9 +34,6 @@ type RequestPart struct {
 	Tokens int64  `msgpack:"tokens"` // estimated
 	Text   string `msgpack:"text"`   // for an image, its name
 }
-
-func (*ShowRequest) Kind() string { return "ShowRequest" }
-func (*ShowReply) Kind() string   { return "ShowReply" }
 
 // Attachment is a file that goes with a prompt. The daemon reads it when the turn begins; the model gets the content of a
 // text or an image, and of any other file only the name.
@@ -258,7 +255,7 @@ type CommandResult struct {
 // ToolRequest runs one tool for a person or a script or, with a Borrower, for an agent of another program, under the same
 // policy as the agents here. It is a turn without a model: TurnStarted, CommandResult, AgentComplete. Since protocol 1.
 type ToolRequest struct {
-	RequestID RequestID  `msgpack:"request_id"`
+	RequestID `msgpack:"request_id"`
 	SessionID *SessionID `msgpack:"session_id"`
 	Tool      string     `msgpack:"tool"`
 	Arguments string     `msgpack:"arguments"` // a JSON object as text
@@ -284,28 +281,13 @@ type Borrower struct {
 // UndoRequest undoes the last change by a session's file tools (what = "file"), or by a borrowed command to the shell's
 // state (what = "shell"). It is a turn without a model, like ToolRequest. Since protocol 1.
 type UndoRequest struct {
-	RequestID RequestID  `msgpack:"request_id"`
+	RequestID `msgpack:"request_id"`
 	SessionID *SessionID `msgpack:"session_id"`
 	What      string     `msgpack:"what"`
 	All       bool       `msgpack:"all"` // shell: what all borrowed commands changed, not only the last
 }
 
-func (*AgentRequest) Kind() string     { return "AgentRequest" }
-func (*TurnSteered) Kind() string      { return "TurnSteered" }
-func (*TurnStarted) Kind() string      { return "TurnStarted" }
-func (*AgentStreamChunk) Kind() string { return "AgentStreamChunk" }
-func (*AgentThinking) Kind() string    { return "AgentThinking" }
-func (*AgentComplete) Kind() string    { return "AgentComplete" }
-func (*CancelRequest) Kind() string    { return "CancelRequest" }
-func (*CommandResult) Kind() string    { return "CommandResult" }
-func (*ToolRequest) Kind() string      { return "ToolRequest" }
-func (*UndoRequest) Kind() string      { return "UndoRequest" }
-
-func (m *AgentRequest) RequestRef() *RequestID { return &m.RequestID }
-func (m *ToolRequest) RequestRef() *RequestID  { return &m.RequestID }
-func (m *UndoRequest) RequestRef() *RequestID  { return &m.RequestID }
-func (m *ShowRequest) RequestRef() *RequestID  { return &m.RequestID }
-func (m *ShowReply) RequestRef() *RequestID    { return &m.RequestID }
+func (*CancelRequest) isMessage() {}
 
 // IsDelegate reports whether an agent works for another one: its name ends in the number of its task. Its text is part of that
 // task's result, not of the answer.

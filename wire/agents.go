@@ -9,7 +9,7 @@ const (
 // AgentsRequest lists the agents that a session's agent has started, ends one, or shows, merges or drops what one has changed in
 // its own working tree. AgentsReply answers. Since protocol 1.
 type AgentsRequest struct {
-	RequestID RequestID  `msgpack:"request_id"`
+	RequestID `msgpack:"request_id"`
 	SessionID *SessionID `msgpack:"session_id"`
 	Op        string     `msgpack:"op"`   // list, stop, show, merge, drop
 	Name      string     `msgpack:"name"` // of all but list
@@ -17,7 +17,7 @@ type AgentsRequest struct {
 
 // AgentsReply has all agents, or the one that was asked for. Since protocol 1.
 type AgentsReply struct {
-	RequestID RequestID  `msgpack:"request_id"`
+	RequestID `msgpack:"request_id"`
 	Agents    []SubAgent `msgpack:"agents"`
 	Text      string     `msgpack:"text"` // show: its newest report, with the changes in its working tree
 }
@@ -34,11 +34,5 @@ type SubAgent struct {
 	EndedAtMS   int64     `msgpack:"ended_at_ms"` // 0 while it runs
 	Worktree    OSString  `msgpack:"worktree"`    // its own working tree; "" = none
 }
-
-func (*AgentsRequest) Kind() string { return "AgentsRequest" }
-func (*AgentsReply) Kind() string   { return "AgentsReply" }
-
-func (m *AgentsRequest) RequestRef() *RequestID { return &m.RequestID }
-func (m *AgentsReply) RequestRef() *RequestID   { return &m.RequestID }
 
 func (*AgentsRequest) AnsweredBy() *AgentsReply { return nil }

@@ -40,7 +40,7 @@ func TestHotKindsEncodeWithoutAllocating(t *testing.T) {
 		benchChunk(), wiretest.Full("CommandOutput"), &wire.CommandOutput{Data: make([]byte, 32<<10)}, wiretest.Full("Heartbeat"),
 	} {
 		if n := testing.AllocsPerRun(1000, func() { wire.AppendFrame(buf, m) }); n != 0 {
-			t.Errorf("%s: %v allocations, want 0", m.Kind(), n)
+			t.Errorf("%s: %v allocations, want 0", wire.KindOf(m), n)
 		}
 	}
 }

@@ -44,11 +44,11 @@ func appendPayload(dst []byte, m Message) ([]byte, error) {
 // message writes [kind, body]. It fails, having written nothing, for a nil message and one that is not of this package.
 func (e *encoder) message(m Message) error {
 	v := reflect.ValueOf(m)
-	if m == nil || v.Kind() != reflect.Pointer || v.IsNil() {
+	if m == nil || v.IsNil() {
 		return errors.New("wire: nil message")
 	}
-	k := byKind()[m.Kind()]
-	if k == nil || v.Type().Elem() != k.typ {
+	k := byType()[v.Type().Elem()]
+	if k == nil {
 		return fmt.Errorf("wire: %T is not a message of the protocol", m)
 	}
 	e.arrayHead(2)

@@ -92,7 +92,7 @@ type ConfirmationResolved struct {
 
 // PolicyRequest reads or changes mode and rules; PolicyReply answers. Since protocol 1.
 type PolicyRequest struct {
-	RequestID RequestID  `msgpack:"request_id"`
+	RequestID `msgpack:"request_id"`
 	SessionID *SessionID `msgpack:"session_id"`
 	Op        string     `msgpack:"op"` // get, set_mode, list, add, revoke, test, accept, set_secrets, trust, untrust, trust_list
 	Mode      string     `msgpack:"mode"`
@@ -108,10 +108,10 @@ type PolicyRequest struct {
 }
 
 type PolicyReply struct {
-	RequestID RequestID `msgpack:"request_id"`
-	Op        string    `msgpack:"op"`
-	Mode      string    `msgpack:"mode"`
-	Rules     []Rule    `msgpack:"rules"`
+	RequestID `msgpack:"request_id"`
+	Op        string `msgpack:"op"`
+	Mode      string `msgpack:"mode"`
+	Rules     []Rule `msgpack:"rules"`
 	// Secrets is how text that looks like a secret is given to models in this session: mask, show.
 	Secrets string `msgpack:"secrets"`
 	// Suspects are the variables, aliases and functions of the shell that agents' commands changed without being asked about.
@@ -154,13 +154,6 @@ type Rule struct {
 	Fault       string   `msgpack:"fault"`    // why the rule contradicts its examples or is invalid: an allow rule is then ignored; "" = none
 }
 
-func (*ConfirmationRequest) Kind() string  { return "ConfirmationRequest" }
-func (*ConfirmationResponse) Kind() string { return "ConfirmationResponse" }
-func (*ConfirmationResolved) Kind() string { return "ConfirmationResolved" }
-func (*PolicyRequest) Kind() string        { return "PolicyRequest" }
-func (*PolicyReply) Kind() string          { return "PolicyReply" }
-
-func (m *PolicyRequest) RequestRef() *RequestID { return &m.RequestID }
-func (m *PolicyReply) RequestRef() *RequestID   { return &m.RequestID }
+func (*ConfirmationResponse) isMessage() {}
 
 func (*PolicyRequest) AnsweredBy() *PolicyReply { return nil }

@@ -25,11 +25,8 @@ func negotiate(low, high, ownLow, ownHigh int) (version int, ok bool) {
 	return version, low <= version && ownLow <= version
 }
 
-// Message is the body of a message: a pointer to one of the structs of this package.
-type Message interface {
-	// Kind returns the name that precedes the body in a payload, such as "AgentStreamChunk".
-	Kind() string
-}
+// Message is the body of a message: a pointer to one of the structs of this package that have a row in the table of kinds.
+type Message interface{ isMessage() }
 
 // EventMessage is a message that belongs to a session's numbered, stored history.
 type EventMessage interface {
@@ -49,3 +46,5 @@ type Event struct {
 
 // Meta implements EventMessage for every struct that embeds Event.
 func (e *Event) Meta() *Event { return e }
+
+func (*Event) isMessage() {}

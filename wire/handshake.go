@@ -156,7 +156,7 @@ type EnvChange struct {
 	Unset []string            `msgpack:"unset"`
 }
 
-func (*EnvSnapshot) Kind() string { return "EnvSnapshot" }
-func (*Ready) Kind() string       { return "Ready" }
-func (*Heartbeat) Kind() string   { return "Heartbeat" }
-func (*ShellState) Kind() string  { return "ShellState" }
+func (*EnvSnapshot) isMessage() {}
+func (*Ready) isMessage()       {}
+func (*Heartbeat) isMessage()   {}
+func (*ShellState) isMessage()  {}

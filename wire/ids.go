@@ -26,11 +26,16 @@ type OSString string
 // NewID returns a new UUIDv7 as text; ids minted later sort later.
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// OfRequest is a request, or the one reply to one, as opposed to an event or a lease's message.
+// OfRequest is a request, or the one reply to one, as opposed to an event or a lease's message. Its struct embeds RequestID.
 type OfRequest interface {
 	Message
 	RequestRef() *RequestID // as the client chose it
 }
+
+// RequestRef implements OfRequest.
+func (id *RequestID) RequestRef() *RequestID { return id }
+
+func (*RequestID) isMessage() {}
 
 // RequestFor is a request that is answered by one R, or by an Error.
 type RequestFor[R Message] interface {
@@ -50,7 +55,7 @@ func Call[R Message](ctx context.Context, by interface {
 	}
 	reply, ok := m.(R)
 	if !ok {
-		return none, fmt.Errorf("%s was answered with %s", r.Kind(), m.Kind())
+		return none, fmt.Errorf("%s was answered with %s", KindOf(r), KindOf(m))
 	}
 	return reply, nil
 }

@@ -3,20 +3,20 @@ package wire
 // JobRequest lists background jobs that agents started, reads the output of one, ends one, or has running commands go on as
 // jobs. JobReply answers. Since protocol 1.
 type JobRequest struct {
-	RequestID RequestID `msgpack:"request_id"`
-	Op        string    `msgpack:"op"`      // list, read, kill, background
-	JobID     string    `msgpack:"job_id"`  // of read and kill
-	Offset    int64     `msgpack:"offset"`  // read: byte offset in the output; negative: its newest Limit bytes
-	Limit     int       `msgpack:"limit"`   // read: bytes at most; 0 = 64 KiB
-	WaitMS    int64     `msgpack:"wait_ms"` // read: how long to wait for output after Offset or for the job's end, at most 60 s
+	RequestID `msgpack:"request_id"`
+	Op        string `msgpack:"op"`      // list, read, kill, background
+	JobID     string `msgpack:"job_id"`  // of read and kill
+	Offset    int64  `msgpack:"offset"`  // read: byte offset in the output; negative: its newest Limit bytes
+	Limit     int    `msgpack:"limit"`   // read: bytes at most; 0 = 64 KiB
+	WaitMS    int64  `msgpack:"wait_ms"` // read: how long to wait for output after Offset or for the job's end, at most 60 s
 }
 
 // JobReply has all jobs, or the one that was asked for. Since protocol 1.
 type JobReply struct {
-	RequestID RequestID `msgpack:"request_id"`
-	Jobs      []Job     `msgpack:"jobs"`
-	Output    []byte    `msgpack:"output"`
-	Offset    int64     `msgpack:"offset"` // of Output's first byte; greater than requested where older output is not kept
+	RequestID `msgpack:"request_id"`
+	Jobs      []Job  `msgpack:"jobs"`
+	Output    []byte `msgpack:"output"`
+	Offset    int64  `msgpack:"offset"` // of Output's first byte; greater than requested where older output is not kept
 }
 
 // Job is a background job.
@@ -38,11 +38,5 @@ type Job struct {
 	OutputPath  OSString  `msgpack:"output_path"`
 	Wake        string    `msgpack:"wake"` // when its agent is woken: "" = never, $end, else a pattern for a line of its output
 }
-
-func (*JobRequest) Kind() string { return "JobRequest" }
-func (*JobReply) Kind() string   { return "JobReply" }
-
-func (m *JobRequest) RequestRef() *RequestID { return &m.RequestID }
-func (m *JobReply) RequestRef() *RequestID   { return &m.RequestID }
 
 func (*JobRequest) AnsweredBy() *JobReply { return nil }

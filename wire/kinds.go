@@ -20,6 +20,7 @@ type kindInfo struct {
 	name string
 	dir  Direction
 	typ  reflect.Type // the struct, not the pointer
+	new  func() Message
 
 	request bool // see IsRequest
 }
@@ -28,14 +29,19 @@ type kindInfo struct {
 // that sent LeaseRunRequest. The rows are made on first use.
 var table = sync.OnceValue(allKinds)
 
-// byKind is the rows of table by their names.
-var byKind = sync.OnceValue(func() map[string]*kindInfo {
-	rows := make(map[string]*kindInfo, len(table()))
+// byKind and byType are the rows of table by their names and structs.
+var (
+	byKind = sync.OnceValue(func() map[string]*kindInfo { return rowsBy(func(k *kindInfo) string { return k.name }) })
+	byType = sync.OnceValue(func() map[reflect.Type]*kindInfo { return rowsBy(func(k *kindInfo) reflect.Type { return k.typ }) })
+)
+
+func rowsBy[K comparable](key func(*kindInfo) K) map[K]*kindInfo {
+	rows := make(map[K]*kindInfo, len(table()))
 	for _, k := range table() {
-		rows[k.name] = k
+		rows[key(k)] = k
 	}
 	return rows
-})
+}
 
 func allKinds() []*kindInfo {
 	return []*kindInfo{
@@ -103,18 +109,25 @@ func allKinds() []*kindInfo {
 	}
 }
 
-// row makes the table's row for the message struct T, whose pointer must be a Message.
-func row[T any](dir Direction) *kindInfo {
-	m := any(new(T)).(Message)
-	_, ofRequest := m.(OfRequest)
+// row makes the table's row for the message struct T.
+func row[T any, P interface {
+	*T
+	Message
+}](dir Direction,
+) *kindInfo {
+	_, ofRequest := any(new(T)).(OfRequest)
 	return &kindInfo{
-		name: m.Kind(),
+		name: reflect.TypeFor[T]().Name(),
 		dir:  dir,
 		typ:  reflect.TypeFor[T](),
+		new:  func() Message { return P(new(T)) },
 
 		request: ofRequest && dir == ToDaemon,
 	}
 }
+
+// KindOf returns the name that precedes the body of m in a payload: that of its struct, such as "AgentStreamChunk".
+func KindOf(m Message) string { return reflect.TypeOf(m).Elem().Name() }
 
 // Kinds returns the names of all kinds, in the order of PROTOCOL.md. The slice is the caller's.
 func Kinds() []string {
@@ -133,8 +146,6 @@ func New(kind string) (Message, bool) {
 	}
 	return k.new(), true
 }
-
-func (k *kindInfo) new() Message { return reflect.New(k.typ).Interface().(Message) }
 
 // Directions returns who may send the kind; 0 for a kind this build does not know.
 func Directions(kind string) Direction {

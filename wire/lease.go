@@ -18,6 +18,8 @@ type LeaseRef struct {
 // Ref returns the ids of the lease a message belongs to.
 func (l *LeaseRef) Ref() *LeaseRef { return l }
 
+func (*LeaseRef) isMessage() {}
+
 // LeaseMessage is any message of a lease.
 type LeaseMessage interface {
 	Message
@@ -201,42 +203,25 @@ type ShellUseReply struct {
 // LeaseRunRequest borrows the shell of another client of the same user. Lease events answer, in the direction daemon to
 // client and with request_id set, up to ShellLeaseReleased or ShellLeaseDenied; CancelRequest ends it. Since protocol 1.
 type LeaseRunRequest struct {
-	RequestID RequestID `msgpack:"request_id"`
-	ClientPID int       `msgpack:"client_pid"` // 0 = the client last typed in
-	Command   OSString  `msgpack:"command"`
-	Cwd       OSString  `msgpack:"cwd"` // "" = the shell's own
-	WaitMS    int64     `msgpack:"wait_ms"`
-	TimeoutMS int64     `msgpack:"timeout_ms"`
-	CallerPID int       `msgpack:"caller_pid"` // of older clients; the kernel names the asking process
+	RequestID `msgpack:"request_id"`
+	ClientPID int      `msgpack:"client_pid"` // 0 = the client last typed in
+	Command   OSString `msgpack:"command"`
+	Cwd       OSString `msgpack:"cwd"` // "" = the shell's own
+	WaitMS    int64    `msgpack:"wait_ms"`
+	TimeoutMS int64    `msgpack:"timeout_ms"`
+	CallerPID int      `msgpack:"caller_pid"` // of older clients; the kernel names the asking process
 }
 
 // LeaseRevokeRequest takes a lease back: by id, or all of a client's. StatusReply answers. Since protocol 1.
 type LeaseRevokeRequest struct {
-	RequestID RequestID `msgpack:"request_id"`
-	LeaseID   LeaseID   `msgpack:"lease_id"`
-	ClientPID int       `msgpack:"client_pid"`
+	RequestID `msgpack:"request_id"`
+	LeaseID   LeaseID `msgpack:"lease_id"`
+	ClientPID int     `msgpack:"client_pid"`
 }
 
-func (*AcquireShellLease) Kind() string    { return "AcquireShellLease" }
-func (*ShellLeaseQueued) Kind() string     { return "ShellLeaseQueued" }
-func (*ShellLeaseAcquired) Kind() string   { return "ShellLeaseAcquired" }
-func (*ShellLeaseDenied) Kind() string     { return "ShellLeaseDenied" }
-func (*ExecuteLeasedCommand) Kind() string { return "ExecuteLeasedCommand" }
-func (*CommandStarted) Kind() string       { return "CommandStarted" }
-func (*CommandOutput) Kind() string        { return "CommandOutput" }
-func (*CommandCompleted) Kind() string     { return "CommandCompleted" }
-func (*CancelLeasedCommand) Kind() string  { return "CancelLeasedCommand" }
-func (*RestoreShellState) Kind() string    { return "RestoreShellState" }
-func (*ReleaseShellLease) Kind() string    { return "ReleaseShellLease" }
-func (*ShellLeaseReleased) Kind() string   { return "ShellLeaseReleased" }
-func (*ShellQueueChanged) Kind() string    { return "ShellQueueChanged" }
-func (*ShellUseRequest) Kind() string      { return "ShellUseRequest" }
-func (*ShellUseReply) Kind() string        { return "ShellUseReply" }
-func (*SecretTyped) Kind() string          { return "SecretTyped" }
-func (*LeaseRunRequest) Kind() string      { return "LeaseRunRequest" }
-func (*LeaseRevokeRequest) Kind() string   { return "LeaseRevokeRequest" }
-
-func (m *LeaseRunRequest) RequestRef() *RequestID    { return &m.RequestID }
-func (m *LeaseRevokeRequest) RequestRef() *RequestID { return &m.RequestID }
+func (*ShellQueueChanged) isMessage() {}
+func (*ShellUseRequest) isMessage()   {}
+func (*ShellUseReply) isMessage()     {}
+func (*SecretTyped) isMessage()       {}
 
 func (*LeaseRevokeRequest) AnsweredBy() *StatusReply { return nil }

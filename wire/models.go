@@ -4,8 +4,8 @@ package wire
 // the model is looked up in the settings, and an Error answers if it cannot be used. With Agent, that program is asked which
 // models and modes it offers in the connection's session; it is started if it does not run. Since protocol 1.
 type ModelsRequest struct {
-	RequestID RequestID `msgpack:"request_id"`
-	Name      string    `msgpack:"name"` // "provider/name"; "" = list all
+	RequestID `msgpack:"request_id"`
+	Name      string `msgpack:"name"` // "provider/name"; "" = list all
 	// Agent is an agent of the settings. Where it is no program, the reply is empty. Mode puts its session into that mode first:
 	// one of its own, or one of the policy, which stands for the agent's that fits; "" = leave it.
 	Agent string `msgpack:"agent"`
@@ -13,7 +13,7 @@ type ModelsRequest struct {
 }
 
 type ModelsReply struct {
-	RequestID RequestID    `msgpack:"request_id"`
+	RequestID `msgpack:"request_id"`
 	Models    []Model      `msgpack:"models"` // by provider and name
 	Faults    []ModelFault `msgpack:"faults"` // of providers that did not answer
 	// Of a request with Agent: its name, "" where it is no program; the ids of the model and mode in use, "" = it offers none;
@@ -41,11 +41,5 @@ type ModelFault struct {
 	Message  string `msgpack:"message"`
 	Hint     string `msgpack:"hint"`
 }
-
-func (*ModelsRequest) Kind() string { return "ModelsRequest" }
-func (*ModelsReply) Kind() string   { return "ModelsReply" }
-
-func (m *ModelsRequest) RequestRef() *RequestID { return &m.RequestID }
-func (m *ModelsReply) RequestRef() *RequestID   { return &m.RequestID }
 
 func (*ModelsRequest) AnsweredBy() *ModelsReply { return nil }

@@ -48,7 +48,7 @@ func planStruct(typ reflect.Type) *structPlan {
 		for i := range t.NumField() {
 			f := t.Field(i)
 			at := append(slices.Clone(index), i)
-			if f.Anonymous {
+			if f.Anonymous && f.Type.Kind() == reflect.Struct {
 				add(f.Type, at)
 				continue
 			}

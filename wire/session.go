@@ -3,7 +3,7 @@ package wire
 // CompactRequest replaces the older part of a session's conversation by a summary. CompactionStarted and
 // CompactionComplete answer. Since protocol 1.
 type CompactRequest struct {
-	RequestID    RequestID  `msgpack:"request_id"`
+	RequestID    `msgpack:"request_id"`
 	SessionID    *SessionID `msgpack:"session_id"`
 	Op           string     `msgpack:"op"` // run, preview, undo
 	Instructions string     `msgpack:"instructions"`
@@ -52,7 +52,7 @@ type LedgerCommand struct {
 
 // SessionRequest works on stored sessions. SessionReply answers. Since protocol 1.
 type SessionRequest struct {
-	RequestID      RequestID  `msgpack:"request_id"`
+	RequestID      `msgpack:"request_id"`
 	Op             string     `msgpack:"op"`         // list, get, new, resume, rename, delete, clear, save, load, export, search, fork
 	SessionID      *SessionID `msgpack:"session_id"` // nil: the connection's; for new, one of the daemon's choosing
 	Name           string     `msgpack:"name"`
@@ -71,7 +71,7 @@ type SessionRequest struct {
 
 // SessionReply is the result, in pages: pass Cursor on while More is true. Since protocol 1.
 type SessionReply struct {
-	RequestID RequestID     `msgpack:"request_id"`
+	RequestID `msgpack:"request_id"`
 	Op        string        `msgpack:"op"`
 	Session   SessionInfo   `msgpack:"session"`
 	Sessions  []SessionInfo `msgpack:"sessions"`
@@ -107,15 +107,5 @@ type SearchHit struct {
 	AtMS      int64     `msgpack:"at_ms"`
 	Snippet   string    `msgpack:"snippet"`
 }
-
-func (*CompactRequest) Kind() string     { return "CompactRequest" }
-func (*CompactionStarted) Kind() string  { return "CompactionStarted" }
-func (*CompactionComplete) Kind() string { return "CompactionComplete" }
-func (*SessionRequest) Kind() string     { return "SessionRequest" }
-func (*SessionReply) Kind() string       { return "SessionReply" }
-
-func (m *CompactRequest) RequestRef() *RequestID { return &m.RequestID }
-func (m *SessionRequest) RequestRef() *RequestID { return &m.RequestID }
-func (m *SessionReply) RequestRef() *RequestID   { return &m.RequestID }
 
 func (*SessionRequest) AnsweredBy() *SessionReply { return nil }

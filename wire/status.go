@@ -2,14 +2,14 @@ package wire
 
 // StatusRequest asks how the daemon is. StatusReply answers. Since protocol 1.
 type StatusRequest struct {
-	RequestID RequestID `msgpack:"request_id"`
-	Shells    bool      `msgpack:"shells"` // ask the clients who uses their shells, for at most ShellUseBound
-	Look      bool      `msgpack:"look"`   // describe the shell that a borrower would get, in LeaseStatus.Look
+	RequestID `msgpack:"request_id"`
+	Shells    bool `msgpack:"shells"` // ask the clients who uses their shells, for at most ShellUseBound
+	Look      bool `msgpack:"look"`   // describe the shell that a borrower would get, in LeaseStatus.Look
 }
 
 // StatusReply also answers ShutdownRequest and LeaseRevokeRequest. Since protocol 1.
 type StatusReply struct {
-	RequestID          RequestID     `msgpack:"request_id"`
+	RequestID          `msgpack:"request_id"`
 	State              string        `msgpack:"state"` // idle, busy, draining
 	Version            string        `msgpack:"version"`
 	PID                int           `msgpack:"pid"`
@@ -86,9 +86,9 @@ type LeaseWaiter struct {
 // ShutdownRequest stops the daemon once running turns ended or DrainMS passed. StatusReply{draining} answers, then the
 // connections close. Since protocol 1.
 type ShutdownRequest struct {
-	RequestID RequestID `msgpack:"request_id"`
-	DrainMS   int64     `msgpack:"drain_ms"`
-	IfIdle    bool      `msgpack:"if_idle"` // refuse with Error{shutting_down} details{turns} when turns run
+	RequestID `msgpack:"request_id"`
+	DrainMS   int64 `msgpack:"drain_ms"`
+	IfIdle    bool  `msgpack:"if_idle"` // refuse with Error{shutting_down} details{turns} when turns run
 }
 
 // Notice is something to show that belongs to no turn. Since protocol 1.
@@ -134,15 +134,7 @@ const (
 	CodeInternal         = "internal"
 )
 
-func (*StatusRequest) Kind() string   { return "StatusRequest" }
-func (*StatusReply) Kind() string     { return "StatusReply" }
-func (*ShutdownRequest) Kind() string { return "ShutdownRequest" }
-func (*Notice) Kind() string          { return "Notice" }
-func (*Error) Kind() string           { return "Error" }
-
-func (m *StatusRequest) RequestRef() *RequestID   { return &m.RequestID }
-func (m *StatusReply) RequestRef() *RequestID     { return &m.RequestID }
-func (m *ShutdownRequest) RequestRef() *RequestID { return &m.RequestID }
+func (*Notice) isMessage() {}
 
 func (*StatusRequest) AnsweredBy() *StatusReply   { return nil }
 func (*ShutdownRequest) AnsweredBy() *StatusReply { return nil }

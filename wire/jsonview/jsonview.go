@@ -18,14 +18,14 @@ import (
 // map is the object {"base64": …}.
 func Of(m wire.Message) ([]byte, error) {
 	v := reflect.ValueOf(m)
-	if m == nil || v.Kind() != reflect.Pointer || v.IsNil() {
+	if m == nil || v.IsNil() {
 		return nil, errors.New("jsonview: nil message")
 	}
 	return message(nil, m), nil
 }
 
 func message(dst []byte, m wire.Message) []byte {
-	dst = quoted(append(dst, `{"kind":`...), m.Kind())
+	dst = quoted(append(dst, `{"kind":`...), wire.KindOf(m))
 	return append(fields(dst, reflect.ValueOf(m).Elem()), '}')
 }
 

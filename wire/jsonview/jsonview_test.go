@@ -20,7 +20,7 @@ func TestJSONRoundTrip(t *testing.T) {
 		}
 		var o map[string]any
 		if err := json.Unmarshal(view, &o); err != nil {
-			t.Errorf("%s: %v in %s", m.Kind(), err, view)
+			t.Errorf("%s: %v in %s", wire.KindOf(m), err, view)
 			continue
 		}
 		names := []string{"kind"}
@@ -29,17 +29,17 @@ func TestJSONRoundTrip(t *testing.T) {
 		}
 		for _, name := range names {
 			if _, ok := o[name]; !ok && o[name+"_base64"] == nil {
-				t.Errorf("%s: field %s is not in %s", m.Kind(), name, view)
+				t.Errorf("%s: field %s is not in %s", wire.KindOf(m), name, view)
 			}
 		}
 		for _, c := range string(view) {
 			if c < 0x20 || c >= 0x7f && c < 0xa0 || c == 0x202e {
-				t.Errorf("%s: control character %U in %s", m.Kind(), c, view)
+				t.Errorf("%s: control character %U in %s", wire.KindOf(m), c, view)
 			}
 		}
 		got, err := wiretest.FromJSON(view)
 		if err != nil || !reflect.DeepEqual(got, m) {
-			t.Errorf("%s:\n got %+v, %v\nwant %+v", m.Kind(), got, err, m)
+			t.Errorf("%s:\n got %+v, %v\nwant %+v", wire.KindOf(m), got, err, m)
 		}
 	}
 }

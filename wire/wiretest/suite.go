@@ -143,7 +143,7 @@ func Run(t *testing.T, connect Connect) {
 func send(t *testing.T, c *wire.Conn, m wire.Message) {
 	t.Helper()
 	if err := c.Send(m); err != nil {
-		t.Errorf("Send(%s): %v", m.Kind(), err)
+		t.Errorf("Send(%s): %v", wire.KindOf(m), err)
 	}
 }
 
@@ -151,7 +151,7 @@ func expect(t *testing.T, c *wire.Conn, want wire.Message) {
 	t.Helper()
 	got, err := c.Receive()
 	if err != nil {
-		t.Fatalf("Receive: %v, want %s", err, want.Kind())
+		t.Fatalf("Receive: %v, want %s", err, wire.KindOf(want))
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %.300v, want %.300v", got, want)

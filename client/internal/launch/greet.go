@@ -47,7 +47,7 @@ func (l *Launcher) exchange(ctx context.Context, wc *wire.Conn, snapshot *wire.E
 	case *wire.Error:
 		return nil, m
 	}
-	return nil, fmt.Errorf("handshake: answered with %s", m.Kind())
+	return nil, fmt.Errorf("handshake: answered with %s", wire.KindOf(m))
 }
 
 // receive waits for one message or for ctx; then it closes the connection, which is the only way to end the wait, and

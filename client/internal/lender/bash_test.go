@@ -139,10 +139,10 @@ func (b *bench) await(kind string) wire.Message {
 	for {
 		select {
 		case m := <-b.sent:
-			if m.Kind() == kind {
+			if wire.KindOf(m) == kind {
 				return m
 			}
-			if k := m.Kind(); k != "CommandOutput" && k != "ShellState" && k != "ShellUseReply" && k != "ShellLeaseQueued" {
+			if k := wire.KindOf(m); k != "CommandOutput" && k != "ShellState" && k != "ShellUseReply" && k != "ShellLeaseQueued" {
 				b.t.Fatalf("got %s, want %s", k, kind)
 			}
 		case <-time.After(20 * time.Second):

@@ -477,7 +477,7 @@ func (d *desk) kinds() []string {
 	}
 	kinds := []string{}
 	for _, m := range d.sent {
-		kinds = append(kinds, m.Kind())
+		kinds = append(kinds, wire.KindOf(m))
 	}
 	d.sent = nil
 	return kinds

@@ -37,7 +37,7 @@ func (l *Lender) Handle(m wire.LeaseMessage) {
 	case *wire.ReleaseShellLease:
 		l.releaseLocked(m)
 	default:
-		l.Log.Warn("unexpected lease message", "kind", m.Kind())
+		l.Log.Warn("unexpected lease message", "kind", wire.KindOf(m))
 	}
 }
 

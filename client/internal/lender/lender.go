@@ -337,7 +337,7 @@ func (l *Lender) changedLocked() { l.Observer.Observe(LeaseChanged{Lending: l.le
 // send queues a message for the daemon. Messages lost without a link are replaced by what Up sends.
 func (l *Lender) send(m wire.Message) bool {
 	if err := l.Send(m); err != nil {
-		l.Log.Debug("not sent", "kind", m.Kind(), "err", err)
+		l.Log.Debug("not sent", "kind", wire.KindOf(m), "err", err)
 		return false
 	}
 	return true

@@ -35,7 +35,7 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 		if id := m.Ref().RequestID; id != "" {
 			// The other direction: this client borrows another client's shell.
 			if !l.feed(id, m) {
-				c.log.Debug("lease message for nobody", "kind", m.Kind(), "request", id)
+				c.log.Debug("lease message for nobody", "kind", wire.KindOf(m), "request", id)
 			}
 			return
 		}

@@ -103,9 +103,9 @@ func (l *link) send(m wire.Message) error {
 	switch {
 	case err == nil:
 	case errors.Is(err, wire.ErrClosed) || l.wc.Err() != nil: // the link broke, and its reader has not noticed yet
-		return fmt.Errorf("send %s: %w: %w", m.Kind(), ErrDisconnected, err)
+		return fmt.Errorf("send %s: %w: %w", wire.KindOf(m), ErrDisconnected, err)
 	default:
-		return fmt.Errorf("send %s: %w", m.Kind(), err)
+		return fmt.Errorf("send %s: %w", wire.KindOf(m), err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -126,7 +126,7 @@ func mustSend(t *testing.T, wc *wire.Conn, ms ...wire.Message) {
 	t.Helper()
 	for _, m := range ms {
 		if err := wc.Send(m); err != nil {
-			t.Fatalf("send %s: %v", m.Kind(), err)
+			t.Fatalf("send %s: %v", wire.KindOf(m), err)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func mustReceive[M wire.Message](t *testing.T, wc *wire.Conn) M {
 	}
 	got, ok := m.(M)
 	if !ok {
-		t.Fatalf("got %s, want %T", m.Kind(), got)
+		t.Fatalf("got %s, want %T", wire.KindOf(m), got)
 	}
 	return got
 }
@@ -267,7 +267,7 @@ func TestAnOpenQuestionIsHandedOn(t *testing.T) {
 		wc := <-d.conns
 		mustSend(t, wc, text(4, 4, "old"), &wire.ConfirmationRequest{Event: event(3), ConfirmationID: "q"}, text(6, 6, "new"))
 		synctest.Wait()
-		if got := s.messages(); len(got) != 2 || got[0].Kind() != "ConfirmationRequest" || got[1].(wire.EventMessage).Meta().Seq != 6 {
+		if got := s.messages(); len(got) != 2 || wire.KindOf(got[0]) != "ConfirmationRequest" || got[1].(wire.EventMessage).Meta().Seq != 6 {
 			t.Errorf("got %v, want the question and event 6", got)
 		}
 		c.Close()
@@ -338,7 +338,7 @@ func TestEndStoredLater(t *testing.T) {
 		synctest.Wait()
 		var kinds []string
 		for _, m := range s.messages() {
-			kinds = append(kinds, m.Kind())
+			kinds = append(kinds, wire.KindOf(m))
 		}
 		if want := []string{"TurnStarted", "Error", "AgentComplete", "TurnStarted"}; !slices.Equal(kinds, want) {
 			t.Errorf("got %q, want %q", kinds, want)
@@ -429,7 +429,7 @@ func TestHeartbeats(t *testing.T) {
 			go func() {
 				m, err := wc.Receive()
 				if err == nil {
-					err = errors.New(m.Kind())
+					err = errors.New(wire.KindOf(m))
 				}
 				got <- err
 			}()

@@ -109,7 +109,7 @@ func TestTurn(t *testing.T) {
 					&wire.AgentComplete{Event: e(4), Status: wire.StatusError})
 			}()
 			var kinds []string
-			end, err := c.Turn(t.Context(), &wire.AgentRequest{Prompt: "hi"}, func(m wire.Message) { kinds = append(kinds, m.Kind()) })
+			end, err := c.Turn(t.Context(), &wire.AgentRequest{Prompt: "hi"}, func(m wire.Message) { kinds = append(kinds, wire.KindOf(m)) })
 			if err != nil || end.Status != wire.StatusError {
 				t.Errorf("got %+v, %v, want status error", end, err)
 			}
@@ -303,7 +303,7 @@ func TestStreamOfASlowConsumer(t *testing.T) {
 				t.Fatalf("message %d: got %v, %v", i, m, err)
 			}
 		}
-		if m, err := s.next(t.Context()); err != nil || m.Kind() != "CommandCompleted" {
+		if m, err := s.next(t.Context()); err != nil || wire.KindOf(m) != "CommandCompleted" {
 			t.Errorf("at the end: got %v, %v", m, err)
 		}
 	}

@@ -101,7 +101,7 @@ func (m *model) onWire(msg wire.Message) {
 	case *wire.Error:
 		m.onError(e)
 	default:
-		m.Log.Debug("nothing is shown of a message", "kind", msg.Kind())
+		m.Log.Debug("nothing is shown of a message", "kind", wire.KindOf(msg))
 	}
 }
 

@@ -386,7 +386,7 @@ func (d *fakeDaemon) Request(_ context.Context, r wire.OfRequest) (wire.Message,
 		}}
 		return reply, d.with(func() { reply.MCPServers = d.servers })
 	}
-	return nil, errors.New("the daemon of the tests does not know " + r.Kind())
+	return nil, errors.New("the daemon of the tests does not know " + wire.KindOf(r))
 }
 
 func (d *fakeDaemon) policy(r *wire.PolicyRequest) (*wire.PolicyReply, error) {

@@ -110,7 +110,7 @@ func fill(file string, words []string) (ids []wire.SessionID) {
 		for seq, m := range conversation(text)[:perSession] {
 			*m.Meta() = wire.Event{SessionID: id, TurnID: m.Meta().TurnID, Seq: int64(seq + 1), AtMS: at}
 			insert("INSERT INTO events (session_id, seq, turn_id, kind, at, payload) VALUES (?, ?, ?, ?, ?, ?)",
-				id, seq+1, m.Meta().TurnID, m.Kind(), at, must(wire.Marshal(m)))
+				id, seq+1, m.Meta().TurnID, wire.KindOf(m), at, must(wire.Marshal(m)))
 			body := ""
 			switch m := m.(type) {
 			case *wire.TurnStarted:

@@ -59,7 +59,7 @@ func TestKillTheDaemonInACompaction(t *testing.T) {
 	if err := c.Send(&wire.CompactRequest{RequestID: "c", Op: "run"}); err != nil {
 		t.Fatal(err)
 	}
-	shown := c.events(func(m wire.EventMessage) bool { return m.Kind() == "CompactionStarted" })
+	shown := c.events(func(m wire.EventMessage) bool { return wire.KindOf(m) == "CompactionStarted" })
 	begun := shown[len(shown)-1].(*wire.CompactionStarted)
 	if err := syscall.Kill(c.ready.Daemon.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestKillTheDaemonInACompaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range again.events(func(m wire.EventMessage) bool { return isEnd(m) && m.Meta().RequestID == "8" }) {
-		if m.Kind() == "CompactionComplete" {
+		if wire.KindOf(m) == "CompactionComplete" {
 			t.Errorf("ended a second time: %s", view(t, m))
 		}
 	}

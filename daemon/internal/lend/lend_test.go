@@ -202,7 +202,7 @@ func TestANewLink(t *testing.T) {
 		ln.link(w, &wire.EnvSnapshot{Cwd: "/w"}, &wire.Ready{})
 		var kinds []string
 		for _, m := range w.sent {
-			kinds = append(kinds, m.Kind())
+			kinds = append(kinds, wire.KindOf(m))
 		}
 		if want := []string{"Ready", "AcquireShellLease"}; !slices.Equal(kinds, want) {
 			t.Errorf("sent %q, want %q", kinds, want)

@@ -248,7 +248,7 @@ func (c *chaos) whole(id wire.SessionID) []wire.TurnID {
 				delete(open, m.TurnID)
 			}
 			if first != last+1 {
-				c.t.Errorf("%s: %s has number %d after %d", id, event.Kind(), first, last)
+				c.t.Errorf("%s: %s has number %d after %d", id, wire.KindOf(event), first, last)
 			}
 			last = event.Meta().Seq
 		}

@@ -56,7 +56,7 @@ func crowd(tb testing.TB, clients int) (*rig, []*wire.Conn) {
 		if err := conns[i].Send(hello(script)); err != nil {
 			tb.Fatal(err)
 		}
-		if m, err := conns[i].Receive(); err != nil || m.Kind() != "Ready" {
+		if m, err := conns[i].Receive(); err != nil || wire.KindOf(m) != "Ready" {
 			tb.Fatalf("client %d: %v, %v", i, m, err)
 		}
 	}

@@ -13,14 +13,14 @@ import (
 func (c *conn) dispatch(ctx context.Context, m wire.Message) {
 	defer func() { // a panic in one request must not end the daemon
 		if r := recover(); r != nil {
-			c.log.Error("request panicked", "kind", m.Kind(), "panic", r, "stack", string(debug.Stack()))
+			c.log.Error("request panicked", "kind", wire.KindOf(m), "panic", r, "stack", string(debug.Stack()))
 			c.answer(&wire.Error{
 				Event: wire.Event{RequestID: wire.RequestOf(m)}, Code: wire.CodeInternal, Message: "internal fault", Recoverable: true,
 				Hint: "`sublet daemon logs` has the details",
 			})
 		}
 	}()
-	if !wire.IsRequest(m.Kind()) {
+	if !wire.IsRequest(wire.KindOf(m)) {
 		c.message(ctx, m)
 		return
 	}
@@ -71,7 +71,7 @@ func (c *conn) request(ctx context.Context, m wire.Message) error {
 	case *wire.ShutdownRequest:
 		return c.client.Shutdown(m)
 	}
-	panic("no handler for " + m.Kind())
+	panic("no handler for " + wire.KindOf(m))
 }
 
 // message handles messages that are not requests: the client's answers and reports, and its side of a lease.
@@ -103,7 +103,7 @@ func (c *conn) message(ctx context.Context, m wire.Message) {
 	case *wire.Error:
 		c.log.Info("client reports an error", "code", m.Code, "message", m.Message)
 	case wire.LeaseMessage:
-		if wire.Directions(m.Kind())&wire.ToDaemon == 0 {
+		if wire.Directions(wire.KindOf(m))&wire.ToDaemon == 0 {
 			c.wrongWay(m)
 			return
 		}
@@ -118,6 +118,6 @@ func (c *conn) message(ctx context.Context, m wire.Message) {
 func (c *conn) wrongWay(m wire.Message) {
 	c.answer(&wire.Error{
 		Event: wire.Event{RequestID: wire.RequestOf(m)}, Code: wire.CodeInvalidMessage,
-		Message: "only the daemon may send " + m.Kind(), Recoverable: true,
+		Message: "only the daemon may send " + wire.KindOf(m), Recoverable: true,
 	})
 }

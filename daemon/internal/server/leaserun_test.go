@@ -127,7 +127,7 @@ func TestHowALeaseRunEnds(t *testing.T) {
 				}
 				for _, m := range s.all() { // each event is of the one lease
 					if m, ok := m.(wire.LeaseMessage); ok && *m.Ref() != acquired.LeaseRef {
-						t.Errorf("%s of %+v, want %+v", m.(wire.Message).Kind(), *m.Ref(), acquired.LeaseRef)
+						t.Errorf("%s of %+v, want %+v", wire.KindOf(m.(wire.Message)), *m.Ref(), acquired.LeaseRef)
 					}
 				}
 				if acquired.LeaseID != exec.LeaseID || acquired.Fence != exec.Fence {

@@ -78,7 +78,7 @@ func TestMinimalLender(t *testing.T) {
 				*m.Ref() = lent[m.Ref().LeaseID]
 			}
 			p.send(m)
-			if m.Kind() == "ShellState" {
+			if wire.KindOf(m) == "ShellState" {
 				borrow("ls -l")
 			}
 			continue

@@ -306,7 +306,7 @@ func (p *peer) close() {
 func (p *peer) send(m wire.Message) {
 	p.t.Helper()
 	if err := p.conn.Send(m); err != nil {
-		p.t.Fatalf("send %s: %v", m.Kind(), err)
+		p.t.Fatalf("send %s: %v", wire.KindOf(m), err)
 	}
 }
 

@@ -121,7 +121,7 @@ func (s *Server) ServeConn(ctx context.Context, rw io.ReadWriteCloser, pid int) 
 		m, err := c.Receive()
 		if err == nil {
 			c.beat.heard(m)
-			c.log.Debug("received", "kind", m.Kind())
+			c.log.Debug("received", "kind", wire.KindOf(m))
 			c.dispatch(ctx, m)
 			continue
 		}
@@ -157,7 +157,7 @@ func (c *conn) handshake(ctx context.Context) bool {
 		if !ok {
 			c.answer(&wire.Error{
 				Event: wire.Event{RequestID: wire.RequestOf(m)}, Code: wire.CodeInvalidMessage,
-				Message: m.Kind() + " before the handshake", Hint: "EnvSnapshot comes first", Recoverable: true,
+				Message: wire.KindOf(m) + " before the handshake", Hint: "EnvSnapshot comes first", Recoverable: true,
 			})
 			continue
 		}
@@ -191,13 +191,13 @@ func (c *conn) handshake(ctx context.Context) bool {
 func (c *conn) Send(m wire.Message) error {
 	err := c.Conn.Send(m)
 	if err == nil {
-		c.log.Debug("sent", "kind", m.Kind())
+		c.log.Debug("sent", "kind", wire.KindOf(m))
 		c.beat.sent()
 		return nil
 	}
 	if refusal, ok := errors.AsType[*wire.Error](err); ok {
 		// Outputs are bounded far below the limit, so this is a bug that must be visible.
-		c.log.Error("message too large to send", "kind", m.Kind(), "bytes", refusal.Details["size"])
+		c.log.Error("message too large to send", "kind", wire.KindOf(m), "bytes", refusal.Details["size"])
 		if refusal.RequestID = wire.RequestOf(m); refusal.RequestID != "" {
 			return c.Conn.Send(refusal)
 		}

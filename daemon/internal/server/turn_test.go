@@ -65,7 +65,7 @@ func checkNumbers(t testing.TB, p *peer, after int64) {
 			first = c.SeqFirst
 		}
 		if first != last+1 {
-			t.Errorf("event %s: got number %d after %d", m.Kind(), first, last)
+			t.Errorf("event %s: got number %d after %d", wire.KindOf(m), first, last)
 		}
 		last = e.Meta().Seq
 	}
@@ -307,7 +307,7 @@ func TestRefusals(t *testing.T) {
 		n := 0
 		e := await(p, func(*wire.Error) bool { n++; return n > before })
 		if e.Code != c.code || e.Message == "" {
-			t.Errorf("%d %s: got %s %q, want %s", i, c.m.Kind(), e.Code, e.Message, c.code)
+			t.Errorf("%d %s: got %s %q, want %s", i, wire.KindOf(c.m), e.Code, e.Message, c.code)
 		}
 	}
 }

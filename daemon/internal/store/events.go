@@ -50,7 +50,7 @@ func (s *Store) appendOne(ctx context.Context, tx *sql.Tx, m wire.EventMessage) 
 		return err
 	}
 	if _, err := tx.StmtContext(ctx, s.insertEvent).ExecContext(ctx,
-		e.SessionID, e.Seq, e.TurnID, m.Kind(), e.AtMS, payload); err != nil {
+		e.SessionID, e.Seq, e.TurnID, wire.KindOf(m), e.AtMS, payload); err != nil {
 		return err
 	}
 	turns, title, agent := 0, "", ""

@@ -87,7 +87,7 @@ func FuzzTranslate(f *testing.F) {
 	f.Add([]byte{0, 3, 9, 3, 3, 8, 0}, false)
 	var events []wire.EventMessage
 	for _, m := range wiretest.All() {
-		if e, ok := m.(wire.EventMessage); ok && wire.Directions(m.Kind())&wire.ToClient != 0 {
+		if e, ok := m.(wire.EventMessage); ok && wire.Directions(wire.KindOf(m))&wire.ToClient != 0 {
 			events = append(events, e)
 		}
 	}
