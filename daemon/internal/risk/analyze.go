@@ -62,6 +62,7 @@ type analysis struct {
 	trees    []string
 	links    []link
 	aliases  map[string]string // that this text defines
+	shell    shellText
 }
 
 // link is a symbolic link that this text makes; both paths are absolute.
@@ -221,7 +222,7 @@ func (a *analysis) finish(text string) Verdict {
 		}
 		v.Reasons = append(v.Reasons, r)
 	}
-	v.Reach = needs(text, *v, a.c)
+	v.Reach = a.needs(text)
 	return *v
 }
 

@@ -104,7 +104,9 @@ func (a *analysis) Command(fs []field, st *state, sp Span) {
 		cmd.Verb, cmd.Plain, cmd.Name = c.verb, c.plain, c.name
 	}
 	a.cmd = outer
-	a.Depth--
+	if a.Depth--; a.guess == 0 && a.Outermost() {
+		a.inShell(c, &a.v.Commands[me])
+	}
 	a.Out = a.prints(c)
 }
 

@@ -22,6 +22,7 @@ func (a *analysis) Assign(name string, f *field, st *state, kind bashread.Assign
 	a.EvalText(f.S, st, sp)
 	v := programs.VariableOf(name)
 	prefix := kind == bashread.Prefix
+	a.shell.changes = a.shell.changes || !prefix && a.Outermost()
 	switch {
 	case name == "", strings.Contains(name, unknownPart):
 		a.note(High, ShellState, sp, "sets a variable whose name is not known here")
@@ -81,6 +82,7 @@ func pathLevel(f *field, old string) Level {
 
 // Exported implements bashread.Judge.
 func (a *analysis) Exported(name string, st *state, sp Span) {
+	a.shell.changes = a.shell.changes || a.Outermost()
 	v := programs.VariableOf(name)
 	old, known := st.Var(name)
 	if v.Level >= High && !(known && len(old.Words) == 1 && harmlessValue(name, v, &field{S: old.Words[0], Known: true})) {

@@ -2,10 +2,10 @@ package risk
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
-
-	"mvdan.cc/sh/v3/syntax"
+	"sync"
 
 	"sublet/daemon/internal/risk/bashread"
 	"sublet/daemon/internal/risk/programs"
@@ -44,26 +44,23 @@ func Wider(a, b Reach) Reach {
 	return b
 }
 
-// needs returns the least reach in which a text with verdict v can do what it is for. A text that is not known to need more gets
-// ReachRead: the kernel holds it, and the user is asked once it was denied something. A text that does nothing but change the
-// shell in harmless, literal ways gets ReachShell.
-func needs(text string, v Verdict, c Context) Reach {
-	if v.Level >= Critical {
-		return ReachFree
+// needs returns the least reach in which the text can do what it is for. A text that is not known to need more gets ReachRead: the
+// kernel holds it, and the user is asked once it was denied something. A text that does nothing but change the shell in harmless,
+// literal ways gets ReachShell.
+func (a *analysis) needs(text string) Reach {
+	need := needsEffects(a.v, a.c)
+	s := &a.shell
+	alone := s.changes && !s.more
+	if a.v.Unread { // else a list of what the shell has
+		alone = alone && slices.ContainsFunc(a.v.Reasons, func(r Reason) bool { return r.Effect == ShellState })
 	}
-	need := needsEffects(v, c)
-	shell := &shellText{}
-	if !v.Unread { // else no parser may be given it
-		shell = c.inShell(text, v.Level)
-	}
-	changes := shell.only && shell.changes
 	switch {
-	case changes && shell.literal && need != ReachFree && v.Level <= Medium:
-		return ReachShell
-	case need == ReachProject && c.ProjectRoot == "", v.Unread && onlyChangesShell(v):
-		return ReachFree // in a child, what is meant for the shell would change nothing that lasts
-	case need == ReachRead && changes && v.Level > Low:
+	case a.v.Level >= Critical:
 		return ReachFree
+	case (s.changes || s.quick) && !s.runs && !a.v.Unread && need != ReachFree && literal().MatchString(text) && (a.v.Level == Low || a.v.Level == Medium && !s.lists):
+		return ReachShell
+	case need == ReachProject && a.c.ProjectRoot == "", alone && (a.v.Unread || need == ReachRead && a.v.Level > Low):
+		return ReachFree // in a child, what is meant for the shell would change nothing that lasts
 	}
 	return need
 }
@@ -171,13 +168,6 @@ func interprets(name string) bool {
 	return programs.In("interpreters", strings.TrimRight(name, "0123456789."))
 }
 
-// onlyChangesShell reports whether a text changes the shell and each of its commands does. A declaration such as export X=1 is no
-// command of a verdict.
-func onlyChangesShell(v Verdict) bool {
-	return slices.ContainsFunc(v.Reasons, func(r Reason) bool { return r.Effect == ShellState }) &&
-		!slices.ContainsFunc(v.Commands, func(c Command) bool { return !slices.Contains(c.Effects, ShellState) })
-}
-
 // onlyTemporary reports whether a text is known to write in temporary folders alone, which a confined command has for itself. It is
 // false where one of them holds the project or the home that is written in.
 func (c Context) onlyTemporary(v Verdict) bool {
@@ -196,89 +186,38 @@ func (c Context) inTemporary(p string) bool {
 	return (under(p, "/tmp") || under(p, "/dev")) && !under(p, c.ProjectRoot) && !(under(c.Home, "/tmp") && under(p, c.Home))
 }
 
-// shellText is what a text does in the shell itself.
+// shellText is what a text does in the shell itself, beside what is inside its substitutions.
 type shellText struct {
-	Context
-	level   Level
-	only    bool // it is a list of assignments and of builtins that change or list the shell, without redirections and jobs
 	changes bool // it changes the shell, or lists what the shell has
-	literal bool // its words are texts and variables, and it reads no file
+	quick   bool // it has true or pwd, which run faster in the shell than in a child
+	lists   bool // it has builtins that list, or set, what the shell has
+	runs    bool // one of its builtins runs something else than the activate script of a virtual environment of the project
+	more    bool // it has other commands
 }
 
-// inShell returns what a text does in the shell itself; level is that of its verdict. All is false if it cannot be parsed.
-func (c Context) inShell(text string, level Level) *shellText {
-	// A text with [ is not literal: bash evaluates an index in it, and runs a $(…) there, even if it is quoted (unset 'a[$(x)]').
-	s := &shellText{Context: c, level: level, only: true, literal: !strings.Contains(text, "[")}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
-	if err != nil {
-		return &shellText{}
-	}
-	syntax.Walk(file, s.visit)
-	return s
-}
-
-func (s *shellText) visit(n syntax.Node) bool {
-	switch n := n.(type) {
-	case *syntax.Stmt:
-		s.only = s.only && len(n.Redirs) == 0 && !n.Background && !n.Coprocess
-	case *syntax.BinaryCmd:
-		s.only = s.only && (n.Op == syntax.AndStmt || n.Op == syntax.OrStmt)
-	case *syntax.DeclClause:
-		s.changes = true
-	case *syntax.Assign:
-		s.literal = s.literal && n.Array == nil && n.Index == nil && n.Name != nil && !(n.Naked && n.Value != nil)
-	case *syntax.CallExpr:
-		s.call(n)
-	case syntax.Command:
-		s.only = false
-	case syntax.WordPart:
-		s.literal = s.literal && plainPart(n)
-		return false
-	}
-	return s.only
-}
-
-// call adds what a simple command does, by the lists of builtins in reach.txt of package programs.
-func (s *shellText) call(n *syntax.CallExpr) {
-	if len(n.Args) == 0 { // X=1
-		s.changes = true
+// inShell notes what a command of the text itself does in the shell, by the lists of builtins in reach.txt of package programs.
+func (a *analysis) inShell(c *call, cmd *Command) {
+	s := &a.shell
+	if programs.In("neutral", c.name) {
+		s.quick = s.quick || c.name != "echo" && a.c.Aliases[c.name] == "" && a.c.Functions[c.name] == ""
+		s.more = s.more || c.name == "echo"
 		return
 	}
-	switch name := n.Args[0].Lit(); {
-	case len(n.Assigns) > 0: // X=1 cmd: the variable may change what cmd does
-		s.only = false
-	case programs.In("neutral", name): // true, pwd and echo may stand among the others; the first two run faster here than in a child
-		s.changes = s.changes || name != "echo" && s.Aliases[name] == "" && s.Functions[name] == ""
-	case programs.In("sourcers", name): // they change it by what they read
-		s.changes, s.literal = true, s.literal && len(n.Args) == 2 && name != "eval" && s.standardVenv(n.Args[1].Lit())
-	case programs.In("lookers", name): // they list what the shell has, or set it
-		s.changes, s.literal = true, s.literal && s.level == Low && (name != "jobs" || !slices.ContainsFunc(n.Args, func(w *syntax.Word) bool {
-			return w.Lit() == "" || strings.Contains(w.Lit(), "x") // jobs -x runs a program
-		}))
-	default: // "changers" do nothing but change it: cd, alias
-		s.changes, s.only = true, s.only && programs.In("changers", name)
-	}
+	s.changes = true
+	s.lists = s.lists || programs.In("lookers", c.name)
+	s.more = s.more || !programs.In("lookers", c.name) && !programs.In("changers", c.name) && !slices.Contains(cmd.Effects, ShellState)
+	venv := len(c.fields) == 2 && !c.fields[1].Glob && a.c.Venv != nil && a.c.Venv(bashread.Path(&c.fields[1], c.st))
+	s.runs = s.runs || cmd.Runs && !venv
 }
 
-// standardVenv reports whether a word names the activate script of a virtual environment of the project.
-func (c Context) standardVenv(word string) bool {
-	if word == "" || c.Venv == nil || strings.ContainsAny(word, "~*?[{") {
-		return false
-	}
-	return c.Venv(bashread.Absolute(c.Cwd, word))
-}
-
-// plainPart reports whether a part of a word is a text, $NAME or ${NAME}. $1, $* and $_ may hold the name of any file.
-func plainPart(p syntax.WordPart) bool {
-	switch p := p.(type) {
-	case *syntax.Lit:
-		return true
-	case *syntax.SglQuoted:
-		return !p.Dollar
-	case *syntax.DblQuoted:
-		return !slices.ContainsFunc(p.Parts, func(p syntax.WordPart) bool { return !plainPart(p) })
-	case *syntax.ParamExp:
-		return syntax.ValidName(p.Param.Value) && p.Param.Value != "_" && !(p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.Names != 0)
-	}
-	return false
-}
+// literal matches lists of assignments and of builtins whose words are texts and variables. A text with [ is not literal: bash evaluates
+// an index in it, and runs a $(…) there, even if it is quoted (unset 'a[$(x)]'). $1, $* and $_ may hold the name of any file.
+var literal = sync.OnceValue(func() *regexp.Regexp {
+	name := `(?:[A-Za-z]\w*|_\w+)`
+	value := `\$(?:` + name + `|\{` + name + `\})`
+	word := `(?:[^\s"'$\x60\\;&|<>()#[]|\\[^\n[]|'[^'[]*'|` + value + `|"(?:[^"$\x60\\[]|\\[^[]|` + value + `)*")`
+	assign := name + `\+?=` + word + `*`
+	names := strings.Join(slices.Concat(programs.Places("changers"), programs.Places("lookers"), programs.Places("neutral")), "|")
+	item := `(?:` + assign + `(?:[ \t]+` + assign + `)*|(?:export|declare|local|readonly|typeset)(?:[ \t]+(?:` + assign + `|` + name + `))*|(?:` + strings.ReplaceAll(names, ".", `\.`) + `)(?:[ \t]+` + word + `+)*)`
+	return regexp.MustCompile(`^\s*` + item + `(?:[ \t]*(?:&&|\|\||;|\n)\s*` + item + `)*[\s;]*(?:\s#[^\n]*)?$`)
+})

@@ -70,6 +70,7 @@ type Reader struct {
 	Files   map[string]Written // what this text wrote
 	NetFD   bool               // a descriptor is a network connection
 	looping bool               // a loop is being walked
+	inner   bool               // a substitution is being walked
 	src     source
 	live    map[string]Function // functions of the live shell that have been parsed
 }
@@ -139,6 +140,9 @@ func (r *Reader) Read(text string, st *State) {
 
 // Text returns the text that is being read.
 func (r *Reader) Text() string { return r.src.text }
+
+// Outermost reports whether what is being read stands in the text itself, in no text or substitution inside it.
+func (r *Reader) Outermost() bool { return r.Depth == 0 && !r.inner }
 
 // Inline reads the text of a command that runs in place of sp: sh -c, eval, trap and the like.
 func (r *Reader) Inline(text string, sp Span, st *State) {

@@ -285,9 +285,10 @@ func runs(w *syntax.Word) (found bool) {
 
 // output walks a substitution and returns what it prints.
 func (r *Reader) output(list []*syntax.Stmt, st *State) Output {
-	seen := r.Seen
-	r.Seen, r.Out = 0, Output{}
+	seen, inner := r.Seen, r.inner
+	r.Seen, r.Out, r.inner = 0, Output{}, true
 	r.stmts(list, st)
+	r.inner = inner
 	out := r.Out
 	out.Flow |= r.Seen
 	r.Seen |= seen
