@@ -216,14 +216,8 @@ func (c *conn) offered() ([]tool.Tool, string) {
 	return list, c.leftOut
 }
 
-// answer is the result of a call.
-type answer struct {
-	result *sdk.CallToolResult
-	err    error
-}
-
-// call calls a tool. When ctx or the call's own time ends, it notifies the server and returns at once. said is called with
-// progress reports, one at a time with c.mu held, and never after the return.
+// call calls a tool. When ctx or the call's own time ends, it notifies the server and returns; a server that does not read the call is
+// ended for that after Options.Stuck. said is called with progress reports, one at a time with c.mu held, and never after the return.
 func (c *conn) call(ctx context.Context, name string, args json.RawMessage, said func(*sdk.ProgressNotificationParams)) (*sdk.CallToolResult, error) {
 	o := c.server.o
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -255,33 +249,25 @@ func (c *conn) call(ctx context.Context, name string, args json.RawMessage, said
 
 	params := &sdk.CallToolParams{Name: name, Arguments: args}
 	params.SetProgressToken(token)
-	ended := make(chan answer, 1)
+	returned := make(chan struct{})
 	c.calls.Go(func() {
-		res, err := c.session.CallTool(ctx, params)
-		ended <- answer{res, err}
-	})
-	select {
-	case a := <-ended:
-		if cause := context.Cause(ctx); a.err != nil && cause != nil {
-			return nil, cause
+		select {
+		case <-returned:
+			return
+		case <-ctx.Done():
 		}
-		return a.result, a.err
-	case <-ctx.Done():
-		c.calls.Go(func() { c.awaitCancelNotice(ended) })
-		return nil, context.Cause(ctx)
+		select {
+		case <-returned:
+		case <-time.After(o.Stuck):
+			c.giveUp(errors.New("it does not read what it is sent"))
+		}
+	})
+	res, err := c.session.CallTool(ctx, params)
+	close(returned)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return nil, cause
 	}
-}
-
-// awaitCancelNotice waits until the notification of a cancelled call is written. A server that does not read it in time is ended.
-func (c *conn) awaitCancelNotice(ended <-chan answer) {
-	timer := time.NewTimer(c.server.o.Stuck)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-c.ctx.Done():
-	case <-timer.C:
-		c.giveUp(errors.New("it does not read what it is sent"))
-	}
+	return res, err
 }
 
 // giveUp breaks a stuck connection; the goroutine in wait then ends the rest. The caller counts in c.calls.

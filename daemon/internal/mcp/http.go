@@ -44,16 +44,6 @@ func newHTTPClient(headers map[string]string, forgotten *atomic.Bool) *http.Clie
 	}
 }
 
-// delivery records what became of a call's request: the first HTTP request with the call's context. A second one is the notice that the
-// call was cancelled.
-type delivery struct {
-	sent    atomic.Bool
-	refused atomic.Bool // the server does not know its session, and so did nothing
-}
-
-// deliveryKey is the key of a call's *delivery in its context.
-type deliveryKey struct{}
-
 type sender struct {
 	*http.Transport
 	headers   map[string]string
@@ -61,8 +51,6 @@ type sender struct {
 }
 
 func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
-	call, _ := r.Context().Value(deliveryKey{}).(*delivery)
-	first := call != nil && !call.sent.Swap(true)
 	if len(s.headers) > 0 {
 		r = r.Clone(r.Context())
 		for name, value := range s.headers {
@@ -75,9 +63,6 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if resp.StatusCode == http.StatusNotFound && r.Header.Get("Mcp-Session-Id") != "" { // read here, since the SDK's error depends on the body
 		s.forgotten.Store(true)
-		if first {
-			call.refused.Store(true)
-		}
 	}
 	body := io.ReadCloser(newMeter(resp.Body))
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // the SDK bounds each event of such a stream

@@ -69,7 +69,7 @@ type Options struct {
 	Retry    time.Duration // the pause after a server failed, doubling up to 1 min; 1 s
 	Silence  time.Duration // how long a call may take without a progress report; 5 min
 	Most     time.Duration // how long a call may take; 1 h
-	Stuck    time.Duration // how long a server may leave the notification of a cancelled call unread before it is ended; 5 s
+	Stuck    time.Duration // how long a server may leave a cancelled call unread before it is ended; 5 s
 }
 
 const (

@@ -188,8 +188,8 @@ func (t *remote) preview(args json.RawMessage) string {
 	return text
 }
 
-// Run implements tool.Tool. The arguments are sent unchanged. A call is repeated, in a new session, only if the server has not begun it:
-// it refused the call because it does not know the session, or was found not to know it before the call was sent.
+// Run implements tool.Tool. The arguments are sent unchanged. No call is repeated; after one that failed since the server does not know the
+// session any more, the next begins a new session.
 func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, approved tool.Action, live func([]byte)) (tool.Result, error) {
 	name := t.server.spec.Name
 	if approved.Server != name {
@@ -202,35 +202,23 @@ func (t *remote) Run(ctx context.Context, _ tool.Env, args json.RawMessage, appr
 			live([]byte(line))
 		}
 	}
-	var c *conn
-	var res *sdk.CallToolResult
-	var err error
-	for range 2 { // the second time in a new session
-		wait, cancel := context.WithTimeout(ctx, t.server.o.Patience)
-		c, err = t.server.get(wait, nil)
-		cancel()
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return tool.Result{}, context.Cause(ctx)
-		case err != nil:
-			return tool.Result{}, fmt.Errorf("not called: the MCP server %s is not available: %w", name, err)
-		}
-		var d delivery
-		if res, err = c.call(context.WithValue(ctx, deliveryKey{}, &d), t.name, args, onProgress); err == nil {
-			break
-		}
-		if !d.refused.Load() && (d.sent.Load() || !c.forgotten.Load()) { // the server may have begun it
-			break
-		}
-		t.server.lost(c, c.fail(err))
+	wait, cancel := context.WithTimeout(ctx, t.server.o.Patience)
+	c, err := t.server.get(wait, nil)
+	cancel()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return tool.Result{}, context.Cause(ctx)
+	case err != nil:
+		return tool.Result{}, fmt.Errorf("not called: the MCP server %s is not available: %w", name, err)
 	}
+	res, err := c.call(ctx, t.name, args, onProgress)
 	if err == nil {
 		return result(t.spec.Name, res), nil
 	}
 	if ctx.Err() != nil {
 		return tool.Result{}, context.Cause(ctx)
 	}
-	if refusal, ok := errors.AsType[*jsonrpc.Error](err); ok && !sdkErrors[refusal.Message] {
+	if refusal, ok := errors.AsType[*jsonrpc.Error](err); ok && !sdkErrors[refusal.Message] && !c.forgotten.Load() {
 		text, _ := tool.Bound(visible.Clean(refusal.Message), tool.MaxResult/4)
 		return tool.Result{Content: "the MCP server " + name + " refuses: " + text, IsError: true}, nil
 	}
