@@ -6,8 +6,6 @@ SHELL := bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 LDFLAGS := -s -w -X sublet/cmd/internal/cli.version=$(VERSION) -X sublet/cmd/internal/cli.commit=$(COMMIT)
-# Where the program begins: see cmd/sublet/limits_linux.go.
-LDFLAGS += $(if $(filter linux/amd64 linux/arm64,$(shell go env GOOS)/$(shell go env GOARCH)),-E sublet_entry)
 
 # The race detector needs a C compiler. Where there is none the tests still run, and CI fails rather than go without.
 CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
