@@ -402,6 +402,9 @@ func (w *window) Observe(event any) {
 	w.screen.Observe(event)
 }
 
+// AwaitDrawn implements lender.Observer.
+func (w *window) AwaitDrawn() { w.screen.AwaitDrawn() }
+
 // send queues a message for the daemon.
 func (w *window) send(m wire.Message) error {
 	select {

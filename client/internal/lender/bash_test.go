@@ -48,6 +48,8 @@ func (c counting) State(ctx context.Context) (shell.State, error) {
 	return st, err
 }
 
+func (b *bench) AwaitDrawn() {}
+
 func (b *bench) Observe(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

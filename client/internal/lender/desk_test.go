@@ -426,13 +426,12 @@ func (d *desk) send(m wire.Message) error {
 }
 
 func (d *desk) Observe(event any) {
-	if _, end := event.(LeasedEnded); end {
-		time.Sleep(d.slow)
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.events = append(d.events, event)
 }
+
+func (d *desk) AwaitDrawn() { time.Sleep(d.slow) }
 
 func (d *desk) up(leases ...wire.HeldLease) {
 	d.mu.Lock()

@@ -49,8 +49,8 @@ type (
 		ExecutionID wire.ExecutionID
 		Why, Who    string
 	}
-	// LeasedEnded reports the command's end. Changed is one line about what it changed in the shell, "" for nothing. The shell
-	// shows its prompt once Observe has returned.
+	// LeasedEnded reports the command's end, before the daemon learns of it. Changed is one line about what it changed in the shell,
+	// "" for nothing. The shell shows its prompt once AwaitDrawn has returned.
 	LeasedEnded struct {
 		ExecutionID wire.ExecutionID
 		Result      shell.Result
@@ -59,9 +59,12 @@ type (
 	}
 )
 
-// An Observer receives what happens in the shell, in order. Observe must not block, and may call the Lender only for a
-// LeasedEnded.
-type Observer interface{ Observe(event any) }
+// An Observer receives what happens in the shell, in order. Observe must not block or call the Lender. AwaitDrawn returns when
+// all that was observed is on the screen.
+type Observer interface {
+	Observe(event any)
+	AwaitDrawn()
+}
 
 // A LentError reports that an agent's command runs in the shell.
 type LentError struct{ Lending Lending }

@@ -48,6 +48,7 @@ func newRecord() *record {
 }
 
 func (r *record) Observe(any) {}
+func (r *record) AwaitDrawn() {}
 
 func (r *record) wrongLocked(format string, args ...any) {
 	r.bad = append(r.bad, fmt.Sprintf(format, args...))

@@ -10,20 +10,20 @@ import (
 	"sublet/wire"
 )
 
-// A lease that is to end once its command's change is told takes no other command meanwhile.
+// A lease that is to end once its command's end is shown takes no other command meanwhile.
 func TestALeaseThatEndsTakesNothing(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
-		d.sh.looks = time.Millisecond
+		d.slow = time.Millisecond
 		d.begin(1, "x1", "make")
 		d.sh.finish(0, shell.State{Dir: "/home/u", Digest: "d1"})
-		d.take("CommandCompleted")
+		d.take("CommandCompleted", "ShellState")
 		d.release(1, "completed")
 		d.execute(1, "x2", "make install")
 		if done := d.take("CommandCompleted")[0].(*wire.CommandCompleted); done.Status != wire.StatusRefused {
 			t.Errorf("got %s, want it refused", done.Status)
 		}
 		time.Sleep(time.Millisecond)
-		d.take("ShellState", "ShellLeaseReleased")
+		d.take("ShellLeaseReleased")
 		if ran := d.sh.ran(); !slices.Equal(ran, []string{"make"}) {
 			t.Errorf("ran %q", ran)
 		}

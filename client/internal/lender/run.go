@@ -1,6 +1,7 @@
 package lender
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -151,7 +152,7 @@ func (l *Lender) execute(e *execution) {
 	}
 	switch {
 	case err != nil:
-		l.complete(e, shell.Result{}, err)
+		l.complete(e, completed(e, shell.Result{}, err))
 	case e.undo:
 		l.restore(e)
 	default:
@@ -209,15 +210,21 @@ func (l *Lender) run(e *execution) {
 			l.Observer.Observe(LeasedKeyboard{ExecutionID: m.ExecutionID, Why: why, Who: who})
 		},
 	})
-	status := l.complete(e, r, err)
 	if !began {
+		l.complete(e, completed(e, r, err))
 		return
 	}
-	changed := ""
-	if r.Changes || r.Why != "" || err != nil || string(m.Cwd) != before.Dir {
+	changed, look := "", r.Changes || r.Why != "" || err != nil || string(m.Cwd) != before.Dir
+	if look {
 		changed = l.changedBy(m.ExecutionID, before)
 	}
-	l.Observer.Observe(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: status})
+	done := completed(e, r, err)
+	l.Observer.Observe(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: done.Status})
+	l.complete(e, done)
+	if look {
+		l.sendState()
+	}
+	l.Observer.AwaitDrawn()
 }
 
 // started reports that a command runs, and whether it has the user's keyboard, which pauses its timeout.
@@ -250,23 +257,20 @@ func specOf(c wire.Confinement) *confine.Spec {
 }
 
 // complete reports a command's end under its own lease.
-func (l *Lender) complete(e *execution, r shell.Result, err error) (status string) {
+func (l *Lender) complete(e *execution, done *wire.CommandCompleted) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r.Dir == "" {
-		r.Dir = l.dir
-	}
-	l.dir = r.Dir
-	done := completed(e, r, err)
+	done.Cwd = cmp.Or(done.Cwd, wire.OSString(l.dir))
+	l.dir = string(done.Cwd)
 	g := e.grant
 	g.exec, g.last, g.settles = nil, done, true
 	l.send(done)
-	return done.Status
 }
 
 // outputMost is more than the shell keeps by default and a quarter of what a frame holds.
 const outputMost = wire.MaxFrame / 4
 
+// completed returns the report of a command's end.
 func completed(e *execution, r shell.Result, err error) *wire.CommandCompleted {
 	done := &wire.CommandCompleted{
 		LeaseRef: e.msg.LeaseRef, ExecutionID: e.msg.ExecutionID, Output: r.Output, ExitCode: r.ExitCode, Signal: r.Signal, Status: r.Status,

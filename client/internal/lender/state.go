@@ -49,6 +49,15 @@ type known struct {
 
 // look reads the shell's state and sends it to the daemon if it changed. The editor must be held.
 func (l *Lender) look(ctx context.Context) error {
+	err := l.read(ctx)
+	if err == nil {
+		l.sendState()
+	}
+	return err
+}
+
+// read reads the shell's state. The editor must be held.
+func (l *Lender) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookBound, errNoState)
 	defer cancel()
 	s, err := l.Shell.State(ctx)
@@ -59,7 +68,6 @@ func (l *Lender) look(ctx context.Context) error {
 	defer l.mu.Unlock()
 	l.state, l.dir = s, s.Dir
 	l.unsent, l.ran = joined(l.unsent, l.ran...), nil
-	l.sendStateLocked()
 	return nil
 }
 
@@ -68,7 +76,7 @@ func (l *Lender) changedBy(id wire.ExecutionID, before shell.State) string {
 	l.mu.Lock()
 	l.ran = joined(l.ran, id)
 	l.mu.Unlock()
-	if err := l.look(l.ctx); err != nil { // the state is read again before the shell is lent to the next borrower
+	if err := l.read(l.ctx); err != nil { // the state is read again before the shell is lent to the next borrower
 		l.Log.Warn("what a command changed is not known", "execution", id, "err", err)
 		return ""
 	}
@@ -79,8 +87,10 @@ func (l *Lender) changedBy(id wire.ExecutionID, before shell.State) string {
 	return changed
 }
 
-// sendStateLocked sends the state to the daemon, if there is a link on which it was not sent.
-func (l *Lender) sendStateLocked() {
+// sendState sends the state to the daemon, if there is a link on which it was not sent.
+func (l *Lender) sendState() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if !l.up {
 		return
 	}

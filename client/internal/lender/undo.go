@@ -91,5 +91,5 @@ func (l *Lender) restore(e *execution) {
 	if err == nil {
 		r.Status = wire.StatusOK
 	}
-	l.complete(e, r, err)
+	l.complete(e, completed(e, r, err))
 }

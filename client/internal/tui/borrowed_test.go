@@ -42,7 +42,7 @@ func TestBorrowedInCommandMode(t *testing.T) {
 	}
 }
 
-// The lender lets the shell paint its prompt once Observe returns from the end: the card is on the screen then, and the screen
+// The lender lets the shell paint its prompt once AwaitDrawn returns: the card is on the screen then, and the screen
 // is the shell's.
 func TestEndIsDrawnBeforeThePrompt(t *testing.T) {
 	w := open(t, 80, 24)
@@ -51,6 +51,7 @@ func TestEndIsDrawnBeforeThePrompt(t *testing.T) {
 		w.p.Observe(lender.LeasedStarted{ExecutionID: id, Agent: "a", Command: "command " + strconv.Itoa(i)})
 		w.p.Send(&wire.AgentStreamChunk{Event: event(int64(i)), SeqFirst: int64(i), Agent: "a", Chunk: wire.Chunk{Type: wire.ChunkText, Text: "words\n\n"}})
 		w.p.Observe(leasedEnd(id, 0))
+		w.p.AwaitDrawn()
 		if !w.p.paint.ShellOutput(nil) {
 			t.Fatal("the screen is not the shell's")
 		}

@@ -180,22 +180,8 @@ func (m *model) waits(i int) bool {
 	return slices.ContainsFunc(m.questions, func(q *question.Question) bool { return q.Agent == c.Agent && q.ExecutionID != c.id })
 }
 
-// liveText returns the last lines, at most height, of the entries that are not printed yet and the text that agents are writing.
-func (m *model) liveText(height int) []string {
-	var out []string
-	waiting := m.out[max(0, len(m.out)-height):] // height entries suffice: each has a line or more
-	for i, e := range waiting {
-		if i > 0 && gap(waiting[i-1].kind, e.kind) {
-			out = append(out, "")
-		}
-		text := e.text
-		if e.awaits != nil {
-			text = e.awaits.Finished(&m.th, m.w)
-		}
-		for l := range strings.SplitSeq(text, "\n") {
-			out = append(out, cells.Fit(l, m.w))
-		}
-	}
+// liveText returns the last lines, at most height, of the text that agents are writing.
+func (m *model) liveText(height int) (out []string) {
 	if m.turn != nil {
 		for _, s := range m.turn.agents {
 			if strings.TrimSpace(s.text.Rest()) == "" {

@@ -325,8 +325,7 @@ func (m *model) flushText(agent string) {
 	}
 }
 
-// onResult handles the end of a tool's execution and prints its card. That of a command in the user's shell waits for the shell's
-// report (LeasedEnded), which may also have come first and then counts for output and truncation.
+// onResult handles the end of a tool's execution and prints its card, unless the shell's report (LeasedEnded) has printed it.
 func (m *model) onResult(e *wire.CommandResult) {
 	if e.Tool == "" { // a command that the user typed
 		m.onUserCommand(e)
@@ -337,16 +336,17 @@ func (m *model) onResult(e *wire.CommandResult) {
 		m.turn.calls++
 	}
 	k := m.card(e.ExecutionID, e.Agent, e.Tool)
+	delete(m.cards, e.ExecutionID)
+	if k.shellReported {
+		return
+	}
 	k.Tool = e.Tool
 	if e.Command != "" {
 		k.Command = string(e.Command)
 	}
-	k.Status, k.Reach = e.Status, e.Reach
+	k.Status, k.Reach, k.Output = e.Status, e.Reach, e.Output
 	if e.Tool == "bash" && card.IsMain(e.Agent) && (e.Status == wire.StatusDenied || e.Status == wire.StatusRefused) {
 		k.Shell = m.Name // the card of a command that was not run names the shell that it was for
-	}
-	if !k.shellReported {
-		k.Output = e.Output
 	}
 	if e.ExitCode != nil {
 		k.Exit = e.ExitCode
@@ -354,15 +354,10 @@ func (m *model) onResult(e *wire.CommandResult) {
 	if e.DurationMS > 0 {
 		k.Took = time.Duration(e.DurationMS) * time.Millisecond
 	}
-	if e.Truncated != nil && !k.shellReported {
+	if e.Truncated != nil {
 		k.Cut, k.Spool = e.Truncated.Bytes, string(e.Truncated.SpoolPath)
 	}
-	if k.Leased && !k.shellReported && e.Status != wire.StatusDenied { // the shell reports nothing of a denied one
-		m.reserve(k)
-		return
-	}
 	m.finish(k)
-	delete(m.cards, e.ExecutionID)
 }
 
 // onUserCommand shows a command that the user ran in another window of the session, or before it was resumed. A command of this
@@ -388,10 +383,6 @@ func (m *model) endTurn() {
 	for _, k := range slices.Clone(m.running) {
 		if k.Leased && k.turn != m.turn.id {
 			continue // it still runs, for a script that borrowed the shell or for another session
-		}
-		if k.Leased && !k.shellReported {
-			m.reserve(k) // the shell's report of its end follows
-			continue
 		}
 		if k.Status == "" {
 			k.Status = card.Interrupted

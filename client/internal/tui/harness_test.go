@@ -216,6 +216,7 @@ func (w *window) lend(id wire.ExecutionID, holder, command string) {
 func (w *window) endLease(e lender.LeasedEnded) {
 	w.t.Helper()
 	w.p.Observe(e)
+	w.p.AwaitDrawn()
 	w.sh.with(func() {
 		w.sh.held, w.sh.lending = false, lender.Lending{}
 		w.sh.freeLocked()

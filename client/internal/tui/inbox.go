@@ -26,7 +26,7 @@ func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
 func (b *inbox) push(msg any) {
 	b.mu.Lock()
 	switch msg.(type) {
-	case *keyEvent, drawnEvent, then, sizeChanged, shellExited, stopAsked:
+	case *keyEvent, endShown, then, sizeChanged, shellExited, stopAsked:
 		b.urgent = true
 	}
 	b.queue = append(b.queue, msg)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/card"
@@ -19,7 +18,6 @@ type execution struct {
 	card.Card
 	id            wire.ExecutionID
 	turn          wire.TurnID
-	place         *entry // its place in the scrollback, while the shell's report is awaited
 	printed       bool
 	asked         bool // it has asked for the keyboard, so what is typed at its end may be for it
 	seen          int  // lines of its output when it last gave the keyboard back
@@ -106,7 +104,8 @@ func (m *model) onLeased(event any) {
 	}
 }
 
-// leasedEnded handles the shell's report of a command's end. The daemon's CommandResult may come before or after it.
+// leasedEnded handles the shell's report of a command's end. The daemon's CommandResult comes after it, unless the daemon gave the
+// command up.
 func (m *model) leasedEnded(e lender.LeasedEnded) {
 	c := m.card(e.ExecutionID, "", "bash")
 	forced := e.Result.Signal != "" || e.Result.Status != wire.StatusOK
@@ -154,31 +153,7 @@ func (m *model) finish(c *execution) {
 		return
 	}
 	c.printed = true
-	if e := c.place; e != nil {
-		e.text, e.awaits = c.Finished(&m.th, m.w), nil
-		c.place = nil
-	} else {
-		m.emit(kindCard, c.Finished(&m.th, m.w))
-	}
+	m.emit(kindCard, c.Finished(&m.th, m.w))
 	c.Out = card.Tail{}
 	m.keep(c)
-}
-
-// reportWait bounds how long a finished card waits for the shell's report on what changed in it, which comes after the
-// result; what is printed after the card waits with it, below.
-const reportWait = 700 * time.Millisecond
-
-// reserve keeps a finished card's place in the scrollback until the shell has reported what changed.
-func (m *model) reserve(c *execution) {
-	if c.place != nil || c.printed {
-		return
-	}
-	m.hide(c)
-	c.place = &entry{kind: kindCard, awaits: c}
-	m.out = append(m.out, c.place)
-	m.after(reportWait, func() {
-		if c.place != nil {
-			m.finish(c)
-		}
-	})
 }

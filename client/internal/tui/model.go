@@ -44,7 +44,7 @@ type model struct {
 	arming     bool          // a timer is set that draws the question again when a key can answer it
 	answerRest question.Rest // of the last answer
 
-	out      []*entry // to be printed, in order
+	out      []entry // to be printed, in order
 	lastKind entryKind
 }
 
@@ -57,12 +57,8 @@ type (
 		pass bool
 		done chan struct{}
 	}
-	// drawnEvent is an event whose sender waits until it is drawn.
-	drawnEvent struct {
-		event any
-		drawn chan struct{}
-	}
-	jobOutput   struct{ data []byte } // what the shell printed while the screen is not its own
+	endShown    struct{ drawn chan struct{} } // asks to close drawn when the end of a borrowed command is on the screen
+	jobOutput   struct{ data []byte }         // what the shell printed while the screen is not its own
 	sizeChanged shell.Size
 	redraw      struct{} // something else may have been drawn over the live part
 	shellExited struct{ status int }
@@ -98,8 +94,7 @@ func (m *model) handle(msg any) {
 		msg()
 	case redraw:
 		m.paint.Redraw()
-	case drawnEvent:
-		m.handle(msg.event)
+	case endShown:
 		m.drawn = append(m.drawn, msg.drawn)
 	case jobOutput:
 		m.onJobOutput(msg.data)
@@ -133,7 +128,7 @@ func (m *model) handle(msg any) {
 // settle draws and keeps the spinner turning after a message.
 func (m *model) settle() {
 	m.settleOwner()
-	if len(m.drawn) > 0 && len(m.out) == 0 {
+	if len(m.drawn) > 0 {
 		m.endDrawn()
 	}
 	if m.moves() && !m.spinning {

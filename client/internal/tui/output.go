@@ -24,9 +24,8 @@ const (
 
 // entry is something for the scrollback.
 type entry struct {
-	kind   entryKind
-	text   string
-	awaits *execution // the text is not there before its card is finished, and what comes later waits; nil = it is there
+	kind entryKind
+	text string
 }
 
 // maxOut bounds the entries that wait to be printed, such as while the user's own program has the screen.
@@ -39,9 +38,9 @@ func (m *model) emit(kind entryKind, text string) {
 	}
 	if len(m.out) == maxOut {
 		m.out = slices.Delete(m.out, 0, maxOut/2)
-		m.out[0] = &entry{kind: kindNote, text: m.marked(m.th.Warn.Render("!"), "what was shown before this is left out; /resume prints it again", false)}
+		m.out[0] = entry{kind: kindNote, text: m.marked(m.th.Warn.Render("!"), "what was shown before this is left out; /resume prints it again", false)}
 	}
-	m.out = append(m.out, &entry{kind: kind, text: text})
+	m.out = append(m.out, entry{kind, text})
 }
 
 // emitMarkdown prints a block of an agent's words.
@@ -59,23 +58,19 @@ func (m *model) speakerMark(agent string) string {
 	return m.th.Name(agent) + m.th.Dim.Render(" │ ")
 }
 
-// flushOut hands what is ready to the painter, in order, while the screen is the program's.
+// flushOut hands what waits to the painter, in order, while the screen is the program's.
 func (m *model) flushOut() {
 	if !m.own.has {
 		return
 	}
-	for len(m.out) > 0 && m.out[0].awaits == nil {
-		e := m.out[0]
-		m.out = m.out[1:]
-		if e.text == "" {
-			continue
-		}
+	for _, e := range m.out {
 		if gap(m.lastKind, e.kind) {
 			m.paint.Print("")
 		}
 		m.paint.Print(e.text)
 		m.lastKind = e.kind
 	}
+	m.out = nil
 }
 
 // gap reports whether an empty line stands between two printed pieces.

@@ -262,9 +262,7 @@ func (m *model) cannotLend(why, hint string) {
 func (m *model) printBeside() {
 	var lines []string
 	for _, e := range m.out {
-		if e.text != "" {
-			lines = append(lines, e.text)
-		}
+		lines = append(lines, e.text)
 	}
 	m.out = nil
 	m.paint.Notice(strings.Join(lines, "\n"))

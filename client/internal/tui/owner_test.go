@@ -222,5 +222,5 @@ func TestShellOutputBeforeAndAfter(t *testing.T) {
 	}
 	<-got
 	p.ShellOutput([]byte("late"))
-	p.Observe(leasedEnd("x1", 0))
+	p.AwaitDrawn()
 }

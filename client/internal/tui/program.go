@@ -102,16 +102,14 @@ func New(o Options) *Program {
 // Send queues a message for the screen: a wire.Message, an event of the lender, or LinkChanged. It never waits.
 func (p *Program) Send(msg any) { p.inbox.push(msg) }
 
-// Observe takes an event of the lender or of the shell. It returns from lender.LeasedEnded when all of the command is on the
-// screen and the screen is the shell's again, unless it was not before.
-func (p *Program) Observe(event any) {
-	e, ok := event.(lender.LeasedEnded)
-	if !ok {
-		p.inbox.push(event)
-		return
-	}
+// Observe queues an event of the lender or of the shell. It never waits.
+func (p *Program) Observe(event any) { p.inbox.push(event) }
+
+// AwaitDrawn returns when all of a command that has ended is on the screen and the screen is the shell's again, unless it was not
+// before.
+func (p *Program) AwaitDrawn() {
 	drawn := make(chan struct{})
-	p.inbox.push(drawnEvent{e, drawn})
+	p.inbox.push(endShown{drawn})
 	select {
 	case <-drawn:
 	case <-p.over:

@@ -46,6 +46,8 @@ func (w *window) Observe(event any) {
 	}
 }
 
+func (w *window) AwaitDrawn() {}
+
 const startFile = "alias hi='echo hello from an alias'\nmine() { echo \"mine $1\"; }\nexport FROM_RC=yes\n"
 
 func openWindow(t *testing.T, w *gatewaytest.World) *window {
