@@ -89,7 +89,8 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	}
 	notice, err := w.startShell(shell.Options{
 		Path: o.ShellPath, Env: o.Env, Size: tui.SizeOf(o.Stdout), Folder: folder, Termios: saved, Patience: o.Patience,
-		Head: o.OutputHead, Tail: o.OutputTail, Log: o.Log, Event: w.event,
+		Head: o.OutputHead, Tail: o.OutputTail, Log: o.Log,
+		Event:  func(e any) { <-w.bound; w.lender.Event(e) }, // the shell waits for it: nothing calls the shell before
 		Output: func(p []byte) { <-w.bound; w.screen.ShellOutput(p) },
 	})
 	if err != nil {
@@ -146,10 +147,6 @@ type window struct {
 	daemon  int  // pid of the last one
 	stopped bool // it stopped on request, and the screen shows that
 	work    sync.WaitGroup
-
-	mu      sync.Mutex
-	passing bool  // the lender gets the shell's events; guarded by mu
-	early   []any // events before that; guarded by mu
 }
 
 // terminalShell is the user's shell as the screen uses it: it also informs the lender when the screen takes the terminal and
@@ -201,7 +198,7 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	if w.confiner, err = confine.Find(); err != nil {
 		w.log.Warn("commands are not held to a reach", "err", err)
 	}
-	w.lender = lender.New(lender.Options{Shell: w.sh, Send: w.send, Observer: w, Launcher: w.confiner, Env: o.Env, Log: w.log})
+	w.lender = lender.New(lender.Options{Shell: w.sh, Send: func(m wire.Message) error { return w.conn.Send(m) }, Observer: w, Launcher: w.confiner, Dir: o.cwd(), Env: o.Env, Log: w.log})
 	defer w.lender.Close()
 	w.conn = remote.Keep(context.WithoutCancel(ctx), remote.Options{
 		Open: o.opener(w.launcher), Find: o.opener(finder(o)), Snapshot: w.snapshot, Session: o.Session,
@@ -214,7 +211,6 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 		Notice: notices, SwitchKey: o.SwitchKey, Log: w.log,
 	})
 	close(w.bound)
-	w.passEvents()
 	w.work.Go(func() { w.watch(ctx, cancel) })
 	w.guardShell() // before the screen changes the terminal's modes
 	return w.screen.Run(ctx)
@@ -226,30 +222,8 @@ func (w *window) guardShell() {
 	w.guard.shell(w.sh.PID())
 }
 
-// event handles an event of the shell. It must not block, since the shell waits for it.
-func (w *window) event(e any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.passing {
-		w.early = append(w.early, e)
-		return
-	}
-	w.lender.Event(e)
-}
-
-// passEvents passes the shell's events to the lender from now on, the earlier ones first.
-func (w *window) passEvents() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range w.early {
-		w.lender.Event(e)
-	}
-	w.passing, w.early = true, nil
-}
-
 // closeLink ends the lease while the daemon can still be informed, then the connection.
 func (w *window) closeLink() {
-	<-w.bound
 	w.lender.Close()
 	w.conn.Close()
 	w.launcher.Reap()
@@ -389,7 +363,6 @@ func explain(err error) string {
 
 // Observe implements lender.Observer.
 func (w *window) Observe(event any) {
-	<-w.bound
 	switch event.(type) {
 	case shell.PromptShown:
 		w.first.Do(func() {
@@ -404,13 +377,3 @@ func (w *window) Observe(event any) {
 
 // AwaitDrawn implements lender.Observer.
 func (w *window) AwaitDrawn() { w.screen.AwaitDrawn() }
-
-// send queues a message for the daemon.
-func (w *window) send(m wire.Message) error {
-	select {
-	case <-w.bound:
-		return w.conn.Send(m)
-	default:
-		return remote.ErrDisconnected
-	}
-}

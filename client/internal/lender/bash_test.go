@@ -61,21 +61,9 @@ func openBash(t *testing.T) *bench {
 	b := &bench{t: t, sent: make(chan wire.Message, 4096)}
 	home := t.TempDir()
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TERM=xterm", "LANG=C.UTF-8", "MY_TOKEN=hush", "SHELL=/bin/bash"}
-	var order sync.Mutex // not b.mu, which Observe locks
-	var early []any
-	event := func(e any) {
-		order.Lock()
-		l := b.l
-		if l == nil {
-			early = append(early, e)
-		}
-		order.Unlock()
-		if l != nil {
-			l.Event(e)
-		}
-	}
+	bound := make(chan struct{})
 	sh, err := shell.Start(shell.Options{
-		Dir: home, Env: env, Folder: t.TempDir(), Event: event, Patience: 50 * time.Millisecond,
+		Dir: home, Env: env, Folder: t.TempDir(), Event: func(e any) { <-bound; b.l.Event(e) }, Patience: 50 * time.Millisecond,
 		Output: func(p []byte) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -86,16 +74,11 @@ func openBash(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	b.sh = sh
-	l := New(Options{Shell: counting{sh, &b.reads, new(atomic.Uintptr)}, Observer: b, Env: env, Send: func(m wire.Message) error {
+	b.l = New(Options{Shell: counting{sh, &b.reads, new(atomic.Uintptr)}, Observer: b, Dir: home, Env: env, Send: func(m wire.Message) error {
 		b.sent <- m
 		return nil
 	}})
-	order.Lock()
-	for _, e := range early {
-		l.Event(e)
-	}
-	b.l = l
-	order.Unlock()
+	close(bound)
 	t.Cleanup(func() {
 		b.l.Close()
 		sh.Close()

@@ -358,12 +358,6 @@ func (f *fake) Undo(_ context.Context, before, after shell.State) ([]string, err
 	return left, nil
 }
 
-func (f *fake) Dir() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.state.Dir
-}
-
 func (f *fake) Exited() <-chan struct{} { return f.gone }
 
 // desk is a lender between a shell, a daemon's end of a link and a screen.

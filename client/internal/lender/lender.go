@@ -85,7 +85,6 @@ type Shell interface {
 	State(ctx context.Context) (shell.State, error)
 	Undo(ctx context.Context, before, after shell.State) (left []string, err error)
 	Busy() string
-	Dir() string
 	Exited() <-chan struct{}
 }
 
@@ -98,6 +97,7 @@ type Options struct {
 	Observer Observer
 	// Launcher is the path of sublet-confine; "" = none, and commands with a reach are refused.
 	Launcher string
+	Dir      string       // the directory in which the shell was started, until its prompt reports another
 	Env      []string     // the shell's initial environment, as os.Environ, until its state is known
 	Log      *slog.Logger // nil = none
 }
@@ -181,7 +181,7 @@ func New(o Options) *Lender {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Lender{Options: o, wake: make(chan struct{}, 1), dir: o.Shell.Dir(), known: known{sentEnv: Public(Vars(o.Env))}}
+	l := &Lender{Options: o, wake: make(chan struct{}, 1), dir: o.Dir, known: known{sentEnv: Public(Vars(o.Env))}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.work.Go(l.worker)
 	return l
