@@ -149,44 +149,6 @@ type window struct {
 	work    sync.WaitGroup
 }
 
-// terminalShell is the user's shell as the screen uses it: it also informs the lender when the screen takes the terminal and
-// gives it back.
-type terminalShell struct {
-	*shell.Shell
-	*lender.Lender
-}
-
-func (t terminalShell) Answer(p []byte) error {
-	t.Typed(p)
-	return t.Shell.Answer(p)
-}
-
-func (t terminalShell) HoldIfEmpty(ctx context.Context) (bool, error) {
-	held, err := t.Shell.HoldIfEmpty(ctx)
-	if held {
-		t.ScreenTaken()
-	}
-	return held, err
-}
-
-func (t terminalShell) TakeScreen(ctx context.Context) error {
-	err := t.Shell.TakeScreen(ctx)
-	if err == nil {
-		t.ScreenTaken()
-	}
-	return err
-}
-
-func (t terminalShell) GiveScreen(ctx context.Context) error {
-	t.ScreenGiven()
-	return t.Shell.GiveScreen(ctx)
-}
-
-func (t terminalShell) RunLine(ctx context.Context, line string) error {
-	t.ScreenGiven()
-	return t.Shell.RunLine(ctx, line)
-}
-
 // run connects daemon, lender and screen and ends them in order: screen, lease, connection.
 func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -207,7 +169,7 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	})
 	defer w.closeLink()
 	w.screen = tui.New(tui.Options{
-		Daemon: w.conn, Shell: terminalShell{w.sh, w.lender}, Stdin: o.Stdin, Stdout: o.Stdout, Env: o.Env, Name: w.sh.Name(),
+		Daemon: w.conn, Shell: w.sh, Lender: w.lender, Stdin: o.Stdin, Stdout: o.Stdout, Env: o.Env, Name: w.sh.Name(),
 		Notice: notices, SwitchKey: o.SwitchKey, Log: w.log,
 	})
 	close(w.bound)

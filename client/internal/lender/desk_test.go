@@ -446,9 +446,9 @@ func (d *desk) drop() {
 // told has the screen take the terminal for a moment, and checks what the daemon is sent of the shell's state.
 func (d *desk) told(want ...string) []wire.Message {
 	d.t.Helper()
-	d.l.ScreenTaken()
+	d.l.SetScreenTaken(true)
 	sent := d.take(want...)
-	d.l.ScreenGiven()
+	d.l.SetScreenTaken(false)
 	return sent
 }
 

@@ -281,20 +281,13 @@ func (l *Lender) preemptLocked() {
 	}
 }
 
-// ScreenTaken records that the screen has taken the terminal from the shell. A question may follow, so the lender sends the
-// shell's state to the daemon. ScreenGiven records that the shell has the terminal again.
-func (l *Lender) ScreenTaken() {
+// SetScreenTaken records whether the screen has the terminal, and not the shell. A question may follow, so the lender then sends
+// the shell's state to the daemon.
+func (l *Lender) SetScreenTaken(taken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.taken, l.inform = true, true
+	l.taken, l.inform = taken, l.inform || taken
 	l.wakeWorker()
-}
-
-// ScreenGiven ends ScreenTaken.
-func (l *Lender) ScreenGiven() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.taken = false
 }
 
 // Lending returns who uses the shell.

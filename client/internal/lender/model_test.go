@@ -494,9 +494,9 @@ func (s *sides) mode(*rapid.T) {
 		taken = s.sh.screen
 	})
 	if taken {
-		s.l.ScreenTaken()
+		s.l.SetScreenTaken(true)
 	} else {
-		s.l.ScreenGiven()
+		s.l.SetScreenTaken(false)
 	}
 }
 

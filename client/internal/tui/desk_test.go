@@ -49,7 +49,7 @@ func newDesk(t *testing.T) *desk {
 	th := screentest.Theme()
 	now := func() time.Time { return d.clock }
 	d.model = &model{
-		Options: Options{Daemon: d.d, Shell: d.sh, Log: slog.New(slog.DiscardHandler), now: now},
+		Options: Options{Daemon: d.d, Shell: d.sh, Lender: d.sh, Log: slog.New(slog.DiscardHandler), now: now},
 		th:      *th, md: &markdown.Renderer{Profile: th.Profile},
 		paint: paint.New(s, 80, 24, th), w: 80, h: 24,
 		link: link{up: true}, conversation: conversation{SessionInfo: wire.SessionInfo{ID: "s1"}}, own: owner{mode: aiMode, screen: weHave, has: true},

@@ -272,7 +272,9 @@ func (s *fakeShell) Lending() lender.Lending {
 	return s.lending
 }
 
-func (s *fakeShell) TakeBack() { s.with(func() { s.back++ }) }
+func (s *fakeShell) SetScreenTaken(bool) {}
+func (s *fakeShell) Typed([]byte)        {}
+func (s *fakeShell) TakeBack()           { s.with(func() { s.back++ }) }
 
 func (s *fakeShell) UndoShell(_ context.Context, all bool) (changed, left string, err error) {
 	s.with(func() {

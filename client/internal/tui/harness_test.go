@@ -51,7 +51,7 @@ func open(t *testing.T, w, h int, setup ...func(*window)) *window {
 		t.Fatalf("read termios: %v", err)
 	}
 	o := Options{
-		Daemon: win.d, Shell: win.sh, Stdin: slave, Stdout: slave,
+		Daemon: win.d, Shell: win.sh, Lender: win.sh, Stdin: slave, Stdout: slave,
 		Env: []string{"TERM=xterm-256color", "LANG=C.UTF-8", "HOME=" + t.TempDir()},
 	}
 	win.p = New(o)

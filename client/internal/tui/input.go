@@ -178,7 +178,7 @@ func (m *model) hintWaysOut() {
 // endOfInput handles ^D on an empty line, and /quit: like a shell, the program ends. While an agent or its command runs, only a
 // second ^D ends it.
 func (m *model) endOfInput() {
-	held := lent(m.Shell.Lending())
+	held := lent(m.Lender.Lending())
 	works := m.turn != nil || len(m.waiting) > 0
 	if (!works && !held) || m.again.second("ctrl+d", m.now(), 5*time.Second) {
 		m.insert("exit", held)
@@ -218,7 +218,7 @@ func (m *model) submit(text string, steer bool) {
 		if line == "" {
 			return
 		}
-		held := lent(m.Shell.Lending()) // m.Lending may be out of date
+		held := lent(m.Lender.Lending()) // m.Lending may be out of date
 		if held && !m.offering() {
 			m.offer()
 			return
@@ -252,7 +252,7 @@ func (m *model) insert(line string, takeBack bool) {
 
 func (m *model) takeBack() {
 	m.takenBack = true
-	m.task(func(context.Context) then { m.Shell.TakeBack(); return nil })
+	m.task(func(context.Context) then { m.Lender.TakeBack(); return nil })
 }
 
 // openCard handles ^O: it prints the whole output of the newest card that has not been opened.

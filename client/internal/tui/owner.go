@@ -189,6 +189,7 @@ func (m *model) takeScreen() {
 		if err != nil {
 			_ = m.Shell.GiveScreen(ctx) // the take may have done half of its work; its error is the one reported
 		} else {
+			m.Lender.SetScreenTaken(true)
 			m.paint.Take()
 		}
 		return func() { m.stepEnded(weHave, err) }
@@ -213,6 +214,7 @@ func (m *model) giveScreen() {
 		case <-ctx.Done():
 			return nil
 		}
+		m.Lender.SetScreenTaken(false)
 		var err error
 		if insert != "" {
 			err = m.Shell.RunLine(ctx, insert)

@@ -22,7 +22,7 @@ type Daemon interface {
 	EnvChanged() error
 }
 
-// Shell is what the screen needs of the user's own shell: *shell.Shell, and *lender.Lender for what is lent.
+// Shell is what the screen needs of the user's own shell; *shell.Shell implements it.
 type Shell interface {
 	Keys(p []byte) error   // what the user types for the line editor or for their own program
 	Answer(p []byte) error // what the user types for the borrowed command that has the keyboard
@@ -37,15 +37,21 @@ type Shell interface {
 	RunLine(ctx context.Context, line string) error
 	Resize(s shell.Size) error
 	Dir() string
+	// Exited closes when the user's own `exit` ended the shell.
+	Exited() <-chan struct{}
+	ExitStatus() int
+}
+
+// Lender is what the screen needs of who lends that shell; *lender.Lender implements it.
+type Lender interface {
+	SetScreenTaken(taken bool)
+	Typed(p []byte) // before the borrowed command that has the keyboard gets it
 	Lending() lender.Lending
 	// TakeBack cancels the running leased command and revokes its lease.
 	TakeBack()
 	// UndoShell puts back what the last borrowed command that changed the shell's state changed in it, or what all of them
 	// did. changed is one line of what that did, "" where there was nothing; left is one line of what still differs.
 	UndoShell(ctx context.Context, all bool) (changed, left string, err error)
-	// Exited closes when the user's own `exit` ended the shell.
-	Exited() <-chan struct{}
-	ExitStatus() int
 }
 
 // LinkChanged reports that the daemon was lost or is back. Program.Send takes it, and every wire.Message that remote

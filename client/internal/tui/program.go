@@ -39,10 +39,11 @@ import (
 // stopBound is how long the program waits at its end for what it began.
 const stopBound = 3 * time.Second
 
-// Options for New. Daemon, Shell, Stdin and Stdout are required; the last two must be terminals.
+// Options for New. Daemon, Shell, Lender, Stdin and Stdout are required; the last two must be terminals.
 type Options struct {
 	Daemon Daemon
 	Shell  Shell
+	Lender Lender
 	Stdin  *os.File
 	Stdout *os.File
 	Env    []string // as os.Environ: locale, TERM, NO_COLOR, COLORFGBG
@@ -159,7 +160,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	}
 	p.keys.Now, p.keys.Deliver, p.keys.Enter, p.keys.Switch, p.keys.Bracketed = o.now, p.deliver, p.enter, o.SwitchKey, p.paint.Brackets
 	p.keys.Shell = p.typeIntoShell
-	p.keys.Answer = func(b []byte) { p.resizeShell(); _ = o.Shell.Answer(b) }
+	p.keys.Answer = func(b []byte) { p.resizeShell(); o.Lender.Typed(b); _ = o.Shell.Answer(b) }
 	p.model = p.newModel(th, size)
 
 	if _, err := term.MakeRaw(o.Stdin.Fd()); err != nil {
@@ -308,6 +309,7 @@ func (p *Program) enter(chunk []byte) bool {
 		do(func() { p.model.own.keyboardAsks = false })
 		return false
 	}
+	p.opt.Lender.SetScreenTaken(true)
 	p.paint.Take()
 	p.keys.Route(keys.ToUs)
 	to := aiMode

@@ -205,7 +205,7 @@ func (m *model) slashUndoShell(args string) {
 	m.task(func(ctx context.Context) then {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		changed, left, err := m.Shell.UndoShell(ctx, args == "all")
+		changed, left, err := m.Lender.UndoShell(ctx, args == "all")
 		return func() {
 			switch {
 			case err != nil:
