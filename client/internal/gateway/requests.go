@@ -8,11 +8,6 @@ import (
 	"sublet/wire"
 )
 
-// Confirm answers a question; ConfirmationResolved reports how it ended.
-func (s *Session) Confirm(ctx context.Context, r *wire.ConfirmationResponse) error {
-	return s.withConn(ctx, func(c *remote.Conn, _ int) error { return c.Notify(r) })
-}
-
 // Request sends a request and waits for its reply; wire.Call does that with the reply's type. Errors are *wire.Error, ErrAway,
 // context.Cause(ctx). It repeats a request whose link was lost, so a rename or delete may have been done already.
 func (s *Session) Request(ctx context.Context, r wire.OfRequest) (reply wire.Message, err error) {

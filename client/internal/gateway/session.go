@@ -34,6 +34,8 @@ type Session struct {
 	wake   chan struct{} // capacity 1: the inbox is not empty, or Close was called
 	conn   *remote.Conn  // set by Connect
 
+	confirm bool // Options.Confirm
+
 	mu sync.Mutex
 	// below: guarded by mu
 	o       Options
@@ -63,7 +65,7 @@ type received struct {
 func (d *Daemon) Connect(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{
 		d: d, log: d.Logger(), o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}), room: make(chan struct{}),
-		id: o.Session, seq: o.AfterSeq,
+		id: o.Session, seq: o.AfterSeq, confirm: o.Confirm,
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.mu.Lock() // what conn calls waits until it is set

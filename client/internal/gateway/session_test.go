@@ -141,35 +141,37 @@ func linksOf(d *gateway.Daemon) <-chan *wire.Conn {
 	return links
 }
 
-// A question that is open when the link is lost stays with whoever was asked: it is handed on once, and its answer counts.
+// A question that is open when the link is lost stays with whoever was asked: it is handed on once, and the first answer counts.
 func TestAQuestionIsHandedOnOnce(t *testing.T) {
 	w := gatewaytest.New(t, []scene{{Match: "^clean$", Steps: []step{{ToolCalls: []gatewaytest.Call{gatewaytest.Bash("rm -rf build")}}, {Text: "kept"}}}})
 	d := w.Daemon()
 	links := linksOf(d)
 	s := connect(t, d, gateway.Options{Confirm: true})
-	id := ask(t, s, "clean")
-	asked := 0
-	for {
-		m, err := next(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch m := m.(type) {
-		case *wire.ConfirmationRequest:
-			if asked++; asked > 1 {
-				break
-			}
-			(<-links).Close()
-			<-links // it is back
-			if err := s.Confirm(t.Context(), &wire.ConfirmationResponse{ConfirmationID: m.ConfirmationID, Decision: wire.DecisionDeny}); err != nil {
-				t.Fatal(err)
-			}
-		case *wire.AgentComplete:
-			if m.RequestID != id || m.Status != wire.StatusSuccess || len(m.Refused) != 1 || asked != 1 {
-				t.Errorf("asked %d times, ended %+v", asked, m)
-			}
-			return
-		}
+	var turns gateway.Turns
+	asked := make(chan *gateway.Question, 2)
+	one := &gateway.Turn{Handle: func(wire.EventMessage) {}, Asked: func(q *gateway.Question) { asked <- q }}
+	var work sync.WaitGroup
+	work.Go(func() { turns.Deliver(t.Context(), s) })
+	t.Cleanup(work.Wait)
+	begin(t, &turns, one, s, &wire.AgentRequest{Prompt: "clean"})
+	q := <-asked
+	(<-links).Close()
+	<-links // it is back
+	if turns.Question(q.ConfirmationID) != q {
+		t.Error("the question is not open")
+	}
+	if err := q.Answer(wire.ConfirmationResponse{Decision: wire.DecisionDeny}); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Answer(wire.ConfirmationResponse{Decision: wire.DecisionAllow}); !errors.Is(err, gateway.ErrAnswered) {
+		t.Errorf("the second answer: %v", err)
+	}
+	<-one.Done()
+	if q.Context().Err() == nil || turns.Question(q.ConfirmationID) != nil {
+		t.Error("the question is still open")
+	}
+	if one.End == nil || one.End.Status != wire.StatusSuccess || len(one.End.Refused) != 1 || len(asked) != 0 {
+		t.Errorf("asked %d times more, ended %+v", len(asked), one.End)
 	}
 }
 
@@ -311,7 +313,7 @@ func TestAttachEndsTheTurnsOfTheOldSession(t *testing.T) {
 		}
 	}}
 	var work sync.WaitGroup
-	work.Go(func() { turns.Deliver(t.Context(), one, nil) })
+	work.Go(func() { turns.Deliver(t.Context(), one) })
 	t.Cleanup(work.Wait)
 	begin(t, &turns, left, one, &wire.AgentRequest{Prompt: "wait"})
 	<-started

@@ -21,6 +21,8 @@ type Turns struct {
 	// guarded by mu
 	open  []*Turn  // in the order of Begin
 	ended []string // ids of the turns that ended last
+
+	questions map[wire.ConfirmationID]*Question // that are open
 }
 
 // rememberMost is how many ids of one client Remember keeps.
@@ -37,6 +39,9 @@ type Turn struct {
 	ID string // the client's name for it; "" = none
 	// Handle receives the turn's events in order, its end last, from the goroutine of Turns.Deliver.
 	Handle func(wire.EventMessage)
+	// Asked, if not nil, receives in place of Handle the questions of a session that was connected with Confirm. It must not wait for
+	// their answers.
+	Asked func(*Question)
 	// Flush, if not nil, is called after a Handle that is not followed at once by another one of this turn.
 	Flush func()
 	// Outlives is set for a turn that goes on when its client has left: Cancel ends it only by its id.
@@ -213,9 +218,9 @@ func (l *Turns) Wait(ctx context.Context, of *Session) bool {
 // deliverMost is how many waiting messages Deliver takes at once.
 const deliverMost = 256
 
-// Deliver passes a session's events to the turns they belong to, and those of no request to other (nil = to nobody), until ctx or
-// the session ends. A Handle that blocks, since the client does not read, fills the session's inbox.
-func (l *Turns) Deliver(ctx context.Context, s *Session, other func(wire.EventMessage)) {
+// Deliver passes a session's events to the turns they belong to, until ctx or the session ends. A Handle that blocks, since the
+// client does not read, fills the session's inbox.
+func (l *Turns) Deliver(ctx context.Context, s *Session) {
 	for {
 		list, err := s.nextBatch(ctx, deliverMost)
 		if err != nil {
@@ -231,13 +236,18 @@ func (l *Turns) Deliver(ctx context.Context, s *Session, other func(wire.EventMe
 			if last != nil && last != t {
 				last.flush()
 			}
-			if last = t; t == nil { // of no request, or of one that another client of the session has made
-				if e.Meta().RequestID == "" && other != nil {
-					other(e)
-				}
-				continue
+			if last = t; t == nil {
+				continue // of no request, or of one that another client of the session has made
 			}
+			var q *Question
 			switch e := e.(type) {
+			case *wire.ConfirmationRequest:
+				if s.confirm {
+					q = NewQuestion(ctx, s, e)
+					l.asked(q)
+				}
+			case *wire.ConfirmationResolved:
+				l.resolved(e.ConfirmationID)
 			case *wire.Error:
 				t.Problem = e
 			case *wire.AgentComplete:
@@ -246,7 +256,11 @@ func (l *Turns) Deliver(ctx context.Context, s *Session, other func(wire.EventMe
 			if r.last { // removed first, so that a client that receives the end finds it ended
 				l.remove(t)
 			}
-			t.Handle(e)
+			if q != nil && t.Asked != nil {
+				t.Asked(q)
+			} else {
+				t.Handle(e)
+			}
 			if r.last {
 				t.flush()
 				close(t.done)

@@ -150,7 +150,7 @@ func (a *agent) add(s *session) (*session, error) {
 		return open, nil
 	}
 	a.sessions[s.id] = s
-	a.work.Go(func() { a.turns.Deliver(a.ctx, s.gs, nil) }) // close waits for it
+	a.work.Go(func() { a.turns.Deliver(a.ctx, s.gs) }) // close waits for it
 	return s, nil
 }
 

@@ -26,15 +26,11 @@ type session struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	notice string                                     // for the user; sent with the next prompt; "" = none
-	asked  map[wire.ConfirmationID]context.CancelFunc // questions that wait for the editor
+	notice string // for the user; sent with the next prompt; "" = none
 }
 
 func newSession(a *agent, gs *gateway.Session) *session {
-	return &session{
-		a: a, gs: gs, id: sdk.SessionId(gs.ID()), calls: map[wire.ExecutionID]*toolCall{},
-		asked: map[wire.ConfirmationID]context.CancelFunc{},
-	}
+	return &session{a: a, gs: gs, id: sdk.SessionId(gs.ID()), calls: map[wire.ExecutionID]*toolCall{}}
 }
 
 // modeNames are the policy modes that an editor may choose; full needs a flag on the command line.
@@ -109,7 +105,7 @@ func (a *agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 	if err != nil {
 		return sdk.PromptResponse{}, err
 	}
-	t := &gateway.Turn{Handle: s.event}
+	t := &gateway.Turn{Handle: s.show, Asked: s.ask}
 	if err := a.turns.Begin(t, 0); err != nil {
 		return sdk.PromptResponse{}, requestError(err)
 	}
@@ -243,18 +239,6 @@ func (s *session) update(u sdk.SessionUpdate) {
 	_ = s.a.conn.SessionUpdate(s.a.ctx, sdk.SessionNotification{SessionId: s.id, Update: u})
 }
 
-// event converts one event of a prompt to updates.
-func (s *session) event(e wire.EventMessage) {
-	switch m := e.(type) {
-	case *wire.ConfirmationRequest:
-		s.ask(m)
-	case *wire.ConfirmationResolved:
-		s.resolved(m.ConfirmationID)
-	default:
-		s.show(m)
-	}
-}
-
 // replay sends the session's history as updates. A session value of its own follows the calls in it, as those of s may run meanwhile.
 func (s *session) replay(ctx context.Context) error {
 	past := &session{a: s.a, gs: s.gs, id: s.id, past: true, calls: map[wire.ExecutionID]*toolCall{}}
@@ -269,7 +253,7 @@ func (s *session) replay(ctx context.Context) error {
 }
 
 // show converts an agent's texts and calls. The reasoning of agents that work for another one is shown, and not their text.
-func (s *session) show(m wire.Message) {
+func (s *session) show(m wire.EventMessage) {
 	if text := gateway.Answer(m); text != "" {
 		s.update(sdk.UpdateAgentMessageText(text))
 		return

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -215,40 +214,27 @@ func (s *session) ended(m *wire.CommandResult) {
 }
 
 // ask has the editor ask its user. It does not block: the answer, or the question's end, comes later.
-func (s *session) ask(m *wire.ConfirmationRequest) {
-	ctx, cancel := context.WithCancel(s.a.ctx)
-	s.mu.Lock()
-	s.asked[m.ConfirmationID] = cancel
-	s.mu.Unlock()
+func (s *session) ask(q *gateway.Question) {
+	ctx := q.Context()
 	s.a.work.Go(func() { // ends with the answer, the question, or the connection; close waits for it
-		defer cancel()
-		reply, err := s.a.conn.RequestPermission(ctx, permission(s.id, m))
+		reply, err := s.a.conn.RequestPermission(ctx, permission(s.id, q.ConfirmationRequest))
 		if err != nil && ctx.Err() != nil {
 			return // the question ended otherwise, or the editor is gone: then it is cancelled with its turn
 		}
-		r := &wire.ConfirmationResponse{ConfirmationID: m.ConfirmationID, Decision: wire.DecisionDeny}
+		r := wire.ConfirmationResponse{Decision: wire.DecisionDeny}
 		switch {
 		case err != nil:
 			s.a.log.Warn("the editor could not ask", "err", err)
 			r.Comment = "the editor could not ask: " + gateway.OneLine(err.Error())
 		case reply.Outcome.Selected != nil:
-			chosen(r, m, string(reply.Outcome.Selected.OptionId))
+			chosen(&r, q.ConfirmationRequest, string(reply.Outcome.Selected.OptionId))
 		default:
 			r.Comment = "the question was closed without an answer"
 		}
-		if err := s.gs.Confirm(ctx, r); err != nil && ctx.Err() == nil {
+		if err := q.Answer(r); err != nil && ctx.Err() == nil {
 			s.a.log.Warn("the user's answer was not sent", "err", err)
 		}
 	})
-}
-
-func (s *session) resolved(id wire.ConfirmationID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if cancel := s.asked[id]; cancel != nil {
-		cancel()
-		delete(s.asked, id)
-	}
 }
 
 // permission returns a question with its options: this once, and each standing permission that the daemon offers.

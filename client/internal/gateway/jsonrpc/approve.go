@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,11 +13,10 @@ import (
 	"sublet/wire"
 )
 
-// question is a tool that waits for the client's answer.
+// question is one that the client was asked.
 type question struct {
-	ask       *wire.ConfirmationRequest
-	timer     *time.Timer
-	answering bool // an answer was sent; ConfirmationResolved removes the question
+	id wire.ExecutionID // as the client knows it
+	*gateway.Question
 }
 
 // categories maps tools to the document's categories (G8).
@@ -26,16 +26,18 @@ var categories = map[string]string{
 }
 
 // ask sends a question to the client. Without an answer in time the call is refused (H3, H6 to H10).
-func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
-	bound := c.s.o.approvalTimeout
-	qu, id := &question{ask: m}, m.ExecutionID
+func (c *conn) ask(q *query, m *gateway.Question) {
+	if q.stream {
+		c.flushText(q) // the agent's text before its question
+	}
+	id := m.ExecutionID
 	c.mu.Lock()
-	if c.questions[id] != nil || slices.Contains(c.endedQuestions, id) { // asked again: an answer to the earlier question must not count for this one
+	if c.asked(id) != nil { // asked again: an answer to the earlier question must not count for this one
 		id = wire.ExecutionID(m.ConfirmationID)
 	}
-	qu.timer = time.AfterFunc(bound, func() { c.expire(id) })
-	c.questions[id] = qu // before the question is sent: the client may answer at once
+	c.questions = gateway.Remember(c.questions, question{id, m}) // before it is sent: the client may answer at once
 	c.mu.Unlock()
+	c.work.Go(func() { c.expire(m) }) // ends with the question or the connection; serve waits for it
 	description := m.Tool
 	if m.Command != "" {
 		description = fmt.Sprintf("Run `%s` in %s", gateway.OneLine(string(m.Command)), m.Cwd)
@@ -60,55 +62,31 @@ func (c *conn) ask(q *query, m *wire.ConfirmationRequest) {
 		"tool":      map[string]any{"name": m.Tool, "description": description, "category": cmp.Or(categories[m.Tool], "other")},
 		"arguments": arguments, "preview": preview,
 		"risk_assessment": map[string]any{"level": m.Verdict.Level, "reasons": gateway.Reasons(&m.Verdict), "reversible": m.Verdict.Reversible},
-		"timeout":         int(bound.Round(time.Second) / time.Second),
+		"timeout":         int(c.s.o.approvalTimeout.Round(time.Second) / time.Second),
 	})
 }
 
-// takeQuestion returns a question to its only answerer, who calls decide; nil if there is none or somebody answers it.
-func (c *conn) takeQuestion(id wire.ExecutionID) *question {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	q := c.questions[id]
-	if q == nil || q.answering {
-		return nil
+// asked returns the question that the client knows by this id; nil if it was not asked. The caller holds c.mu.
+func (c *conn) asked(id wire.ExecutionID) *gateway.Question {
+	for _, q := range slices.Backward(c.questions) {
+		if q.id == id {
+			return q.Question
+		}
 	}
-	q.answering = true
-	return q
+	return nil
 }
 
-// decide sends the answer to a question of takeQuestion. If that fails it can be answered again, and its time begins anew.
-func (c *conn) decide(id wire.ExecutionID, q *question, r *wire.ConfirmationResponse) error {
-	r.ConfirmationID = q.ask.ConfirmationID
-	err := c.session.Confirm(c.ctx, r)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil && c.questions[id] == q && c.ctx.Err() == nil {
-		q.answering = false
-		q.timer.Reset(c.s.o.approvalTimeout)
-	}
-	return err
-}
-
-func (c *conn) expire(id wire.ExecutionID) {
-	q := c.takeQuestion(id)
-	if q == nil {
-		return
-	}
-	r := &wire.ConfirmationResponse{Decision: wire.DecisionDeny, Comment: fmt.Sprintf("not answered within %v", c.s.o.approvalTimeout)}
-	if err := c.decide(id, q, r); err != nil {
-		c.log.Warn("the daemon was not informed that a question expired", "execution", id, "err", err)
-	}
-}
-
-// resolved removes a question that has ended.
-func (c *conn) resolved(m *wire.ConfirmationResolved) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, q := range c.questions {
-		if q.ask.ConfirmationID == m.ConfirmationID {
-			q.timer.Stop()
-			delete(c.questions, id)
-			c.endedQuestions = gateway.Remember(c.endedQuestions, id)
+// expire refuses a question that was not answered in time, and again after as long if the daemon could not be reached.
+func (c *conn) expire(q *gateway.Question) {
+	for bound := c.s.o.approvalTimeout; ; {
+		select {
+		case <-q.Context().Done():
+			return
+		case <-time.After(bound):
+		}
+		err := q.Answer(wire.ConfirmationResponse{Decision: wire.DecisionDeny, Comment: fmt.Sprintf("not answered within %v", bound)})
+		if err != nil && !errors.Is(err, gateway.ErrAnswered) {
+			c.log.Warn("the daemon was not informed that a question expired", "execution", q.ExecutionID, "err", err)
 		}
 	}
 }
@@ -126,28 +104,25 @@ func (c *conn) approve(r *request) (any, *failure) {
 	if f := r.decode(&p, "execution_id", "approved"); f != nil {
 		return nil, f
 	}
-	id := wire.ExecutionID(p.Execution)
-	q := c.takeQuestion(id)
+	c.mu.Lock()
+	q := c.asked(wire.ExecutionID(p.Execution))
+	c.mu.Unlock()
 	if q == nil {
-		c.mu.Lock()
-		known := c.questions[id] != nil || slices.Contains(c.endedQuestions, id)
-		c.mu.Unlock()
-		if known {
-			return nil, failed(codeTimeout, "the question about %s is over: it was answered, its time of %v ran out, or its query ended", clip(p.Execution), c.s.o.approvalTimeout)
-		}
 		return nil, failed(codeParams, "execution_id: nothing is asked about %q", clip(p.Execution))
 	}
-	q.timer.Stop()
-	response := &wire.ConfirmationResponse{Decision: wire.DecisionDeny}
+	response := wire.ConfirmationResponse{Decision: wire.DecisionDeny}
 	status := "rejected"
 	if p.Approved {
 		response.Decision, status = wire.DecisionAllow, "approved"
 	}
-	if g := grant(q.ask, p.Options.Remember, p.Options.Similar); g != nil {
+	if g := grant(q.ConfirmationRequest, p.Options.Remember, p.Options.Similar); g != nil {
 		response.Grant = g
 		response.Decision += "_always"
 	}
-	if err := c.decide(id, q, response); err != nil {
+	switch err := q.Answer(response); {
+	case errors.Is(err, gateway.ErrAnswered):
+		return nil, failed(codeTimeout, "the question about %s is over: it was answered, its time of %v ran out, or its query ended", clip(p.Execution), c.s.o.approvalTimeout)
+	case err != nil:
 		return nil, failureOf(err)
 	}
 	result := map[string]any{"status": status, "execution_id": p.Execution}

@@ -41,15 +41,14 @@ type conn struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	questions      map[wire.ExecutionID]*question
-	endedQuestions []wire.ExecutionID // the latest, for approve
-	history        history
+	questions []question // the latest, for approve
+	history   history
 }
 
 // serve serves one client until it disconnects or ctx ends.
 func (s *server) serve(ctx context.Context, nc net.Conn) {
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	c := &conn{s: s, log: s.log, out: gateway.NewWriter(nc), ctx: own, questions: map[wire.ExecutionID]*question{}}
+	c := &conn{s: s, log: s.log, out: gateway.NewWriter(nc), ctx: own}
 	s.log.Debug("client connected")
 	// Once the server stops nothing is read any more; running queries still report their end.
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetReadDeadline(time.Unix(1, 0)) })
@@ -90,11 +89,6 @@ func (c *conn) linger(ctx context.Context) {
 // cancelAll cancels the client's queries. If the server stops, it waits for their ends, at most closeBound, so that the client gets them;
 // otherwise the client has left.
 func (c *conn) cancelAll(stopping bool) {
-	c.mu.Lock()
-	for _, q := range c.questions {
-		q.timer.Stop()
-	}
-	c.mu.Unlock()
 	if !stopping {
 		c.turns.Cancel(nil, "", "", "the client left")
 		return

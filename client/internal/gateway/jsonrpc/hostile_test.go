@@ -193,10 +193,10 @@ func TestH4_DaemonAway(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.session = session
-				c.ask(q, &wire.ConfirmationRequest{
+				c.ask(q, gateway.NewQuestion(c.ctx, session, &wire.ConfirmationRequest{
 					Event: of, ConfirmationID: "c1", ExecutionID: "e1", Tool: "bash", Arguments: "{}",
 					Verdict: wire.Verdict{Level: "high"}, Preview: wire.Preview{Type: "none"},
-				})
+				}))
 				away.Store(true)
 				(<-peers).Close()
 				synctest.Wait()
@@ -223,7 +223,6 @@ func TestH4_DaemonAway(t *testing.T) {
 				default:
 					t.Error("the daemon got no answer")
 				}
-				c.resolved(&wire.ConfirmationResolved{ConfirmationID: "c1"})
 				if _, f := c.approve(approve); f == nil || f.Code != codeTimeout {
 					t.Errorf("once more: %v", f)
 				}

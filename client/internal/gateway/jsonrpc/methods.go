@@ -91,7 +91,7 @@ func (c *conn) initialize(r *request) (any, *failure) {
 	}
 	c.log.Info("client ready", "client", clip(p.Client.Name), "version", clip(p.Client.Version), "session", session.ID())
 	c.afterAnswer = append(c.afterAnswer, func() {
-		c.work.Go(func() { c.turns.Deliver(c.ctx, session, nil) }) // serve waits for it
+		c.work.Go(func() { c.turns.Deliver(c.ctx, session) }) // serve waits for it
 	})
 	return result, nil
 }

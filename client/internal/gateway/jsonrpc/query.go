@@ -138,6 +138,7 @@ func (c *conn) query(r *request) (any, *failure) {
 		stream: c.can["streaming"] && (p.Options.Stream == nil || *p.Options.Stream), blocks: c.can["blocks"],
 	}
 	q.Handle, q.Flush = func(e wire.EventMessage) { c.translate(q, e) }, func() { c.flush(q) }
+	q.Asked = func(m *gateway.Question) { c.ask(q, m) }
 	if err := c.turns.Begin(&q.Turn, limit); err != nil {
 		return nil, failed(codeAgent, "concurrent queries: %v", err).with("limit", limit).with("retry_after_ms", 1000)
 	}

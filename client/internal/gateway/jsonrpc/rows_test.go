@@ -103,15 +103,12 @@ func stage(t *testing.T, can ...string) (c *conn, q *query, told func() []map[st
 	var out bytes.Buffer
 	c = &conn{
 		s: &server{o: Options{approvalTimeout: approvalBound}}, log: slog.New(slog.DiscardHandler), out: gateway.NewWriter(&out), ctx: t.Context(),
-		questions: map[wire.ExecutionID]*question{},
 	}
 	q = &query{Turn: gateway.Turn{ID: "q-1"}, began: time.Now(), progressAt: map[wire.ExecutionID]time.Time{}, stream: slices.Contains(can, "streaming"), blocks: slices.Contains(can, "blocks")}
+	t.Cleanup(c.work.Wait)
 	reader := &client{t: t}
 	return c, q, func() (list []map[string]any) {
 		t.Helper()
-		for _, asked := range c.questions {
-			asked.timer.Stop()
-		}
 		if err := c.out.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -137,6 +134,8 @@ func deliver(c *conn, q *query, events ...wire.EventMessage) {
 			q.End = e
 		case *wire.Error:
 			q.Problem = e
+		case *wire.ConfirmationRequest:
+			c.ask(q, gateway.NewQuestion(c.ctx, nil, e))
 		}
 		c.translate(q, e)
 	}
@@ -301,11 +300,8 @@ func TestH4_AskedAgain(t *testing.T) {
 		return &wire.ConfirmationRequest{Event: of, ConfirmationID: id, ExecutionID: "e1", Tool: "bash", Command: command, Arguments: "{}", Verdict: wire.Verdict{Level: "high"}, Preview: wire.Preview{Type: "none"}}
 	}
 	deliver(c, q, ask("c1", "make"), &wire.ConfirmationResolved{Event: of, ConfirmationID: "c1"}, ask("c2", "rm -rf /"))
-	if c.takeQuestion("e1") != nil {
-		t.Error("the answer to the first question is one to the second")
-	}
-	if again := c.takeQuestion("c2"); again == nil || again.ask.ConfirmationID != "c2" {
-		t.Errorf("got %+v", again)
+	if first, again := c.asked("e1"), c.asked("c2"); first == nil || first.ConfirmationID != "c1" || again == nil || again.ConfirmationID != "c2" {
+		t.Errorf("got %+v, %+v", first, again)
 	}
 	if got := told(); len(got) != 2 || got[0]["execution_id"] != "e1" || got[1]["execution_id"] != "c2" {
 		t.Errorf("got %v", got)

@@ -145,13 +145,6 @@ func (c *conn) translate(q *query, e wire.EventMessage) {
 		c.thinking(q, phase, m.Message)
 	case *wire.AgentStreamChunk:
 		c.chunk(q, m)
-	case *wire.ConfirmationRequest:
-		if q.stream {
-			c.flushText(q) // the agent's text before its question
-		}
-		c.ask(q, m)
-	case *wire.ConfirmationResolved:
-		c.resolved(m)
 	case *wire.CommandResult:
 		c.toolEnd(q, m)
 	case *wire.Error:

@@ -222,7 +222,7 @@ func (s *server) link(ctx context.Context, key string, session *sdk.ServerSessio
 	defer s.mu.Unlock()
 	l = &link{key: key, gs: gs, turn: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting), calls: 1, named: session.ID() != ""}
 	s.links[key] = l
-	s.work.Go(func() { new(gateway.Turns).Deliver(s.ctx, gs, nil) }) // ends with the connection; what concerns a call goes to that call
+	s.work.Go(func() { new(gateway.Turns).Deliver(s.ctx, gs) }) // ends with the connection; what concerns a call goes to that call
 	if l.named {
 		s.work.Go(func() {
 			ended := make(chan struct{})

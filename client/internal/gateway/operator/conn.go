@@ -40,14 +40,7 @@ type conn struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	links          []*link     // least recently used first
-	recentConfirms []confirmed // the last confirm requests, for confirmFailed
-}
-
-// confirmed is a confirm request and the question that it answered.
-type confirmed struct {
-	question wire.ConfirmationID
-	request  string // its id
+	links []*link // least recently used first
 }
 
 // serve serves one client until it closes its sending half, or the server stops; then the turns of S3 are cancelled, those of S4

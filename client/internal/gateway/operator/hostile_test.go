@@ -61,7 +61,7 @@ func TestBadLines(t *testing.T) {
 		{`{"type":"cancel","id":"d2",` + tok + `}`, "d2", "requestID"},
 		{`{"type":"cancel","id":"d3","requestID":"none",` + tok + `}`, "d3", "no such request"},
 		{`{"type":"confirm","id":"d4","sessionID":"s","confirmationID":"c","decision":"maybe",` + tok + `}`, "d4", "none of allow"},
-		{`{"type":"confirm","id":"d5","sessionID":"s","confirmationID":"c","decision":"allow",` + tok + `}`, "d5", "asks questions"},
+		{`{"type":"confirm","id":"d5","sessionID":"s","confirmationID":"c","decision":"allow",` + tok + `}`, "d5", "asks this"},
 		{`{"type":"confirm","id":"d6","sessionID":"s","confirmationID":"c","decision":"deny","comment":"` + strings.Repeat("c", 64<<10+1) + `",` + tok + `}`, "d6", "comment has 65537 bytes, at most 65536"},
 		{`{"type":"listSessions","id":"d7","cursor":"` + strings.Repeat("c", 4097) + `",` + tok + `}`, "d7", "cursor has 4097 bytes"},
 		{`{"type":"listSessions","id":"d8","metadata":{"token":"` + strings.Repeat("t", 4097) + `"}}`, "d8", "metadata.token has 4097 bytes"},

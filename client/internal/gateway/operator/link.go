@@ -36,7 +36,7 @@ func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*lin
 	c.links = append(c.links, l)
 	over := len(c.links) - maxLinks
 	c.mu.Unlock()
-	c.work.Go(func() { c.turns.Deliver(c.ctx, sess, c.confirmFailed) }) // ends when the session is closed; serve waits for it
+	c.work.Go(func() { c.turns.Deliver(c.ctx, sess) }) // ends when the session is closed; serve waits for it
 	c.release(func(other *link) bool {
 		over--
 		return over >= 0 && other != l

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
@@ -148,38 +149,20 @@ func (c *conn) cancelRequest(r *request) *problem {
 
 // confirm answers a question of a turn of this connection. confirmation-resolved reports how it ended.
 func (c *conn) confirm(r *request) *problem {
-	l := c.linked(wire.SessionID(r.Session), true) // one that was made with approvals
-	if l == nil {
-		return invalid("no turn of this connection asks questions in session %q: its dispatch had no metadata.approvals, or the server no --ui", r.Session)
+	q := c.turns.Question(wire.ConfirmationID(r.Confirmation))
+	if q == nil || q.SessionID != wire.SessionID(r.Session) {
+		return invalid("no turn of this connection asks this in session %q: the question has ended, or its dispatch had no metadata.approvals, or the server no --ui", r.Session)
 	}
-	a := &wire.ConfirmationResponse{
-		ConfirmationID: wire.ConfirmationID(r.Confirmation), Decision: r.Decision, Comment: r.Comment,
-		Grant: (*wire.Grant)(r.Grant),
+	a := wire.ConfirmationResponse{Decision: r.Decision, Comment: r.Comment, Grant: (*wire.Grant)(r.Grant)}
+	if strings.HasSuffix(r.Decision, "_always") && (a.Grant == nil || !slices.Contains(q.Grants, *a.Grant)) {
+		return wrong("grant", "must be one of those that were offered")
 	}
-	c.mu.Lock()
-	c.recentConfirms = gateway.Remember(c.recentConfirms, confirmed{a.ConfirmationID, r.ID}) // the daemon's refusal names the question only
-	c.mu.Unlock()
-	if err := l.sess.Confirm(c.ctx, a); err != nil {
+	switch err := q.Answer(a); {
+	case errors.Is(err, gateway.ErrAnswered):
+		return invalid("%v", err)
+	case err != nil:
 		return problemFor(err)
 	}
 	c.reply(r, "ok", body{})
 	return nil
-}
-
-// confirmFailed handles those events of a session that belong to no request. Of these an Error that names a question refuses the
-// client's answer to it, and is reported under the id of the confirm request.
-func (c *conn) confirmFailed(e wire.EventMessage) {
-	refused, ok := e.(*wire.Error)
-	if !ok {
-		return
-	}
-	c.mu.Lock()
-	confirms := c.recentConfirms
-	c.mu.Unlock()
-	for _, one := range slices.Backward(confirms) {
-		if string(one.question) == refused.Details["confirmation_id"] {
-			c.send(line(s3Refusal(one.request, "", problemOf(refused), refused.AtMS)))
-			return
-		}
-	}
 }

@@ -39,7 +39,7 @@ func (s *server) conversation(name string) (*conversation, error) {
 	s.mu.Lock()
 	s.talks[name] = t
 	s.mu.Unlock()
-	s.work.Go(func() { s.turns.Deliver(s.ctx, session, nil) }) // Serve waits for it
+	s.work.Go(func() { s.turns.Deliver(s.ctx, session) }) // Serve waits for it
 	return t, nil
 }
 
