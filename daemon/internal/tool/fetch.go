@@ -9,19 +9,21 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
+	"sync"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/net/html"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
 	"golang.org/x/net/html/charset"
 )
 
 const (
 	fetchPatience = 30 * time.Second
-	maxFetch      = 4 << 20 // bytes of a page that are read
+	maxFetch      = 2 << 20 // bytes of a page that are read: a page made to be slow takes seconds to convert
 	maxRedirects  = 5
 )
 
@@ -105,7 +107,7 @@ func (a *fetchArgs) run(ctx context.Context, _ Env, approved Action, _ func([]by
 	if kind == "" {
 		kind = http.DetectContentType(body)
 	}
-	text, err := pageText(kind, body)
+	text, err := pageText(ctx, u.String(), kind, body)
 	if err != nil {
 		return Result{}, fmt.Errorf("fetch %s: %w", u, err)
 	}
@@ -118,8 +120,8 @@ func (a *fetchArgs) run(ctx context.Context, _ Env, approved Action, _ func([]by
 	return res, nil
 }
 
-// pageText returns the readable text of a page; other content than text is an error.
-func pageText(contentType string, body []byte) (string, error) {
+// pageText returns the readable text of a page at an address; other content than text is an error.
+func pageText(ctx context.Context, from, contentType string, body []byte) (string, error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		kind = http.DetectContentType(body)
@@ -132,7 +134,7 @@ func pageText(contentType string, body []byte) (string, error) {
 	}
 	switch {
 	case kind == "text/html" || kind == "application/xhtml+xml":
-		return htmlText(string(body)), nil
+		return toMarkdown().ConvertString(string(body), converter.WithContext(ctx), converter.WithDomain(from))
 	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "json"), strings.HasSuffix(kind, "xml"), strings.HasSuffix(kind, "yaml"),
 		strings.HasSuffix(kind, "javascript"), strings.HasSuffix(kind, "toml"):
 		return string(body), nil
@@ -140,112 +142,16 @@ func pageText(contentType string, body []byte) (string, error) {
 	return "", fmt.Errorf("is %s, not text", kind)
 }
 
-// invisibleElements are the elements whose text a page does not show.
-var invisibleElements = []string{"script", "style", "noscript", "template", "svg"}
-
-// htmlText removes tags, scripts and styles, separates paragraphs, and adds the targets of links.
-func htmlText(page string) string {
-	var b strings.Builder
-	skip, pre, href := 0, 0, ""
-	z := html.NewTokenizer(strings.NewReader(page))
-	for {
-		kind := z.Next()
-		t := z.Token()
-		switch kind {
-		case html.ErrorToken:
-			return tidy(b.String())
-		case html.TextToken:
-			if skip == 0 {
-				b.WriteString(markIndents(strings.ReplaceAll(t.Data, keepIndent, ""), pre > 0))
-			}
-		case html.StartTagToken, html.SelfClosingTagToken:
-			switch {
-			case slices.Contains(invisibleElements, t.Data) && (kind == html.StartTagToken || t.Data != "svg"): // of these only svg can end itself
-				skip++
-			case t.Data == "a":
-				href = link(t)
-			case t.Data == "pre":
-				pre++
-			}
-			b.WriteString(markIndents(before(t.Data), pre > 0))
-		case html.EndTagToken:
-			switch {
-			case slices.Contains(invisibleElements, t.Data):
-				skip = max(skip-1, 0)
-			case t.Data == "a" && href != "" && skip == 0:
-				b.WriteString(" <" + href + ">")
-				href = ""
-			case t.Data == "pre":
-				pre = max(pre-1, 0)
-			}
-			b.WriteString(after(t.Data))
-		}
+// toMarkdown converts HTML. What stands for nothing on a page, such as scripts, it leaves out.
+var toMarkdown = sync.OnceValue(func() *converter.Converter {
+	c := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()),
+		converter.WithEscapeMode(converter.EscapeModeDisabled))
+	for _, element := range []string{"svg", "template"} {
+		c.Register.TagType(element, converter.TagTypeRemove, converter.PriorityStandard)
 	}
-}
-
-// link returns the address that an element a leads to, "" if it is a relative one.
-func link(a html.Token) string {
-	for _, attr := range a.Attr {
-		if attr.Key == "href" && strings.HasPrefix(attr.Val, "http") {
-			return attr.Val
-		}
-	}
-	return ""
-}
-
-// before and after are what stands for the beginning and the end of an element in text.
-func before(tag string) string {
-	switch tag {
-	case "li":
-		return "\n- "
-	case "br", "p", "div", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table", "ul", "ol", "section", "article":
-		return "\n"
-	case "td", "th":
-		return "\t"
-	}
-	return ""
-}
-
-func after(tag string) string {
-	switch tag {
-	case "p", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "table":
-		return "\n"
-	}
-	return ""
-}
-
-// keepIndent begins a line whose indentation must be kept: one of preformatted text.
-const keepIndent = "\x00"
-
-// markIndents has the lines that begin in text keep their indentation if pre is set.
-func markIndents(text string, pre bool) string {
-	if pre {
-		text = strings.ReplaceAll(text, "\n", "\n"+keepIndent)
-	}
-	return text
-}
-
-// tidy trims lines and keeps at most one empty one in a row.
-func tidy(s string) string {
-	var b strings.Builder
-	empty := 0
-	for line := range strings.Lines(s) {
-		line = strings.TrimSpace(line)
-		if rest, ok := strings.CutPrefix(line, keepIndent); ok {
-			line = strings.TrimRightFunc(rest, unicode.IsSpace)
-		}
-		if line == "" {
-			empty++
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-			if empty > 0 {
-				b.WriteByte('\n')
-			}
-		}
-		empty = 0
-		b.WriteString(line)
-	}
-	return b.String()
-}
+	c.Register.TagType("head", converter.TagTypeBlock, converter.PriorityEarly) // for the title
+	c.Register.TextTransformer(func(_ converter.Context, text string) string {  // a model does not render it
+		return strings.NewReplacer("&lt;", "<", "&gt;", ">").Replace(text)
+	}, converter.PriorityLate)
+	return c
+})

@@ -9,20 +9,19 @@ import (
 	"testing"
 )
 
-func TestHTMLText(t *testing.T) {
+func TestHTML(t *testing.T) {
 	for page, want := range map[string]string{
-		"a<BR>b<br/>c": "a\nb\nc",
-		`<a href='http://x.test/?a=1&amp;b=2'><b>bold</b> link</a> <a href="/rel">no</a>`:  "bold link <http://x.test/?a=1&b=2> no",
-		"<template><p>no</p></template>x<svg><text>no</text></svg><noscript>no</noscript>": "x",
-		"<script/>no</script>x<svg/>y":                                "xy",
-		"<script>if (a < b) { '</p>' }</script>&lt;p&gt; caf&eacute;": "<p> café",
-		"<table><tr><td>1<td>2</table>end <3 &":                       "1\t2\nend <3 &",
-		"<p>a:</p> <pre class=x><code><span>def</span> f():\n    <b>return</b> 1  \n\n\n    # end\n</code></pre>  <p>b": "a:\n\ndef f():\n    return 1\n\n    # end\n\nb",
-		"<pre>\n  a: 1<br>  b: 2\n</pre>  c": "  a: 1\n  b: 2\n\nc",
-		"<p":                                 "", "<!-- c --><!doctype html>x": "x",
+		"a<BR>b<br/>c": "a  \nb  \nc",
+		`<a href='http://x.test/?a=1&amp;b=2'><b>bold</b> link</a> <a href="/rel">more</a>`:                           "[**bold** link](http://x.test/?a=1&b=2) [more](http://a.test/rel)",
+		"<template><p>no</p></template>x<svg><text>no</text></svg><noscript>no</noscript>":                            "x",
+		"<script>if (a < b) { '</p>' }</script>&lt;p&gt; caf&eacute; a_b *":                                           "<p> café a_b *",
+		"<table><tr><th>a<th>b<tr><td>1<td>2</table>end <3 &":                                                         "| a | b |\n|---|---|\n| 1 | 2 |\n\nend <3 &",
+		"<p>a:</p> <pre class=x><code><span>def</span> f():\n    <b>return</b> 1\n\n\n    # end\n</code></pre>  <p>b": "a:\n\n```\ndef f():\n    return 1\n\n\n    # end\n```\n\nb",
+		"<head><title>T</title><style>s</style></head><body>x":                                                        "T\n\nx",
+		"<p": "", "<!-- c --><!doctype html>x": "x",
 	} {
-		if got := htmlText(page); got != want {
-			t.Errorf("%s: got %q, want %q", page, got, want)
+		if got, err := pageText(t.Context(), "http://a.test/b", "text/html", []byte(page)); err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", page, got, err, want)
 		}
 	}
 }
@@ -71,7 +70,7 @@ func TestFetch(t *testing.T) {
 		}
 	}
 	r := mustDo(t, f, env, m{"url": srv.URL + "/page"})
-	if want := "Title\n\nOne & two link <https://x.test/y>\n\n- item"; !strings.HasSuffix(r.Content, want) || strings.Contains(r.Content, "evil") {
+	if want := "# Title\n\nOne & two [link](https://x.test/y)\n\n- item"; !strings.HasSuffix(r.Content, want) || strings.Contains(r.Content, "evil") {
 		t.Errorf("got %q, want %q at the end", r.Content, want)
 	}
 	if r := mustDo(t, f, env, m{"url": srv.URL + "/here"}); !strings.HasSuffix(r.Content, "text") {
