@@ -206,7 +206,7 @@ func (t *turn) policy(ctx context.Context, q agent.Question) policy.Policy {
 func (t *turn) policyIn(ctx context.Context, q agent.Question, mode policy.Mode) policy.Policy {
 	p := policy.Policy{Mode: mode}
 	list, err := t.hub.listRules(ctx, t.s, t.inherited()...)
-	rules, faults := judge.Holding(list)
+	rules, faults := judge.InForce(list)
 	if err != nil {
 		// The rules that cannot be read may be ones that deny: as in plan mode, nothing runs but what only reads.
 		if ctx.Err() == nil {

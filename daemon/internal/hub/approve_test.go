@@ -136,7 +136,7 @@ func TestPermissionBehindALink(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rules, _ := judge.Holding(list)
+		rules, _ := judge.InForce(list)
 		return q, policy.Policy{Mode: policy.ModeAsk, Rules: rules}.Decide(v, u.action(q, risk.ReachProject))
 	}
 	// The question names the folder that is meant; the link is led elsewhere before the answer.

@@ -9,9 +9,9 @@ import (
 	"sublet/wire/visible"
 )
 
-// Entering returns v, with the reach free for a text that changes the user's shell into a repository of git inside the project
-// root, unless no command is held to that, as to a home. A prompt that shows git's state runs what the settings of that repository name, and a command held to the project may have
-// written those.
+// Entering returns v, with the reach raised to free if the command changes the user's shell into a git repository inside the project root.
+// A prompt that shows git's state runs what that repository's settings name, and a command confined to the project may have written them.
+// v is unchanged where root is no project that commands are confined to, such as a home folder.
 func Entering(v risk.Verdict, root, home string) risk.Verdict {
 	if dir := entered(v, root); dir != "" && v.Reach == risk.ReachShell && reach.IsProject(root, home) {
 		v.Reach = risk.ReachFree

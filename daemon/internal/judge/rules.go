@@ -49,9 +49,9 @@ func Rules(p config.Policy, others ...wire.Rule) []wire.Rule {
 	return list
 }
 
-// Holding returns the rules of a list that are in force, and what is wrong with those that do not do what their examples say; a
-// faulty rule that allows is left out.
-func Holding(list []wire.Rule) (rules []policy.Rule, faults []Fault) {
+// InForce returns the rules of a list that are in force, and a Fault for each rule that does not do what its examples say. A
+// faulty rule that allows is not in force; one that asks or denies is.
+func InForce(list []wire.Rule) (rules []policy.Rule, faults []Fault) {
 	for _, r := range list {
 		if r.Fault != "" {
 			faults = append(faults, ruleFault(r))
@@ -90,7 +90,8 @@ func Rule(r wire.Rule) policy.Rule {
 	return rule
 }
 
-// NewRule completes a rule that the user wrote in a session of that id, in that project, whose links are resolved. The error names the field that makes no sense.
+// NewRule checks and completes a rule that the user wrote in a session and project; project is a path without symbolic links. The error
+// begins with the name of the faulty field.
 func NewRule(rule wire.Rule, session wire.SessionID, project string) (wire.Rule, error) {
 	if err := policy.ParseRule(rule.Pattern); err != nil {
 		return rule, fmt.Errorf("rule.pattern: %w", err)

@@ -9,14 +9,14 @@ import (
 	"sublet/daemon/internal/reach"
 )
 
-// shadow looks a program's name up as the shell does, along a PATH that leads through folders in which agents write
-// without being asked, those of the project and of temporary files: whoever puts a file named ls there decides what ls
-// does. The function returned gives the file of such a folder that a name would run, "" if PATH finds the name elsewhere first. It
-// is nil for a PATH without such folders, as most are.
+// shadow returns a function that looks a program's name up in path, as the shell does. It returns the file that the name would run if that
+// lies in a folder where agents write without a question, of the project or of temporary files: an agent that puts a file named ls there
+// decides what ls does. Otherwise it returns "". shadow returns nil for a path without such folders, as most are.
 func shadow(path, project, home, temp string) func(name string) string {
 	return shadowIn(path, project, home, []string{"/tmp", "/var/tmp", temp})
 }
 
+// shadowIn is shadow with a list of the folders of temporary files.
 func shadowIn(path, project, home string, temps []string) func(name string) string {
 	roots := temps
 	if !within(project, home) { // a shell that stands at home, or above it, is in no project: ~/bin is not written to unasked
