@@ -143,6 +143,7 @@ func (l *Log[S]) emitLocked(list ...wire.EventMessage) error {
 	return nil
 }
 
+// address sets the session, number and time of an event.
 func (l *Log[S]) address(m wire.EventMessage, seq, atMS int64) {
 	e := m.Meta()
 	e.SessionID, e.Seq, e.AtMS = l.id, seq, atMS

@@ -26,8 +26,8 @@ type Missed struct {
 	more   bool
 }
 
-// Missed reads the first page of what a client missed that has seen the event after. It comes before the client is sent the
-// session's description, so that a store that cannot be read is the one answer.
+// Missed reads the first page of the events after the event number after, the last one that a client has received. It is called before the
+// client is sent the session's description, so that the client gets only the error if the store cannot be read.
 func (l *Log[S]) Missed(ctx context.Context, after int64) (m Missed, err error) {
 	if err := l.StoreEnds(ctx); err != nil {
 		l.log.Error("a turn's end could not be stored", "session", l.id, "err", err)
@@ -39,10 +39,10 @@ func (l *Log[S]) Missed(ctx context.Context, after int64) (m Missed, err error) 
 	return m, err
 }
 
-// Subscribe sends s what it missed, and from then on each event as it is stored. A client that wants nothing old receives what was
-// stored after info, which it was sent. Questions that are still open come again to everybody. No event is left out and no
-// other comes twice, whatever runs meanwhile; the unstored ends of turns follow the stored events. An error is a *CutOffError; s is
-// not subscribed then.
+// Subscribe sends s what it missed, and from then on each event as it is stored. A client that wants no old events receives those
+// stored after info, the description that it was sent. Questions that are still open are sent again to every client. No event is left out
+// and no other event is sent twice, also while turns run; the unstored ends of turns follow the stored events. The error is a *CutOffError,
+// and s is then not subscribed.
 func (l *Log[S]) Subscribe(ctx context.Context, s S, from Missed, info wire.SessionInfo) error {
 	after := from.after
 	// Long histories are read without the lock, so that a running turn does not wait for them; only the last page is read

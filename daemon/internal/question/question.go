@@ -140,13 +140,14 @@ func (o *Open[C]) sendOthersLocked(q *Question[C], m wire.Message) {
 	}
 }
 
-// Watch has to be called when a client has subscribed or unsubscribed: questions expire while nobody can answer them.
+// Watch must be called after a client has subscribed or unsubscribed: a question expires while nobody can answer it.
 func (o *Open[C]) Watch() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.watchLocked()
 }
 
+// watchLocked starts the expiry timer of each question that has a bound or no subscriber who can answer, and stops the others' timers.
 func (o *Open[C]) watchLocked() {
 	if len(o.open) == 0 {
 		return
@@ -164,8 +165,8 @@ func (o *Open[C]) watchLocked() {
 	}
 }
 
-// expire ends a question that has waited for that time. One without a bound waits as long again if somebody is there who is asked
-// beside the session's subscribers.
+// expire denies a question that nobody answered in the time after. A question without a bound waits for after once more while a client
+// outside the session can answer it.
 func (o *Open[C]) expire(id wire.ConfirmationID, after time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -179,7 +180,7 @@ func (o *Open[C]) expire(id wire.ConfirmationID, after time.Duration) {
 	}
 }
 
-// Show asks c, which is not of the session, the questions that concern it.
+// Show sends c, a client of another session, the open questions that it may answer.
 func (o *Open[C]) Show(c C) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
