@@ -118,26 +118,28 @@ type watch struct {
 	mu sync.Mutex
 	// guarded by mu:
 	first, last time.Time // of the deltas; zero: none yet
-	told        bool      // silence was reported, and its end was not yet
+	reported    bool      // silence was reported, and its end was not yet
 	over        bool
 }
 
+// arm begins to watch: after SilenceReport without a delta it sends a DeltaWait.
 func (w *watch) arm() {
 	w.timer = time.AfterFunc(SilenceReport, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.over || w.told || !w.last.IsZero() && time.Since(w.last) < SilenceReport {
+		if w.over || w.reported || !w.last.IsZero() && time.Since(w.last) < SilenceReport {
 			return
 		}
-		w.told = true
+		w.reported = true
 		text := fmt.Sprintf("nothing has come from the model for %v", SilenceReport)
 		if w.limit > 0 {
-			text += fmt.Sprintf("; it is given up after %v", w.limit)
+			text += fmt.Sprintf("; the request is given up after %v", w.limit)
 		}
 		w.onDelta(Delta{Type: DeltaWait, Text: text})
 	})
 }
 
+// show passes d on, after an empty DeltaWait if silence was reported before.
 func (w *watch) show(d Delta) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,8 +147,8 @@ func (w *watch) show(d Delta) {
 	if w.first.IsZero() {
 		w.first = w.last
 	}
-	if w.told {
-		w.told = false
+	if w.reported {
+		w.reported = false
 		w.onDelta(Delta{Type: DeltaWait})
 	}
 	w.timer.Reset(SilenceReport)
@@ -159,7 +161,7 @@ func (w *watch) stop() (shown bool, silent time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = true
-	if w.told {
+	if w.reported {
 		w.onDelta(Delta{Type: DeltaWait})
 	}
 	return !w.first.IsZero(), time.Since(w.begun) - w.last.Sub(w.first)

@@ -50,10 +50,10 @@ func unknown(j *job) string {
 
 // nearest are the examples that share the most telling words with s, at most three.
 func nearest(s string) (list []string) {
-	said := telling(s)
+	said := keywords(s)
 	scores := map[string]int{}
 	for _, in := range table() {
-		for _, w := range telling(in.name) {
+		for _, w := range keywords(in.name) {
 			if slices.Contains(said, w) && !in.hidden {
 				scores[in.name]++
 			}
@@ -66,8 +66,8 @@ func nearest(s string) (list []string) {
 	return list[:min(len(list), 3)]
 }
 
-// telling are the beginnings of the words that say what s is about.
-func telling(s string) []string {
+// keywords returns the first four letters of each word of s that may be about its subject.
+func keywords(s string) []string {
 	words := longWord().FindAllString(strings.ToLower(s), -1)
 	return slices.DeleteFunc(words, func(w string) bool {
 		return strings.Contains("what this that with from have make does which show your", w)
