@@ -68,7 +68,7 @@ type Process struct {
 	reader sync.WaitGroup
 
 	hearing sync.Mutex        // held while hear is called
-	hear    func(line string) // see Hear; guarded by hearing
+	hear    func(line string) // see EachErrorLine; guarded by hearing
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -319,8 +319,9 @@ func (p *Process) EndReason() string {
 	return p.how
 }
 
-// Hear has f called with each line that the program writes on standard error, without control sequences, until stop returns.
-func (p *Process) Hear(f func(line string)) (stop func()) {
+// EachErrorLine calls f with each line that the program writes on standard error, without control sequences, until stop returns. A second
+// f replaces the first.
+func (p *Process) EachErrorLine(f func(line string)) (stop func()) {
 	set := func(f func(string)) {
 		p.hearing.Lock()
 		defer p.hearing.Unlock()

@@ -107,7 +107,7 @@ func (h *host) signIn(ctx context.Context, r *run) error {
 	}
 	if chosen.command == "" {
 		r.notice(r.name + " signs you in; some open a page in your browser for that")
-		defer h.proc.Hear(func(line string) { // where no browser opens, agents write the page's address there
+		defer h.proc.EachErrorLine(func(line string) { // where no browser opens, agents write the page's address there
 			if page := address().FindString(line); page != "" {
 				r.notice("the page: " + page)
 			}
