@@ -27,8 +27,8 @@ func Explain(command, cwd string, p config.Policy) wire.Verdict {
 	return judge.Verdict(judge.Entering(risk.Analyze(command, c), c.ProjectRoot, c.Home))
 }
 
-// ExplainModes returns what Explain does, but for a fresh shell of the user's, and what each mode would do with the command if
-// no rule matches.
+// ExplainModes judges a command as Explain does, but for a new shell of the user's kind (bash, zsh or fish). It also returns what each
+// mode would do with the command if no rule matched.
 func ExplainModes(command, cwd string, s config.Config) (wire.Verdict, []wire.PolicyOutcome) {
 	c := freshShell(cwd, s.Policy)
 	c.Dialect = filepath.Base(cmp.Or(s.Shell.Path, os.Getenv("SHELL")))

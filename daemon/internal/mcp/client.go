@@ -63,7 +63,8 @@ func fromWire(m wire.MCPServer, cwd string) (Spec, error) {
 	return s, nil
 }
 
-// Report describes the servers by name, a client's or those of the settings, and starts none. s may be nil: there are none.
+// Report describes the servers and starts none. clients reports whether s are those of a client, not of the settings. s may be nil: there
+// are none.
 func (s *Servers) Report(clients bool) []wire.MCPServerStatus {
 	all := []wire.MCPServerStatus{}
 	if s == nil {

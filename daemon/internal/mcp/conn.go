@@ -192,10 +192,11 @@ func (c *conn) listTools(ctx context.Context) error {
 	return nil
 }
 
-// refresh lists the tools again if they may have changed. If the server does not answer, the old list stays.
+// refresh lists the tools again if they may have changed. If the server does not answer, the old list stays. A server over HTTP, which
+// cannot report a change, is asked each time, but at most once a second after the connection began.
 func (c *conn) refresh(ctx context.Context) {
 	if !c.changed.Swap(false) && c.proc != nil {
-		return // over HTTP there is no notification
+		return // the server has reported no change
 	}
 	if c.proc == nil && time.Since(c.since) < time.Second {
 		return // the list is new

@@ -68,7 +68,7 @@ func grants(v risk.Verdict, a Action, free risk.Level) []Grant {
 	return offer(v, a, free, rules, !w.runs && w.top <= risk.Medium)
 }
 
-// wording is how rules that allow some commands are written.
+// wording collects, from the commands of one text, the patterns of the rules that would allow them.
 type wording struct {
 	exact, prefix []string
 	top           risk.Level
@@ -77,7 +77,7 @@ type wording struct {
 	runs          bool // one of them runs other code
 }
 
-// add adds a command. It reports false where no rule can allow it.
+// add adds a command. It reports whether a rule can allow it: not a critical one, nor one in another folder than the commands before it.
 func (w *wording) add(c *risk.Command) bool {
 	if c.Opaque || c.Level >= risk.Critical || len(c.Argv) == 0 || w.dir != "" && c.Cwd != w.dir {
 		return false

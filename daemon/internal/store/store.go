@@ -81,6 +81,7 @@ func openWithin(ctx context.Context, path string, log *slog.Logger, busy time.Du
 	return s, nil
 }
 
+// prepare prepares the two statements that each stored event runs.
 func (s *Store) prepare(ctx context.Context) (err error) {
 	if s.insertEvent, err = s.db.PrepareContext(ctx,
 		"INSERT INTO events (session_id, seq, turn_id, kind, at, payload) VALUES (?, ?, ?, ?, ?, ?)"); err != nil {

@@ -125,7 +125,7 @@ func (t Table) Hidden(project string) []string {
 	return slices.Compact(hidden)
 }
 
-// around returns a path, or, where the user took out something below it, what lies beside that.
+// around returns p alone or, if the user took out paths below it, the files and folders in p that hold none of these paths.
 func (t Table) around(p string) []string {
 	if !slices.ContainsFunc(t.open, func(dir string) bool { return Under(dir, p) }) {
 		return []string{p}
