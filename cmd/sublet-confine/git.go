@@ -163,7 +163,7 @@ func (r repository) settings(project string) (hooks, includes []string) {
 	return s.hooks, s.includes
 }
 
-// settings are what settings files of git name.
+// settings collects the paths that git's settings files name for a work tree in a project.
 type settings struct {
 	project, tree, home string
 	read                map[string]bool // the files

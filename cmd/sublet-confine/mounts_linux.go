@@ -42,19 +42,19 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 	if err := setAttr("/", unix.AT_RECURSIVE, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}); err != nil {
 		return nil, fmt.Errorf("make everything read-only: %w", err)
 	}
-	memory, err := coverTmp(s)
+	upper, err := coverTmp(s)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range kept {
-		if err := memory.mountReadOnly(p); err != nil {
+		if err := upper.mountReadOnly(p); err != nil {
 			return nil, err
 		}
 	}
 	// Show the command's folder in /tmp, read-only as it would be elsewhere: coverTmp may have left /tmp empty, and in its
 	// overlay a write would succeed and then be lost.
 	if strings.HasPrefix(dir, "/tmp/") && (s.Reach == confine.Read || !confine.Within(dir, s.Project)) {
-		if err := memory.mountReadOnly(workDir[0]); err != nil {
+		if err := upper.mountReadOnly(workDir[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -70,7 +70,7 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 	if s.Reach == confine.Project {
 		err = protect(s)
 	} else {
-		writable, err = coverCaches(caches, memory)
+		writable, err = coverCaches(caches, upper)
 	}
 	if err != nil {
 		return nil, err
@@ -105,11 +105,11 @@ func showWritable(p bindSource) error {
 	return nil
 }
 
-// coverCaches makes folders writable through overlays in memory, and returns those where that is possible. The others stay
-// read-only.
-func coverCaches(caches []bindSource, memory *memory) (writable []string, err error) {
+// coverCaches makes folders writable through overlays whose upper layer is in upper, and returns those where that is possible. The
+// others stay read-only.
+func coverCaches(caches []bindSource, upper *tmpfs) (writable []string, err error) {
 	for _, p := range caches {
-		switch err := memory.overlayWritable(p); {
+		switch err := upper.overlayWritable(p); {
 		case err == nil:
 			writable = append(writable, p.path)
 		case !errors.Is(err, unix.EINVAL):
@@ -154,14 +154,15 @@ func setAttr(path string, flags uint, attr unix.MountAttr) error {
 	return unix.MountSetattr(unix.AT_FDCWD, path, flags, &attr)
 }
 
-// memory is a tmpfs of bounded size that ends with the command. It is the upper layer of the overlays.
-type memory struct {
+// tmpfs is a file system in memory, of bounded size, that ends with the command. It is the upper layer of the overlays.
+type tmpfs struct {
 	root  string
 	count int
 }
 
-// coverTmp mounts a memory, and over it an overlay of /tmp that writes to it. The memory is then reachable by descriptor only.
-func coverTmp(s confine.Spec) (*memory, error) {
+// coverTmp mounts a tmpfs over /tmp, and over that an overlay of the old /tmp that writes to the tmpfs, which is then reachable by
+// descriptor only. Where no overlay is possible, the tmpfs stays as an empty /tmp.
+func coverTmp(s confine.Spec) (*tmpfs, error) {
 	size := s.TempSize
 	if size == 0 {
 		size = confine.DefaultTempSize
@@ -177,7 +178,7 @@ func coverTmp(s confine.Spec) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &memory{root: root.source()}
+	m := &tmpfs{root: root.source()}
 	err = m.overlayWritable(tmp)
 	if errors.Is(err, unix.EINVAL) { // no overlay is possible: the tmpfs stays as an empty /tmp
 		return m, unix.Chmod("/tmp", 0o1777)
@@ -186,7 +187,7 @@ func coverTmp(s confine.Spec) (*memory, error) {
 }
 
 // dir makes a new folder in m and returns its path.
-func (m *memory) dir(mode uint32) (string, error) {
+func (m *tmpfs) dir(mode uint32) (string, error) {
 	m.count++
 	path := filepath.Join(m.root, strconv.Itoa(m.count))
 	if err := os.Mkdir(path, 0o700); err != nil {
@@ -196,7 +197,7 @@ func (m *memory) dir(mode uint32) (string, error) {
 }
 
 // overlayWritable mounts an overlay over p that shows its content and writes to m. EINVAL: see overlay.
-func (m *memory) overlayWritable(p bindSource) error {
+func (m *tmpfs) overlayWritable(p bindSource) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(p.fd, &st); err != nil {
 		return fmt.Errorf("stat %s: %w", p.path, err)
@@ -214,7 +215,7 @@ func (m *memory) overlayWritable(p bindSource) error {
 
 // mountReadOnly makes p, whose path is covered, visible and read-only. It prefers an overlay to the folder itself, since
 // named pipes in the folder would connect to their readers outside.
-func (m *memory) mountReadOnly(p bindSource) error {
+func (m *tmpfs) mountReadOnly(p bindSource) error {
 	empty, err := m.dir(0o755)
 	if err != nil {
 		return err

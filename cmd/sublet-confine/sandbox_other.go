@@ -158,8 +158,8 @@ func probe() (int, error) {
 	return 0, nil
 }
 
-// attempt does in dir, which probe made, what a command of a reach may do and what it may not. It returns an error for what did
-// not go as it must.
+// attempt tries, in the folder that probe made (args[0]), what a command with the reach may do and what it may not. It returns an error for
+// the first attempt that succeeded or failed against the rules.
 func attempt(reach string, args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: " + argAttempt + " REACH DIR")

@@ -80,8 +80,8 @@ func IsPlaceholder(st fs.FileInfo) bool {
 // GitProtected are the protected names in a git folder.
 var GitProtected = []string{"hooks", "config", "config.worktree", "info/attributes"}
 
-// KeptHome returns, for Spec.Kept, a home that is below /tmp, which must not be treated as a temporary folder, and what is in the
-// project of the home's settings.
+// KeptHome returns paths for Spec.Kept: the home if it is below /tmp, so that it is not replaced by a temporary folder, and the home's
+// settings that lie in the project.
 func KeptHome(home, project string) (list []string) {
 	if home = path.Clean(home); Within(home, "/tmp") && home != "/tmp" {
 		list = append(list, home)
