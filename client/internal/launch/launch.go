@@ -102,7 +102,7 @@ func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.
 		case ctx.Err() != nil:
 			err = context.Cause(ctx)
 		case err == nil:
-			try.outdated(ctx, wc, ready)
+			try.retireOlder(ctx, wc, ready)
 		default:
 			err = try.refused(ctx, err, started)
 		}
@@ -132,9 +132,9 @@ func (a *attempt) older(ready *wire.Ready) bool {
 	return a.l.Older(ready) && !a.l.o.NoStart && !ready.Daemon.Kept && (a.asked == 0 || a.asked == ready.Daemon.PID && a.going())
 }
 
-// outdated asks an older daemon, which has shaken hands, to stop if nothing runs in it. If it refuses, the next handshake with it is
-// accepted: older asks only once.
-func (a *attempt) outdated(ctx context.Context, wc *wire.Conn, ready *wire.Ready) {
+// retireOlder asks an older daemon, whose handshake is complete, to stop if nothing runs in it. It asks only once (see older): if the daemon
+// refuses, the next connection to it is used.
+func (a *attempt) retireOlder(ctx context.Context, wc *wire.Conn, ready *wire.Ready) {
 	if a.going() { // the one that was asked to go still takes connections
 		wc.Close()
 		return

@@ -218,7 +218,7 @@ func (l *Lender) Close() {
 	}
 }
 
-// closeLocked stops lending.
+// closeLocked stops lending: waiting and later requests are answered with the reason denied, the current lease ends for the reason released.
 func (l *Lender) closeLocked(denied, released string) {
 	if l.closing == "" {
 		l.closing = denied

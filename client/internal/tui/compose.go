@@ -98,7 +98,7 @@ func (m *model) footer() string {
 	return m.th.Dim.Render(cells.Fit("  "+strings.Join(parts, " · "), m.w))
 }
 
-// above returns the upper part, in at most room lines.
+// above returns what is drawn above the line editor, in at most room lines: text that is not in the scrollback yet, then running work.
 func (m *model) above(room int) []string {
 	if room < 1 {
 		return nil

@@ -277,10 +277,10 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 	}
 }
 
-// notice prints a notice with the name of the agent that it is from, if that is not the main one.
+// notice prints a notice. That of a sub-agent gets its name, and ends its phase if it is the last of its task.
 func (m *model) notice(s *speaker, text string) {
 	if !card.IsMain(s.name) {
-		if strings.HasPrefix(text, "ended") { // the last chunk of a sub-agent's task
+		if strings.HasPrefix(text, "ended") { // so begins the last notice of a sub-agent's task
 			s.phase = ""
 		}
 		if name := visible.Line(s.name) + " "; !strings.HasPrefix(text, name) {

@@ -61,7 +61,7 @@ func (m *model) onKeyboard(e lender.LeasedKeyboard) {
 		m.endHandOver(e.ExecutionID)
 	case mine:
 		h.why, h.who = e.Why, cmp.Or(e.Who, h.who)
-		m.keys.Begin()
+		m.keys.Resume()
 	default:
 		m.handover = &handover{id: e.ExecutionID, why: e.Why, who: e.Who}
 		c := m.card(e.ExecutionID, "", "bash")

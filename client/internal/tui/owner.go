@@ -134,8 +134,8 @@ func (m *model) streaming() bool {
 	return false
 }
 
-// settleOwner prints what waits on a screen that this program has, takes or gives the screen, one step at a time, so that it comes to
-// whoever should have it, and routes the keyboard to the one who has it.
+// settleOwner takes the next step towards the screen's right owner, this program or the shell. It prints what waits while this program has
+// the screen, takes or gives it back, and routes the keyboard to the owner. It is called after each message of the event loop.
 func (m *model) settleOwner() {
 	o := &m.own
 	if o.mode == oneAnswer && m.turn == nil && len(m.waiting) == 0 && m.ed.Empty() && m.picker == nil && len(m.questions) == 0 {

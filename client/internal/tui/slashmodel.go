@@ -34,8 +34,8 @@ func (m *model) slashModel(args string) {
 	})
 }
 
-// askProgram asks the program that the chosen agent is for its models and modes, and sets its mode first if there is one. For an
-// agent of sublet's own it calls f with nil.
+// askProgram asks the chosen agent, if it is another program, for its models and modes, and calls f with the reply. It sets the agent's mode
+// first unless mode is "". For one of sublet's own agents it calls f with nil at once.
 func (m *model) askProgram(command, mode string, f func(of *wire.ModelsReply)) {
 	if m.chosenAgent == "" {
 		f(nil)

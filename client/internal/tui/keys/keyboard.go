@@ -93,7 +93,7 @@ func (k *Keyboard) Routed() Receiver {
 	return k.to
 }
 
-// Pause keeps the input for the program until Begin: it has read a secret and may ask once more, and what it receives before it
+// Pause keeps the input for the program until Resume: it has read a secret and may ask once more, and what it receives before it
 // has switched echo off would be shown. ^C, ^Z and ^\ are passed on at once.
 func (k *Keyboard) Pause() {
 	k.mu.Lock()
@@ -103,8 +103,8 @@ func (k *Keyboard) Pause() {
 	}
 }
 
-// Begin passes the kept input to the program, which asks again.
-func (k *Keyboard) Begin() {
+// Resume passes the input that Pause kept to the program, which asks again.
+func (k *Keyboard) Resume() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.to == toAgain {

@@ -208,7 +208,7 @@ func TestKeyboardPause(t *testing.T) {
 	if got := string(ty.program); got != "wrong\r" {
 		t.Errorf("paused: the program got %q", got)
 	}
-	ty.k.Begin()
+	ty.k.Resume()
 	ty.feed("more")
 	if got := string(ty.program); got != "wrong\rsecret\rmore" {
 		t.Errorf("asked again: the program got %q", got)

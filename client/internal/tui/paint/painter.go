@@ -237,13 +237,13 @@ func (p *Painter) Release() {
 }
 
 // Clear empties the screen; the scrollback stays.
-func (p *Painter) Clear() { p.anew("\x1b[H\x1b[2J") }
+func (p *Painter) Clear() { p.redrawAfter("\x1b[H\x1b[2J") }
 
 // Redraw draws the live part again, from the row of the cursor on, which another program has moved.
-func (p *Painter) Redraw() { p.anew("\r\x1b[J") }
+func (p *Painter) Redraw() { p.redrawAfter("\r\x1b[J") }
 
-// anew draws the live part again behind erase, which leaves the cursor in the first column.
-func (p *Painter) anew(erase string) {
+// redrawAfter draws the live part again after it has written erase, which leaves the cursor in the first column.
+func (p *Painter) redrawAfter(erase string) {
 	p.queue(func() {
 		if p.has == ourScreen {
 			p.shown, p.row, p.col, p.fresh = nil, 0, 0, true
