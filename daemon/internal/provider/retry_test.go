@@ -149,8 +149,8 @@ func TestSilenceIsReported(t *testing.T) {
 			return nil
 		})
 		want := []string{
-			"20s wait nothing has come from the model for 20s; it is given up after 2m0s", "30s wait ", "30s text a", "49s text b",
-			"1m9s wait nothing has come from the model for 20s; it is given up after 2m0s", "1m14s wait ",
+			"20s wait nothing has come from the model for 20s; the request is given up after 2m0s", "30s wait ", "30s text a", "49s text b",
+			"1m9s wait nothing has come from the model for 20s; the request is given up after 2m0s", "1m14s wait ",
 		}
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("got %q, %v\nwant %q", got, err, want)
