@@ -22,7 +22,7 @@ func (a *analysis) prints(c *call) (out bashread.Output) {
 	known := !slices.ContainsFunc(args, func(f field) bool { return f.Opaque() || f.Glob })
 	switch c.name {
 	case "date", "whoami", "nproc", "uname", "hostname", "arch", "id", "wc":
-		return bashread.Output{Text: ref(tamePart)} // a number or a name, about which no more matters
+		return bashread.Output{Text: new(tamePart)} // a number or a name, about which no more matters
 	case "cat", "tee", "head", "tail", "sort", "uniq", "shuf", "grep", "egrep", "fgrep":
 		if c.name == "tee" || c.name == "cat" && (len(args) == 0 || len(args) == 1 && args[0].S == "-") {
 			return in
@@ -32,7 +32,7 @@ func (a *analysis) prints(c *call) (out bashread.Output) {
 		}
 	case "pwd":
 		if c.st.Cwd != "" && len(c.st.Alts) == 0 {
-			out.Text = ref(c.st.Cwd)
+			out.Text = new(c.st.Cwd)
 		}
 	case "base64", "base32", "xxd", "rev", "tr":
 		return bashread.Output{Flow: bashread.Decoded}
@@ -66,20 +66,19 @@ func (a *analysis) computed(c *call, args []field) *string {
 		switch _, changed := c.st.Var("TMPDIR"); {
 		case c.has("-p", "--tmpdir"):
 		case len(c.operands) > 0 && strings.HasPrefix(c.operands[0].S, "/tmp/"):
-			return ref("/tmp/tmp." + tamePart)
+			return new("/tmp/tmp." + tamePart)
 		case len(c.operands) == 0 && !changed:
-			return ref(path.Join(cmp.Or(a.c.Env["TMPDIR"], "/tmp"), "tmp."+tamePart))
+			return new(path.Join(cmp.Or(a.c.Env["TMPDIR"], "/tmp"), "tmp."+tamePart))
 		}
 	case "git":
 		if bashread.Join(args, c.span).S == "rev-parse --show-toplevel" && a.c.ProjectRoot != "" && c.st.Cwd == a.c.Cwd { // elsewhere it may be a submodule's
-			return ref(a.c.ProjectRoot)
+			return new(a.c.ProjectRoot)
 		}
 	}
 	return nil
 }
 
-func ref(s string) *string { return &s }
-
+// echoed returns what echo prints for args in bash, where a first word such as -ne is an option.
 func echoed(args []field) *string {
 	escapes, end := false, "\n"
 	for len(args) > 0 && slices.Contains([]string{"-n", "-e", "-ne", "-en"}, args[0].S) {
@@ -93,7 +92,7 @@ func echoed(args []field) *string {
 	if escapes {
 		s = bashread.AnsiC(s)
 	}
-	return ref(s + end)
+	return new(s + end)
 }
 
 // printfText returns what printf prints, or nil if the format has more than %s, %d and the like. 64 rounds of the format are enough.

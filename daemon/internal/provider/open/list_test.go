@@ -13,8 +13,6 @@ import (
 	"sublet/daemon/internal/provider/open"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 // What providers say of their models is listed, in their own forms; headers and parameters of the settings go along.
 func TestList(t *testing.T) {
 	for kind, c := range map[string]struct {
@@ -25,7 +23,7 @@ func TestList(t *testing.T) {
 			`{"data": [{"id": "vendor/big", "context_length": 1000, "pricing": {"prompt": "0.000003", "completion": "0.00001"},
 				"architecture": {"input_modalities": ["text", "image"]}, "supported_parameters": ["tools"]}, {"id": "gpt-4o"}]}`,
 			[]provider.Offer{
-				{Name: "vendor/big", Limit: provider.Limit{ContextWindow: 1000, Input: 3, Output: 10}, Images: ptr(true), Tools: ptr(true), Thinking: ptr(false)},
+				{Name: "vendor/big", Limit: provider.Limit{ContextWindow: 1000, Input: 3, Output: 10}, Images: new(true), Tools: new(true), Thinking: new(false)},
 				{Name: "gpt-4o", Limit: provider.KnownLimit("gpt-4o")},
 			},
 		},
@@ -33,7 +31,7 @@ func TestList(t *testing.T) {
 			`{"data": [{"id": "claude-sonnet-4-5", "type": "model", "max_input_tokens": 5000, "max_tokens": 100,
 				"capabilities": {"image_input": {"supported": true}, "thinking": {"supported": false}}}], "has_more": false}`,
 			[]provider.Offer{{
-				Name: "claude-sonnet-4-5", Images: ptr(true), Tools: ptr(true), Thinking: ptr(false),
+				Name: "claude-sonnet-4-5", Images: new(true), Tools: new(true), Thinking: new(false),
 				Limit: func() provider.Limit {
 					l := provider.KnownLimit("claude-sonnet-4-5")
 					l.ContextWindow, l.MaxOutput = 5000, 100
