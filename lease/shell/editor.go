@@ -53,8 +53,8 @@ func (s *Shell) Keys(p []byte) error {
 	return nil
 }
 
-// typedLocked records keys of the user that are typed now. The widget may have answered after take gave up: ^C then has the terminal
-// drop the mark, and the widget would block for good.
+// typedLocked records keys that the user types now. It first reads the widget's answer to take (markHeld), which may have come after take
+// gave up: a ^C among the keys makes the terminal drop the mark of that answer, and the widget would block for good.
 func (s *Shell) typedLocked(p []byte) {
 	s.readRecordsLocked(markHeld)
 	s.out.painted.typed()

@@ -62,7 +62,8 @@ func (s *Shell) readRecordsLocked(kind string) {
 	}
 }
 
-// onRecordLocked handles a record of the current process. rest is what follows the process id.
+// onRecordLocked handles a record of the current process: the state of the prompt, the line that began, the widget's answer to the hold
+// key, or the end of the borrowed command. rest is what follows the process id.
 func (s *Shell) onRecordLocked(kind, rest string) {
 	switch kind {
 	case markPrompt:
@@ -77,7 +78,7 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 		if len(f) < 4 {
 			return
 		}
-		if s.editor.widget != asked { // nobody waits any more
+		if s.editor.widget != asked { // take gave up: the widget must not block
 			s.directLocked("none")
 			return
 		}

@@ -66,7 +66,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		return Result{}, err
 	}
 	defer release()
-	x := s.d.Examine(c.Text, s.known)
+	x := s.d.Examine(c.Text, s.isDefined)
 	lost := ""
 	switch {
 	case c.Job != "":
@@ -122,9 +122,9 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	return res, err
 }
 
-// known reports whether a name is an alias or a function in the state that was read last. Before any was read it is true for
-// every name, so that no command counts as harmless.
-func (s *Shell) known(name string) bool {
+// isDefined reports whether a name is an alias or a function in the state that was read last. Before any state was read it returns true
+// for every name, so that no command counts as harmless.
+func (s *Shell) isDefined(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state.Functions == nil {
