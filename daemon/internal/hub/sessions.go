@@ -204,9 +204,9 @@ func (s *session) clear(ctx context.Context) error {
 // restarted is what an unfinished turn of an earlier daemon is ended with.
 const restarted = "daemon restarted"
 
-// endUnfinished gives every turn and compaction that nothing goes on with its end, in one session or, with "", in all: open
-// questions are resolved, an Error and an AgentComplete, or a CompactionComplete, are stored. What had been shown is there;
-// a command that ran is not adopted. why is for people.
+// endUnfinished stores the end of every turn and compaction that was cut short, in the session of or, if that is "", in all: it resolves
+// open questions, and stores an Error and an AgentComplete, or a CompactionComplete. Stored events stay; a command that still runs is not
+// taken over. why is shown to the user.
 func (h *Hub) endUnfinished(ctx context.Context, of wire.SessionID, why string) error {
 	open, err := h.opts.Store.Unfinished(ctx)
 	for _, u := range open {

@@ -98,12 +98,13 @@ func (s *Shell) Environ() map[string]string {
 	return Texts(env)
 }
 
-// A Trusting shell is one whose state is trusted as far as a person stands behind it: a *Lender or a *Private.
+// Trusting is a shell, a *Lender or a *Private, that records which parts of its state no person has approved. Later commands that such a
+// part decides are judged as riskier.
 type Trusting interface {
-	// Suspects returns the names whose meaning was changed by a command that no person approved, and the state in which they were.
+	// Suspects returns the names (of variables, functions, aliases and so on) whose meaning was changed by a command that no person
+	// approved, and the state in which they were found.
 	Suspects(ctx context.Context) (names []string, in shell.State)
-	// Accept takes what agents' commands changed for the user's own: what has one of the names and still is what it was in shown, or
-	// everything where there are no names.
+	// Accept records that a person approves the changes to names that are still as in the state shown; if names is empty, all changes.
 	Accept(ctx context.Context, names []string, shown shell.State)
 }
 
@@ -112,7 +113,7 @@ type target interface {
 	Trusting
 	// Where returns where a command would run now.
 	Where(ctx context.Context) tool.ShellPlace
-	// State returns what the shell looks like, as far as that is known.
+	// State returns the shell's state, as far as it is known.
 	State(ctx context.Context) shell.State
 }
 
