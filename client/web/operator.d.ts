@@ -101,7 +101,6 @@ export interface TurnCompletedEvent extends Event<'turn-completed'> {
   toolCalls: ToolCall[];
   usage: TokenUsage;
   stopReason: StopReason;
-  truncated?: boolean;
 }
 /** With turnID the turn goes on to its turn-completed; without, it is the request's one answer. */
 export interface ErrorEvent extends Event<'error'> {

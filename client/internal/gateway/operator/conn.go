@@ -124,10 +124,10 @@ func (c *conn) check(r *request) *problem {
 func (c *conn) refuse(r *request, p *problem) {
 	c.s.log.Debug("request refused", "peer", c.peer, "type", clip(r.Type), "code", p.s3, "why", p.message)
 	if r.s4 {
-		c.send(line(s4Refusal(r.ID, r.Session, r.Agent, p)))
+		c.send(gateway.Line(s4Refusal(r.ID, r.Session, r.Agent, p)))
 		return
 	}
-	c.send(line(s3Refusal(r.ID, "", p, 0)))
+	c.send(gateway.Line(s3Refusal(r.ID, "", p, 0)))
 }
 
 // send queues a line. It blocks while the client does not read, and thereby stops the producers of lines.

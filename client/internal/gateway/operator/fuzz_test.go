@@ -36,9 +36,9 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("a problem without words: %+v", p)
 			}
 			if r.s4 {
-				l = line(s4Refusal(r.ID, r.Session, r.Agent, p))
+				l = gateway.Line(s4Refusal(r.ID, r.Session, r.Agent, p))
 			} else {
-				l = line(s3Refusal(r.ID, "", p, 1))
+				l = gateway.Line(s3Refusal(r.ID, "", p, 1))
 			}
 			if !json.Valid(l) || bytes.Count(l, []byte("\n")) != 1 {
 				t.Fatalf("the answer is no line of JSON: %q", l)
@@ -112,7 +112,7 @@ func FuzzTranslate(f *testing.F) {
 			t.Fatalf("%d ends", ends)
 		}
 		var m msg
-		l := line(snapshot("", "s", "", h.turns))
+		l := gateway.Line(snapshot("", "s", "", h.turns))
 		if err := json.Unmarshal(l, &m); err != nil || typed(m) != nil {
 			t.Fatalf("%v, %v: %q", err, typed(m), l)
 		}

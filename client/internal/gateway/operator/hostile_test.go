@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -105,11 +104,11 @@ func TestLongLines(t *testing.T) {
 	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "read it"}}}})
 	c := w.dial()
 	head := `{"type":"jump","id":"at the limit","content":"`
-	c.write(head + strings.Repeat("x", maxMessage-len(head)-2) + "\"}\n")
+	c.write(head + strings.Repeat("x", gateway.MaxLine-len(head)-2) + "\"}\n")
 	if m := c.next(); m.str("id") != "at the limit" || !strings.Contains(m.str("message"), "is none of cancel") {
 		t.Errorf("at the limit: %.300v", m)
 	}
-	c.write(head + strings.Repeat("x", maxMessage-len(head)-1) + "\"}\n")
+	c.write(head + strings.Repeat("x", gateway.MaxLine-len(head)-1) + "\"}\n")
 	if m := c.next(); m.str("code") != "INVALID_REQUEST" || !strings.Contains(m.str("message"), "10485760") || m.obj("details")["limit"] != 10485760.0 {
 		t.Errorf("one byte over: %.300v", m)
 	}
@@ -122,7 +121,7 @@ func TestLongLines(t *testing.T) {
 	}
 	c.send(msg{"type": "query", "id": "3", "sessionID": "nowhere", "messages": user("x")})
 	c.next()
-	c.write(strings.Repeat("y", maxMessage+1) + "\n") // the last dialect was S4
+	c.write(strings.Repeat("y", gateway.MaxLine+1) + "\n") // the last dialect was S4
 	if m := c.next(); s4Code(m) != "CONTEXT_TOO_LARGE" {
 		t.Errorf("too long in S4: %.300v", m)
 	}
@@ -399,23 +398,16 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// A whole session that is longer than a message is cut, and says so (N1).
-func TestFit(t *testing.T) {
-	const limit = 64 << 10
-	long := strings.Repeat("é", 30<<10)
-	one := &turn{id: "t", agent: "a", prompt: long, status: "success", stop: "end_turn"}
-	one.addText(&wire.AgentStreamChunk{Chunk: wire.Chunk{Type: wire.ChunkText, Text: long}})
-	for name, l := range map[string][]byte{
-		"S4":      fit(gateway.Line(snapshot("1", "s", "a", []*turn{one, one})), limit),
-		"session": fit(gateway.Line(body{"session": body{"turns": []body{s3TurnOf(one), s3TurnOf(one)}}}), limit),
-		"end":     fit(gateway.Line((&s3Turn{turn: one}).end()), limit/2),
-	} {
-		var m msg
-		if err := json.Unmarshal(l, &m); err != nil || len(l) > limit || len(l) < 1000 {
-			t.Errorf("%s: %d bytes, %v", name, len(l), err)
-		}
-		if s := m.obj("session"); m["truncated"] != true && s["truncated"] != true {
-			t.Errorf("%s does not say that it was cut", name)
+// Of a session that is too long for a message the newest turns are sent (N1).
+func TestNewest(t *testing.T) {
+	var turns []*turn
+	for i := range 4 {
+		turns = append(turns, &turn{id: wire.TurnID(fmt.Sprint(i)), prompt: strings.Repeat("p", 1000), status: "success"})
+	}
+	for _, c := range []struct{ most, want int }{{10_000, 4}, {3000, 2}, {10, 1}} {
+		list, truncated := newest(turns, s4TurnOf, c.most)
+		if len(list) != c.want || truncated != (c.want < 4) || !strings.HasPrefix(string(list[c.want-1]), `{"id":"3"`) {
+			t.Errorf("%d bytes: got %d turns, truncated %v", c.most, len(list), truncated)
 		}
 	}
 }

@@ -196,7 +196,7 @@ func (w *world) ws(head http.Header) *wsClient {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	c.SetReadLimit(maxMessage + 1<<10)
+	c.SetReadLimit(gateway.MaxLine + 1<<10)
 	w.T.Cleanup(func() { c.CloseNow() })
 	return &wsClient{w.T, c}
 }
@@ -252,7 +252,7 @@ func TestWebSocket(t *testing.T) {
 	if m, n := a.next(), a.next(); m.str("id") != "l1" || n.str("id") != "l2" {
 		t.Errorf("two lines: %v, %v", m, n)
 	}
-	a.write(`{"type":"listSessions","id":"` + strings.Repeat("x", maxMessage) + `"}`)
+	a.write(`{"type":"listSessions","id":"` + strings.Repeat("x", gateway.MaxLine) + `"}`)
 	if m := a.next(); m.str("code") != "INVALID_REQUEST" || !strings.Contains(m.str("message"), "10485760") {
 		t.Errorf("too long: %v", m)
 	}
@@ -317,7 +317,7 @@ func TestToken(t *testing.T) {
 			if m["metadata"] = meta; meta == nil {
 				delete(m, "metadata")
 			}
-			c.write(string(line(m)))
+			c.write(string(gateway.Line(m)))
 			got := c.next()
 			if code := got.str("code") + s4Code(got); code != "INVALID_REQUEST" || !strings.Contains(fmt.Sprint(got), "token") {
 				t.Errorf("%v: got %v", m, got)
@@ -326,7 +326,7 @@ func TestToken(t *testing.T) {
 	}
 	open := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "hi"}}}}, func(o *Options) { o.Token = "" })
 	d := open.dial()
-	d.write(string(line(ask("1", "x"))))
+	d.write(string(gateway.Line(ask("1", "x"))))
 	if all := d.turn("1"); types(all) != "turn-started response-block turn-completed" {
 		t.Errorf("--no-token: %v", all)
 	}

@@ -166,7 +166,7 @@ func (r *request) check(idSize int) *problem {
 		most        int // bytes
 	}{
 		{"id", r.ID, maxID},
-		{"sessionID", r.Session, maxMessage}, // sessionName below has the bound
+		{"sessionID", r.Session, gateway.MaxLine}, // sessionName below has the bound
 		{"agentID", r.Agent, maxID},
 		{"confirmationID", r.Confirmation, maxID},
 		{"decision", r.Decision, maxID},

@@ -75,7 +75,7 @@ func (s *s3Turn) translate(m wire.EventMessage) [][]byte {
 	if t == nil {
 		if e, ok := m.(*wire.Error); ok && begun { // refused before it began
 			s.ended = true
-			return [][]byte{line(s3Refusal(s.id, "", problemOf(e), e.AtMS))}
+			return [][]byte{gateway.Line(s3Refusal(s.id, "", problemOf(e), e.AtMS))}
 		}
 		return nil
 	}
@@ -115,7 +115,7 @@ func (s *s3Turn) translate(m wire.EventMessage) [][]byte {
 
 // event returns the line of one of the turn's events.
 func (s *s3Turn) event(kind string, at int64, b body) []byte {
-	return line(s3Event{kind, s.id, s.turn.id, stamp(at), b})
+	return gateway.Line(s3Event{kind, s.id, s.turn.id, stamp(at), b})
 }
 
 // name returns an agent's name as the client knows it, which may have named it by an alias.
@@ -235,7 +235,9 @@ func (s *s3Turn) flush(out [][]byte, at int64) [][]byte {
 	return out
 }
 
-func (s *s3Turn) error(p *problem, at int64) []byte { return line(s3Refusal(s.id, s.turn.id, p, at)) }
+func (s *s3Turn) error(p *problem, at int64) []byte {
+	return gateway.Line(s3Refusal(s.id, s.turn.id, p, at))
+}
 
 // s3Refusal returns the error event of a request. Without a turn, which then never began, it is the only answer to the request.
 func s3Refusal(id string, turn wire.TurnID, p *problem, at int64) s3Event {

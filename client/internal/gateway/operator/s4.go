@@ -2,6 +2,7 @@ package operator
 
 import (
 	"cmp"
+	"encoding/json"
 	"time"
 
 	"sublet/wire"
@@ -42,13 +43,14 @@ func isoTime(at, otherwise int64) string {
 
 // s4Result is every answer of S4 (F11, K4).
 type s4Result struct {
-	ID         string `json:"id,omitempty"` // of the request, where it had one (E21)
-	SessionID  string `json:"sessionID"`
-	AgentID    string `json:"agentID"`
-	Content    []body `json:"content"`
-	Turns      []body `json:"turns"`
-	Usage      body   `json:"usage"`
-	StopReason string `json:"stopReason,omitempty"` // absent while the turn runs
+	ID         string            `json:"id,omitempty"` // of the request, where it had one (E21)
+	SessionID  string            `json:"sessionID"`
+	AgentID    string            `json:"agentID"`
+	Content    []body            `json:"content"`
+	Turns      []json.RawMessage `json:"turns"`
+	Truncated  bool              `json:"truncated,omitempty"` // there are older turns than these
+	Usage      body              `json:"usage"`
+	StopReason string            `json:"stopReason,omitempty"` // absent while the turn runs
 }
 
 func s4UsageOf(u usage) body { return body{"inputTokens": u.input, "outputTokens": u.output} }
@@ -56,16 +58,15 @@ func s4UsageOf(u usage) body { return body{"inputTokens": u.input, "outputTokens
 // snapshot returns the state of a session, described by the last of the given turns (F11, F12). A running turn is listed from
 // its first tool on; before that only its content is shown, as in the document's example.
 func snapshot(id, session, agent string, turns []*turn) s4Result {
-	r := s4Result{ID: id, SessionID: session, AgentID: agent, Content: []body{}, Turns: []body{}, Usage: s4UsageOf(usage{})}
-	for i, t := range turns {
-		if last := i == len(turns)-1; last {
-			r.Content, r.StopReason, r.Usage, r.AgentID = t.blocks(), t.stopReason(), s4UsageOf(t.usage), cmp.Or(agent, t.agent)
-			if !t.ended() && len(t.tools) == 0 {
-				continue
-			}
+	r := s4Result{ID: id, SessionID: session, AgentID: agent, Content: []body{}, Usage: s4UsageOf(usage{})}
+	if n := len(turns); n > 0 {
+		t := turns[n-1]
+		r.Content, r.StopReason, r.Usage, r.AgentID = t.blocks(), t.stopReason(), s4UsageOf(t.usage), cmp.Or(agent, t.agent)
+		if !t.ended() && len(t.tools) == 0 {
+			turns = turns[:n-1]
 		}
-		r.Turns = append(r.Turns, s4TurnOf(t))
 	}
+	r.Turns, r.Truncated = newest(turns, s4TurnOf, turnsMost)
 	return r
 }
 
@@ -75,7 +76,9 @@ func s4Refusal(id, session, agent string, p *problem) s4Result {
 	if p.hint != "" {
 		message += " (" + p.hint + ")"
 	}
-	return s4Result{id, session, agent, []body{errorBlock(p.s4, message)}, []body{}, s4UsageOf(usage{}), stopError}
+	r := snapshot(id, session, agent, nil)
+	r.Content, r.StopReason = []body{errorBlock(p.s4, message)}, stopError
+	return r
 }
 
 // after returns the turns that follow the one with this id, all for ""; false if there is no such turn.

@@ -36,7 +36,7 @@ func readSession(ctx context.Context, sess *gateway.Session, id wire.SessionID) 
 
 // reply answers a request.
 func (c *conn) reply(r *request, kind string, b body) {
-	c.send(line(s3Event{kind, r.ID, "", stamp(0), b}))
+	c.send(gateway.Line(s3Event{kind, r.ID, "", stamp(0), b}))
 }
 
 func (c *conn) getSession(r *request) *problem {
@@ -49,13 +49,12 @@ func (c *conn) getSession(r *request) *problem {
 		return problemFor(err)
 	}
 	v := s3SessionOf(info)
-	total, turns := usage{}, []body{}
+	total := usage{}
 	for _, t := range h.turns {
 		total = total.plus(t.usage)
-		turns = append(turns, s3TurnOf(t))
 	}
-	if v["usage"] = s3UsageOf(total); len(turns) > 0 {
-		v["turns"] = turns
+	if v["usage"] = s3UsageOf(total); len(h.turns) > 0 {
+		v["turns"], v["truncated"] = newest(h.turns, s3TurnOf, turnsMost)
 	}
 	c.reply(r, "session", body{"session": v})
 	return nil

@@ -46,7 +46,7 @@ type follower struct {
 func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	start := snapshot(r.ID, r.Session, cmp.Or(r.Agent, sess.Ready().Session.Agent), nil)
 	start.StopReason = stopStart
-	c.send(line(start))
+	c.send(gateway.Line(start))
 	f := &follower{c: c, r: r, write: c.send, changed: true}
 	target, p := f.begin(sess)
 	if p == nil {
@@ -137,7 +137,7 @@ func (f *follower) send(t *turn) {
 	if len(turns) == 0 { // lastTurnID names the turn that still runs
 		turns = []*turn{t}
 	}
-	f.write(line(snapshot(f.r.ID, f.r.Session, f.r.Agent, turns)))
+	f.write(gateway.Line(snapshot(f.r.ID, f.r.Session, f.r.Agent, turns)))
 }
 
 // endsText reports whether an event ends a run of text.

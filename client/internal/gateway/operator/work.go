@@ -90,7 +90,7 @@ func (c *conn) acknowledge(r *request, l *link, t *gateway.Turn) *problem {
 			return nil
 		}
 	}
-	c.send(line(snapshot(r.ID, r.Session, agentName(r), nil)))
+	c.send(gateway.Line(snapshot(r.ID, r.Session, agentName(r), nil)))
 	return nil
 }
 
@@ -123,7 +123,7 @@ func (c *conn) sendWhole(r *request, t *gateway.Turn) {
 			break
 		}
 	}
-	c.send(line(snapshot(r.ID, r.Session, agentName(r), turns)))
+	c.send(gateway.Line(snapshot(r.ID, r.Session, agentName(r), turns)))
 }
 
 // daemonName returns an agent's name as the daemon knows it. architect, which the documents' examples use, is the orchestrator.
