@@ -59,15 +59,8 @@ func (s *Server) serve(ctx context.Context, rw io.ReadWriteCloser, peer string, 
 	s.log.Debug("connection ended", "peer", peer, "err", err)
 }
 
-// errHTTP reports that the peer began to speak HTTP in the middle of a connection.
-var errHTTP = errors.New("an HTTP request in place of a message")
-
 // handleLine handles one line. After an error nothing more is read.
 func (c *conn) handleLine(raw []byte) error {
-	if raw[0] != '{' && (len(raw) > sniffSize || httpLine().Match(raw)) {
-		c.send([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
-		return errHTTP
-	}
 	r, p := parse(raw, c.s4)
 	c.s4 = r.s4
 	if over := c.overRate(); over != nil {

@@ -24,7 +24,7 @@ func TestBadLines(t *testing.T) {
 	for i, tc := range []struct{ line, id, want string }{
 		{`{`, "", "not JSON"},
 		{`{"type":`, "", "not JSON"},
-		{`nonsense`, "", "not a JSON object"},
+		{`nonsense`, "", "not a JSON object"}, // a first line of this kind is taken for HTTP
 		{`[]`, "", "not a JSON object"},
 		{`"dispatch"`, "", "not a JSON object"},
 		{`null`, "", "not a JSON object"},

@@ -82,17 +82,13 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn, web *handover) {
 		_ = nc.SetReadDeadline(time.Unix(1, 0))
 		_ = nc.SetWriteDeadline(time.Now().Add(stopBound))
 	})()
-	c := &sniffed{Conn: nc, r: bufio.NewReaderSize(nc, sniffSize), closed: func() {}} // handover.serve sets closed
-	speaks := sniff(nc, c.r)
-	_ = nc.SetReadDeadline(time.Time{}) // removes the one that sniff has set
-	switch {
-	case ctx.Err() != nil: // ctx ended meanwhile: the deadline removed may be that of its end
-	case speaks == speaksHTTP:
-		web.serve(c)
-	case speaks == speaksTLS:
-		s.log.Debug("TLS is not spoken here", "peer", nc.RemoteAddr())
-	case speaks == speaksJSON:
+	c := &sniffed{Conn: nc, r: bufio.NewReader(nc), closed: func() {}} // handover.serve sets closed
+	switch isJSON, err := speaksJSON(c.r); {
+	case err != nil: // it has left, or ctx has ended
+	case isJSON:
 		s.serve(ctx, c, nc.RemoteAddr().String(), s.o.Token == "")
+	default:
+		web.serve(c)
 	}
 }
 

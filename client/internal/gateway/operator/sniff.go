@@ -2,66 +2,23 @@ package operator
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"net"
+	"strings"
 	"sync"
-	"time"
-
-	"sublet/client/internal/gateway"
 )
 
-// Protocols by a peer's first bytes.
-const (
-	speaksJSON    = iota // also anything else, which is answered as invalid JSON
-	speaksHTTP           // a request line
-	speaksTLS            // a handshake record
-	speaksNothing        // it closed the connection, or sent a line that is too long
-)
-
-// sniffSize holds an HTTP request line of reasonable length.
-const sniffSize = 32 << 10
-
-// httpLine is a line that begins an HTTP request, whatever its method. A browser can be made to send one to any port of
-// this machine, with a body of JSON lines behind it: none of that may ever be read as messages.
-var httpLine = gateway.Pattern(`(?i)\sHTTP/[0-9.]+\s*$`)
-
-const uriTooLong = "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-
-// sniff returns the protocol of a peer. It waits without a bound for the first byte that is not white space. A line that could be
-// HTTP must then be complete within helloBound. It consumes only white space. r holds sniffSize.
-func sniff(nc net.Conn, r *bufio.Reader) int {
+// speaksJSON reports whether a peer's first byte that is not white space begins a JSON object, array or string, and waits for it. No
+// HTTP method begins so (RFC 9110, token): what a browser can be made to send, with a body of JSON lines in it, is never read as
+// messages. It consumes only white space.
+func speaksJSON(r *bufio.Reader) (bool, error) {
 	for {
-		first, err := r.Peek(1)
-		if err != nil {
-			return speaksNothing
-		}
-		switch first[0] {
-		case ' ', '\t', '\r', '\n':
-			if _, err := r.Discard(1); err != nil {
-				return speaksNothing
-			}
-			continue
-		case '{':
-			return speaksJSON // no HTTP method begins so: RFC 9110, token
-		case 0x16:
-			return speaksTLS
-		}
-		break
-	}
-	_ = nc.SetReadDeadline(time.Now().Add(helloBound)) // the caller resets it
-	for n := 1; ; n = r.Buffered() + 1 {
-		if n > sniffSize { // what follows must not be parsed as messages
-			_, _ = nc.Write([]byte(uriTooLong)) // the peer may have left
-			return speaksNothing
-		}
-		_, err := r.Peek(n)
-		head, _ := r.Peek(r.Buffered())
-		if l, _, whole := bytes.Cut(head, []byte("\n")); whole || err != nil {
-			if httpLine().Match(l) {
-				return speaksHTTP
-			}
-			return speaksJSON
+		first, err := r.ReadByte()
+		switch {
+		case err != nil:
+			return false, err
+		case !strings.ContainsRune(" \t\r\n", rune(first)):
+			return strings.ContainsRune(`{["`, rune(first)), r.UnreadByte()
 		}
 	}
 }
