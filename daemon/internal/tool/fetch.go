@@ -142,11 +142,11 @@ func pageText(ctx context.Context, from, contentType string, body []byte) (strin
 	return "", fmt.Errorf("is %s, not text", kind)
 }
 
-// toMarkdown converts HTML. What stands for nothing on a page, such as scripts, it leaves out.
+// toMarkdown converts HTML. It leaves out scripts, and images, whose address can be the whole image in base64.
 var toMarkdown = sync.OnceValue(func() *converter.Converter {
 	c := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()),
 		converter.WithEscapeMode(converter.EscapeModeDisabled))
-	for _, element := range []string{"svg", "template"} {
+	for _, element := range []string{"svg", "template", "img"} {
 		c.Register.TagType(element, converter.TagTypeRemove, converter.PriorityStandard)
 	}
 	c.Register.TagType("head", converter.TagTypeBlock, converter.PriorityEarly) // for the title

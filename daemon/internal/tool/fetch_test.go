@@ -18,6 +18,7 @@ func TestHTML(t *testing.T) {
 		"<table><tr><th>a<th>b<tr><td>1<td>2</table>end <3 &":                                                         "| a | b |\n|---|---|\n| 1 | 2 |\n\nend <3 &",
 		"<p>a:</p> <pre class=x><code><span>def</span> f():\n    <b>return</b> 1\n\n\n    # end\n</code></pre>  <p>b": "a:\n\n```\ndef f():\n    return 1\n\n\n    # end\n```\n\nb",
 		"<head><title>T</title><style>s</style></head><body>x":                                                        "T\n\nx",
+		`<p>x<img src="data:image/png;base64,AAAA" alt="logo"> y`:                                                     "x y",
 		"<p": "", "<!-- c --><!doctype html>x": "x",
 	} {
 		if got, err := pageText(t.Context(), "http://a.test/b", "text/html", []byte(page)); err != nil || got != want {
