@@ -267,11 +267,17 @@ func (m *model) slashMode(args string) {
 			m.note(visible.Line(p.Mode) + " mode: " + means[p.Mode])
 		})
 	}
-	m.askProgram("/mode", args, func(of *wire.ModelsReply) {
-		switch {
-		case of == nil && !own:
+	if m.chosenAgent == "" {
+		if !own {
 			refuse()
-		case of != nil && of.Mode != "":
+		}
+		return
+	}
+	request(m, "/mode", &wire.ModelsRequest{Agent: m.chosenAgent, Mode: args}, func(of *wire.ModelsReply) {
+		switch {
+		case of.Agent == "" && !own:
+			refuse()
+		case of.Agent != "" && of.Mode != "":
 			m.note(visible.Line(of.Agent + " is in its own mode " + of.Mode + "; it has " + strings.Join(of.Modes, ", ")))
 		}
 	})

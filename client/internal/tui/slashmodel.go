@@ -14,104 +14,60 @@ import (
 // maxModelLines bounds the list of /model: one provider alone may have hundreds.
 const maxModelLines = 30
 
-// slashModel lists the models of all providers, or those with a word in their names, or has the one of that name answer the
-// questions that follow in this window.
+// slashModel lists the models of the chosen agent's program or else of all providers, those with a word in their names, or has the
+// one of that name answer the questions that follow in this window.
 func (m *model) slashModel(args string) {
 	if args == "default" {
 		m.chosenModel, m.answered = "", ""
 		m.note("the model of the settings answers from now on")
 		return
 	}
-	if m.chosenAgent != "" {
-		m.note("asking " + visible.Line(m.chosenAgent) + "…")
-	}
-	m.askProgram("/model", "", func(of *wire.ModelsReply) {
-		if of == nil {
-			m.providersModel(args)
-			return
-		}
-		m.programsModel(of, args)
-	})
+	m.models(m.chosenAgent, args)
 }
 
-// askProgram asks the chosen agent, if it is another program, for its models and modes, and calls f with the reply. It sets the agent's mode
-// first unless mode is "". For one of sublet's own agents it calls f with nil at once.
-func (m *model) askProgram(command, mode string, f func(of *wire.ModelsReply)) {
-	if m.chosenAgent == "" {
-		f(nil)
-		return
-	}
-	request(m, command, &wire.ModelsRequest{Agent: m.chosenAgent, Mode: mode}, func(reply *wire.ModelsReply) {
-		if reply.Agent == "" {
-			reply = nil
-		}
-		f(reply)
-	})
-}
-
-// programsModel lists the models of a program, or has it answer with one.
-func (m *model) programsModel(of *wire.ModelsReply, id string) {
-	var ids []string
-	for _, w := range of.Models {
-		ids = append(ids, w.Name)
-	}
-	switch {
-	case len(ids) == 0:
-		m.note(visible.Line(of.Agent) + " offers no model to choose: it has its own settings")
-	case id == "":
-		var lines []string
-		for _, id := range ids {
-			lines = append(lines, m.choice(id, id == cmp.Or(m.chosenModel, of.Model)))
-		}
-		m.list(append(lines, m.th.Dim.Render("/model NAME for this window")))
-	case !slices.Contains(ids, id):
-		m.fail("/model: "+visible.Line(of.Agent+" has no model "+id), "it has "+visible.Line(strings.Join(ids, ", ")))
-	default:
-		m.chosenModel, m.answered = id, ""
-		m.note(visible.Line(of.Agent+" answers with "+id) + " from now on in this window; /model default takes it back")
-	}
-}
-
-// choice is a line of a list, in which the one in use is marked.
-func (m *model) choice(name string, used bool) string {
-	if used {
-		return m.th.Accent.Render("▸ ") + visible.Line(name)
-	}
-	return "  " + visible.Line(name)
-}
-
-// providersModel is /model for agents of sublet's own.
-func (m *model) providersModel(args string) {
-	r := &wire.ModelsRequest{}
-	if strings.Contains(args, "/") || args == "offline" {
-		r.Name = args
-	}
-	if r.Name == "" {
-		m.note("asking the providers…")
+// models is /model for the program of an agent; with agent "" for the providers.
+func (m *model) models(agent, word string) {
+	r := &wire.ModelsRequest{Agent: agent}
+	if agent == "" && (strings.Contains(word, "/") || word == "offline") {
+		r.Name = word // it is looked up, and no provider is asked
+	} else {
+		m.note("asking " + cmp.Or(visible.Line(agent), "the providers") + "…")
 	}
 	request(m, "/model", r, func(reply *wire.ModelsReply) {
-		if r.Name == "" {
-			m.listModels(reply, args)
+		if agent != "" && reply.Agent == "" { // an agent of sublet's own
+			m.models("", word)
 			return
 		}
-		if len(reply.Models) == 0 {
-			m.fail("/model: the daemon knows no "+visible.Line(r.Name), "")
+		i := slices.IndexFunc(reply.Models, func(w wire.Model) bool { return w.Name == word || r.Name != "" })
+		if i < 0 {
+			m.listModels(reply, word)
 			return
 		}
-		m.chosenModel, m.answered = reply.Models[0].Name, ""
+		m.chosenModel, m.answered = reply.Models[i].Name, ""
 		m.note(visible.Line(m.chosenModel) + " answers from now on in this window; /model default takes it back")
 	})
 }
 
 func (m *model) listModels(reply *wire.ModelsReply, word string) {
+	used, hint := m.answering(), "/model NAME for this window; `model = \"NAME\"` for good: sublet config edit"
+	if reply.Agent != "" {
+		used, hint = cmp.Or(m.chosenModel, reply.Model), "/model NAME for this window"
+		if len(reply.Models) == 0 {
+			m.note(visible.Line(reply.Agent) + " offers no model to choose: it has its own settings")
+			return
+		}
+	}
 	found := slices.DeleteFunc(reply.Models, func(w wire.Model) bool { return !strings.Contains(w.Name, word) })
 	var lines []string
 	for _, w := range found[:min(len(found), maxModelLines)] {
-		about := ""
+		mark, about := "  ", ""
+		if w.Name == used {
+			mark = m.th.Accent.Render("▸ ")
+		}
 		if w.ContextWindow > 0 {
 			about = " · " + style.Count(int64(w.ContextWindow)) + " tokens"
 		}
-		lines = append(lines, m.choice(w.Name, w.Name == m.answering())+m.th.Dim.Render(about))
+		lines = append(lines, mark+visible.Line(w.Name)+m.th.Dim.Render(about))
 	}
 	if more := len(found) - maxModelLines; more > 0 {
 		lines = append(lines, m.th.Dim.Render("  … and "+strconv.Itoa(more)+" more: /model WORD lists those with it, `sublet models` all"))
@@ -122,7 +78,7 @@ func (m *model) listModels(reply *wire.ModelsReply, word string) {
 	for _, f := range reply.Faults {
 		lines = append(lines, m.th.Dim.Render("  "+visible.Line(f.Provider+": "+f.Message)))
 	}
-	m.list(append(lines, m.th.Dim.Render("/model NAME for this window; `model = \"NAME\"` for good: sublet config edit")))
+	m.list(append(lines, m.th.Dim.Render(hint)))
 }
 
 // thinkMore handles ^T: it sets the next higher level of thinking, after high the settings' own, and then off.
