@@ -146,7 +146,7 @@ func (m *model) working() []string {
 	var out []string
 	t := m.turn
 	switch {
-	case t != nil && m.lost:
+	case t != nil && !m.up:
 		return []string{m.th.Dim.Render("· " + "the daemon is gone; the result is shown when it is back")}
 	case t == nil:
 		for i, a := range m.waiting {

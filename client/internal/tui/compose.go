@@ -88,7 +88,7 @@ func (m *model) footer() string {
 		mode += " mode"
 	}
 	parts := []string{mode, visible.Line(m.answering()), percent(m.use), visible.Line(m.SessionInfo.Name)}
-	if m.lost {
+	if !m.up && m.SessionInfo.ID != "" {
 		parts = []string{"no daemon: only the shell works"}
 	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })

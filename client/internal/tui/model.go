@@ -140,7 +140,7 @@ func (m *model) settle() {
 
 // moves reports whether something on the screen moves by itself.
 func (m *model) moves() bool {
-	return m.own.has && !m.programHasTerminal() && (len(m.running) > 0 || len(m.waiting) > 0 || m.turn != nil && !m.lost || lent(m.Lending))
+	return m.own.has && !m.programHasTerminal() && (len(m.running) > 0 || len(m.waiting) > 0 || m.turn != nil && m.up || lent(m.Lending))
 }
 
 // programHasTerminal reports whether a borrowed command has the terminal.

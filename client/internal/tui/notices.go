@@ -99,21 +99,20 @@ const goneWait = 3 * time.Second
 type link struct {
 	up         bool
 	linkDetail string   // describes its state in one line; "" = nothing to say
-	lost       bool     // it is down after it was up
-	lossShown  bool     // a line has reported that
+	lost       bool     // it is down after it was up, and a line has reported that
 	notesForAI []string // to print when AI mode begins
 }
 
 // onLink handles a connection that went down or is up again.
 func (m *model) onLink(l LinkChanged) {
-	was, lost, shown := m.up, m.lost, m.lossShown
+	was, lost := m.up, m.lost
 	m.up, m.linkDetail = l.Connected, l.Detail
 	if l.Connected {
-		m.lost, m.lossShown = false, false
+		m.lost = false
 		switch {
-		case shown:
+		case lost:
 			m.linkLine("the daemon is back" + detail(l.Detail))
-		case lost && m.turn == nil && l.Detail != "":
+		case !was && m.turn == nil && l.Detail != "":
 			m.linkLine("the daemon was lost and is back" + detail(l.Detail))
 		}
 		if !was {
@@ -122,13 +121,10 @@ func (m *model) onLink(l LinkChanged) {
 		m.sendWaiting()
 		return
 	}
-	if was {
-		m.lost = true
-		m.after(goneWait, m.reportLoss)
-	}
 	switch {
 	case l.Detail == "":
-	case m.lost:
+		m.after(goneWait, m.reportLoss)
+	case m.SessionInfo.ID != "":
 		m.reportLoss()
 	default:
 		m.linkLine(m.linkState())
@@ -149,9 +145,9 @@ func (m *model) linkLine(text string) {
 // linkState describes a connection that has been down for a while; "" = it is up, or was until a moment ago.
 func (m *model) linkState() string {
 	switch {
-	case m.lossShown:
+	case m.lost:
 		return "the daemon is gone; your shell goes on, agents come back with it" + detail(m.linkDetail)
-	case !m.lost && !m.up && m.linkDetail != "":
+	case !m.up && m.linkDetail != "":
 		return "no daemon yet" + detail(m.linkDetail)
 	}
 	return ""
@@ -159,8 +155,8 @@ func (m *model) linkState() string {
 
 // reportLoss prints that the connection is down, unless that was printed or it is up again.
 func (m *model) reportLoss() {
-	if m.lost && !m.lossShown {
-		m.lossShown = true
+	if !m.up && !m.lost {
+		m.lost = true
 		m.linkLine(m.linkState())
 	}
 }
