@@ -27,9 +27,6 @@ type writing struct {
 // onInput handles a key or a paste while this program has the screen.
 func (m *model) onInput(e *keyEvent) {
 	switch msg := e.msg.(type) {
-	case then:
-		msg()
-		return
 	case keys.Switch:
 		if e.pass = !m.own.ai(); m.own.ai() {
 			m.leaveAI()

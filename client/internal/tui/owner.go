@@ -40,46 +40,62 @@ const (
 // notice. While a borrowed command runs, it has the screen too, without a step: the lender has the shell's editor then, whose prompt
 // is erased.
 type owner struct {
-	mode         mode
-	screen       screenState
-	cancel       context.CancelFunc // ends taking before the shell has given the screen up
-	waiters      []chan struct{}    // closed when the step under way has ended
-	leased       bool               // a borrowed command runs, or its end is not drawn yet
-	has          bool               // the painter draws
-	keyboardAsks bool               // the keyboard asks the shell for the screen (Program.enter): no taking may begin
-	typed        bool               // the user types for the shell, so it gets the screen back
-	insert       string             // a line that the shell runs when it gets the screen back; "" = none
-	back         mode               // the AI mode to which the end of that line leads back; commandMode = to none
+	mode     mode
+	screen   screenState
+	cancel   context.CancelFunc // ends taking before the shell has given the screen up
+	leased   bool               // a borrowed command runs, or its end is not drawn yet
+	has      bool               // the painter draws
+	entering *keyEvent          // a key waits for the screen: no taking may begin
+	typed    bool               // the user types for the shell, so it gets the screen back
+	insert   string             // a line that the shell runs when it gets the screen back; "" = none
+	back     mode               // the AI mode to which the end of that line leads back; commandMode = to none
 }
 
 // ai reports whether AI mode is on.
 func (o *owner) ai() bool { return o.mode != commandMode }
 
-// mayEnter decides what becomes of a key that switches to AI mode. With ours, this program has the screen and handles the key as any
-// other. Otherwise the keyboard, which waits, asks the shell for the screen; if wait is not nil, a step is under way, and the keyboard
-// calls mayEnter again when wait is closed. A take that waits for the user is cancelled.
-func (m *model) mayEnter() (ours bool, wait <-chan struct{}) {
+// onEnterKey handles a key that switches to AI mode: it takes the screen from the shell. If a step is under way, it does so when that
+// has ended; a take that waits for the user is cancelled. If this program has the screen, the key is one like any other.
+func (m *model) onEnterKey(e *keyEvent) {
 	o := &m.own
-	if o.ai() || o.leased || m.question() != nil {
-		return true, nil
-	}
-	o.keyboardAsks = true
-	if o.cancel != nil {
+	o.entering = e
+	switch {
+	case o.ai() || o.leased || m.question() != nil:
+		m.answerEnterKey(false)
+		return
+	case o.cancel != nil:
 		o.cancel()
 	}
 	if o.screen != shellHas && o.screen != shellRefused {
 		o.typed = true // so that the screen is given back
-		done := make(chan struct{})
-		o.waiters = append(o.waiters, done)
-		wait = done
+		return
 	}
-	return false, wait
+	m.task(func(ctx context.Context) then {
+		held, err := m.Shell.HoldIfEmpty(ctx)
+		if held {
+			m.Lender.SetScreenTaken(true)
+			m.paint.Take()
+		}
+		return func() {
+			if broken, ok := errors.AsType[*shell.BrokenError](err); ok {
+				m.cannotLend(broken.Error(), broken.Hint())
+			} else if err != nil && !errors.Is(err, shell.ErrClosed) {
+				m.Log.Warn("the screen was not taken", "err", err)
+			}
+			m.answerEnterKey(held)
+			if held {
+				o.screen, o.typed = weHave, false
+				m.enterAI(e.msg.(mode))
+			}
+		}
+	})
 }
 
-// switched begins AI mode, for which the keyboard has taken the screen.
-func (m *model) switched(to mode) {
-	m.own.screen, m.own.typed, m.own.keyboardAsks = weHave, false, false
-	m.enterAI(to)
+// answerEnterKey has the keyboard go on.
+func (m *model) answerEnterKey(taken bool) {
+	e := m.own.entering
+	e.pass, m.own.entering = taken, nil
+	m.handled = append(m.handled, e.done)
 }
 
 // enterAI begins AI mode, in one of its kinds.
@@ -112,7 +128,7 @@ func (m *model) leaveAI() {
 func (m *model) wantsScreen() bool {
 	o := &m.own
 	switch {
-	case o.insert != "", o.keyboardAsks && !o.ai(): // the shell runs the line, or the keyboard asks it for the screen
+	case o.insert != "", o.entering != nil && !o.ai(): // the shell runs the line, or is asked for the screen
 		return false
 	case o.ai(), len(m.questions) > 0, len(m.out) > 0 && (o.screen == weHave || !o.leased):
 		return true
@@ -228,14 +244,15 @@ func (m *model) giveScreen() {
 // stepEnded handles the end of taking, or giving, the screen, which led to a state unless err says otherwise.
 func (m *model) stepEnded(to screenState, err error) {
 	o := &m.own
-	for _, wait := range o.waiters {
-		close(wait)
+	if o.cancel, o.screen = nil, to; err != nil {
+		o.screen = shellHas
 	}
-	o.waiters, o.cancel, o.screen = nil, nil, to
+	if o.entering != nil {
+		defer m.onEnterKey(o.entering)
+	}
 	if err == nil {
 		return
 	}
-	o.screen = shellHas
 	if errors.Is(err, context.Canceled) || errors.Is(err, shell.ErrClosed) {
 		return
 	}

@@ -27,7 +27,6 @@ import (
 	"github.com/charmbracelet/x/term"
 	"golang.org/x/sys/unix"
 
-	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/keys"
 	"sublet/client/internal/tui/markdown"
 	"sublet/client/internal/tui/paint"
@@ -277,47 +276,15 @@ func (p *Program) deliver(msg any) (pass, ok bool) {
 	}
 }
 
-// enter asks the shell for the screen, because of a key that switches to AI mode. The keyboard waits for it, so that the
-// next keys go to whoever has the screen then.
-func (p *Program) enter(chunk []byte) bool {
-	do := func(f then) (ok bool) {
-		_, ok = p.deliver(f)
-		return ok
-	}
-	for {
-		var ours bool
-		var wait <-chan struct{}
-		if !do(func() { ours, wait = p.model.mayEnter() }) || ours {
-			return false
-		}
-		if wait == nil {
-			break
-		}
-		select {
-		case <-wait:
-		case <-p.ctx.Done():
-			return false
-		}
-	}
-	held, err := p.opt.Shell.HoldIfEmpty(p.ctx)
-	if broken, ok := errors.AsType[*shell.BrokenError](err); ok {
-		p.inbox.push(lender.CannotLend{Why: broken.Error(), Hint: broken.Hint()})
-	} else if err != nil && !errors.Is(err, shell.ErrClosed) {
-		p.opt.Log.Warn("the screen was not taken", "err", err)
-	}
-	if err != nil || !held {
-		do(func() { p.model.own.keyboardAsks = false })
-		return false
-	}
-	p.opt.Lender.SetScreenTaken(true)
-	p.paint.Take()
-	p.keys.Route(keys.ToUs)
+// enter has the event loop ask the shell for the screen, because of a key that switches to AI mode, and reports whether it has it.
+// The keyboard waits for it, so that the next keys go to whoever has the screen then.
+func (p *Program) enter(chunk []byte) (taken bool) {
 	to := aiMode
 	if string(chunk) == "?" {
 		to = oneQuestion
 	}
-	do(func() { p.model.switched(to) })
-	return true
+	taken, _ = p.deliver(to)
+	return taken
 }
 
 // watch pushes messages for signals and for the shell's end.
