@@ -81,10 +81,10 @@ func TestTakeBack(t *testing.T) {
 		}
 		w.keys(keys)
 		w.until("the shell to be taken back", func() bool { return get(w.sh, &w.sh.back) == 1 })
-		w.p.Send(&wire.CommandResult{Event: event(3), ExecutionID: "x1", Tool: "bash", Status: "cancelled", ExitCode: ptr(130), Output: []byte("cc\n[ended: taken back by the user]\n[exit code 130]")})
 		end := cancelled("x1")
 		end.Result.Output = []byte("cc\n")
 		w.endLease(end)
+		w.p.Send(&wire.CommandResult{Event: event(3), ExecutionID: "x1", Tool: "bash", Status: "cancelled", ExitCode: ptr(130), Output: []byte("cc\n[ended: taken back by the user]\n[exit code 130]")})
 		w.see("└ you took your shell back")
 		w.until("the command", func() bool { return slices.Equal(w.sh.commands(), []string{"ls"}) })
 		w.see("ran ls") // the prompt stands before it, too

@@ -336,8 +336,8 @@ func (m *model) onResult(e *wire.CommandResult) {
 		m.turn.calls++
 	}
 	k := m.card(e.ExecutionID, e.Agent, e.Tool)
-	delete(m.cards, e.ExecutionID)
 	if k.shellReported {
+		delete(m.cards, e.ExecutionID)
 		return
 	}
 	k.Tool = e.Tool
@@ -358,6 +358,9 @@ func (m *model) onResult(e *wire.CommandResult) {
 		k.Cut, k.Spool = e.Truncated.Bytes, string(e.Truncated.SpoolPath)
 	}
 	m.finish(k)
+	if !k.Leased { // else the shell's report follows
+		delete(m.cards, e.ExecutionID)
+	}
 }
 
 // onUserCommand shows a command that the user ran in another window of the session, or before it was resumed. A command of this

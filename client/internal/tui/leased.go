@@ -2,7 +2,6 @@ package tui
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"sublet/client/internal/lender"
@@ -24,10 +23,8 @@ type execution struct {
 	shellReported bool // LeasedEnded was received
 }
 
-const (
-	maxKept  = 50  // finished cards that ^O can print
-	maxCards = 200 // cards above which those that were printed are dropped
-)
+// maxKept is how many finished cards ^O can print.
+const maxKept = 50
 
 // executions are the calls of tools that the screen shows.
 type executions struct {
@@ -64,9 +61,6 @@ func (x *executions) hide(c *execution) {
 
 // keep records that a card was printed.
 func (x *executions) keep(c *execution) {
-	if len(x.cards) > maxCards { // a printed card is left where the second report of its end, the daemon's or the shell's, never came
-		maps.DeleteFunc(x.cards, func(_ wire.ExecutionID, o *execution) bool { return o.printed && o != c })
-	}
 	x.finished = append(x.finished, c)
 	x.finished = x.finished[max(0, len(x.finished)-maxKept):]
 	x.openAt = 0
@@ -135,6 +129,9 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 	}
 	if e.Changed != "" {
 		after = append(after, "changed in your shell: "+e.Changed+" (/undo-shell puts it back)")
+	}
+	if c.printed || m.turn == nil || m.turn.id != c.turn { // no CommandResult follows
+		delete(m.cards, e.ExecutionID)
 	}
 	if !c.printed {
 		c.Notes = append(c.Notes, after...)

@@ -29,7 +29,7 @@ func TestLeasedCardOnce(t *testing.T) {
 		}
 		printed := d.printed()
 		card, text, changed := strings.Index(printed, "cd /tmp"), strings.Index(printed, "There."), strings.Index(printed, "changed in your shell: cd /srv")
-		if card < 0 || text < card || changed < 0 || changed > text != gaveUp || strings.Count(printed, "cd /tmp") != 1 ||
+		if card < 0 || text < card || changed < 0 || changed > text != gaveUp || strings.Count(printed, "cd /tmp") != 1 || strings.Count(printed, "✓") != 1 || len(d.cards) > 0 ||
 			!strings.Contains(printed, "umask had no effect on your shell") || strings.Contains(printed, "[exit code") {
 			t.Errorf("gave up %v: got\n%s", gaveUp, printed)
 		}
