@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/tailscale/hujson"
 
 	"sublet/wire/visible"
@@ -19,12 +20,12 @@ import (
 
 // Arguments validates a call's arguments against the schema of its tool and repairs unambiguous mistakes: a code fence, a
 // trailing comma, another common name of an argument, "2" for 2, a string for a list of one, null for an optional value. Any
-// other mistake is an error that describes what the tool takes, with an example; nothing is guessed. Unknown names are
-// accepted if the schema allows them, as that of an MCP server may.
+// other mistake is an error that describes what the tool takes, with an example; nothing is guessed. Arguments of a tool that is not
+// Closed are repaired only: its server validates them.
 func Arguments(spec Spec, args json.RawMessage) (json.RawMessage, error) {
-	var s schema
-	if err := json.Unmarshal(spec.Schema, &s); err != nil {
-		s = schema{} // an MCP server's schema that is not understood here: the server validates
+	s := schema{new(jsonschema.Schema)}
+	if err := json.Unmarshal(spec.Schema, s.Schema); err != nil {
+		s.Schema = new(jsonschema.Schema) // one of an MCP server that is not understood here
 	}
 	if spec.Closed {
 		s.close()
@@ -33,15 +34,21 @@ func Arguments(spec Spec, args json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; got %s%s", err, visible.Clip(string(args), 100), s.usage(spec))
 	}
-	fixed, err := s.object("", object)
+	fixed, err := s.object(object)
+	if err == nil && spec.Closed {
+		err = s.validate(fixed)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w%s", err, s.usage(spec))
+		return nil, fmt.Errorf("arguments: %w%s", err, s.usage(spec))
 	}
 	return fixed, nil
 }
 
 // maxRepaired bounds the arguments in which JSON is repaired, in bytes: the library does not bound how deep they nest.
 const maxRepaired = 64 << 10
+
+// maxInvalid bounds the error about an invalid value, in bytes.
+const maxInvalid = 300
 
 // asObject returns args as the text of one JSON object.
 func asObject(args []byte) ([]byte, error) {
@@ -75,37 +82,41 @@ func asObject(args []byte) ([]byte, error) {
 	return text, nil
 }
 
-// schema is the part of JSON Schema that is checked.
-type schema struct {
-	Type       any               `json:"type"` // "" where it is none or several
-	Properties map[string]schema `json:"properties"`
-	Required   []string          `json:"required"`
-	Items      *schema           `json:"items"`
-	Enum       []any             `json:"enum"`
-	Minimum    *float64          `json:"minimum"`
-	Maximum    *float64          `json:"maximum"`
-	MinItems   *int              `json:"minItems"`
-	MaxItems   *int              `json:"maxItems"`
-	More       any               `json:"additionalProperties"` // false: no other names than Properties
-}
-
-func (s schema) typ() string { t, _ := s.Type.(string); return t }
+// schema is that of a tool's arguments, or of a part of them.
+type schema struct{ *jsonschema.Schema }
 
 // close adds what all schemas of built-in tools have in common, so that it is not sent with every request.
-func (s *schema) close() {
-	if s.More = false; s.typ() == "integer" && s.Minimum == nil {
+func (s schema) close() {
+	s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
+	if s.Type == "integer" && s.Minimum == nil {
 		s.Minimum = new(float64)
 	}
-	for name, p := range s.Properties {
-		p.close()
-		s.Properties[name] = p
+	for _, p := range s.Properties {
+		schema{p}.close()
 	}
 	if s.Items != nil {
-		s.Items.close()
+		schema{s.Items}.close()
 	}
 }
 
-func (s schema) closed() bool { more, ok := s.More.(bool); return ok && !more }
+func (s schema) validate(args json.RawMessage) error {
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		return err
+	}
+	var value any
+	if err := json.Unmarshal(args, &value); err != nil {
+		return err
+	}
+	if err := resolved.Validate(value); err != nil {
+		text, _ := Bound(strings.TrimPrefix(err.Error(), "validating root: "), maxInvalid) // it has the whole value
+		return errors.New(text)
+	}
+	return nil
+}
+
+// closed reports whether the properties are all the names that there may be.
+func (s schema) closed() bool { return s.AdditionalProperties != nil }
 
 // otherNames are names that models use for an argument because other programs' tools do.
 var otherNames = map[string][]string{
@@ -129,36 +140,33 @@ var otherNames = map[string][]string{
 // otherWords are words that models use for one of a list, for the same reason.
 var otherWords = map[string][]string{"done": {"completed", "complete"}, "in_progress": {"in progress", "active"}}
 
-// object repairs and checks an object. at is its path, "" for the arguments themselves.
-func (s schema) object(at string, text json.RawMessage) (json.RawMessage, error) {
+// object repairs an object.
+func (s schema) object(text json.RawMessage) (json.RawMessage, error) {
 	keys, values, err := members(text)
 	if err != nil {
-		return nil, fmt.Errorf("%sarguments: %w", at, err)
+		return nil, err
 	}
 	var out bytes.Buffer
 	given, before := map[string]bool{}, byte('{')
 	for i, key := range keys {
-		p, ok := s.Properties[key]
-		if !ok && s.closed() {
-			name := s.standsFor(key)
-			if name == "" || slices.Contains(keys, name) {
-				return nil, fmt.Errorf("%s%s: no such argument", at, visible.Clip(key, 100))
+		p := s.Properties[key]
+		if p == nil && s.closed() {
+			if name := s.standsFor(key); name != "" && !slices.Contains(keys, name) {
+				key, p = name, s.Properties[name]
 			}
-			key, p = name, s.Properties[name]
 		}
 		if given[key] {
-			return nil, fmt.Errorf("%s%s: given twice", at, visible.Clip(key, 100))
+			return nil, fmt.Errorf("%s: given twice", visible.Clip(key, 100))
 		}
 		given[key] = true
 		value := values[i]
-		if s.closed() && (string(value) == "null" || string(value) == `""` && len(p.Enum) > 0) {
-			if slices.Contains(s.Required, key) {
-				return nil, fmt.Errorf("%s%s: is %s", at, key, value)
+		if p != nil {
+			if s.closed() && (string(value) == "null" || string(value) == `""` && len(p.Enum) > 0) {
+				continue
 			}
-			continue
-		}
-		if value, err = p.value(at+key, value); err != nil {
-			return nil, err
+			if value, err = (schema{p}).value(value); err != nil {
+				return nil, err
+			}
 		}
 		name, err := json.Marshal(key)
 		if err != nil {
@@ -169,11 +177,6 @@ func (s schema) object(at string, text json.RawMessage) (json.RawMessage, error)
 		out.Write(name)
 		out.WriteByte(':')
 		out.Write(value)
-	}
-	for _, name := range s.Required {
-		if !given[name] && s.closed() {
-			return nil, fmt.Errorf("%s%s: is missing", at, name)
-		}
 	}
 	if out.Len() == 0 {
 		return json.RawMessage("{}"), nil
@@ -228,35 +231,29 @@ func jsonType(v json.RawMessage) string {
 	return "number"
 }
 
-// value repairs and checks one value.
-func (s schema) value(at string, v json.RawMessage) (json.RawMessage, error) {
-	want := s.typ()
-	if want != "string" {
-		v = unquoted(v, want)
+// value repairs one value.
+func (s schema) value(v json.RawMessage) (json.RawMessage, error) {
+	if s.Type != "string" {
+		v = unquoted(v, s.Type)
 	}
 	switch got := jsonType(v); {
-	case want == "array":
-		return s.array(at, v)
-	case want == "object" && got == want:
-		return s.object(at+".", v)
-	case want == "string" && got == "number":
-		text, err := json.Marshal(string(v))
-		return text, err
-	case want == "integer" && got == "number":
+	case s.Type == "array":
+		return s.array(v)
+	case s.Type == "object" && got == "object":
+		return s.object(v)
+	case s.Type == "string" && got == "number":
+		return json.Marshal(string(v))
+	case s.Type == "string":
+		return s.standardWord(v), nil
+	case s.Type == "integer" && got == "number":
 		if _, ok := new(big.Int).SetString(string(v), 10); ok {
-			return v, s.inRange(at, v) // exactly as it is: a float64 would change a long one
+			return v, nil // exactly as it is: a float64 would change a long one
 		}
 		if n, err := strconv.ParseFloat(string(v), 64); err == nil && n == float64(int64(n)) { // 2.0
-			v = json.RawMessage(strconv.FormatInt(int64(n), 10))
-			return v, s.inRange(at, v)
+			return json.RawMessage(strconv.FormatInt(int64(n), 10)), nil
 		}
-	case got == want:
-		v = s.standardWord(v)
-		return v, s.inRange(at, v)
-	case !slices.Contains([]string{"object", "string", "boolean", "integer", "number"}, want):
-		return v, nil // several types, or none that is known
 	}
-	return nil, fmt.Errorf("%s: got %s, want %s", at, visible.Clip(string(v), 100), withArticle(want))
+	return v, nil
 }
 
 // unquoted returns the value of type want that is the content of a string, or v itself if there is none.
@@ -276,49 +273,19 @@ func unquoted(v json.RawMessage, want string) json.RawMessage {
 	return inner
 }
 
-// inRange checks a value of the right type against the limits and the list of the schema.
-func (s schema) inRange(at string, v json.RawMessage) error {
-	var value any
-	if err := json.Unmarshal(v, &value); err != nil {
-		return fmt.Errorf("%s: %w", at, err)
-	}
-	n, isNumber := value.(float64)
-	switch {
-	case isNumber && s.Minimum != nil && n < *s.Minimum, isNumber && s.Maximum != nil && n > *s.Maximum:
-		return fmt.Errorf("%s: got %s, want %s", at, v, span(s.Minimum, s.Maximum))
-	case len(s.Enum) > 0 && !slices.Contains(s.Enum, value):
-		return fmt.Errorf("%s: got %s, want one of %v", at, visible.Clip(string(v), 100), s.Enum)
-	}
-	return nil
-}
-
-// span describes the numbers from least to most, of which either may be nil.
-func span[N int | float64](least, most *N) string {
-	switch {
-	case least == nil:
-		return fmt.Sprintf("at most %v", *most)
-	case most == nil:
-		return fmt.Sprintf("at least %v", *least)
-	}
-	return fmt.Sprintf("%v to %v", *least, *most)
-}
-
-func (s schema) array(at string, v json.RawMessage) (json.RawMessage, error) {
+func (s schema) array(v json.RawMessage) (json.RawMessage, error) {
 	list := []json.RawMessage{v} // a single value for a list
 	if v[0] == '[' {
 		if err := json.Unmarshal(v, &list); err != nil {
-			return nil, fmt.Errorf("%s: %w", at, err)
+			return nil, err
 		}
-	}
-	if n := len(list); s.MinItems != nil && n < *s.MinItems || s.MaxItems != nil && n > *s.MaxItems {
-		return nil, fmt.Errorf("%s: got %d, want %s", at, n, span(s.MinItems, s.MaxItems))
 	}
 	for i := range list {
 		if s.Items == nil {
 			break
 		}
 		var err error
-		if list[i], err = s.Items.value(fmt.Sprintf("%s[%d]", at, i), list[i]); err != nil {
+		if list[i], err = (schema{s.Items}).value(list[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -341,9 +308,9 @@ func (s schema) usage(spec Spec) string {
 		return strings.Compare(a, b)
 	}) {
 		p := s.Properties[name]
-		kind := p.typ()
+		kind := p.Type
 		if kind == "array" && p.Items != nil {
-			kind = "list of " + p.Items.typ() + "s"
+			kind = "list of " + p.Items.Type + "s"
 		}
 		if !slices.Contains(s.Required, name) {
 			kind += ", optional"
@@ -378,11 +345,4 @@ func members(object []byte) (names []string, values []json.RawMessage, err error
 		return nil, nil, errors.New("text after the JSON object")
 	}
 	return names, values, nil
-}
-
-func withArticle(typ string) string {
-	if strings.ContainsRune("aeiou", rune((typ + " ")[0])) {
-		return "an " + typ
-	}
-	return "a " + typ
 }
