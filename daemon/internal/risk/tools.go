@@ -35,37 +35,41 @@ func (a *analysis) doChmod(c *call) {
 	}
 }
 
-// copies judges cp, mv, install and the like: the last operand, or that of -t, is written.
+// copies judges cp, mv, install, rsync and the like: the last operand, or that of -t, is written.
 func (a *analysis) copies(c *call, move bool) {
-	ops := c.operands
+	ops, rsync := c.operands, c.spec.Handler == "rsync"
 	var to *field
-	if o := c.opt("-t", "--target-directory"); o != nil && o.val != nil {
+	if o := c.opt("-t", "--target-directory"); o != nil && o.val != nil && !rsync {
 		to = o.val
-	} else if len(ops) > 1 {
+	} else if len(ops) > 1 || rsync && len(ops) > 0 {
 		to, ops = &ops[len(ops)-1], ops[:len(ops)-1]
 	}
 	for i := range ops {
-		if f := &ops[i]; move {
+		switch f := &ops[i]; {
+		case rsync && remotePath(f.S):
+			f.Flow |= flowNet
+		case move:
 			a.moves(f, c.st)
-		} else {
-			a.touch(Read, f, c.st, touching{verb: "copies", tree: c.has("-r", "-R", "-a", "--recursive", "--archive")})
+		default:
+			a.touch(Read, f, c.st, touching{verb: "copies", tree: rsync || c.has("-r", "-R", "-a", "--recursive", "--archive")})
 		}
 	}
-	if to == nil {
+	if to == nil || c.lowered() || rsync && remotePath(to.S) {
 		return
 	}
 	if move && to.S == "/dev/null" {
 		a.note(High, Delete, to.Span, "moves files to where they are lost").hard = true
 	}
-	a.touch(Write, to, c.st, touching{tree: len(ops) > 1})
+	a.touch(Write, to, c.st, touching{tree: rsync || len(ops) > 1})
 	into := len(ops) > 1 || strings.HasSuffix(to.S, "/") || to.S == "." || to.S == ".." || c.has("-t", "--target-directory")
 	for i := range ops { // into a folder: the file keeps its name
-		inside := to.With(strings.TrimSuffix(to.S, "/") + "/" + ops[i].Base())
-		if into {
+		f := &ops[i]
+		inside := to.With(strings.TrimSuffix(to.S, "/") + "/" + f.S[strings.LastIndexAny(f.S, "/:")+1:])
+		if into && !rsync {
 			a.touch(Write, inside, c.st, touching{})
 		}
-		w := a.Files[bashread.Key(&ops[i], c.st)]
-		w.Flow |= ops[i].Flow & (flowNet | flowSecret)
+		w := a.Files[bashread.Key(f, c.st)]
+		w.Flow |= f.Flow & (flowNet | flowSecret)
 		a.Wrote(bashread.Key(to, c.st), w)
 		a.Wrote(bashread.Key(inside, c.st), w)
 	}
@@ -212,43 +216,27 @@ func remotePath(s string) bool {
 // doRsync judges rsync and scp: what they copy where, what --delete drops and what -e runs.
 func (a *analysis) doRsync(c *call) {
 	a.optionRoles(c)
-	ops := c.operands
-	remote := c.spec.Has(Network)
-	for i := range ops {
-		if remotePath(ops[i].S) {
-			remote = true
-			a.host(&ops[i])
-		}
-	}
-	if remote {
+	a.base(c)
+	remote := slices.IndexFunc(c.operands, func(f field) bool { return remotePath(f.S) })
+	if remote >= 0 || c.spec.Has(Network) {
 		a.connects()
 		a.note(High, Network, c.span, "copies files from or to another machine")
 	}
-	a.base(c)
-	if len(ops) == 0 {
-		return
-	}
-	to := &ops[len(ops)-1]
-	for i := range ops[:len(ops)-1] {
-		if f := &ops[i]; !remotePath(f.S) {
-			a.touch(Read, f, c.st, touching{verb: "copies", tree: true})
-			if c.has("--remove-source-files") && !c.lowered() {
-				a.touch(Delete, f, c.st, touching{tree: true})
-			}
-		} else if p := bashread.Path(to, c.st); p != "" && f.Known {
-			a.Wrote(p, bashread.Written{Flow: flowNet})
-			a.Wrote(path.Join(p, f.S[strings.LastIndexAny(f.S, "/:")+1:]), bashread.Written{Flow: flowNet})
-		}
-	}
+	a.copies(c, false)
+	takes := c.has("--remove-source-files")
 	drops := slices.ContainsFunc(c.opts, func(o option) bool { return strings.HasPrefix(o.name, "--del") })
-	switch {
-	case c.lowered() || remotePath(to.S) && !drops:
-	case remotePath(to.S):
-		a.note(Critical, Delete, c.span, "deletes files on another machine")
-	default:
-		a.touch(Write, to, c.st, touching{tree: true})
-		if drops {
-			a.touch(Delete, to, c.st, touching{tree: true, verb: "deletes what is not in the source from"})
+	for i := range c.operands {
+		f := &c.operands[i]
+		last := i == len(c.operands)-1
+		switch local := !remotePath(f.S); {
+		case !local:
+			if a.host(f); last && drops && !c.lowered() {
+				a.note(Critical, Delete, c.span, "deletes files on another machine")
+			}
+		case !last && takes && !c.lowered():
+			a.touch(Delete, f, c.st, touching{tree: true})
+		case last && drops && !c.lowered():
+			a.touch(Delete, f, c.st, touching{tree: true, verb: "deletes what is not in the source from"})
 		}
 	}
 }
