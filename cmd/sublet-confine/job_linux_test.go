@@ -154,7 +154,7 @@ func TestJob(t *testing.T) {
 			ty.runs(prefix+"bash -c 'exit 7'; echo \"<$?>\"\r", "\n<7>")
 			ty.runs(prefix+"bash -c 'stty size; tty; ps -o pgid= $$ | tr -d \" \"; echo over'\r", "over\r")
 			ty.runs(prefix+"bash -c 'stty size'\r", "\n31 97\r")
-			ty.runs(prefix+"bash -c 'tty'\r", "\n/dev/pts/")
+			ty.runs(prefix+"bash -c 'tty'\r", "\n/dev/console")
 			ty.runs(prefix+"bash -c '[ $(ps -o pgid= $$) = $(ps -o tpgid= $$) ] && echo foreground'\r", "\nforeground")
 			if seen := ty.runs(prefix+"bash -c 'kill -TERM $$'; echo \"<$?>\"\r", "\n<143>"); !strings.Contains(seen, "Terminated") {
 				t.Errorf("ended by SIGTERM: %q", seen)

@@ -297,10 +297,14 @@ func restrictPaths(writable []string) error {
 		return fmt.Errorf("restrict paths: %w", err)
 	}
 	defer unix.Close(ruleset)
+	devices := []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+	if exists(console) {
+		devices = append(devices, console)
+	}
 	if err := errors.Join(
 		allow(ruleset, readAccess, "/"),
 		allow(ruleset, allAccess&^ll.AccessFSIoctlDev, writable...),
-		allow(ruleset, deviceAccess, "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"),
+		allow(ruleset, deviceAccess, devices...),
 		allow(ruleset, deviceAccess|ll.AccessFSReadDir, "/dev/pts"),
 	); err != nil {
 		return fmt.Errorf("restrict paths: %w", err)

@@ -239,7 +239,7 @@ func overlay(path, options string) error {
 	return nil
 }
 
-// makeDev mounts a minimal /dev: the devices that every program may use, a new devpts with the command's own terminal in it,
+// makeDev mounts a minimal /dev: the devices that every program may use, the command's own terminal, a new devpts,
 // and a tmpfs for /dev/shm, of 256 MiB because one without a size may take half of the machine's memory.
 func makeDev(devices, terminal []bindSource) error {
 	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m,mode=755"); err != nil {
@@ -274,13 +274,12 @@ func makeDev(devices, terminal []bindSource) error {
 		return fmt.Errorf("mount /dev/pts: %w", err)
 	}
 	for _, t := range terminal {
-		showTerminal(t)
+		if err := showTerminal(t); err != nil {
+			return err
+		}
 	}
 	return setAttr("/dev", 0, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
-
-// maxTerminal bounds the terminals that showTerminal allocates to get a certain number.
-const maxTerminal = 128
 
 // ownTerminal returns the first of the standard streams that is a pseudo-terminal, if its path still exists. Majors 136 to 143
 // are the slaves of UNIX98 pseudo-terminals (linux/major.h); a minor has 20 bits.
@@ -290,59 +289,41 @@ func ownTerminal() []string {
 		if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFCHR || unix.Major(st.Rdev) < 136 || unix.Major(st.Rdev) > 143 {
 			continue
 		}
-		n := (unix.Major(st.Rdev)-136)<<20 | unix.Minor(st.Rdev)
-		path := "/dev/pts/" + strconv.Itoa(int(n))
-		if n <= maxTerminal && unix.Stat(path, &named) == nil && named.Dev == st.Dev && named.Ino == st.Ino {
+		path := "/dev/pts/" + strconv.Itoa(int((unix.Major(st.Rdev)-136)<<20|unix.Minor(st.Rdev)))
+		if unix.Stat(path, &named) == nil && named.Dev == st.Dev && named.Ino == st.Ino {
 			return []string{path}
 		}
 	}
 	return nil
 }
 
-// showTerminal gives the command's terminal the name that it has outside, for `tty` and `ps`, and reopens the standard streams
-// by that name: through inherited descriptors the command could change the terminal's mode and owner. If a step fails, the
-// streams stay as they were inherited.
-func showTerminal(t bindSource) {
-	// The only way to make the name /dev/pts/N in a new devpts is to allocate terminals up to N.
-	var others []int
-	defer func() {
-		for _, fd := range others {
-			unix.Close(fd)
-		}
-	}()
-	for {
-		fd, err := unix.Open("/dev/pts/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return
-		}
-		n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-		if err != nil || n > maxTerminal {
-			unix.Close(fd)
-			return
-		}
-		if t.path == "/dev/pts/"+strconv.Itoa(n) {
-			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0) // keep it open across exec: the name lasts as long as the descriptor
-			break
-		}
-		others = append(others, fd)
+// console is the name of the command's terminal: its own is in a devpts that the command does not see.
+const console = "/dev/console"
+
+// showTerminal gives the command's terminal the name console, for `tty`, and reopens the standard streams by that name: through
+// inherited descriptors the command could change the terminal's mode and owner.
+func showTerminal(t bindSource) error {
+	if err := os.WriteFile(console, nil, 0o600); err != nil {
+		return err
 	}
-	if t.bind(t.path, unix.MOUNT_ATTR_RDONLY) != nil {
-		return
+	if err := t.bind(console, unix.MOUNT_ATTR_RDONLY); err != nil {
+		return err
 	}
 	for fd := range 3 {
 		var st, named unix.Stat_t
-		if unix.Fstat(fd, &st) != nil || unix.Stat(t.path, &named) != nil || st.Rdev != named.Rdev {
+		if unix.Fstat(fd, &st) != nil || unix.Stat(console, &named) != nil || st.Rdev != named.Rdev {
 			continue
 		}
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 		if err != nil {
 			continue
 		}
-		if again, err := unix.Open(t.path, flags&(unix.O_ACCMODE|unix.O_NONBLOCK|unix.O_APPEND)|unix.O_NOCTTY|unix.O_CLOEXEC, 0); err == nil {
+		if again, err := unix.Open(console, flags&(unix.O_ACCMODE|unix.O_NONBLOCK|unix.O_APPEND)|unix.O_NOCTTY|unix.O_CLOEXEC, 0); err == nil {
 			_ = unix.Dup3(again, fd, 0)
 			unix.Close(again)
 		}
 	}
+	return nil
 }
 
 // emptyDevice is a character device 0:0, which any user may make and nobody can open on a nodev mount, root included. It is

@@ -92,9 +92,10 @@ func syscallOf(pid, tid int) (c blocked, ok bool) {
 	return c, true
 }
 
+// namesTerminal reports whether a descriptor is the terminal tty, which a confined command has as /dev/console.
 func namesTerminal(pid int, fd uint64, tty string) bool {
 	to, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/fd/" + strconv.FormatUint(fd, 10))
-	return err == nil && (to == tty || to == "/dev/tty")
+	return err == nil && (to == tty || to == "/dev/tty" || to == "/dev/console")
 }
 
 // showsCalls reports whether the system shows what a process is blocked in.
