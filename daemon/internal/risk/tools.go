@@ -35,15 +35,22 @@ func (a *analysis) doChmod(c *call) {
 	}
 }
 
+// destination returns what a command writes that copies or links the other operands: the last one, or the value of -t.
+func (c *call) destination() (to *field, ops []field) {
+	ops = c.operands
+	if o := c.opt("-t", "--target-directory"); o != nil && o.val != nil {
+		return o.val, ops
+	}
+	if len(ops) == 0 || len(ops) == 1 && !ops[0].Many {
+		return nil, ops
+	}
+	return &ops[len(ops)-1], ops[:len(ops)-1]
+}
+
 // copies judges cp, mv, install, rsync and the like: the last operand, or that of -t, is written.
 func (a *analysis) copies(c *call, move bool) {
-	ops, rsync := c.operands, c.spec.Handler == "rsync"
-	var to *field
-	if o := c.opt("-t", "--target-directory"); o != nil && o.val != nil && !rsync {
-		to = o.val
-	} else if len(ops) > 1 || rsync && len(ops) > 0 {
-		to, ops = &ops[len(ops)-1], ops[:len(ops)-1]
-	}
+	rsync := c.spec.Handler == "rsync"
+	to, ops := c.destination()
 	for i := range ops {
 		switch f := &ops[i]; {
 		case rsync && remotePath(f.S):
@@ -84,14 +91,11 @@ func (a *analysis) moves(f *field, st *state) {
 
 func (a *analysis) doLn(c *call) {
 	a.base(c)
-	ops := c.operands
+	to, ops := c.destination()
 	if len(ops) == 0 {
 		return
 	}
-	to := &ops[len(ops)-1]
-	if o := c.opt("-t", "--target-directory"); o != nil && o.val != nil {
-		to = o.val
-	} else if len(ops) == 1 {
+	if to == nil {
 		to = ops[0].With("./" + ops[0].Base())
 	}
 	a.touch(Write, to, c.st, touching{verb: "links"})
