@@ -42,7 +42,7 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 	if err := setAttr("/", unix.AT_RECURSIVE, unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}); err != nil {
 		return nil, fmt.Errorf("make everything read-only: %w", err)
 	}
-	upper, err := coverTmp(s)
+	upper, err := coverTmp()
 	if err != nil {
 		return nil, err
 	}
@@ -162,16 +162,12 @@ type tmpfs struct {
 
 // coverTmp mounts a tmpfs over /tmp, and over that an overlay of the old /tmp that writes to the tmpfs, which is then reachable by
 // descriptor only. Where no overlay is possible, the tmpfs stays as an empty /tmp.
-func coverTmp(s confine.Spec) (*tmpfs, error) {
-	size := s.TempSize
-	if size == 0 {
-		size = confine.DefaultTempSize
-	}
+func coverTmp() (*tmpfs, error) {
 	tmp, err := openSource("/tmp")
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Mount("tmpfs", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%d,mode=755", size)); err != nil {
+	if err := unix.Mount("tmpfs", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1g,mode=755"); err != nil {
 		return nil, fmt.Errorf("mount a temporary folder over /tmp: %w", err)
 	}
 	root, err := openSource("/tmp")

@@ -28,7 +28,7 @@ func TestSpecTravels(t *testing.T) {
 	for _, s := range []Spec{
 		{Reach: Read},
 		{Reach: Read, Network: true},
-		{Reach: Project, Project: "/home/u/a=b\nc", Dir: "/home/u/a=b\nc/d", Caches: []string{"/home/u/.cache/go-build", "/x"}, Hidden: []string{"/home/u/.ssh"}, Kept: []string{"/home/u/a/bin"}, Inert: []string{".idea"}, Proxy: "/run/p", Script: "/run/x", TempSize: 5},
+		{Reach: Project, Project: "/home/u/a=b\nc", Dir: "/home/u/a=b\nc/d", Caches: []string{"/home/u/.cache/go-build", "/x"}, Hidden: []string{"/home/u/.ssh"}, Kept: []string{"/home/u/a/bin"}, Inert: []string{".idea"}, Proxy: "/run/p", Script: "/run/x"},
 	} {
 		got, err := Decode(s.Encode())
 		if err != nil || !reflect.DeepEqual(got, s) {
@@ -42,7 +42,7 @@ func TestSpecRefused(t *testing.T) {
 	whole := string(Spec{Reach: Project, Project: "/p", Hidden: []string{"/h"}}.Encode())
 	for _, text := range []string{
 		"", "reach=read", whole[:len(whole)-1], "reach=free\x00", "reach=\x00", "reach=project\x00", "reach=project\x00project=/\x00",
-		"reach=project\x00project=p\x00", "reach=read\x00hidden=/a/../b\x00", "reach=read\x00new=1\x00", "reach=read\x00network=some\x00", "reach=read\x00temp=x\x00", "reach=read\x00temp=-1\x00", "reach=read\x00novalue\x00", "reach=read\x00proxy=/p\x00", "reach=project\x00project=/q\x00network=host\x00proxy=/p\x00", "reach=project\x00project=/q\x00proxy=p\x00",
+		"reach=project\x00project=p\x00", "reach=read\x00hidden=/a/../b\x00", "reach=read\x00new=1\x00", "reach=read\x00network=some\x00", "reach=read\x00novalue\x00", "reach=read\x00proxy=/p\x00", "reach=project\x00project=/q\x00network=host\x00proxy=/p\x00", "reach=project\x00project=/q\x00proxy=p\x00",
 	} {
 		if s, err := Decode([]byte(text)); err == nil {
 			t.Errorf("Decode(%q) = %+v, want an error", text, s)

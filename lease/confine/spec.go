@@ -9,7 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"strconv"
+	"slices"
+	"strings"
 )
 
 // The reaches that can be enforced.
@@ -20,47 +21,56 @@ const (
 
 // Spec is the confinement of one command. Paths are absolute and clean.
 type Spec struct {
-	Reach    string   // Read or Project
-	Project  string   // the folder that Project may change; with Read, the folder that Project would allow, which Denied needs; "" = none
-	Dir      string   // a folder of the project in which the user's prompt may run git: with Project no repository can be made there, nor above; "" = none
-	Caches   []string // folders of build tools: Project writes in them, Read in a copy that is discarded
-	Network  bool     // the command uses this machine's network; else it has none but, with Project on Linux, a loopback of its own
-	Proxy    string   // with Project: the socket of the proxy through which the command reaches other hosts; "" = none
-	Hidden   []string // files and folders that cannot be read; those that do not exist are ignored
-	Kept     []string // paths that are read-only although they are in the project, beside Protected, and visible although below /tmp
-	Inert    []string // names of Protected that start nothing by appearing: where one does not exist, a command can create it
-	Script   string   // a file that is opened for the command as descriptor 3 before anything is hidden; "" = none
-	TempSize int64    // the largest size of /tmp, in bytes; 0 = DefaultTempSize
+	Reach   string   // Read or Project
+	Project string   // the folder that Project may change; with Read, the folder that Project would allow, which Denied needs; "" = none
+	Dir     string   // a folder of the project in which the user's prompt may run git: with Project no repository can be made there, nor above; "" = none
+	Caches  []string // folders of build tools: Project writes in them, Read in a copy that is discarded
+	Network bool     // the command uses this machine's network; else it has none but, with Project on Linux, a loopback of its own
+	Proxy   string   // with Project: the socket of the proxy through which the command reaches other hosts; "" = none
+	Hidden  []string // files and folders that cannot be read; those that do not exist are ignored
+	Kept    []string // paths that are read-only although they are in the project, beside Protected, and visible although below /tmp
+	Inert   []string // names of Protected that start nothing by appearing: where one does not exist, a command can create it
+	Script  string   // a file that is opened for the command as descriptor 3 before anything is hidden; "" = none
 }
 
-// DefaultTempSize is the most that the temporary folder of a command may hold, in bytes. The folder is in memory.
-const DefaultTempSize = 1 << 30
+// A field is a field of a Spec that is encoded: a text, or a list of them.
+type field struct {
+	name string
+	text *string
+	list *[]string
+}
+
+func (s *Spec) fields() []field {
+	return []field{
+		{"reach", &s.Reach, nil},
+		{"project", &s.Project, nil},
+		{"dir", &s.Dir, nil},
+		{"proxy", &s.Proxy, nil},
+		{"script", &s.Script, nil},
+		{"cache", nil, &s.Caches},
+		{"hidden", nil, &s.Hidden},
+		{"kept", nil, &s.Kept},
+		{"inert", nil, &s.Inert},
+	}
+}
 
 // Encode returns s as the launcher reads it: fields NAME=VALUE, each ended by NUL, as paths may hold anything else.
 func (s Spec) Encode() []byte {
 	var b bytes.Buffer
-	field := func(name string, values ...string) {
+	for _, f := range s.fields() {
+		var values []string
+		if f.list != nil {
+			values = *f.list
+		} else if *f.text != "" {
+			values = []string{*f.text}
+		}
 		for _, v := range values {
-			fmt.Fprintf(&b, "%s=%s\x00", name, v)
+			fmt.Fprintf(&b, "%s=%s\x00", f.name, v)
 		}
 	}
-	field("reach", s.Reach)
-	field("project", s.Project)
-	if s.Dir != "" {
-		field("dir", s.Dir)
-	}
-	field("cache", s.Caches...)
-	field("hidden", s.Hidden...)
-	field("kept", s.Kept...)
-	field("inert", s.Inert...)
 	if s.Network {
-		field("network", "host")
+		b.WriteString("network=host\x00")
 	}
-	if s.Proxy != "" {
-		field("proxy", s.Proxy)
-	}
-	field("script", s.Script)
-	field("temp", strconv.FormatInt(s.TempSize, 10))
 	return b.Bytes()
 }
 
@@ -70,41 +80,19 @@ func Decode(text []byte) (s Spec, err error) {
 	if len(text) == 0 || text[len(text)-1] != 0 {
 		return s, errors.New("the Spec is truncated")
 	}
-	for field := range bytes.SplitSeq(text[:len(text)-1], []byte{0}) {
-		name, value, ok := bytes.Cut(field, []byte{'='})
-		if !ok {
-			return s, fmt.Errorf("the Spec has a field without a value: %q", field)
-		}
-		v := string(value)
-		switch string(name) {
-		case "reach":
-			s.Reach = v
-		case "project":
-			s.Project = v
-		case "dir":
-			s.Dir = v
-		case "cache":
-			s.Caches = append(s.Caches, v)
-		case "hidden":
-			s.Hidden = append(s.Hidden, v)
-		case "kept":
-			s.Kept = append(s.Kept, v)
-		case "inert":
-			s.Inert = append(s.Inert, v)
-		case "network":
-			if s.Network = v == "host"; !s.Network {
-				return s, fmt.Errorf("the Spec has an unknown network: %q", v)
-			}
-		case "proxy":
-			s.Proxy = v
-		case "script":
-			s.Script = v
-		case "temp":
-			if s.TempSize, err = strconv.ParseInt(v, 10, 64); err != nil || s.TempSize < 0 {
-				return s, fmt.Errorf("the Spec has an invalid size of the temporary folder: %q", v)
-			}
+	fields := s.fields()
+	for line := range strings.SplitSeq(string(text[:len(text)-1]), "\x00") {
+		name, value, ok := strings.Cut(line, "=")
+		i := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
+		switch {
+		case line == "network=host":
+			s.Network = true
+		case !ok || i < 0:
+			return s, fmt.Errorf("the Spec has an unknown field %q", line)
+		case fields[i].list != nil:
+			*fields[i].list = append(*fields[i].list, value)
 		default:
-			return s, fmt.Errorf("the Spec has an unknown field %q", name)
+			*fields[i].text = value
 		}
 	}
 	return s, s.check()
