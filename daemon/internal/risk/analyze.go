@@ -263,8 +263,12 @@ func AnalyzeFile(f FileAction, c Context) Verdict {
 	return v
 }
 
+var (
+	shownParts = strings.NewReplacer("\x00", "…", "\x01", "…")
+	oneLine    = strings.NewReplacer("\n", "⏎", "\t", " ")
+)
+
 // show writes a word for a reason: unknown parts as …, nothing invisible, not too long.
 func show(s string) string {
-	s = visible.Exact(strings.NewReplacer("\x00", "…", "\x01", "…").Replace(s))
-	return visible.Clip(strings.NewReplacer("\n", "⏎", "\t", " ").Replace(s), 80)
+	return visible.Clip(oneLine.Replace(visible.Exact(shownParts.Replace(s))), 80)
 }
