@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"sublet/client"
@@ -93,56 +91,6 @@ func field(path, name string) float64 {
 		}
 	}
 	panic(failure{fmt.Errorf("no %s in %s", name, path)})
-}
-
-// crowdRows measure five hundred clients that stream at once, and what the daemon keeps of it.
-func crowdRows(s *site) []row {
-	const clients, pieces = 500, 8
-	text := func(pieces int) []any {
-		return []any{object{"text": strings.Repeat("0123456789", 4*pieces), "chunk_bytes": 40}}
-	}
-	s.scripted(object{"match": "^short$", "steps": text(pieces)}, object{"match": "^long$", "steps": text(pieces * clients)})
-	conns := make([]*client.Conn, clients)
-	for i := range conns {
-		conns[i] = s.connect(nil)
-	}
-	streamTurns(conns, "short")
-	first := megabytes(s.idle(), "RssAnon:")
-	return []row{
-		{
-			"M1", "500 clients stream at once: an event", "us", 1.2, 3, func() float64 { return streamTurns(conns, "short") },
-			"one client that streams as much", func() float64 { return streamTurns(conns[:1], "long") },
-		},
-		{
-			"M2", "the daemon's own memory after five rounds of it", "MB", 1.2, 1, func() float64 { return megabytes(s.idle(), "RssAnon:") },
-			"after the first", func() float64 { return first },
-		},
-	}
-}
-
-// streamTurns lets each of the clients have a turn, all at once, and returns the time for each event.
-func streamTurns(conns []*client.Conn, prompt string) float64 {
-	events, failed := make([]int, len(conns)), make([]error, len(conns))
-	begun := time.Now()
-	var all sync.WaitGroup
-	for i, c := range conns {
-		all.Go(func() {
-			failed[i] = turn(c, &wire.AgentRequest{Prompt: prompt}, func(m wire.Message) {
-				events[i]++
-				if chunk, ok := m.(*wire.AgentStreamChunk); ok {
-					events[i] += int(chunk.Seq - chunk.First()) // merged ones count
-				}
-			})
-		})
-	}
-	all.Wait()
-	took := since(begun)
-	check(errors.Join(failed...))
-	total := 0
-	for _, n := range events {
-		total += n
-	}
-	return took / float64(total)
 }
 
 // jobRows measure background jobs in a session's private shell, against what somebody who waits for one does not notice.

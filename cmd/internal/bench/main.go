@@ -45,12 +45,9 @@ type group struct {
 
 var groups = []group{
 	{"W", true, wireRows},
-	{"L", true, leaseRows},
 	{"CD", false, shellRows},
 	{"ET", false, windowRows},
 	{"S", false, processRows},
-	{"M", false, crowdRows},
-	{"R", false, riskRows},
 	{"H", false, heldRows},
 	{"J", false, jsonrpcRows},
 	{"G", false, searchRows},
