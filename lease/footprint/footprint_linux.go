@@ -57,7 +57,7 @@ func programMappings() ([]mapping, error) {
 				from, err1 := strconv.ParseUint(low, 16, 64)
 				to, err2 := strconv.ParseUint(high, 16, 64)
 				if err1 != nil || err2 != nil {
-					return nil, fmt.Errorf("/proc/self/smaps: %q is no range of addresses", fields[0])
+					return nil, fmt.Errorf("/proc/self/smaps: %q is not a range of addresses", fields[0])
 				}
 				at = &mapping{uintptr(from), uintptr(to)}
 			}

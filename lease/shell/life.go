@@ -40,7 +40,7 @@ func (s *Shell) ended(p *process) {
 		return
 	}
 	why := "the shell ended (" + p.state.String() + ") and was started again where it was; its unexported variables are gone, and what still " +
-		"runs is no job of the new one"
+		"runs is not a job of the new one"
 	was := s.state
 	was.Local = nil
 	restore, _ := s.d.Restore(was, State{}, State{}) // after and now are empty: all of it is put back

@@ -76,7 +76,7 @@ func (l *Launcher) retire(ctx context.Context, wc *wire.Conn) error {
 		m, err := receive(ctx, wc)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return &WedgedError{Paths: l.o.Paths, Err: fmt.Errorf("an older daemon was asked to go and did not within %v", leaveBound)}
+			return &WedgedError{Paths: l.o.Paths, Err: fmt.Errorf("an older daemon was asked to stop, and still runs after %v", leaveBound)}
 		case err != nil:
 			l.log.Info("older daemon replaced")
 			return nil

@@ -93,7 +93,7 @@ func (m *model) onWire(msg wire.Message) {
 		m.queue = *e
 	case *wire.CompactionStarted:
 		m.flushText("")
-		m.note("folding " + english.Plural(e.Events, "event", "") + " of the conversation (" + style.Count(e.TokensBefore) + " tokens)…")
+		m.note("compacting " + english.Plural(e.Events, "event", "") + " of the conversation (" + style.Count(e.TokensBefore) + " tokens)…")
 	case *wire.CompactionComplete:
 		m.onCompaction(e)
 	case *wire.Notice:

@@ -80,7 +80,7 @@ func (m *model) askSecret(e lender.LeasedKeyboard) {
 	r := &wire.ConfirmationRequest{
 		ConfirmationID: wire.ConfirmationID(wire.NewID()), ExecutionID: e.ExecutionID, Agent: c.Agent, Tool: "keyboard", Command: wire.OSString(c.Command),
 		Verdict: wire.Verdict{Level: "high", Reasons: []wire.Reason{{
-			Text: who + " reads without echo and is no program of the system that asks for passwords: what you type may go anywhere",
+			Text: who + " reads without echo and is not one of the system's programs that ask for passwords: what you type may be sent anywhere",
 		}}},
 	}
 	m.flushText("")

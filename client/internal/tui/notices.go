@@ -31,7 +31,7 @@ func (m *model) onCompaction(e *wire.CompactionComplete) {
 	case "nothing":
 		m.note("nothing to fold yet")
 	case wire.StatusCancelled:
-		m.note("folding cancelled; nothing changed")
+		m.note("compaction cancelled; nothing changed")
 	default:
 		m.fail("the conversation could not be folded; nothing changed", visible.FirstLine(e.Summary))
 	}

@@ -129,7 +129,7 @@ func (p *Program) ShellOutput(b []byte) {
 	}
 }
 
-// ErrNoTerminal is returned where standard input or output is no terminal.
+// ErrNoTerminal is returned where standard input or output is not a terminal.
 var ErrNoTerminal = errors.New("the terminal program needs a terminal")
 
 // Run takes the terminal, runs until the user leaves, the shell ends, a signal (TERM, HUP, INT) comes or ctx ends, and

@@ -81,7 +81,7 @@ func (q *question) check() error {
 	case q.goOn && q.session != "":
 		return errors.New("--continue and --session each name a session; use one of them")
 	case q.ephemeral && (q.goOn || q.session != ""):
-		return errors.New("--ephemeral would delete the session that you go on in")
+		return errors.New("--ephemeral would delete the session that you continue")
 	case q.json && q.schema != "":
 		return errors.New("--json prints events and --output-schema one value; use one of them")
 	case q.file != "" && q.prompt != "":

@@ -141,7 +141,7 @@ func (a *app) auditVerify() *cobra.Command {
 			}
 		}
 		if err == nil && len(rep.Faults) > 0 {
-			err = errors.New("the audit log is not as it was written")
+			err = errors.New("the audit log was changed after it was written")
 		}
 		return err
 	}), "verify goes along the chain of hashes through all files of the log: each line names the one before it, and the last one\n"+

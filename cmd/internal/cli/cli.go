@@ -122,7 +122,7 @@ func (a *app) root() *cobra.Command {
 // open runs the terminal program on a session: the last one with goOn, else that with the id, "" = a new one.
 func (a *app) open(session wire.SessionID, goOn bool) error {
 	if !isTerminal(a.stdin) || !isTerminal(os.Stdout) {
-		return &usageError{hinted{"sublet opens on a terminal, and this is none", "scripts use `sublet ask 'PROMPT'`"}}
+		return &usageError{hinted{"sublet needs a terminal, and this is not one", "scripts use `sublet ask 'PROMPT'`"}}
 	}
 	if a.env("TERM") == "dumb" { // an editor's shell window
 		return &usageError{hinted{"sublet moves the cursor, and this terminal cannot (TERM=dumb)", "`sublet ask 'PROMPT'` works here"}}

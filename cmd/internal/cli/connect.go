@@ -181,7 +181,7 @@ func (a *app) printChecks(agent connect.Agent) {
 // confirmed asks at the terminal, and reports whether the answer was y or yes.
 func (a *app) confirmed(question string) (bool, error) {
 	if !isTerminal(a.stdin) {
-		return false, hinted{"nobody is here to be asked", "--yes changes it without a question, --print changes nothing"}
+		return false, hinted{"there is no terminal to ask on", "--yes changes it without a question, --print changes nothing"}
 	}
 	a.printf("%s [y/N] ", question)
 	line, err := bufio.NewReader(a.stdin).ReadString('\n')

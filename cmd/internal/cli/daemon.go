@@ -121,7 +121,7 @@ func (a *app) stop(drain time.Duration, ifIdle bool) error {
 		select {
 		case <-tick.C:
 		case <-bound:
-			return coded{fmt.Errorf("the daemon, pid %d, has not let go of its socket", reply.PID), exitTimeout}
+			return coded{fmt.Errorf("the daemon, pid %d, has not released its socket", reply.PID), exitTimeout}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -90,7 +90,7 @@ func (a *app) runDoctor(args []string) error {
 		{name: "model", warn: true, run: func() (string, error) { return checkModel(conn, paths) }},
 		{name: "terminal", warn: true, run: func() (string, error) {
 			if !isTerminal(a.stdin) || !isTerminal(os.Stdout) {
-				return "", hinted{"standard input or output is no terminal", "run it in the terminal where you use sublet"}
+				return "", hinted{"standard input or output is not a terminal", "run it in the terminal where you use sublet"}
 			}
 			if t := a.env("TERM"); t == "" || t == "dumb" {
 				return "", hinted{"TERM is " + t, "use a terminal that can move its cursor"}
@@ -117,7 +117,7 @@ func checkReach() (string, error) {
 	}
 	support := confine.Probe(path)
 	if support.Missing != "" {
-		return "", hinted{support.Missing, "until then the words of a command decide alone, auto is not offered, and MCP servers run free"}
+		return "", hinted{support.Missing, "until then commands are judged by their words alone, the mode auto is not offered, and MCP servers are not confined"}
 	}
 	return "read, project: held by " + support.How, nil
 }
@@ -289,7 +289,7 @@ func checkModel(c *client.Conn, p socket.Paths) (string, error) {
 	}
 	models := c.Ready().Models
 	if len(models) == 0 {
-		return "", errors.New("the daemon names none")
+		return "", errors.New("the daemon has no model")
 	}
 	m := models[0]
 	name := plain(m.Name)

@@ -123,7 +123,7 @@ func (a *app) runLease(b leaseFlags) error {
 func (a *app) borrow(ctx context.Context, b leaseFlags, out *borrowed) (*wire.CommandCompleted, error) {
 	c, err := a.dial(ctx, noStart)
 	if errors.Is(err, client.ErrNoDaemon) {
-		err = hinted{"no sublet is open whose shell could be borrowed", "start `sublet` in a terminal"}
+		err = hinted{"no open sublet lends its shell", "start `sublet` in a terminal"}
 	}
 	if err != nil {
 		return nil, err

@@ -30,10 +30,10 @@ func (a *app) policy() *cobra.Command {
 			"deny by command; deny wins.",
 		p.list(), p.add(), command("rm ID...", "Revoke rules", cobra.MinimumNArgs(1), p.remove),
 		command("mode [MODE]", "Print the mode, or set that of a session", cobra.MaximumNArgs(1), p.mode), p.test(),
-		command("suspects", "List what agents changed in your shell without your word", cobra.NoArgs, p.suspects),
+		command("suspects", "List what agents changed in your shell without your approval", cobra.NoArgs, p.suspects),
 		explained(command("accept", "Take what agents changed in your shell for your own", cobra.NoArgs, p.accept),
-			"What an agent's command changed in your shell without your word (PATH, aliases, functions, pagers, git's variables) makes\n"+
-				"later commands that it decides riskier. accept takes these changes for yours. `sublet policy suspects` lists them.", ""),
+			"What an agent's command changed in your shell without your approval (PATH, aliases, functions, pagers, git's variables) makes\n"+
+				"later commands that it decides riskier. accept approves these changes. `sublet policy suspects` lists them.", ""),
 		explained(command("secrets [mask|show]", "Print or set whether models see what looks like a secret", cobra.MaximumNArgs(1), p.secrets),
 			"What looks like a key, a token or a password is masked before a model gets it. show lets the models of one session see it\n"+
 				"as it is, until mask; what is stored and logged stays masked.", ""))

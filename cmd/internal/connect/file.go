@@ -17,7 +17,7 @@ import (
 const backupSuffix = ".before-sublet"
 
 // ErrNoBackup is returned by Undo where nothing shows that Connect changed the file.
-var ErrNoBackup = errors.New("nothing to take back: there is no backup")
+var ErrNoBackup = errors.New("nothing to undo: there is no backup")
 
 // firstThere returns the first of the files that exists, the first of all where none does.
 func firstThere(paths ...string) string {

@@ -24,7 +24,7 @@ func parseJSON(text []byte) (document, error) {
 		return nil, err
 	}
 	if _, ok := v.Value.(*hujson.Object); !ok {
-		return nil, errors.New("it is no JSON object")
+		return nil, errors.New("it is not a JSON object")
 	}
 	return &jsonFile{v, text}, nil
 }

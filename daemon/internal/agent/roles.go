@@ -230,7 +230,7 @@ func projectRoles(dir string) (roles map[string]Role, faults []error) {
 		case err != nil:
 			err = fmt.Errorf("%s: %w", path, err)
 		case !roleName().MatchString(name):
-			err = fmt.Errorf("%s: %s is no name of a role: small letters, digits, - and _", path, name)
+			err = fmt.Errorf("%s: %s is not the name of a role: small letters, digits, - and _", path, name)
 		case len(roles) == maxRoleFiles:
 			err = fmt.Errorf("%s: a project has at most %d roles", path, maxRoleFiles)
 		default:

@@ -104,9 +104,9 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 	case o.Err == nil:
 		return report, nil
 	case errors.Is(o.Err, ErrStepLimit):
-		return report, fmt.Errorf("stopped after %d steps; what it last said follows", sub.t.MaxSteps)
+		return report, fmt.Errorf("stopped after %d steps; its last text follows", sub.t.MaxSteps)
 	case o.Status == wire.StatusTimeout:
-		return report, errors.New("its time was over; what it last said follows")
+		return report, errors.New("its time ran out; its last text follows")
 	}
 	return report, o.Err
 }

@@ -359,7 +359,7 @@ func TestRoles(t *testing.T) {
 	for _, err := range faults {
 		said += strings.TrimPrefix(err.Error(), dir+"/") + "\n"
 	}
-	if want := `Bad Name.md: Bad Name is no name of a role: small letters, digits, - and _
+	if want := `Bad Name.md: Bad Name is not the name of a role: small letters, digits, - and _
 cost.md:2: max_cost: "cheap" is not of that kind: strconv.ParseFloat: parsing "cheap": invalid syntax
 empty.md:1: there is no prompt
 mode.md:3: mode: "yolo" is none of plan, ask, auto
@@ -424,7 +424,7 @@ func TestRoleLimits(t *testing.T) {
 		}
 		results := rec.results()
 		report := string(results[len(results)-1].Output)
-		for _, want := range []string{"short-1\nfailed: stopped after 2 steps", "the role cheap may cost $0.50 a turn, and has cost $0.60", "quick-1\nfailed: its time was over"} {
+		for _, want := range []string{"short-1\nfailed: stopped after 2 steps", "the role cheap may cost $0.50 a turn, and has cost $0.60", "quick-1\nfailed: its time ran out"} {
 			if !strings.Contains(report, want) {
 				t.Errorf("got %q, want %q in it", report, want)
 			}

@@ -143,8 +143,8 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	}
 	if c.lender != nil && c.within.Load() { // by the mark that it inherited: a window that is started in a lent shell lends none
 		c.Send(&wire.Notice{
-			Level: "warning", Text: "questions cannot be answered in this window: what it was started from was itself started in a shell after an agent had run something unheld there",
-			Hint: "open it in a terminal of another origin",
+			Level: "warning", Text: "questions cannot be answered in this window: it descends from a shell in which an agent had run an unconfined command",
+			Hint: "open sublet in a terminal that was not started from that shell",
 		})
 	}
 	h.showQuestions(c)

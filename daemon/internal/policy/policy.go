@@ -233,11 +233,11 @@ func (p Policy) asked(v risk.Verdict, a Action) Decision {
 	d := Decision{Outcome: Ask, Grants: grants(v, a, p.Mode.runs()), Project: a.real(), Why: fmt.Sprintf("%s is asked in %s mode", v.Level, p.modeName())}
 	switch {
 	case a.Reach == risk.ReachFree && v.Reach == risk.ReachProject && !a.Editable:
-		d.Why = "it changes files, and this folder is no project that it could be held to"
+		d.Why = "it changes files, and this folder is not a project that it could be confined to"
 	case a.Reach == risk.ReachFree:
-		d.Why = "it needs more than a command that is held to the project"
+		d.Why = "it needs more than a command confined to the project may do"
 	case a.Reach == risk.ReachProject && loses(v):
-		d.Why = "what it loses cannot be had back"
+		d.Why = "what it deletes or overwrites cannot be restored"
 	case a.Reach == risk.ReachProject:
 		d.Why = "edits and builds are not allowed yet in this project"
 		if a.Editable {
@@ -281,7 +281,7 @@ func (p Policy) unasked(v risk.Verdict, a Action, allow []*parsedRule) string {
 	return ""
 }
 
-// loses reports whether an action is known to destroy something that cannot be had back. What writes to where nobody knows is
+// loses reports whether an action is known to destroy something that cannot be restored. What writes to where nobody knows is
 // not: it is held to the project.
 func loses(v risk.Verdict) bool {
 	return slices.ContainsFunc(v.Reasons, func(r risk.Reason) bool {

@@ -97,16 +97,16 @@ func parseRule(text string) (*parsedRule, error) {
 	case "effect":
 		for _, f := range strings.Fields(strings.ReplaceAll(body, ",", " ")) {
 			if !slices.Contains(risk.Effects(), risk.Effect(f)) {
-				return nil, fmt.Errorf("rule %q: %q is no effect; effects are %v", text, f, risk.Effects())
+				return nil, fmt.Errorf("rule %q: %q is not an effect; the effects are %v", text, f, risk.Effects())
 			}
 			r.effects = append(r.effects, risk.Effect(f))
 		}
 	case "reach":
 		if body != string(risk.ReachProject) {
-			err = fmt.Errorf("%q is no reach that a rule can name; that is project", body)
+			err = fmt.Errorf("%q is not a reach that a rule can name; only project is", body)
 		}
 	default:
-		err = fmt.Errorf("%q is no kind of rule; kinds are bash, write, edit, read, fetch, tool, effect and reach", r.kind)
+		err = fmt.Errorf("%q is not a kind of rule; the kinds are bash, write, edit, read, fetch, tool, effect and reach", r.kind)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("rule %q: %w", text, err)

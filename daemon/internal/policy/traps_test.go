@@ -206,7 +206,7 @@ func TestDecideWithReach(t *testing.T) {
 	}
 	v.Reach = risk.ReachProject
 	d = Policy{}.Decide(v, Action{Tool: "bash", Command: "make", Cwd: c.Cwd, Project: c.ProjectRoot, Home: c.Home, Reach: risk.ReachFree})
-	if !strings.Contains(d.Why, "is no project") {
+	if !strings.Contains(d.Why, "is not a project") {
 		t.Errorf("the question about a build outside of a project says %q", d.Why)
 	}
 }

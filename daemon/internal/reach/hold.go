@@ -49,7 +49,7 @@ func Hold(c Confiner, s mcp.Spec) (launcher string, to confine.Spec, err error) 
 }
 
 func notHeld(c Confiner, reach string) error {
-	return fmt.Errorf("it is to be held to %s, and nothing does that here: %s", reach, c.Missing)
+	return fmt.Errorf("it must be confined to %s, and this machine cannot do that: %s", reach, c.Missing)
 }
 
 // HoldAgent is Hold for an agent of another program that works in cwd. With the reach project it writes in its project, which
@@ -63,7 +63,7 @@ func HoldAgent(c Confiner, a config.Agent, p config.Policy, cwd string) (launche
 	}
 	to = Confinement(p, "", a.Reach, cwd)
 	if a.Reach == confine.Project && !IsProject(to.Project, Home()) {
-		return "", to, fmt.Errorf("it is to be held to project, and %s is too wide to be one", to.Project)
+		return "", to, fmt.Errorf("it must be confined to a project, and %s is too wide to be one", to.Project)
 	}
 	to.Network, to.Kept, to.Inert = true, confine.KeptHome(Home(), to.Project), confine.Inert(Home())
 	return c.Launcher, to, nil

@@ -71,7 +71,7 @@ func (f *follower) begin(sess *gateway.Session) (*turn, *problem) {
 		}
 		turns, known := f.h.after(wire.TurnID(f.r.LastTurn))
 		if !known {
-			return nil, invalid("lastTurnID %q is no turn of this session", f.r.LastTurn).with("field", "lastTurnID")
+			return nil, invalid("lastTurnID %q is not a turn of this session", f.r.LastTurn).with("field", "lastTurnID")
 		}
 		if len(f.h.turns) == 0 {
 			return nil, nil
