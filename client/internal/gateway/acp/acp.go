@@ -11,7 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -50,7 +50,7 @@ func Serve(ctx context.Context, o Options) error {
 		return err
 	}
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	g := &gate{limit: cmp.Or(o.RequestsPerSecond, 100), out: gateway.NewWriter(o.Out), ctx: own, log: log, quiet: make(chan struct{})}
+	g := &gate{limit: cmp.Or(o.RequestsPerSecond, 100), out: gateway.NewWriter(o.Out), ctx: own, log: log, quiet: make(chan struct{}, 1)}
 	a := &agent{o: o, log: log, ctx: own, sessions: map[sdk.SessionId]*session{}}
 	a.turns.Handed = &a.handed
 	inR, inW := io.Pipe()
@@ -86,14 +86,10 @@ type gate struct {
 	out   *gateway.Writer
 	ctx   context.Context
 	log   *slog.Logger
-	limit int          // requests in a second
-	rate  gateway.Rate // the reader's
-
-	mu sync.Mutex
-	// guarded by mu
-	open  int           // requests of the editor that were not answered
-	quiet chan struct{} // closed once wait was called and open is 0
-	ended bool          // wait was called
+	limit int           // requests in a second
+	rate  gateway.Rate  // the reader's
+	open  atomic.Int64  // requests of the editor that were not answered
+	quiet chan struct{} // capacity 1: open became 0
 }
 
 type envelope struct {
@@ -156,29 +152,24 @@ func (g *gate) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (g *gate) count(n int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.open += n
-	if g.ended && g.open <= 0 {
+func (g *gate) count(n int64) {
+	if g.open.Add(n) == 0 {
 		select {
-		case <-g.quiet:
+		case g.quiet <- struct{}{}:
 		default:
-			close(g.quiet)
 		}
 	}
 }
 
 // wait waits until every request was answered, for at most bound.
 func (g *gate) wait(bound time.Duration) {
-	g.mu.Lock()
-	g.ended = true
-	g.mu.Unlock()
-	g.count(0)
-	select {
-	case <-g.quiet:
-	case <-time.After(bound):
-		g.log.Warn("requests were left without an answer")
+	for timeout := time.After(bound); g.open.Load() > 0; {
+		select {
+		case <-g.quiet:
+		case <-timeout:
+			g.log.Warn("requests were left without an answer")
+			return
+		}
 	}
 }
 
