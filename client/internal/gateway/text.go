@@ -30,26 +30,19 @@ func Answer(e wire.Message) string {
 // OneLine returns a text on one line of at most 200 bytes.
 func OneLine(s string) string { return visible.Clip(strings.Join(strings.Fields(s), " "), 200) }
 
-// Arguments returns the arguments of a tool call, which a model wrote, as the fields of an object. What is no JSON object becomes
-// the field "text".
+// Arguments returns the arguments of a tool call, which a model wrote, as the fields of an object: none for "". What is no JSON
+// object becomes the field "text".
 func Arguments(arguments string) map[string]any {
 	var fields map[string]any
 	d := json.NewDecoder(strings.NewReader(arguments))
 	d.UseNumber() // a number stays as it was written
-	if !json.Valid([]byte(arguments)) || d.Decode(&fields) != nil || fields == nil {
+	switch {
+	case arguments == "":
+		return map[string]any{}
+	case !json.Valid([]byte(arguments)) || d.Decode(&fields) != nil || fields == nil:
 		return map[string]any{"text": arguments}
 	}
 	return fields
-}
-
-// Subject returns what a call is about, in one line; "" if no argument says that.
-func Subject(arguments map[string]any) string {
-	for _, name := range []string{"command", "path", "pattern", "url", "description", "prompt"} {
-		if v, ok := arguments[name].(string); ok && v != "" {
-			return OneLine(v)
-		}
-	}
-	return ""
 }
 
 // Reasons returns the texts of a verdict's reasons; never nil.
@@ -57,15 +50,6 @@ func Reasons(v *wire.Verdict) []string {
 	list := make([]string, 0, len(v.Reasons))
 	for _, r := range v.Reasons {
 		list = append(list, r.Text)
-	}
-	return list
-}
-
-// Strings converts paths to texts; the list is never nil.
-func Strings(paths []wire.OSString) []string {
-	list := make([]string, 0, len(paths))
-	for _, p := range paths {
-		list = append(list, string(p))
 	}
 	return list
 }

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,15 +68,15 @@ func (s *session) began(m *wire.AgentStreamChunk) {
 	if call.diff != nil {
 		options = append(options, sdk.WithStartContent(call.diff))
 	}
-	s.update(sdk.StartToolCall(sdk.ToolCallId(c.ExecutionID), title(c.Tool, args), options...))
+	s.update(sdk.StartToolCall(sdk.ToolCallId(c.ExecutionID), title(c.Tool, wire.CallSubject(c.Tool, c.Arguments)), options...))
 }
 
 // title returns one line about a call, for the editor.
-func title(tool string, args map[string]any) string {
-	if command, ok := args["command"].(string); ok && tool == "bash" {
-		return "`" + gateway.OneLine(command) + "`"
+func title(tool, subject string) string {
+	if subject = gateway.OneLine(subject); tool == "bash" && subject != "" {
+		return "`" + subject + "`"
 	}
-	return strings.TrimSpace(tool + " " + gateway.Subject(args))
+	return strings.TrimSpace(tool + " " + subject)
 }
 
 // absolute resolves a path of a call against the session's folder.
@@ -244,7 +245,7 @@ func permission(id sdk.SessionId, m *wire.ConfirmationRequest) sdk.RequestPermis
 	if command != "" {
 		args["command"] = command // it is exact, and the arguments are masked
 	}
-	name, kind, pending := title(m.Tool, args), kindOf(m.Tool), sdk.ToolCallStatusPending
+	name, kind, pending := title(m.Tool, cmp.Or(command, wire.CallSubject(m.Tool, m.Arguments))), kindOf(m.Tool), sdk.ToolCallStatusPending
 	risk := fmt.Sprintf("Risk: %s. %s", m.Verdict.Level, strings.Join(gateway.Reasons(&m.Verdict), "; "))
 	content := []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(risk))}
 	if exact := visible.Exact(command); exact != gateway.OneLine(command) { // the title does not show all of it

@@ -2,7 +2,6 @@ package jsonrpc
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,16 +40,12 @@ func (c *conn) ask(q *query, m *gateway.Question) {
 	description := m.Tool
 	if m.Command != "" {
 		description = fmt.Sprintf("Run `%s` in %s", gateway.OneLine(string(m.Command)), m.Cwd)
-	} else if s := summary(m.Arguments); s != "" {
+	} else if s := summary(m.Tool, m.Arguments); s != "" {
 		description += " " + s
 	}
 	preview := map[string]any{"type": m.Preview.Type, "content": m.Preview.Content}
 	if m.Preview.Type == "none" {
 		preview = map[string]any{"type": "text", "content": string(m.Command)}
-	}
-	var arguments any = json.RawMessage(m.Arguments)
-	if !json.Valid([]byte(m.Arguments)) {
-		arguments = map[string]any{}
 	}
 	if q.blocks {
 		c.block(q, &block{
@@ -60,7 +55,7 @@ func (c *conn) ask(q *query, m *gateway.Question) {
 	c.notify("tool.request_approval", map[string]any{
 		"execution_id": id, "query_id": q.ID,
 		"tool":      map[string]any{"name": m.Tool, "description": description, "category": cmp.Or(categories[m.Tool], "other")},
-		"arguments": arguments, "preview": preview,
+		"arguments": gateway.Arguments(m.Arguments), "preview": preview,
 		"risk_assessment": map[string]any{"level": m.Verdict.Level, "reasons": gateway.Reasons(&m.Verdict), "reversible": m.Verdict.Reversible},
 		"timeout":         int(c.s.o.approvalTimeout.Round(time.Second) / time.Second),
 	})

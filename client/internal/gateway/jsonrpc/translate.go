@@ -182,7 +182,7 @@ func (c *conn) chunk(q *query, m *wire.AgentStreamChunk) {
 		if q.stream {
 			c.flushText(q)
 		}
-		c.progress(chunk.ExecutionID, 0, chunk.Tool+" "+summary(chunk.Arguments))
+		c.progress(chunk.ExecutionID, 0, chunk.Tool+" "+summary(chunk.Tool, chunk.Arguments))
 	case wire.ChunkToolOutput:
 		now := time.Now()
 		if now.Sub(q.progressAt[chunk.ExecutionID]) < progressEvery {
@@ -205,7 +205,7 @@ func (c *conn) progress(id wire.ExecutionID, percentage int, message string) {
 // toolEnd reports a tool's end (G2, G6).
 func (c *conn) toolEnd(q *query, m *wire.CommandResult) {
 	delete(q.progressAt, m.ExecutionID)
-	result := map[string]any{"output": string(m.Output), "files_modified": gateway.Strings(m.FilesModified), "duration_ms": m.DurationMS}
+	result := map[string]any{"output": string(m.Output), "files_modified": append([]wire.OSString{}, m.FilesModified...), "duration_ms": m.DurationMS}
 	if m.ExitCode != nil {
 		result["exit_code"] = *m.ExitCode
 	}
@@ -221,8 +221,8 @@ func (c *conn) toolEnd(q *query, m *wire.CommandResult) {
 func isBlock(m *wire.CommandResult) bool { return m.Tool == "bash" && len(m.Output) > 0 }
 
 // summary returns a call's arguments in one line.
-func summary(arguments string) string {
-	return cmp.Or(gateway.Subject(gateway.Arguments(arguments)), gateway.OneLine(arguments))
+func summary(tool, arguments string) string {
+	return gateway.OneLine(cmp.Or(wire.CallSubject(tool, arguments), arguments))
 }
 
 // lastLine returns the last non-blank line of output, without control sequences (P8). A \r ends a line, as in a progress bar.

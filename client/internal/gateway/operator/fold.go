@@ -1,10 +1,10 @@
 package operator
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
+	"sublet/client/internal/gateway"
 	"sublet/wire"
 )
 
@@ -34,7 +34,7 @@ type toolRun struct {
 	id       wire.ExecutionID
 	name     string
 	agent    string
-	input    json.RawMessage // a JSON object
+	input    map[string]any
 	output   string
 	status   string // "" = it runs
 	startMS  int64
@@ -87,7 +87,7 @@ func (t *turn) apply(m wire.EventMessage) {
 	case *wire.CommandResult:
 		run := t.tool(m.ExecutionID)
 		if run == nil { // without a tool_call: a tool that a person ran
-			run = t.addTool(m.ExecutionID, m.Tool, m.Agent, commandInput(string(m.Command)))
+			run = t.addTool(m.ExecutionID, m.Tool, m.Agent, map[string]any{"command": string(m.Command)})
 		}
 		run.output = strings.ToValidUTF8(string(m.Output), "\uFFFD")
 		run.status, run.startMS, run.duration = m.Status, m.StartedAtMS, m.DurationMS
@@ -122,7 +122,7 @@ func (t *turn) chunk(m *wire.AgentStreamChunk) {
 		}
 	case wire.ChunkToolCall:
 		if t.tool(m.Chunk.ExecutionID) == nil {
-			t.addTool(m.Chunk.ExecutionID, m.Chunk.Tool, m.Agent, object(m.Chunk.Arguments))
+			t.addTool(m.Chunk.ExecutionID, m.Chunk.Tool, m.Agent, gateway.Arguments(m.Chunk.Arguments))
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (t *turn) addText(m *wire.AgentStreamChunk) {
 	t.items[n-1].text.Add(m.First(), m.Chunk.Text)
 }
 
-func (t *turn) addTool(id wire.ExecutionID, name, agent string, input json.RawMessage) *toolRun {
+func (t *turn) addTool(id wire.ExecutionID, name, agent string, input map[string]any) *toolRun {
 	run := &toolRun{id: id, name: name, agent: agent, input: input}
 	t.tools = append(t.tools, run)
 	t.items = append(t.items, item{tool: run})
@@ -194,22 +194,3 @@ const (
 	stopError     = "error"
 	stopStart     = "stream_start" // S4: of a stream's first result only (M4)
 )
-
-// object returns a call's arguments as a JSON object, whatever the model wrote.
-func object(arguments string) json.RawMessage {
-	var m map[string]json.RawMessage
-	if json.Unmarshal([]byte(arguments), &m) == nil && m != nil {
-		return json.RawMessage(arguments)
-	}
-	if strings.TrimSpace(arguments) == "" {
-		return json.RawMessage(`{}`)
-	}
-	return mustJSON(map[string]string{"arguments": strings.ToValidUTF8(arguments, "\uFFFD")})
-}
-
-func commandInput(command string) json.RawMessage {
-	if command == "" {
-		return json.RawMessage(`{}`)
-	}
-	return mustJSON(map[string]string{"command": strings.ToValidUTF8(command, "\uFFFD")})
-}

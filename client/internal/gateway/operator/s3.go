@@ -299,7 +299,7 @@ func (s *s3Turn) question(m *wire.ConfirmationRequest) []byte {
 		grants = append(grants, s3Grant(g))
 	}
 	b := body{
-		"confirmationID": m.ConfirmationID, "toolID": m.ExecutionID, "agentID": m.Agent, "tool": m.Tool, "input": object(m.Arguments),
+		"confirmationID": m.ConfirmationID, "toolID": m.ExecutionID, "agentID": m.Agent, "tool": m.Tool, "input": gateway.Arguments(m.Arguments),
 		"cwd": string(m.Cwd), "level": m.Verdict.Level, "reasons": gateway.Reasons(&m.Verdict), "reversible": m.Verdict.Reversible,
 		"preview": body{"type": m.Preview.Type, "content": m.Preview.Content}, "grants": grants,
 	}

@@ -134,7 +134,7 @@ func (s *server) event(j *job, m wire.Message) {
 
 // resultOf is a tool's result; one that failed carries the error, and the request goes on (L33).
 func resultOf(m *wire.CommandResult) map[string]any {
-	r := map[string]any{"status": m.Status, "output": string(m.Output), "filesModified": gateway.Strings(m.FilesModified), "durationMs": m.DurationMS}
+	r := map[string]any{"status": m.Status, "output": string(m.Output), "filesModified": append([]wire.OSString{}, m.FilesModified...), "durationMs": m.DurationMS}
 	if m.ExitCode != nil {
 		r["exitCode"] = *m.ExitCode
 	}

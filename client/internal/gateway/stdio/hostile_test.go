@@ -110,7 +110,7 @@ func TestFlood(t *testing.T) {
 func TestResult(t *testing.T) {
 	three := 3
 	m := &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte("made"), FilesModified: []wire.OSString{"a", "b"}, DurationMS: 125, ExitCode: &three}
-	want := map[string]any{"status": "success", "output": "made", "filesModified": []string{"a", "b"}, "durationMs": int64(125), "exitCode": 3}
+	want := map[string]any{"status": "success", "output": "made", "filesModified": []wire.OSString{"a", "b"}, "durationMs": int64(125), "exitCode": 3}
 	if got := resultOf(m); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
