@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// longBlock is when a list or a code block that does not end is cut at its next line, in bytes: what is not yet
-	// printed stays small, however long the answer.
+	// longBlock is from how many bytes on an unfinished block is parsed anew only once it has grown by a sixteenth.
 	longBlock = 6 << 10
 	// liveBytes is how much of the unfinished block is drawn while it grows.
 	liveBytes = 2 * longBlock
@@ -28,12 +27,13 @@ var blockParser = sync.OnceValue(func() parser.Parser {
 // code block.
 type Stream struct {
 	rest string // not complete yet
+	wait int    // the length of rest at which it is parsed again
 }
 
 // Add appends text and returns the blocks that it completed.
 func (m *Stream) Add(added string) (blocks []string) {
 	m.rest += added
-	if !strings.Contains(added, "\n") {
+	if !strings.Contains(added, "\n") || len(m.rest) < m.wait {
 		return nil
 	}
 	end := strings.LastIndexByte(m.rest, '\n') + 1
@@ -52,26 +52,10 @@ func (m *Stream) Add(added string) (blocks []string) {
 		}
 		open = n
 	}
-	reopen := ""
-	if end-from > longBlock {
-		at := end
-		switch n := open.(type) {
-		case *ast.List:
-			at = m.lineStart(n.LastChild().Pos())
-		case *ast.FencedCodeBlock: // it goes on behind the cut, without the rest of the info string
-			fence, _, _ := strings.Cut(m.rest[m.lineStart(n.Pos()):], "\n")
-			if n.Info != nil {
-				fence = m.rest[m.lineStart(n.Pos()):n.Info.Segment.Start] + string(n.Language([]byte(m.rest)))
-			}
-			reopen = fence + "\n"
-		default:
-			at = from
-		}
-		if at > from {
-			blocks, from = append(blocks, m.rest[from:at]), at
-		}
+	m.rest, m.wait = m.rest[from:], 0
+	if len(m.rest) > longBlock {
+		m.wait = len(m.rest) + len(m.rest)/16
 	}
-	m.rest = reopen + m.rest[from:]
 	return blocks
 }
 
@@ -103,7 +87,11 @@ func (m *Stream) Finish() string {
 // Live returns the last lines, at most height of them, of a block that is not complete yet. It is cheap enough for every frame.
 func (m *Renderer) Live(block string, width, height int) []string {
 	if cut := len(block) - liveBytes; cut > 0 {
+		fence, _, _ := strings.Cut(block, "\n")
 		block = strings.ToValidUTF8(block[cut+strings.IndexByte(block[cut:], '\n')+1:], "")
+		if strings.HasPrefix(fence, "```") || strings.HasPrefix(fence, "~~~") {
+			block = fence + "\n" + block
+		}
 	}
 	if strings.TrimSpace(block) == "" {
 		return nil

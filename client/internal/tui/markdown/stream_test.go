@@ -58,8 +58,7 @@ func TestMarkdownBlocks(t *testing.T) {
 	}
 }
 
-// However the text comes, nothing is lost, nothing is invented but the fences that begin the rest of code that was cut, and what waits stays
-// small.
+// However the text comes, nothing is lost, and nothing is invented.
 func TestMarkdownStreamIsWhole(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	parts := []string{"# h\n", "text\n", "\n", "- item\n", "1. one\n", "```\n", "~~~go\n", "code();\n", "| a |\n", "  indented\n", "> q\n", "tail", "漢\n", "    ```\n"}
@@ -83,19 +82,26 @@ func TestMarkdownStreamIsWhole(t *testing.T) {
 			t.Fatalf("got %q, want %q", got, text)
 		}
 	}
+}
+
+// A long block stays one, since an empty line is printed between two, and its live end is drawn as code.
+func TestLongBlock(t *testing.T) {
 	var m Stream
-	m.Add("```go title=x \n") // the rest repeats only the language
-	fence := "```go title=x \n"
+	code := "```go\n"
 	for i := range 5000 {
-		for _, block := range m.Add(fmt.Sprintf("line %d\n", i)) {
-			if !strings.HasPrefix(block, fence+"line") || !strings.HasSuffix(block, "\n") {
-				t.Fatalf("a long code block was cut into %.20q … %q", block, block[len(block)-20:])
-			}
-			fence = "```go\n"
+		code += fmt.Sprintf("# line %d\n", i)
+	}
+	for line := range strings.Lines(code) {
+		if blocks := m.Add(line); blocks != nil {
+			t.Fatalf("%d blocks before the end", len(blocks))
 		}
-		if len(m.rest) > 2*longBlock {
-			t.Fatalf("%d bytes wait", len(m.rest))
-		}
+	}
+	if live := (&Renderer{}).Live(m.Rest(), 80, 2); strings.Join(live, "|") != "  # line 4998|  # line 4999" {
+		t.Errorf("live: got %q", live)
+	}
+	blocks := append(m.Add("```\n"), m.Add(strings.Repeat("After it.\n\n", 1000))...)
+	if len(blocks) != 1001 || blocks[0] != code+"```\n" {
+		t.Errorf("got %d blocks, the first of %d bytes, want 1001, the first of %d", len(blocks), len(blocks[0]), len(code)+4)
 	}
 }
 
