@@ -304,23 +304,24 @@ func (s *fakeShell) commands() []string { return slices.Clone(get(s, &s.ran)) }
 type fakeDaemon struct {
 	Daemon // nil: no method is called that fakeDaemon does not have
 
-	mu        sync.Mutex
-	down      bool
-	asked     []*wire.AgentRequest
-	cancelled []*wire.CancelRequest
-	confirmed []*wire.ConfirmationResponse
-	commands  []*wire.CommandResult
-	export    string
-	turns     int
-	sessions  []wire.SessionInfo
-	resumed   func(id wire.SessionID)
-	moved     func(*wire.SessionReply) // as remote.Options.Moved
-	onAsk     func(*wire.AgentRequest)
-	suspects  []string
-	accepted  []string
-	secrets   string
-	mode      string
-	servers   []wire.MCPServerStatus
+	mu           sync.Mutex
+	down         bool
+	asked        []*wire.AgentRequest
+	cancelled    []*wire.CancelRequest
+	confirmed    []*wire.ConfirmationResponse
+	commands     []*wire.CommandResult
+	export       string
+	turns        int
+	sessions     []wire.SessionInfo
+	resumed      func(id wire.SessionID)
+	moved        func(*wire.SessionReply) // as remote.Options.Moved
+	onAsk        func(*wire.AgentRequest)
+	suspects     []string
+	accepted     []string
+	secrets      string
+	mode         string
+	servers      []wire.MCPServerStatus
+	environments int
 }
 
 var errDown = errors.New("not connected")
@@ -420,7 +421,7 @@ func models(r *wire.ModelsRequest) (*wire.ModelsReply, error) {
 	return reply, nil
 }
 
-func (d *fakeDaemon) EnvChanged() error { return nil }
+func (d *fakeDaemon) EnvChanged() error { return d.with(func() { d.environments++ }) }
 
 func (d *fakeDaemon) answers() []*wire.ConfirmationResponse {
 	d.mu.Lock()

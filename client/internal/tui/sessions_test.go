@@ -67,3 +67,14 @@ func TestListIsWrapped(t *testing.T) {
 		t.Errorf("got:\n%s", text)
 	}
 }
+
+// A command of the user's is reported; the environment is sent only if the directory is another.
+func TestEnvironmentIsSentForAnotherDirectory(t *testing.T) {
+	d := newDesk(t)
+	for _, dir := range []string{"/a", "/a", "/b", "/a"} {
+		d.send(shell.UserEnded{Text: "ls", Dir: dir})
+	}
+	if d.d.environments != 3 || len(d.recent) != 4 {
+		t.Errorf("got %d environments and %d commands, want 3 and 4", d.d.environments, len(d.recent))
+	}
+}

@@ -17,6 +17,7 @@ const maxRecent = 10
 type reports struct {
 	recent   []wire.RecentCommand
 	reported map[wire.ExecutionID]bool // commands whose events the daemon has yet to send back
+	dir      string                    // the shell's directory after the user's last command
 	sending  bool
 	changed  bool // the environment has changed since sending began
 }
@@ -41,7 +42,10 @@ func (m *model) onUserEnded(e shell.UserEnded) {
 		m.reported[report.ExecutionID] = true
 		_ = m.Daemon.Send(report) // it only queues; an error: the link is down
 	}
-	m.envChanged()
+	if e.Dir != m.dir { // what else changed in the shell is sent as its state
+		m.dir = e.Dir
+		m.envChanged()
+	}
 }
 
 // onJobOutput prints what background jobs print while the screen is not the shell's.
