@@ -18,28 +18,37 @@ const (
 // passage is one searchable text: a message, a call or an output.
 type passage struct {
 	who, text string
-	hits      int // how many of the words it contains
+	command   string // that printed text
+	score     int
 }
 
 // Recall searches a session's events, also the compacted ones, for the words of query. It returns excerpts around the first
-// word from the passages with the most words, the newest first.
+// word from the passages with the most words, the newest first. A word that only the prompt of a passage's turn has counts half.
 func Recall(events []wire.EventMessage, query string) string {
 	words := strings.Fields(strings.ToLower(query))
 	var found []passage
-	for _, e := range slices.Backward(threadOf(events).entries) {
-		for _, p := range slices.Backward(passages(e)) {
-			text := strings.ToLower(p.text)
+	prompt := ""
+	for _, e := range threadOf(events).entries {
+		if e.kind == compaction.Request {
+			prompt = strings.ToLower(firstText(e.msg))
+		}
+		for _, p := range passages(e) {
+			text := strings.ToLower(p.command + "\n" + p.text)
 			for _, w := range words {
-				if strings.Contains(text, w) {
-					p.hits++
+				switch {
+				case strings.Contains(text, w):
+					p.score += 2
+				case strings.Contains(prompt, w):
+					p.score++
 				}
 			}
-			if p.hits > 0 {
+			if p.score > 0 {
 				found = append(found, p)
 			}
 		}
 	}
-	slices.SortStableFunc(found, func(a, b passage) int { return b.hits - a.hits })
+	slices.Reverse(found)
+	slices.SortStableFunc(found, func(a, b passage) int { return b.score - a.score })
 	if len(found) == 0 {
 		return "Nothing in this conversation has any of these words."
 	}
@@ -64,7 +73,7 @@ func passages(e entry) []passage {
 			}
 		case p.ToolResult != nil:
 			if f := e.facts[p.ToolResult.CallID]; f.Tool != "recall" { // skip earlier results of recall; the original is found
-				out = append(out, passage{who: clip("result of "+orFirstLine(f.Command, f.Tool), 200), text: p.ToolResult.Content})
+				out = append(out, passage{who: clip("result of "+orFirstLine(f.Command, f.Tool), 200), text: p.ToolResult.Content, command: f.Command})
 			}
 		case p.Text == "":
 		case e.kind == compaction.Answer:

@@ -33,6 +33,13 @@ func TestRecall(t *testing.T) {
 	if strings.Contains(got, "you said: lock") || len(got) > 3*maxExcerpt {
 		t.Errorf("got %d bytes:\n%s", len(got), got)
 	}
+	// What a command printed is found by the words of the command, and by those of the question that it ran for.
+	count := result("t4", Orchestrator, "c", "40")
+	count.Command = "grep -c key conf.md"
+	events = numbered(append(events, ended("t3", wire.StatusSuccess), started("t4", "How many settings are documented?"), called("t4", Orchestrator, "c"), count)...)
+	if got := Recall(events, "settings documented conf.md"); !strings.HasPrefix(got, "── result of grep -c key conf.md\n40") {
+		t.Errorf("got %q", got)
+	}
 	if got := Recall(events, "zebra"); !strings.Contains(got, "Nothing in this conversation") {
 		t.Errorf("got %q", got)
 	}
