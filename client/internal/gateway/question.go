@@ -15,7 +15,7 @@ type Question struct {
 	ctx      context.Context
 	end      context.CancelFunc
 	session  *Session
-	answered atomic.Bool
+	answered atomic.Pointer[func(*wire.Error)] // nil = not answered; else what is called if the daemon refuses the answer
 }
 
 // NewQuestion returns a question of a session; ctx is the connection's.
@@ -32,15 +32,16 @@ func (q *Question) Context() context.Context { return q.ctx }
 var ErrAnswered = errors.New("the question was answered, or its time or its turn has ended")
 
 // Answer sends the client's answer, of which it sets the question's id. The first answer counts; after it, and after the question's
-// end, Answer returns ErrAnswered. After another error the question can be answered again.
-func (q *Question) Answer(r wire.ConfirmationResponse) error {
-	if q.ctx.Err() != nil || !q.answered.CompareAndSwap(false, true) {
+// end, Answer returns ErrAnswered. After another error the question can be answered again, as after a refusal of the daemon, which
+// the goroutine of Turns.Deliver passes to refused.
+func (q *Question) Answer(r wire.ConfirmationResponse, refused func(*wire.Error)) error {
+	if q.ctx.Err() != nil || !q.answered.CompareAndSwap(nil, &refused) {
 		return ErrAnswered
 	}
 	r.ConfirmationID = q.ConfirmationID
 	err := q.session.withConn(q.ctx, func(c *remote.Conn, _ int) error { return c.Notify(&r) })
 	if err != nil {
-		q.answered.Store(false)
+		q.answered.Store(nil)
 		if q.ctx.Err() != nil {
 			return ErrAnswered
 		}
@@ -70,5 +71,16 @@ func (l *Turns) resolved(id wire.ConfirmationID) {
 	if q := l.questions[id]; q != nil {
 		q.end()
 		delete(l.questions, id)
+	}
+}
+
+// refused handles an Error of no request, which may refuse the answer to a question.
+func (l *Turns) refused(e *wire.Error) {
+	q := l.Question(wire.ConfirmationID(e.Details["confirmation_id"]))
+	if q == nil {
+		return
+	}
+	if report := q.answered.Swap(nil); report != nil {
+		(*report)(e)
 	}
 }

@@ -160,10 +160,18 @@ func TestAQuestionIsHandedOnOnce(t *testing.T) {
 	if turns.Question(q.ConfirmationID) != q {
 		t.Error("the question is not open")
 	}
-	if err := q.Answer(wire.ConfirmationResponse{Decision: wire.DecisionDeny}); err != nil {
+	refused := make(chan *wire.Error, 1)
+	never := wire.ConfirmationResponse{Decision: wire.DecisionDenyAlways, Grant: &wire.Grant{Scope: "session", Rule: "not offered"}}
+	if err := q.Answer(never, func(e *wire.Error) { refused <- e }); err != nil {
 		t.Fatal(err)
 	}
-	if err := q.Answer(wire.ConfirmationResponse{Decision: wire.DecisionAllow}); !errors.Is(err, gateway.ErrAnswered) {
+	if e := <-refused; e.Code != wire.CodeInvalidMessage { // it can be answered again
+		t.Error(e)
+	}
+	if err := q.Answer(wire.ConfirmationResponse{Decision: wire.DecisionDeny}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Answer(wire.ConfirmationResponse{Decision: wire.DecisionAllow}, nil); !errors.Is(err, gateway.ErrAnswered) {
 		t.Errorf("the second answer: %v", err)
 	}
 	<-one.Done()

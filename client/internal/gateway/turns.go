@@ -236,8 +236,11 @@ func (l *Turns) Deliver(ctx context.Context, s *Session) {
 			if last != nil && last != t {
 				last.flush()
 			}
-			if last = t; t == nil {
-				continue // of no request, or of one that another client of the session has made
+			if last = t; t == nil { // of no request, or of one that another client of the session has made
+				if e, ok := e.(*wire.Error); ok && e.RequestID == "" {
+					l.refused(e)
+				}
+				continue
 			}
 			var q *Question
 			switch e := e.(type) {

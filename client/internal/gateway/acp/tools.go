@@ -232,7 +232,8 @@ func (s *session) ask(q *gateway.Question) {
 		default:
 			r.Comment = "the question was closed without an answer"
 		}
-		if err := q.Answer(r); err != nil && ctx.Err() == nil {
+		refused := func(e *wire.Error) { s.a.log.Warn("the daemon refused the user's answer", "err", e) }
+		if err := q.Answer(r, refused); err != nil && ctx.Err() == nil {
 			s.a.log.Warn("the user's answer was not sent", "err", err)
 		}
 	})

@@ -71,6 +71,9 @@ func (c *conn) asked(id wire.ExecutionID) *gateway.Question {
 	return nil
 }
 
+// refused logs that the daemon refused an answer; the question can be answered again.
+func (c *conn) refused(e *wire.Error) { c.log.Warn("the daemon refused an answer", "err", e) }
+
 // expire refuses a question that was not answered in time, and again after as long if the daemon could not be reached.
 func (c *conn) expire(q *gateway.Question) {
 	for bound := c.s.o.approvalTimeout; ; {
@@ -79,7 +82,7 @@ func (c *conn) expire(q *gateway.Question) {
 			return
 		case <-time.After(bound):
 		}
-		err := q.Answer(wire.ConfirmationResponse{Decision: wire.DecisionDeny, Comment: fmt.Sprintf("not answered within %v", bound)})
+		err := q.Answer(wire.ConfirmationResponse{Decision: wire.DecisionDeny, Comment: fmt.Sprintf("not answered within %v", bound)}, c.refused)
 		if err != nil && !errors.Is(err, gateway.ErrAnswered) {
 			c.log.Warn("the daemon was not informed that a question expired", "execution", q.ExecutionID, "err", err)
 		}
@@ -114,7 +117,7 @@ func (c *conn) approve(r *request) (any, *failure) {
 		response.Grant = g
 		response.Decision += "_always"
 	}
-	switch err := q.Answer(response); {
+	switch err := q.Answer(response, c.refused); {
 	case errors.Is(err, gateway.ErrAnswered):
 		return nil, failed(codeTimeout, "the question about %s is over: it was answered, its time of %v ran out, or its query ended", clip(p.Execution), c.s.o.approvalTimeout)
 	case err != nil:
