@@ -32,7 +32,7 @@ type guard struct {
 // caller must call done.
 func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 	name := ttyName(tty)
-	// Open the terminal anew, so that flags of the descriptor are not shared.
+	// Open the terminal again, so that flags of the descriptor are not shared.
 	own, err := os.OpenFile(name, os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("guard: %w", err)

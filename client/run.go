@@ -35,7 +35,7 @@ func (*TerminalError) Hint() string { return "from a script use `sublet ask` or 
 
 // Run is the terminal program: the user's shell and their agents on one screen. It returns the exit status for the process
 // when the user quits, the shell ends, or SIGTERM, SIGHUP or SIGINT comes. It restores the terminal and leaves no process
-// but the daemon. Errors are for people and may have a Hint: *TerminalError, *shell.NoShellError, or a panic of the screen.
+// but the daemon. Error texts are shown to the user, and the errors may have a Hint: *TerminalError, *shell.NoShellError, or a panic of the screen.
 //
 // The shell and the screen start first, so that a start-up file can ask the user. The daemon is found or started after the
 // first prompt. If there can be none, because the folders of o.Paths cannot be used, the shell runs nevertheless and the

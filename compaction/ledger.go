@@ -193,7 +193,7 @@ func (c Command) String() string {
 // outcome returns in one line what a command printed: all of it where that is short, else the lines that report what failed, the address
 // in it, at which what it started may still listen, or its last line.
 func outcome(content string) string {
-	content, _, _ = strings.Cut(content, "\n[exit code ") // is kept beside it
+	content, _, _ = strings.Cut(content, "\n[exit code ") // is kept next to it
 	content = strings.TrimPrefix(strings.TrimSpace(content), "[no output]")
 	if all := line(content, maxOutcome+1); len(all) <= maxOutcome {
 		return all

@@ -235,7 +235,7 @@ func fit(f Folded, limit int) (Folded, bool) {
 // maxExtract bounds the result of extract in bytes.
 const maxExtract = 6000
 
-// extract summarises items by rules: the earlier summary, images and final answers. The ledger beside it has the user's words, what
+// extract summarises items by rules: the earlier summary, images and final answers. The ledger next to it has the user's words, what
 // failed, and the commands.
 func extract(items []Item) string {
 	var lines []string

@@ -127,10 +127,10 @@ const (
 	ChunkNotice        = "notice"
 	ChunkBlock         = "block"
 	ChunkVoid          = "void"    // withdraws the agent's text and reasoning from from_seq on; text is why
-	ChunkContext       = "context" // text is sent to the model beside the prompt or the results before it
+	ChunkContext       = "context" // text is sent to the model with the prompt or the results before it
 )
 
-// chunkFields are the fields that are encoded for each type of chunk, beside type.
+// chunkFields are the fields that are encoded for each type of chunk, besides type.
 var chunkFields = map[string][]string{
 	ChunkText:          {"text"},
 	ChunkReasoning:     {"text", "signature"},

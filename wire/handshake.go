@@ -16,7 +16,7 @@ type EnvSnapshot struct {
 	SessionID    *SessionID          `msgpack:"session_id"`  // nil: a new session, stored once something happens in it
 	AfterSeq     int64               `msgpack:"after_seq"`   // stored events after this number are sent first; -1: none
 	Leases       []HeldLease         `msgpack:"leases"`      // what the client believes it has lent
-	// MCPServers are servers whose tools agents have in this connection's turns, beside those of the settings; kept in
+	// MCPServers are servers whose tools agents have in this connection's turns, besides those of the settings; kept in
 	// memory, never stored or logged, and ended with the connection and its last turn.
 	MCPServers []MCPServer `msgpack:"mcp_servers"`
 }
@@ -26,7 +26,7 @@ type MCPServer struct {
 	Name    string              `msgpack:"name"`    // what agents call it, in the names of its tools: mcp__NAME__TOOL
 	Command OSString            `msgpack:"command"` // speaks MCP on standard input and output
 	Args    []OSString          `msgpack:"args"`
-	Env     map[string]OSString `msgpack:"env"` // beside that of a private shell
+	Env     map[string]OSString `msgpack:"env"` // in addition to that of a private shell
 	URL     string              `msgpack:"url"` // streamable HTTP
 	Headers map[string]string   `msgpack:"headers"`
 }

@@ -96,7 +96,7 @@ type Confinement struct {
 }
 
 // CommandStarted starts the command's timeout. It is sent again when the command gets the user's keyboard, which stops the
-// timeout, and when it loses it, which starts it anew. Since protocol 1.
+// timeout, and when it loses it, which starts it again. Since protocol 1.
 type CommandStarted struct {
 	LeaseRef
 	ExecutionID ExecutionID `msgpack:"execution_id"`

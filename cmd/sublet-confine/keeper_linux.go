@@ -30,7 +30,7 @@ const (
 // childModes maps the first argument to what this program does when it has started itself as a child.
 var childModes = map[string]func(string, []string) error{argPrepare: prepare, argKeep: keeper}
 
-// Descriptors that the keeper inherits beside the standard streams.
+// Descriptors that the keeper inherits besides the standard streams.
 const (
 	parentFD = 3 // reports go there; reading it returns EOF when the parent ends
 	scriptFD = 4 // the command's text, if the spec has a script

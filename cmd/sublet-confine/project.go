@@ -139,7 +139,7 @@ var bareNames = []string{"refs", "objects"}
 // ownCommondir is what a placeholder for the file commondir of a git folder has in it: the folder itself, as if there were none.
 const ownCommondir = ".\n"
 
-// isPlaceholder reports whether this program made a file as a placeholder: beside those of confine.IsPlaceholder, a file in a git folder.
+// isPlaceholder reports whether this program made a file as a placeholder: one for which confine.IsPlaceholder is true, or a file in a git folder.
 func isPlaceholder(st os.FileInfo) bool {
 	inGit := st.Size() == int64(len(ownCommondir)) || st.Name() == recordName
 	return confine.IsPlaceholder(st) || inGit && st.Mode() == os.ModeSticky|0o555

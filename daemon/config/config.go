@@ -91,7 +91,7 @@ type Policy struct {
 	Secrets    []string `toml:"secrets" comment:"Files and folders with secrets, beside the built-in ones: absolute, or below ~."`
 	NotSecrets []string `toml:"not_secrets" comment:"And those that have none."`
 	Rules      []Rule   `toml:"rules,omitempty" comment:"Rules with examples that they must and must not match; they are checked."`
-	// Project is what commands with the reach project may do beside their project and the caches of build tools.
+	// Project is what commands with the reach project may do besides using their project and the caches of build tools.
 	Project struct {
 		Write []string `toml:"write" comment:"Folders, absolute or below ~, in which commands held to project may write."`
 		Hosts []string `toml:"hosts" comment:"Other hosts that such commands reach: proxy.golang.org, *.npmjs.org, example.com:8443."`

@@ -28,7 +28,7 @@ type Spec struct {
 	Network bool     // the command uses this machine's network; else it has none but, with Project on Linux, a loopback of its own
 	Proxy   string   // with Project: the socket of the proxy through which the command reaches other hosts; "" = none
 	Hidden  []string // files and folders that cannot be read; those that do not exist are ignored
-	Kept    []string // paths that are read-only although they are in the project, beside Protected, and visible although below /tmp
+	Kept    []string // paths that are read-only although they are in the project, besides Protected, and visible although below /tmp
 	Inert   []string // names of Protected that start nothing by appearing: where one does not exist, a command can create it
 	Script  string   // a file that is opened for the command as descriptor 3 before anything is hidden; "" = none
 }

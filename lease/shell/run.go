@@ -187,7 +187,7 @@ func (s *Shell) runEmpty(ctx context.Context) error {
 }
 
 // follow waits for the end of the command that was begun, or of the shell. It cancels the command if it is not begun within
-// beginBound, when its time is over, and when ctx ends.
+// beginBound, when its time-out has passed, and when ctx ends.
 func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 	var (
 		cancelled error // why, or nil

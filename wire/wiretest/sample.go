@@ -25,7 +25,7 @@ func Zero(kind string) wire.Message {
 }
 
 // Odd returns a message of the kind with the values that codecs get wrong: texts that are not UTF-8 where those are
-// allowed, empty lists and maps beside nil ones, negative and largest numbers.
+// allowed, empty lists and maps as well as nil ones, negative and largest numbers.
 func Odd(kind string) wire.Message {
 	m := Zero(kind)
 	odd(reflect.ValueOf(m).Elem(), 0)

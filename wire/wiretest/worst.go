@@ -18,7 +18,7 @@ func Worst(n int) map[string][]byte {
 			return slices.Concat([]byte{0x92}, str(kind), []byte{0x81}, str(key), value)
 		}
 		padding = func(p []byte) []byte { return append(head(0xc6, n-len(p)), make([]byte, n-len(p))...) }
-		// padded is the field beside a long one that nobody reads, so that the value alone may unfold by as much.
+		// padded is the field next to a long one that nobody reads, so that the value alone may unfold by as much.
 		padded = func(kind, key string, value []byte) []byte {
 			return slices.Concat([]byte{0x92}, str(kind), []byte{0x82}, str(key), value, str("unknown"), padding(value))
 		}

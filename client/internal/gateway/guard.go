@@ -16,7 +16,7 @@ type Guard struct {
 	names   map[string]bool // host:port, as Host headers have it
 }
 
-// NewGuard returns the guard of a server that listens on addr. hosts are names, beside those of the listener, that browsers may
+// NewGuard returns the guard of a server that listens on addr. hosts are names, besides those of the listener, that browsers may
 // use; origins are other origins that may connect.
 func NewGuard(addr net.Addr, token string, hosts, origins []string) *Guard {
 	g := &Guard{token: token, origins: origins, names: map[string]bool{}}

@@ -122,7 +122,7 @@ func tail(path string, from int64) []string {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Size() < from {
-		from = 0 // it was begun anew meanwhile
+		from = 0 // a new file was begun meanwhile
 	}
 	b, err := io.ReadAll(io.NewSectionReader(f, from, lastBytes))
 	if err != nil {

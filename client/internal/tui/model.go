@@ -26,7 +26,7 @@ type model struct {
 	paint *paint.Painter
 	keys  *keys.Keyboard
 	after func(d time.Duration, f then)          // has the event loop do f once d has passed
-	task  func(f func(ctx context.Context) then) // has f run beside the event loop, and the loop do what it returns
+	task  func(f func(ctx context.Context) then) // runs f in a goroutine; the event loop then does what f returns
 
 	w, h     int
 	exit     *int // the program ends with this status; nil = it goes on
@@ -123,7 +123,7 @@ func (m *model) handle(msg any) {
 		m.onUserEnded(msg)
 	case shell.Restarted:
 		m.lineRan() // if it ended the shell, its own end is not reported
-		m.emit(kindNote, m.marked(m.th.Warn.Render("●"), "the shell was started anew: "+visible.Line(msg.Why), false))
+		m.emit(kindNote, m.marked(m.th.Warn.Render("●"), "the shell was started again: "+visible.Line(msg.Why), false))
 	case wire.Message:
 		m.onWire(msg)
 	}

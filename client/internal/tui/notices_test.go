@@ -20,7 +20,7 @@ func TestRespawnIsToldInWholeWords(t *testing.T) {
 			t.Errorf("%q is wider than the window", l)
 		}
 	}
-	if want := "● the shell was started anew: " + why; strings.Join(strings.Fields(got), " ") != want {
+	if want := "● the shell was started again: " + why; strings.Join(strings.Fields(got), " ") != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -191,7 +191,7 @@ func TestOwnerSteps(t *testing.T) {
 func TestRestarted(t *testing.T) {
 	w := open(t, 80, 24)
 	w.p.Observe(shell.Restarted{Why: "it was ended by SIGKILL"})
-	w.see("● the shell was started anew: it was ended by SIGKILL")
+	w.see("● the shell was started again: it was ended by SIGKILL")
 	w.prompt()
 
 	// AI mode, from which the user's own command ended the shell, comes back: it came after the next command only.
@@ -203,7 +203,7 @@ func TestRestarted(t *testing.T) {
 		w.sh.put([]byte("\x1b[?1049l"), shell.Restarted{Why: "again"})
 		w.sh.freeLocked()
 	})
-	w.see("● the shell was started anew: again")
+	w.see("● the shell was started again: again")
 	w.see("ask an agent")
 }
 

@@ -146,7 +146,7 @@ func post(m *model, what string, r wire.OfRequest) {
 	await(m, what, func(ctx context.Context) (struct{}, error) { return struct{}{}, m.Daemon.Post(ctx, r) }, func(struct{}) {})
 }
 
-// await calls send, which waits for the daemon, beside the event loop; then it prints the error, or has f deal with the result.
+// await calls send, which waits for the daemon, in a goroutine; then the event loop prints the error, or calls f with the result.
 func await[R any](m *model, what string, send func(context.Context) (R, error), f func(R)) {
 	if !m.Daemon.Connected() {
 		m.fail(what+": the daemon is not connected", m.linkDetail)

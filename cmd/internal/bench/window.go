@@ -24,7 +24,7 @@ type window struct {
 
 // windowRows measure windows of each shell. E: a borrowed command end to end, with a lease of its own: a client asks the
 // daemon, which leases the shell of the window and has it run the command, until the client knows exit code and directory.
-// T: what the user has of the window's shell on the outer terminal, beside that shell alone on a terminal.
+// T: what the user sees of the window's shell on the outer terminal, compared with that shell alone on a terminal.
 func windowRows(s *site) (rows []row) {
 	for _, path := range installedShells() {
 		w := openWindow(s, path)

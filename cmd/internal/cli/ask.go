@@ -332,7 +332,7 @@ func (o *answer) complete(m *wire.AgentComplete) {
 	}
 }
 
-// warn prints warnings of the daemon beside a turn.
+// warn prints the daemon's warnings that belong to no turn.
 func (a *app) warn(m wire.Message) {
 	if n, ok := m.(*wire.Notice); ok && n.Level != "info" {
 		a.printNotice(n.Level, n.Text, n.Hint)

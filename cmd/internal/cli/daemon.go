@@ -30,7 +30,7 @@ func (a *app) daemon() *cobra.Command {
 
 func (a *app) daemonRun() *cobra.Command {
 	var stay bool
-	c := command("run", "Be the daemon, in the foreground (sublet starts it by itself)", cobra.NoArgs, func([]string) error {
+	c := command("run", "Run the daemon in the foreground (sublet starts it by itself)", cobra.NoArgs, func([]string) error {
 		paths, err := a.paths()
 		if err != nil {
 			return err

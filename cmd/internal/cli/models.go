@@ -49,7 +49,7 @@ func price(m wire.Model) string {
 	return fmt.Sprintf("$%.2f/$%.2f", *m.PriceInput, *m.PriceOutput)
 }
 
-// takes lists what a model is known to accept beside text.
+// takes lists what a model is known to accept besides text.
 func takes(m wire.Model) string {
 	var list []string
 	for _, t := range []struct {

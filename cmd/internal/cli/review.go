@@ -74,7 +74,7 @@ func (a *app) review() *cobra.Command {
 		"as git diff takes it. It prints a line for each finding, the worst first. The session is deleted at the end.",
 		"  sublet review\n  sublet review main...HEAD --sarif >review.sarif")
 	f := c.Flags()
-	f.BoolVar(&asJSON, "json", false, "print one JSON object a finding")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object for each finding")
 	f.BoolVar(&sarif, "sarif", false, "print SARIF 2.1.0")
 	f.StringVar(&q.options.Model, "model", "", "provider/name instead of the configured one")
 	f.DurationVar(&q.timeout, "timeout", 0, "end the review after this time (0 = no bound)")

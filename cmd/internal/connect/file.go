@@ -111,7 +111,7 @@ func (c Change) Diff() string {
 	return text
 }
 
-// Write replaces the file as a whole and keeps what it was beside it, as a backup. The first backup stays; undoing removes it.
+// Write replaces the whole file and keeps the old content in a backup file next to it. The first backup stays; undoing removes it.
 // If the file was changed since the Change was made, Write changes nothing and returns an error.
 func (c Change) Write() error {
 	now, mode, err := read(c.Path)

@@ -25,7 +25,7 @@ import (
 	"sublet/lease/confine/confinetest"
 )
 
-var update = flag.Bool("update", false, "write testdata/tasks/golden anew")
+var update = flag.Bool("update", false, "rewrite testdata/tasks/golden")
 
 // A task is one file of testdata/tasks: what the user asks, what the model answers, and what the project is before and after.
 // The comment is the prompt. Its files are

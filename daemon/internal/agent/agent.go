@@ -103,7 +103,7 @@ const (
 	maxReplans = 5 // how often a call is planned and judged again because something changed meanwhile
 )
 
-// Errors that end a turn, beside *provider.Error and the causes of its context.
+// Errors that end a turn, besides *provider.Error and the causes of its context.
 var (
 	ErrStepLimit error = &workError{"the step limit was reached before the work was done", "say `go on` to continue where it stopped"}
 	ErrRefused   error = &workError{"the model refused to answer", "word the request differently, or use another model"}

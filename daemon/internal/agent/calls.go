@@ -297,7 +297,7 @@ func failure(text string) tool.Result { return tool.Result{Content: text, IsErro
 // notRun returns the result of a call that did not run because the turn ended.
 func notRun(ctx context.Context) tool.Result {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return tool.Result{Content: "stopped: the turn's time was over", IsError: true, Status: wire.StatusTimeout}
+		return tool.Result{Content: "stopped: the turn ran out of time", IsError: true, Status: wire.StatusTimeout}
 	}
 	return tool.Result{Content: "stopped: the turn was cancelled", IsError: true, Status: wire.StatusCancelled}
 }

@@ -20,7 +20,7 @@ const (
 	summaryPending = "Older parts of this conversation are being folded into a summary."
 )
 
-// Statuses of CompactionComplete beside wire.StatusSuccess, StatusError and StatusCancelled.
+// Statuses of CompactionComplete besides wire.StatusSuccess, StatusError and StatusCancelled.
 const (
 	CompactionPreview = "preview"
 	CompactionUndone  = "undone"

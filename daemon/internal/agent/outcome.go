@@ -45,7 +45,7 @@ func (o Outcome) Failure() *wire.Error {
 	case o.Status == wire.StatusTimeout:
 		e.Code = wire.CodeTimeout
 		if errors.Is(o.Err, context.DeadlineExceeded) {
-			e.Message = "the turn's time was over"
+			e.Message = "the turn ran out of time"
 		}
 	}
 	if _, ok := errors.AsType[*workError](o.Err); ok {

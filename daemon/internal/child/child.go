@@ -42,7 +42,7 @@ const guardScript = `trap '' TERM INT HUP QUIT; read -r _; kill -KILL 0`
 type Spec struct {
 	Name     string       // for the log
 	Path     string       // of the program, see Find
-	Args     []string     // beside its name
+	Args     []string     // without its name
 	Env      []string     // NAME=value
 	Dir      string       // its working directory
 	Launcher string       // holds it to Reach; "" = it runs free
@@ -78,7 +78,7 @@ type Process struct {
 	last  string // its newest line on standard error
 }
 
-// Start starts a program. Errors are for people.
+// Start starts a program. Error texts are shown to the user.
 func Start(s Spec) (_ *Process, err error) {
 	p := &Process{name: s.Name, log: s.Log, exited: make(chan struct{})}
 	defer func() {

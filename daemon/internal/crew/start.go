@@ -20,7 +20,7 @@ type Host interface {
 	// Play begins a turn of another session, which it makes if there is none. It calls ended, once, after the turn's end, unless
 	// it returns an error.
 	Play(p Part, ended func(agent.Outcome)) error
-	// Cancel starts to end the turns of another session; by is for people.
+	// Cancel starts to end the turns of another session; by is shown to the user.
 	Cancel(session wire.SessionID, by string)
 	// Wake begins a turn of the host's session with prompt, now or when a client attaches. It calls claim first and begins no
 	// turn if that returns false. what is the event in one line, for notices.

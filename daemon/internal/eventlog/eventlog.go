@@ -200,7 +200,7 @@ func (l *Log[S]) EmitUnstored(m wire.EventMessage, keep bool) {
 	l.sendLocked(m)
 }
 
-// EndUnfinished emits the missing end of a turn or compaction; why is for people.
+// EndUnfinished emits the missing end of a turn or compaction; why is shown to the user.
 func (l *Log[S]) EndUnfinished(ctx context.Context, u store.Unfinished, why string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -63,7 +63,7 @@ func (f *foreign) who() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %d %s", f.Name, f.PID, f.Executable))
 }
 
-// work runs one tool for a foreign agent.
+// work returns the work of a turn that runs one tool for a foreign agent.
 func (f *foreign) work(r *wire.ToolRequest, cwd string) func(ctx context.Context, t *turn) agent.Outcome {
 	return func(ctx context.Context, t *turn) agent.Outcome {
 		at := t.agentTurn(agent.Role{Name: f.Name}, cwd)

@@ -116,7 +116,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 // Activity receives a value when clients, turns or leases have come or gone; Idle reports whether any are left.
 func (h *Hub) Activity() <-chan struct{} { return h.activity }
 
-// Idle reports that no client is attached and that no turn, no borrowed command and no background job runs.
+// Idle reports whether no client is attached and no turn, borrowed command or background job runs.
 func (h *Hub) Idle() bool {
 	h.mu.Lock()
 	idle := len(h.clients) == 0 && len(h.running) == 0

@@ -114,7 +114,7 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 	return nil
 }
 
-// answerLater answers a request that takes its time, beside the connection's reader: work's context ends when the request is cancelled.
+// answerLater answers a request that takes long, in a goroutine, so that the connection's reader goes on: work's context ends when the request is cancelled.
 // The caller's hold on s ends with the work, or with an error.
 func (c *Client) answerLater(id wire.RequestID, s *session, work func(ctx context.Context) (wire.Message, error)) error {
 	h := c.hub
@@ -177,7 +177,7 @@ type panicError struct{ value any }
 
 func (e *panicError) Error() string { return fmt.Sprintf("internal fault: %v", e.value) }
 
-// guard makes an error of a panic in work: one agent's fault must not end everybody's daemon.
+// guard returns a panic in work as an error: a fault in one agent's turn must not end the daemon.
 func (h *Hub) guard(what string, work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

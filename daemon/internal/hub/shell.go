@@ -46,8 +46,8 @@ func (t *turn) Lent() (*lend.Lender, error) {
 	return nil, tool.ErrNoShell
 }
 
-// Private returns the session's private shell, started when first needed, and anew when the client that asks is somewhere else
-// by now: its next command is meant for where it is.
+// Private returns the session's private shell, which it starts when first needed. It starts another one if the client, which lends no shell,
+// has another folder or environment by now: its next command is meant for these.
 func (t *turn) Private(ctx context.Context) (*lend.Private, error) {
 	s := t.s
 	s.starting.Lock() // a hosted agent runs commands side by side
@@ -215,7 +215,7 @@ func (t *turn) privateFacts(ctx context.Context, digest string, c *risk.Context)
 	return known
 }
 
-// environ is the environment of whoever asked for the turn.
+// environ returns the environment and the folder of the client that asked for the turn.
 func (t *turn) environ() map[string]wire.OSString {
 	if ln := t.origin.lender; ln != nil {
 		env, _ := ln.Environ()

@@ -336,7 +336,7 @@ func (m *Manager) Look(session, id string, most int) (head, tail []byte, left in
 }
 
 // Kill ends a job with all of its process group: SIGTERM, after 2 s SIGKILL. It returns when no process of it runs, or an
-// *AliveError after 5 s. by is who asked for it, for people.
+// *AliveError after 5 s. by is who asked for it, as shown to the user.
 func (m *Manager) Kill(session, id, by string) (Info, error) {
 	j, err := m.find(session, id)
 	if err != nil {

@@ -30,7 +30,7 @@ func CheckRequest(r *wire.JobRequest) error {
 	return nil
 }
 
-// Serve answers a JobRequest. who describes the peer, for people. A read stops waiting when stopping returns true. The hub
+// Serve answers a JobRequest. who describes the peer to the user. A read stops waiting when stopping returns true. The hub
 // serves the operation background itself.
 func (m *Manager) Serve(ctx context.Context, who string, r *wire.JobRequest, stopping func() bool) (*wire.JobReply, error) {
 	var list []Info

@@ -25,7 +25,7 @@ const continuedMost = 1 << 20
 // errJobEnded ends a command that became a job.
 var errJobEnded = errors.New("the job was ended")
 
-// continuable is a command in a private shell that goes on as a background job once its time is over, or a person wants it. The
+// continuable is a command in a private shell that becomes a background job once its time-out has passed, or when a person asks for it. The
 // shell that runs it then belongs to the job, and the private shell is given another one.
 type continuable struct {
 	draft   func() (*job.Draft, error)
@@ -219,8 +219,8 @@ func (s *Shells) finishJob(k *continuable, folder string, e ended) {
 	}
 }
 
-// replace starts another process for the private shell and puts it into the given state; left names what differs all the same. The
-// process before it stays with its job. The caller has the turn.
+// replace starts another process for the private shell and restores the given state in it; left names what could not be restored. The old
+// process stays with its job. The caller has the turn.
 func (p *Private) replace(ctx context.Context, state shell.State) (left []string, err error) {
 	o := p.o
 	o.Cwd = wire.OSString(state.Dir)
@@ -281,7 +281,7 @@ func (p *Private) Background(ctx context.Context) (*job.Info, error) {
 	return k.info, nil
 }
 
-// wentOn is the result of a command that goes on as a job.
+// wentOn is the result of a command that has become a job.
 func (p *Private) wentOn(info *job.Info, notes []string) tool.CommandResult {
 	return tool.CommandResult{Notes: notes, Job: info, Continued: true, Cwd: p.shell().Dir(), Status: wire.StatusSuccess}
 }

@@ -63,7 +63,7 @@ func newLender(s *Shells, o Owner) *Lender {
 	}
 }
 
-// PID returns the client's pid by its own word.
+// PID returns the pid that the client reported.
 func (ln *Lender) PID() int { return ln.owner.reported }
 
 // Window returns the connection of the lender's client, nil while the link is down.

@@ -153,7 +153,7 @@ func (ln *Lender) preempted(now time.Time, ref lease.Ref) bool {
 		if b.begun && (l.Running() == "" || l.Began()) {
 			return false
 		}
-		b.begun = false // its command is handed over anew later
+		b.begun = false // its command is handed over again later
 	}
 	ln.apply(ln.m.Preempted(now, ref, "user"))
 	return true

@@ -26,7 +26,7 @@ type Command struct {
 	Confine  confine.Spec // what the kernel holds it to, where it has a reach
 	Launcher string       // the program that does that
 	Draft    *job.Draft   // the background job that it becomes; nil: none
-	// Continue makes a place for the job that it becomes in a private shell when its time is over; nil: it is ended then.
+	// Continue prepares the job that the command becomes in a private shell when its time-out has passed; nil: it is ended then.
 	Continue func() (*job.Draft, error)
 }
 

@@ -15,7 +15,7 @@ import (
 type language struct {
 	command  []string          // the server's program and arguments
 	files    map[string]string // LSP's names of the languages it checks, by the extension of a file
-	settings []string          // extensions of files that its findings depend on, beside those of files
+	settings []string          // extensions of files that its findings depend on, besides those of files
 	options  any               // initializationOptions
 }
 

@@ -152,7 +152,7 @@ func (s *Servers) dropLocked(v *server) {
 	v.cancel()
 }
 
-// Close ends all servers and waits for their end. A later Check starts one anew.
+// Close ends all servers and waits for their end. A later Check starts it again.
 func (s *Servers) Close() {
 	s.mu.Lock()
 	for _, v := range s.running {

@@ -8,7 +8,7 @@ import (
 	"sublet/daemon/internal/mask"
 )
 
-// startProcess starts the server's program. Errors are for people.
+// startProcess starts the server's program. Error texts are shown to the user.
 func (s *server) startProcess(at Place) (*child.Process, error) {
 	own, err := mask.Expand(s.spec.Env, s.spec.Expand)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	MaxBytes   = 5 << 20 / 4 * 3 // of one file: its base64 is 5 MiB
 	MaxSide    = 8000            // pixels
 	MaxMany    = 20              // in one request
-	MaxRequest = 16 << 20        // bytes of all in one request: 22 MB of base64 beside up to 10 MB of prompt
+	MaxRequest = 16 << 20        // bytes of all in one request: 22 MB of base64 next to up to 10 MB of prompt
 )
 
 // Image is an image file as it was read. It is not changed afterwards.
@@ -93,7 +93,7 @@ func Read(name string, r io.Reader) (*Image, error) {
 // wholePNG reports whether a PNG's chunks are complete up to IEND. Providers refuse every request of a conversation that
 // contains a broken image.
 func wholePNG(b []byte) bool {
-	for at := 8; at+12 <= len(b); { // after the signature; a chunk has 12 bytes beside its data: length, type and checksum
+	for at := 8; at+12 <= len(b); { // after the signature; a chunk has 12 bytes besides its data: length, type and checksum
 		size := int64(binary.BigEndian.Uint32(b[at:]))
 		if string(b[at+4:at+8]) == "IEND" {
 			return true

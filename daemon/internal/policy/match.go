@@ -99,7 +99,7 @@ func (r *parsedRule) matchTree(tree string, a Action) bool {
 	return secret.Under(base, tree) || secret.Match(tree, []string{above})
 }
 
-// touchesCommand matches the words of a command as they stand and, beside that, without the options before its sub-command
+// touchesCommand matches the words of a command as they are written and also without the options before its sub-command
 // (Plain; nil: there are none). One with an unknown word may run what the rule names, but not if it only reads (Low).
 func (r *parsedRule) touchesCommand(c *risk.Command) match {
 	if c.Level < r.level || r.dir != "" && c.Cwd != "" && c.Cwd != r.dir {

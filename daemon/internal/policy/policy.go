@@ -76,7 +76,7 @@ type Rule struct {
 	Expires  time.Time // zero: never
 }
 
-// Policy is a mode and the rules beside it, in any order: deny wins over ask, ask over allow.
+// Policy is a mode and rules, in any order: deny wins over ask, ask over allow.
 type Policy struct {
 	Mode  Mode
 	Rules []Rule

@@ -83,7 +83,7 @@ type ToolResult struct {
 	CallID  string
 	Content string
 	IsError bool
-	Images  []*picture.Image // beside Content; their Data is not nil
+	Images  []*picture.Image // in addition to Content; their Data is not nil
 }
 
 type ToolSpec struct {

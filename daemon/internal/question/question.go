@@ -35,7 +35,7 @@ type Question[C Client] struct {
 	Request *wire.ConfirmationRequest // Ask owns it
 	Project string                    // that its grants are about
 	Bound   time.Duration             // how long it waits; 0: without bound while a client is there that can answer, else closedWindow
-	// Others are asked beside the session's subscribers, and so is each client for which Concerns is true when Show is called.
+	// Others are asked in addition to the session's subscribers, and so is each client for which Concerns is true when Show is called.
 	// Concerns, which is false for a client that has gone, is called under the Open's lock. nil: nobody else.
 	Others   []C
 	Concerns func(C) bool

@@ -186,7 +186,7 @@ func (c Context) inTemporary(p string) bool {
 	return (under(p, "/tmp") || under(p, "/dev")) && !under(p, c.ProjectRoot) && !(under(c.Home, "/tmp") && under(p, c.Home))
 }
 
-// shellText is what a text does in the shell itself, beside what is inside its substitutions.
+// shellText is what a text does in the shell itself, without what is inside its substitutions.
 type shellText struct {
 	changes bool // it changes the shell, or lists what the shell has
 	quick   bool // it has true or pwd, which run faster in the shell than in a child

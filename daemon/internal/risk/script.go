@@ -53,7 +53,7 @@ func (a *analysis) script(c *call, f *field, p string) bool {
 // only reads, and chmod.
 func (a *analysis) scriptsHold(whole Span) {
 	for _, s := range a.v.Scripts {
-		changes := 0 // of the script, beside those of its mode
+		changes := 0 // of the script, other than of its mode
 		changed := false
 		for i, c := range a.v.Commands {
 			switch {

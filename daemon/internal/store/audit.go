@@ -46,7 +46,7 @@ type AuditEntry struct {
 
 // Audit appends to a file of JSON lines, mode 0600. Each line contains the hash of the one before it, across all files, and
 // the file's name with .head added has the hash of the last line, so that VerifyAudit detects changed, removed and cut off
-// lines. Only the process that holds the daemon's lock writes it. It is safe for concurrent use. Each entry opens the files anew, so
+// lines. Only the process that holds the daemon's lock writes it. It is safe for concurrent use. Each entry opens the files again, so
 // that none is written to a file that another process has removed or replaced.
 type Audit struct {
 	path string

@@ -8,7 +8,7 @@ import (
 const AskAgain = "ask again; what was done before is in the conversation"
 
 // Ends returns the missing end of a turn or compaction whose session has these events: it resolves the open questions and
-// adds an Error and an AgentComplete, or a CompactionComplete. why is for people.
+// adds an Error and an AgentComplete, or a CompactionComplete. why is shown to the user.
 func (u Unfinished) Ends(events []wire.EventMessage, why string) (ends []wire.EventMessage) {
 	if m := openCompaction(events); m != nil {
 		ends = append(ends, &wire.CompactionComplete{

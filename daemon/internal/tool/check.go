@@ -87,7 +87,7 @@ func (env Env) checkChange(ctx context.Context, path string, before, after []byt
 	return fmt.Sprintf("%s\n[%s reports of %s:%s]", notes, now.by, filepath.Base(path), b.String())
 }
 
-// checkDeeper checks more than the syntax: it asks a language server and, for Go, runs go vet beside it. A server's answer counts even if
+// checkDeeper checks more than the syntax: it asks a language server and, for Go, runs go vet at the same time. A server's answer counts even if
 // go vet ended sooner, since go vet names only the first of several problems, and the report must not depend on the load of the machine.
 // notes are lines about the checkers.
 func (env Env) checkDeeper(ctx context.Context, path string, text []byte) (c checked, notes string) {

@@ -80,7 +80,7 @@ type Result struct {
 	FilesModified []string
 	TruncatedBy   int64 // bytes left out of Content
 	SpoolPath     string
-	Images        []*picture.Image // beside Content, which contains their names
+	Images        []*picture.Image // in addition to Content, which contains their names
 	Duration      time.Duration    // 0: the caller measures
 }
 

@@ -28,7 +28,7 @@ type Options struct {
 	Mode    string   // policy mode of the turns that clients begin: plan, ask, auto, full
 	Token   string   // in each request's metadata or a WebSocket's Authorization header; "" = none is required
 	Page    fs.FS    // the page and its module; nil = none. Only with it clients may answer questions
-	Hosts   []string // names, beside those of the listener, under which browsers may call
+	Hosts   []string // names, besides those of the listener, under which browsers may call
 	Origins []string // of other servers' pages that may connect, such as http://localhost:5173
 
 	RequestsPerSecond int // 0 = 100 (N2)

@@ -74,7 +74,7 @@ func grows(block ast.Node) bool {
 // Rest is what is not complete yet.
 func (m *Stream) Rest() string { return m.rest }
 
-// Finish returns what is left, complete or not, and starts anew.
+// Finish returns what is left, complete or not, and starts again.
 func (m *Stream) Finish() string {
 	rest := m.rest
 	*m = Stream{}

@@ -27,7 +27,7 @@ var Dialect = &dialect.Dialect{
 	Quote:       dialect.Quote, Start: launch, ReadState: readState, Restore: restore, Examine: examine,
 }
 
-// launch implements dialect.Dialect.Start. Zsh reads $ZDOTDIR/.zshenv first of a user's files and looks at ZDOTDIR anew for the next;
+// launch implements dialect.Dialect.Start. Zsh reads $ZDOTDIR/.zshenv first of a user's files and reads ZDOTDIR again for the next;
 // so only that variable is ours, and only until the integration has begun.
 func launch(o dialect.Start) dialect.Launch {
 	zdotdir := ""
