@@ -215,7 +215,7 @@ func (t *turn) privateFacts(ctx context.Context, digest string, c *risk.Context)
 	return known
 }
 
-// environ returns the environment and the folder of the client that asked for the turn.
+// environ returns the environment of the client that asked for the turn: that of the shell it lends or, without one, its own.
 func (t *turn) environ() map[string]wire.OSString {
 	if ln := t.origin.lender; ln != nil {
 		env, _ := ln.Environ()
