@@ -27,14 +27,14 @@ type borrowed struct {
 }
 
 // newBorrowed returns a borrowed that prints JSON or text, to a terminal or not. Without sequences no control sequence is printed,
-// and on a terminal none that makes it answer. It calls stop with the error if standard output fails. The caller must call finish.
+// and on a terminal only those that draw. It calls stop with the error if standard output fails. The caller must call finish.
 func newBorrowed(a *app, json, onTerminal, sequences bool, stop context.CancelCauseFunc) *borrowed {
 	o := &borrowed{app: a, json: json, plainNewlines: !onTerminal, stop: stop}
 	switch {
 	case !sequences:
 		o.keepSequence = keepNone
 	case onTerminal && !json:
-		o.keepSequence = keepSilent
+		o.keepSequence = keepDrawing
 	}
 	return o
 }

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
-	"slices"
+	"regexp"
+	"strings"
+	"sync"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -34,38 +36,16 @@ func filtered(p []byte, keep func(seq []byte) bool) (text, rest []byte) {
 // keepNone keeps no sequence.
 func keepNone([]byte) bool { return false }
 
-// keepSilent reports whether a sequence does not make a terminal send something. It refuses queries, whose answers would be typed into the shell behind this
-// program, and modes that report keys, the mouse or the focus. The program has the window's terminal for that.
-func keepSilent(seq []byte) bool {
-	if len(seq) < 3 {
-		return !slices.Contains([]string{"\x1bZ", "\x1b="}, string(seq))
-	}
-	body, final := seq[2:len(seq)-1], seq[len(seq)-1]
-	switch seq[1] {
-	case ']':
-		return !bytes.HasSuffix(bytes.TrimRight(seq, "\a\x1b\\"), []byte(";?"))
-	case 'P':
-		return !bytes.HasPrefix(body, []byte("$q")) && !bytes.HasPrefix(body, []byte("+q"))
-	case '[':
-	default:
-		return true
-	}
-	private := len(body) > 0 && body[0] >= '<' && body[0] <= '?'
-	switch final {
-	case 'c', 'n', 't', 'x':
-		return false
-	case 'p', 'y':
-		return !bytes.ContainsAny(body, "$*") // DECRQM, DECRQCRA
-	case 'q', 'u', 'm':
-		return !private // XTVERSION, the kitty keyboard, XTMODKEYS
-	case 'h', 'l':
-		return !private || !slices.ContainsFunc(bytes.Split(body[1:], []byte(";")), func(mode []byte) bool {
-			return slices.Contains(reportingModes, string(mode))
-		})
-	}
-	return true
-}
+// keepDrawing reports whether a sequence only draws: any other may make a terminal send something, which would be typed into the shell
+// behind this program, or send keys in another way. The program has the window's terminal for that.
+func keepDrawing(seq []byte) bool { return drawing().Match(seq) }
 
-// reportingModes are the private modes (xterm's ctlseqs, and what newer terminals added) that make a terminal send something, or
-// send keys in another way.
-var reportingModes = []string{"1", "9", "66", "1000", "1001", "1002", "1003", "1004", "1005", "1006", "1015", "1016", "2004", "2031", "2048"}
+var drawing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)^\x1b(` + strings.Join([]string{
+		`\[[0-9;:]*[@A-HJKLMPSTXdfmrsu]`, // cursor, erasing, colours, scrolling
+		`\[[0-9]* q|\[!p|\[4[hl]`,        // shape of the cursor, soft reset, inserting
+		`\[\?(7|25|47|1047|1049)[hl]`,    // wrapping, visibility of the cursor, the other screen
+		`[78DEM>]|[()][0AB]`,             // saved cursor, lines, character sets
+		`\][0128];.*|P[0-9;]*q.*`,        // title, link, sixel image
+	}, "|") + `)$`)
+})
