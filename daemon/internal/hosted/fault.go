@@ -1,19 +1,11 @@
 package hosted
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"strings"
-	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
-
-	"sublet/daemon/internal/child"
-	"sublet/daemon/internal/mask"
-	"sublet/wire/visible"
 )
 
 // A FaultError reports an agent that was given up, or that failed.
@@ -38,13 +30,13 @@ func (h *host) fault(ctx context.Context, name string, err error, lost bool) err
 	cause := h.cause
 	h.mu.Unlock()
 	f := &FaultError{Agent: name, Why: shown(message(err), 500)}
-	bad, first, flood := h.bad.seen()
+	bad, first := h.in.badLines()
 	switch bound := h.in.meter.Fault(); {
 	case cause != nil:
 		f.Why = cause.Error()
 		return f
-	case bound != nil || flood:
-		f.Why = cmp.Or(bound, child.ErrFlood).Error()
+	case bound != nil:
+		f.Why = bound.Error()
 		return f
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		f.Why = fmt.Sprintf("it did not answer within %v", h.agents.o.Start)
@@ -88,50 +80,4 @@ func message(err error) string {
 		}
 	}
 	return refused.Message
-}
-
-// badLines is the SDK's log handler. It counts the lines of an agent that are not the protocol.
-type badLines struct {
-	undecodedUpdate func() // called for an update that the SDK cannot decode
-
-	mu sync.Mutex
-	// below: guarded by mu
-	count int
-	first string
-	flood bool // updates came faster than they were handled
-}
-
-// Enabled implements slog.Handler. The SDK logs as an error what it cannot decode or queue.
-func (b *badLines) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
-
-// Handle implements slog.Handler. The prefixes are those of the messages that the SDK logs.
-func (b *badLines) Handle(_ context.Context, rec slog.Record) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	undecoded := strings.HasPrefix(rec.Message, "failed to handle notification")
-	b.flood = b.flood || strings.HasPrefix(rec.Message, "failed to queue notification")
-	rec.Attrs(func(at slog.Attr) bool {
-		if undecoded && at.Key == "method" && at.Value.String() == sdk.ClientMethodSessionUpdate {
-			b.undecodedUpdate()
-		}
-		if at.Key == "raw" {
-			if b.count++; b.count == 1 {
-				b.first = visible.Exact(shown(mask.String(at.Value.String()), 100))
-			}
-		}
-		return true
-	})
-	return nil
-}
-
-// WithAttrs implements slog.Handler.
-func (b *badLines) WithAttrs([]slog.Attr) slog.Handler { return b }
-
-// WithGroup implements slog.Handler.
-func (b *badLines) WithGroup(string) slog.Handler { return b }
-
-func (b *badLines) seen() (count int, first string, flood bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.count, b.first, b.flood
 }

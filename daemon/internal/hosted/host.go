@@ -16,8 +16,7 @@ import (
 const (
 	// maxMessage bounds one message of an agent, in bytes. The SDK ends a connection with one of 10 MiB, without a reason.
 	maxMessage = 8 << 20
-	// linesPerSecond and linesAtOnce bound the messages of an agent before it is ended. The SDK ends a connection whose updates are
-	// not handled as fast as they come, so handling one must not wait.
+	// linesPerSecond and linesAtOnce bound the messages of an agent before it is ended.
 	linesPerSecond = 1000
 	linesAtOnce    = 10_000
 	// maxBytes bounds what an agent sends in one turn: texts are stored, and calls kept until they end.
@@ -52,7 +51,6 @@ type host struct {
 	proc   *child.Process
 	in     *input
 	conn   *sdk.ClientSideConnection
-	bad    *badLines
 	path   string        // of its program
 	token  string        // by which its MCP server is recognised in Agents.Call
 	lists  chan struct{} // closed when that server's tools were listed

@@ -267,7 +267,7 @@ func (r *run) begin(ctx context.Context) (joined context.Context, done func(), e
 func (r *run) exceeded(silence time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	bad, first, _ := r.host.bad.seen()
+	bad, first := r.host.in.badLines()
 	switch {
 	case r.active == 0 && time.Since(r.heard) > silence:
 		return fmt.Errorf("it has sent nothing for %v, and was ended", silence)

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"time"
@@ -25,9 +24,8 @@ func (a *Agents) start(r *run, k key) (_ *host, err error) {
 	conf := *r.t.Of.Role.Hosted
 	h := &host{
 		agents: a, key: k, conf: conf, known: knownOf(conf.Command), token: rand.Text(), lists: make(chan struct{}),
-		session: session{cwd: r.t.Of.Env.Cwd}, bad: &badLines{},
+		session: session{cwd: r.t.Of.Env.Cwd},
 	}
-	h.bad.undecodedUpdate = func() { h.in.updateHandled() }
 	last := a.remembered(r, k)
 	if info, err := os.Stat(last.Cwd); err == nil && info.IsDir() {
 		h.session.cwd = last.Cwd
@@ -150,8 +148,6 @@ func (h *host) launch(r *run) error {
 	}
 	h.in = newInput(h, child.NewMeter(h.proc.Stdout, maxMessage, rate.NewLimiter(linesPerSecond, linesAtOnce)))
 	h.conn = sdk.NewClientSideConnection(h, h.proc.Stdin, h.in)
-	h.conn.SetLogger(slog.New(h.bad))
-	close(h.in.ready)
 	return nil
 }
 

@@ -44,8 +44,7 @@ type call struct {
 	denied    string // why it was refused; "" = it was not
 }
 
-// SessionUpdate implements the SDK's client. It must not block: the SDK handles updates in order, and closes a connection whose
-// queue of them is full.
+// SessionUpdate implements the SDK's client, which calls it for one update after the other.
 func (h *host) SessionUpdate(_ context.Context, n sdk.SessionNotification) error {
 	defer h.in.updateHandled()
 	defer h.guard()
