@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -66,23 +65,8 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	body := io.ReadCloser(newMeter(resp.Body))
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // the SDK bounds each event of such a stream
-		body = &bounded{body, maxMessage}
+		body = http.MaxBytesReader(nil, body, maxMessage)
 	}
 	resp.Body = body
 	return resp, nil
-}
-
-// bounded is a body whose reading fails after a number of bytes.
-type bounded struct {
-	io.ReadCloser
-	left int
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("it sent a message of more than %d MiB", maxMessage>>20)
-	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
 }
