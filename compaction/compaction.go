@@ -32,7 +32,7 @@ type Item struct {
 	Extra   int      // tokens beyond the text: reasoning, attachments
 	Images  []string // Request: names of the attached images; a summary keeps the names only
 	Ledger  *Ledger  // Summary: its ledger
-	Machine bool     // Request: written by the program, so it sets no limits and is no prompt of the user's
+	Machine bool     // Request: written by the program, so it sets no limits and is not a prompt of the user's
 }
 
 // Call is a tool call of an Answer.

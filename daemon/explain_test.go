@@ -36,7 +36,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainAtHome: the home is no project whose commands run without a question, as in the daemon.
+// TestExplainAtHome: the home is not a project whose commands run without a question, as in the daemon.
 func TestExplainAtHome(t *testing.T) {
 	for _, at := range []string{".", "proj"} {
 		home := t.TempDir()

@@ -6,7 +6,7 @@ package wire
 type ModelsRequest struct {
 	RequestID `msgpack:"request_id"`
 	Name      string `msgpack:"name"` // "provider/name"; "" = list all
-	// Agent is an agent of the settings. Where it is no program, the reply is empty. Mode puts its session into that mode first:
+	// Agent is an agent of the settings. Where it is not a program, the reply is empty. Mode puts its session into that mode first:
 	// one of its own, or one of the policy, which stands for the agent's that fits; "" = leave it.
 	Agent string `msgpack:"agent"`
 	Mode  string `msgpack:"mode"`
@@ -16,7 +16,7 @@ type ModelsReply struct {
 	RequestID `msgpack:"request_id"`
 	Models    []Model      `msgpack:"models"` // by provider and name
 	Faults    []ModelFault `msgpack:"faults"` // of providers that did not answer
-	// Of a request with Agent: its name, "" where it is no program; the ids of the model and mode in use, "" = it offers none;
+	// Of a request with Agent: its name, "" where it is not a program; the ids of the model and mode in use, "" = it offers none;
 	// and of its modes. The names in Models are ids.
 	Agent string   `msgpack:"agent"`
 	Model string   `msgpack:"model"`

@@ -107,7 +107,7 @@ func (c *Config) checkPolicy() error {
 // functionKeys are the sequences that terminals send for F1 to F12, without ESC.
 var functionKeys = []string{"OP", "OQ", "OR", "OS", "[15~", "[17~", "[18~", "[19~", "[20~", "[21~", "[23~", "[24~"}
 
-// Key returns the bytes that a terminal sends for a key: ctrl+x, alt+x, f5; "" is no key. ok is false for unknown names and
+// Key returns the bytes that a terminal sends for a key: ctrl+x, alt+x, f5; "" is not a key. ok is false for unknown names and
 // for keys with another meaning (ctrl+c, Tab, Enter, Backspace).
 func Key(name string) (sent []byte, ok bool) {
 	kind, letter, _ := strings.Cut(name, "+")

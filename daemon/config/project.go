@@ -116,7 +116,7 @@ func (p Project) Fault(rule string, err error) error {
 	return e
 }
 
-// isPlaceholder reports whether path, which could not be read, is no file but the place that is kept for one while a confined
+// isPlaceholder reports whether path, which could not be read, is not a file but the place that is kept for one while a confined
 // command runs, or was that until now.
 func isPlaceholder(path string) bool {
 	info, err := os.Lstat(path)

@@ -138,7 +138,7 @@ func TestPaintedPrompt(t *testing.T) {
 	}
 }
 
-// What hooks and plug-ins of zsh keep for themselves is no change by a command.
+// What hooks and plug-ins of zsh keep for themselves is not a change by a command.
 func TestStateOfPlugins(t *testing.T) {
 	t.Parallel()
 	u := newSession(t, "zsh", "autoload -Uz is-at-least vcs_info; _cache=(a b); _gone=1; precmd() { vcs_info }")

@@ -330,7 +330,7 @@ func TestKeyboard(t *testing.T) {
 		}
 		done <- res
 	}()
-	if why := <-asked; why != "secret "+procs.Name(s.PID()) { // the shell itself is no program that asks for passwords
+	if why := <-asked; why != "secret "+procs.Name(s.PID()) { // the shell itself is not a program that asks for passwords
 		t.Fatalf("wants %q", why)
 	}
 	time.Sleep(1500 * time.Millisecond) // longer than its time

@@ -80,7 +80,7 @@ func (h *Handed) Keep(content []byte, mime string) (path string, err error) {
 	return f.Name(), nil
 }
 
-// removeLocked removes files. A file that was removed already is no error.
+// removeLocked removes files. A file that was removed already is not an error.
 func (h *Handed) removeLocked(paths []string) (err error) {
 	paths = slices.Clone(paths)
 	h.kept = slices.DeleteFunc(h.kept, func(p string) bool { return slices.Contains(paths, p) })

@@ -14,7 +14,7 @@ type Rate struct {
 }
 
 // Take counts one request. If there were more than limit within a second it returns false, and how long until the next one is
-// accepted. A limit of 0 or less is no limit.
+// accepted. A limit of 0 or less means no limit.
 func (r *Rate) Take(limit int) (ok bool, retry time.Duration) {
 	if limit <= 0 {
 		return true, 0

@@ -153,7 +153,7 @@ func TestHandOverWaitsForQuestionAndTyping(t *testing.T) {
 	}
 }
 
-// What reads without echo and is no program of the system's that asks for passwords is asked about first: its prompt may say
+// What reads without echo and is not a program of the system's that asks for passwords is asked about first: its prompt may say
 // anything. No ends the command; the answer of one program is not that of another.
 func TestHandOverOfSecretsIsAsked(t *testing.T) {
 	for _, key := range []string{"y", "n"} {

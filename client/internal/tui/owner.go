@@ -110,7 +110,7 @@ func (m *model) enterAI(to mode) {
 	m.linkLine(m.linkState())
 }
 
-// lineRan returns to AI mode, from which the line came that has run, unless that was for one question.
+// lineRan goes back to AI mode if the line that has run was typed there; after a single question (oneAnswer) the shell keeps the screen.
 func (m *model) lineRan() {
 	if m.own.back == aiMode {
 		m.enterAI(aiMode)
@@ -265,7 +265,7 @@ func (m *model) stepEnded(to screenState, err error) {
 	o.screen = shellRefused
 	if broken, ok := errors.AsType[*shell.BrokenError](err); ok {
 		m.cannotLend(broken.Error(), broken.Hint())
-		m.printBeside()
+		m.printBelowShell()
 	}
 }
 
@@ -277,8 +277,8 @@ func (m *model) cannotLend(why, hint string) {
 	}
 }
 
-// printBeside prints what waits to be printed below the shell's output, because the shell's editor does not answer.
-func (m *model) printBeside() {
+// printBelowShell prints what waits to be printed below the shell's output, because the shell's editor does not answer.
+func (m *model) printBelowShell() {
 	var lines []string
 	for _, e := range m.out {
 		lines = append(lines, e.text)

@@ -247,7 +247,7 @@ type answer struct {
 	conn      *client.Conn
 	quiet     bool              // the answer's text is not printed
 	model     string            // the one that the turn began with
-	mayBeVoid wire.StreamedText // text that may become void, if standard output is no terminal
+	mayBeVoid wire.StreamedText // text that may become void, if standard output is not a terminal
 	written   bool              // some text is on standard output
 	midLine   bool              // the last line printed has no newline yet
 }
@@ -269,7 +269,7 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 	case *wire.TurnStarted:
 		o.model = m.Model
 	case *wire.AgentThinking:
-		if m.Phase == wire.PhaseWaiting { // printed also if standard error is no terminal: nothing else shows why it takes so long
+		if m.Phase == wire.PhaseWaiting { // printed also if standard error is not a terminal: nothing else shows why it takes so long
 			o.endLine()
 			o.app.printNotice(m.Agent, m.Message, "")
 		}

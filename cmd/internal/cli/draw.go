@@ -84,7 +84,7 @@ func (a *app) drawOutcomes(outcomes []wire.PolicyOutcome, now string) {
 	}
 }
 
-// columns returns the width of standard output; 100 if it is no terminal.
+// columns returns the width of standard output; 100 if it is not a terminal.
 func (a *app) columns() int {
 	if f, ok := a.stdout.(file); ok {
 		return columns(f)

@@ -96,7 +96,7 @@ type output struct {
 
 func (o *output) Write(p []byte) (int, error) {
 	n, err := o.File.Write(p)
-	if err != nil && !errors.Is(err, syscall.EPIPE) { // EPIPE: the reader has left, which is no error
+	if err != nil && !errors.Is(err, syscall.EPIPE) { // EPIPE: the reader has left, which is not an error
 		o.failed.CompareAndSwap(nil, &err)
 	}
 	return n, err

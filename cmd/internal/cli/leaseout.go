@@ -16,7 +16,7 @@ import (
 type borrowed struct {
 	app           *app
 	json          bool
-	plainNewlines bool                  // \r\n becomes \n, since standard output is no terminal
+	plainNewlines bool                  // \r\n becomes \n, since standard output is not a terminal
 	keepSequence  func(seq []byte) bool // reports whether a control sequence is printed; nil = all are
 	stop          context.CancelCauseFunc
 	held          []byte // the end of the output so far, which write joins with the next

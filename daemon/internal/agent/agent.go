@@ -62,7 +62,7 @@ type Place struct {
 type Bounds struct {
 	MaxSteps  int            // model calls; 0 = DefaultMaxSteps
 	MaxAgents int            // sub-agents at once; 0 = DefaultMaxAgents
-	Budget    Budget         // cost limits; the zero value is no limit
+	Budget    Budget         // cost limits; the zero value sets none
 	Threshold float64        // share of the context window at which to compact; 0 = 0.8
 	Compactor provider.Model // writes summaries; nil = Model
 }
@@ -138,7 +138,7 @@ type Question struct {
 	Action      tool.Action
 	Mode        string // the role's: the stricter of this and the turn's counts; "" = the turn's
 	Fixed       bool   // the call cannot be changed, since another program makes it: an edited command is refused
-	Continue    string // if set, the question is no call but whether the agent may continue; this is what it has done
+	Continue    string // if set, the question is not a call but whether the agent may continue; this is what it has done
 }
 
 // maxSubject bounds Subject, in bytes.

@@ -89,7 +89,7 @@ func Instructions(root, cwd string) (names []string, would string) {
 	if len(names) > 0 {
 		effects = append(effects, strings.Join(names, ", ")+" would instruct agents here")
 	}
-	own, _ := projectRoles(filepath.Join(root, ".sublet", "agents")) // a file that is no role instructs nobody
+	own, _ := projectRoles(filepath.Join(root, ".sublet", "agents")) // a file that is not a role instructs nobody
 	if roles := slices.Sorted(maps.Keys(own)); len(roles) > 0 {
 		names = append(names, roles...)
 		effects = append(effects, ".sublet/agents would add "+strings.Join(roles, ", "))

@@ -242,7 +242,7 @@ func (l *Log[S]) StoreEnds(ctx context.Context) error {
 	return nil
 }
 
-// Send sends a message that is no event to all subscribers.
+// Send sends a message that is not an event to all subscribers.
 func (l *Log[S]) Send(m wire.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -123,7 +123,7 @@ func (h *host) signIn(ctx context.Context, r *run) error {
 	return nil
 }
 
-// line returns a command line for a shell. A variable whose value is no string, or whose name a shell does not accept, is left out.
+// line returns a command line for a shell. A variable whose value is not a string, or whose name a shell does not accept, is left out.
 func line(words []string, env map[string]any) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(env)) {

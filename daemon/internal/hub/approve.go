@@ -316,7 +316,7 @@ func (t *turn) entry(event, who, tool, command, cwd string) store.AuditEntry {
 	}
 }
 
-// audit records e. A log that another program has changed is reported to every client, and is no error.
+// audit records e. A log that another program has changed is reported to every client, and is not an error.
 func (h *Hub) audit(e store.AuditEntry) error {
 	err := h.opts.Audit.Record(e)
 	if touched, ok := errors.AsType[*store.TouchedError](err); ok {

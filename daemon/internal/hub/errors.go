@@ -57,7 +57,7 @@ type BusyDaemonError struct{ Turns int }
 
 func (e *BusyDaemonError) Error() string { return fmt.Sprintf("%d turns run", e.Turns) }
 
-// errStopped is the error of work that the daemon ends when it stops. It is no cancellation by a person, but code that only asks
+// errStopped is the error of work that the daemon ends when it stops. It is not a cancellation by a person, but code that only asks
 // whether work was cancelled sees context.Canceled.
 var errStopped = fmt.Errorf("%w: %w", lend.ErrShuttingDown, context.Canceled)
 

@@ -21,7 +21,7 @@ const maxRequestIDs = 1 << 16
 type operation struct {
 	origin  *Client // who asked
 	request wire.RequestID
-	turn    *turn // nil: it is no turn
+	turn    *turn // nil: the operation is not a turn
 	limited bool  // limits.running_turns bounds how many such operations a client may have
 	cancel  context.CancelCauseFunc
 }

@@ -11,7 +11,7 @@ import (
 
 // Entering returns v, with the reach raised to free if the command changes the user's shell into a git repository inside the project root.
 // A prompt that shows git's state runs what that repository's settings name, and a command confined to the project may have written them.
-// v is unchanged where root is no project that commands are confined to, such as a home folder.
+// v is unchanged where root is not a project that commands are confined to, such as a home folder.
 func Entering(v risk.Verdict, root, home string) risk.Verdict {
 	if dir := entered(v, root); dir != "" && v.Reach == risk.ReachShell && reach.IsProject(root, home) {
 		v.Reach = risk.ReachFree

@@ -50,8 +50,8 @@ func (p *Private) shell() *shell.Shell {
 
 // PrivateOptions are where and how a private shell starts.
 type PrivateOptions struct {
-	Env        map[string]wire.OSString // the client's, of which it gets what is no secret
-	Cwd        wire.OSString            // the client's; where that is no folder it starts at home
+	Env        map[string]wire.OSString // the client's, of which it gets what is not a secret
+	Cwd        wire.OSString            // the client's; where that is not a folder it starts at home
 	Pass       []string                 // secrets that it gets all the same
 	Agent      bool                     // it belongs to one confined agent; otherwise it stands in for the user's shell
 	Folder     string                   // private, for its files

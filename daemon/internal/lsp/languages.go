@@ -66,7 +66,7 @@ type stamp struct {
 func (l *language) scan(root string) map[string]stamp {
 	found := map[string]stamp{}
 	entries := 0
-	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error { // what cannot be read is no change
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error { // what cannot be read is not a change
 		if entries++; entries > maxFiles {
 			return filepath.SkipAll
 		}

@@ -109,7 +109,7 @@ func TestMaskForms(t *testing.T) {
 	}
 }
 
-// TestMaskLeaves: what is no secret is left alone, so that models can still work with it.
+// TestMaskLeaves: what is not a secret is left alone, so that models can still work with it.
 func TestMaskLeaves(t *testing.T) {
 	for _, text := range []string{
 		"CHECKSUM=k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEu", "\"integrity\": \"sha512-k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEuk9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEu==\"", "GOROOT=/usr/local/go1/Some/Folder/With/Many/Names/X9", "COMMIT=3f786850e387550fdab836ed7e6dc881de23001b", "X-Request-Id: k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEu", "ETag: k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEu", "value = k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEu", "URL=https://example.com/aB3/dE5/fG7/hI9/jK1", "LS_COLORS=rs=0:di=01;34:ln=01;36:mh=00:pi=40;33:so=01;35:do=01;35:bd=40;33", "BUILD_ID=20261120-1200-abcdef",

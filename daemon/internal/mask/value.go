@@ -52,7 +52,7 @@ func valueAt(s string, i int) (v value, ok bool) {
 		v.at++
 	}
 	v.blank = v.at > from
-	// What stands behind [masked: is no name, but the kind in a placeholder.
+	// What stands behind [masked: is not a name, but the kind in a placeholder.
 	return v, v.name != "" && !strings.HasSuffix(s[:v.start], maskedPrefix)
 }
 
@@ -154,7 +154,7 @@ var (
 	})
 	// prompting finds the beginning of a text that a program asks with.
 	prompting = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s-(?:\S*p|\S+prompt) (["'])[^\n]*$`) })
-	// scheme finds the part of an Authorization header that is no secret.
+	// scheme finds the part of an Authorization header that is not a secret.
 	scheme = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^["']?(?i:(?:bearer|basic|token|digest|negotiate|apikey) )?`)
 	})

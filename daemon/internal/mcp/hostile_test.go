@@ -60,7 +60,7 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// A server that says what is no message is told as that, also where that was read before the next request was sent: it ends
+// A server that says what is not a message is told as that, also where that was read before the next request was sent: it ends
 // because it is given up, and that had been told as the reason.
 func TestNonsenseBehindTheGreeting(t *testing.T) {
 	w := newWorld(t, Options{}, program("db", "chatty"))

@@ -113,13 +113,13 @@ type Decision struct {
 	Reach   risk.Reach // with which it runs, once it may; "" = unconfined
 }
 
-// Decide judges an action whose verdict is v. Rules are matched after classification, on each simple
-// command: one command that a deny rule matches denies the whole text; to allow it, every command above the mode's level
-// has to be covered. Critical is asked in every mode but ModePlan, which refuses it, whatever rules allow.
+// Decide judges an action whose verdict is v. Rules are matched on each simple command, after its classification: a deny rule
+// that matches one command denies the whole text; a text is allowed if every command above the mode's level is covered by a rule. A
+// critical action is asked about in every mode, whatever rules allow, except ModePlan, which refuses it.
 //
-// An action with a reach is held by the kernel where it runs: what only reads, and what changes the shell in a harmless way,
-// runs unasked whatever program it is; what is held to the project does where edits and builds are allowed, and so does what
-// is not known to only read, which gets the wider reach there. In ModeFull only what has a bound is confined.
+// An action with a reach is confined by the kernel. One that only reads, or changes the shell in a harmless way, runs without a
+// question, whatever program it is. Where edits and builds are allowed, so does one that is confined to the project; one that is
+// not known to only read is confined to the project there. In ModeFull only an action with a Bound is confined.
 func (p Policy) Decide(v risk.Verdict, a Action) Decision {
 	switch {
 	case a.Bound != "" && a.exceeds():
@@ -188,6 +188,7 @@ func (p Policy) match(v risk.Verdict, a Action) (m matched) {
 	return m
 }
 
+// decide judges an action with exactly the reach a.Reach, "" if nothing confines it.
 func (p Policy) decide(v risk.Verdict, a Action) Decision {
 	m := p.match(v, a)
 	if m.deny != nil {
@@ -317,7 +318,8 @@ func (r *Rule) inForce(a Action, now time.Time) bool {
 	return r.Decision != Allow
 }
 
-// covered finds the rules that let the action through. It returns the last of them that was needed, or nil.
+// covered returns the last rule that is needed to let the whole action through: each command above the level free needs one. It returns nil
+// if a command has none, and if no rule is needed.
 func covered(allow []*parsedRule, v risk.Verdict, a Action, free risk.Level) *Rule {
 	first := func(covers func(*parsedRule) bool) *Rule {
 		if i := slices.IndexFunc(allow, covers); i >= 0 {

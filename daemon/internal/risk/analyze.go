@@ -180,7 +180,8 @@ func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
 	return &a.findings[len(a.findings)-1]
 }
 
-// Maybe implements bashread.Judge: it judges a text that may be a command, and keeps what is High and above: that it is no command is no finding.
+// Maybe implements bashread.Judge: it judges a text that may be a command, and keeps only findings of High and above: a text that is not a
+// command would give others.
 func (a *analysis) Maybe(text string, sp Span, st *state) {
 	if len(text) > 4096 || bashread.Brackets(text) > 200 || strings.TrimSpace(text) == "" {
 		return

@@ -143,7 +143,7 @@ type Command struct {
 	Runs bool
 }
 
-// FileAction is what a tool would do that is no shell.
+// FileAction is what a tool other than a shell would do.
 type FileAction struct {
 	Reads, Writes []string // absolute, symlinks resolved
 	Network       string   // host

@@ -106,7 +106,7 @@ type Launch struct {
 // Examination is what is known about a command before it runs.
 type Examination struct {
 	Changes bool   // it may change the shell's state
-	Lasts   string // the first builtin in it whose work is meant to last in the shell, as cd or export; "" = none
+	Lasts   string // the first builtin in it whose effect is meant to outlast it in the shell, such as cd or export; "" = none
 	Ends    bool   // it may end or replace the shell: it is run in a subshell
 	Text    string // what is sourced: the text itself, or the text in a subshell
 	Refused string // why the shell cannot run it; "" = it can

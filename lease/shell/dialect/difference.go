@@ -68,7 +68,7 @@ func Without(list, other []string) (rest []string) {
 }
 
 // autoloaded returns a predicate on names of functions. It reports whether zsh had the function marked for autoload in a and has loaded
-// its text in b: that is no change by a command.
+// its text in b: that is not a change by a command.
 func autoloaded(a, b map[string]string) func(name string) bool {
 	return func(name string) bool {
 		_, has := b[name]

@@ -16,9 +16,9 @@ const (
 	nestMost  = 100     // brackets and quotes
 )
 
-// Examine examines a text as the parser reads it in lang. A text that it cannot read may change everything. known reports whether
-// a name is an alias or a function; nil = none is. In fish nothing in a text runs in a subshell, and set is not the set of sh.
-// With Ends, Text is a subshell, which fish does not have: its dialect refuses such a text.
+// Examine examines a text that the parser reads as lang. A text that it cannot read may change everything. known reports whether
+// a name is an alias or a function; nil means that none is. For fish, no part of a text counts as run in a subshell, and set is not that of
+// sh. If the result's Ends is set, its Text is a subshell; fish has none, so its dialect refuses such a text.
 func Examine(lang syntax.LangVariant, fish bool, text string, known func(name string) bool) Examination {
 	e := Examination{Changes: true, Text: text}
 	if strings.ContainsRune(text, 0) {

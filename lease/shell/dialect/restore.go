@@ -30,8 +30,8 @@ func (s Statements) fill(statement, name, value string) string {
 	return strings.NewReplacer("{name}", s.Quote(name), "{value}", s.Quote(value), "{bare}", name, "{text}", value).Replace(statement) + "\n"
 }
 
-// Restore returns the text that puts back what differs between before and after, unless now has another value than after: then
-// somebody has changed it since. left are the names of what cannot be put back.
+// Restore returns the shell text that restores what differs between before and after. What differs between after and now is left alone,
+// since it was changed later. left has the names of what cannot be restored.
 func (s Statements) Restore(before, after, now State) (text string, left []string) {
 	var b strings.Builder
 	if before.Dir != after.Dir && now.Dir == after.Dir {
@@ -86,8 +86,8 @@ func (s Statements) putBack(b *strings.Builder, before, after, now map[string]st
 	})
 }
 
-// eachToUndo calls put, sorted by name, for each name that differs between before and after and is now still as in after, but
-// not for functions that zsh has only loaded since. value is the one in before, "" if there was none.
+// eachToUndo calls put, sorted by name, for each name that differs between before and after and has the same value in after and now.
+// Autoloaded functions are left out. value is the one in before, "" if there was none.
 func eachToUndo(before, after, now map[string]string, put func(name, value string)) {
 	c := Compare(before, after, autoloaded(before, after))
 	for _, name := range slices.Sorted(slices.Values(slices.Concat(c.Added, c.Changed, c.Removed))) {

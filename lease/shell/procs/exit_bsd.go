@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// exitPoll is how often a process is looked at that is no child of this one.
+// exitPoll is how often AwaitExit checks whether a process, which is not a child of this one, still exists.
 const exitPoll = 100 * time.Millisecond
 
 // AwaitExit returns nil once a process has ended and was reaped, or there is none; else ctx's cause.

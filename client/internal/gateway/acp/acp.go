@@ -81,7 +81,7 @@ func Serve(ctx context.Context, o Options) error {
 }
 
 // gate stands between the editor and the SDK, which gives a connection up at a line that is too long and says nothing to one
-// that is no message.
+// that is not a message.
 type gate struct {
 	out   *gateway.Writer
 	ctx   context.Context

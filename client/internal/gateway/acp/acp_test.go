@@ -437,7 +437,7 @@ func TestEditor(t *testing.T) {
 	})
 }
 
-// the SDK gives a connection up at a long line and says nothing to what is no message; the gate does not.
+// the SDK gives a connection up at a long line and says nothing to what is not a message; the gate does not.
 func TestHostileLines(t *testing.T) {
 	w := gatewaytest.New(t, common)
 	inR, inW := io.Pipe()

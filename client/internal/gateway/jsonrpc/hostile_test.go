@@ -89,7 +89,7 @@ func TestN2_Rate(t *testing.T) {
 	for range n {
 		codes[errorCode(other.next())]++
 	}
-	if codes[codeRequest] < 90 || codes[codeAgent] == 0 { // what is no request counts, and the rate comes first
+	if codes[codeRequest] < 90 || codes[codeAgent] == 0 { // what is not a request counts, and the rate comes first
 		t.Errorf("of what is no request: %v", codes)
 	}
 }

@@ -63,7 +63,7 @@ func TestHTTPIsNeverAMessage(t *testing.T) {
 			t.Errorf("%q: got %q", line, got)
 		}
 	}
-	// A request line that does not end in time is cut off elsewhere; one that is too long for HTTP is no message either.
+	// A request line that does not end in time is cut off elsewhere; one that is too long for HTTP is not a message either.
 	if got := w.raw("GET /" + strings.Repeat("x", 64<<10) + " HTTP/1.1\r\n" + head + body); strings.Contains(got, `"sessions"`) || strings.Contains(got, "unauthorized") {
 		t.Errorf("long: %q", got[:min(len(got), 300)])
 	}

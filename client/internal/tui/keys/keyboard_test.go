@@ -76,7 +76,7 @@ func TestKeyboardDecodes(t *testing.T) {
 		{"漢é", []string{"漢", "é"}},
 		{"\x1b[200~two\r\nlines\rhere\x1b[201~x", []string{"paste:two\nlines\nhere", "x"}},
 		{"\x1b[200~\x03\x1b[A\x1b[201~", []string{"paste:\x03\x1b[A"}},
-		// What a terminal says unasked is no key: cursor report, attributes, focus, colour.
+		// What a terminal says unasked is not a key: cursor report, attributes, focus, colour.
 		{"\x1b[?62;4c\x1b[12;40R\x1b[I\x1b[O\x1b]11;rgb:0000/0000/0000\x1b\\\x1b[?2026;2$y", nil},
 		{strings.Repeat("paste without brackets ", 3), []string{"paste:" + strings.Repeat("paste without brackets ", 3)}},
 	} {

@@ -21,7 +21,7 @@ func quote(s string) string {
 	return word
 }
 
-// fileWord returns a file's name as one shell word: a leading ~ is the home folder, a leading dash is no option.
+// fileWord returns a file's name as one shell word: a leading ~ is the home folder, a leading dash is not an option.
 func fileWord(name string) string {
 	switch rest, home := strings.CutPrefix(name, "~/"); {
 	case name == "~":

@@ -15,7 +15,7 @@ func (r *Reader) arithm(x syntax.Node, st *State) {
 		r.Spend(1)
 		switch n := n.(type) {
 		case *syntax.BinaryArithm:
-			// Each operator that assigns ends in = and is no comparison.
+			// Each operator that assigns ends in = and is not a comparison.
 			if op := n.Op.String(); strings.HasSuffix(op, "=") && op != "==" && op != "!=" && op != "<=" && op != ">=" {
 				if w, ok := n.X.(*syntax.Word); ok && w.Lit() != "" {
 					r.Judge.Assign(w.Lit(), &Field{S: string(TamePart)}, st, Plain, r.span(w))
