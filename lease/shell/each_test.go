@@ -58,7 +58,7 @@ var setups = []struct {
 	{
 		shell: "zsh", name: "options",
 		startup: "setopt nounset ksharrays shwordsplit noclobber correctall globsubst rcexpandparam ignorebraces ignoreclosebraces " +
-			"histignorespace extendedhistory autopushd warncreateglobal errreturn",
+			"histignorespace extendedhistory autopushd warncreateglobal",
 	},
 	{shell: "zsh", name: "sh", startup: "emulate sh"},
 	{shell: "zsh", name: "ksh", startup: "emulate ksh"},

@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/charmbracelet/x/vt"
-
-	"sublet/wire/citest"
 )
 
 // While another screen is shown, the shell's prompt and half-typed line are not on it, whatever runs meanwhile; afterwards they are below
@@ -158,29 +156,6 @@ func TestLostAnswer(t *testing.T) {
 			}
 			if e := u.enter("echo alive"); e.Text != "echo alive" || string(e.Output) != "alive\n" {
 				t.Errorf("then %q printed %q", e.Text, e.Output)
-			}
-		})
-	}
-}
-
-// What a shell under set -x prints of the integration script is not shown.
-func TestTraceHasNoHooks(t *testing.T) {
-	for name, on := range map[string]string{"bash": "set -x", "zsh": "set -x; PS4='+ '", "fish": "set fish_trace 1"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			path := citest.Program(t, name)
-			s, scr := start2(t, func(o *Options) { o.Path = path })
-			for n, line := range []string{on, "echo mine"} {
-				scr.prompts(t, n+1)
-				keys(t, s, line+"\r")
-			}
-			scr.prompts(t, 3)
-			keys(t, s, "echo half")
-			do(t, s, "echo lent")
-			keys(t, s, " line\r")
-			scr.prompts(t, 4)
-			if strings.Contains(scr.String(), "sublet") || !strings.Contains(scr.String(), "echo mine") {
-				t.Errorf("screen\n%s", scr.String())
 			}
 		})
 	}

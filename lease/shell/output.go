@@ -16,7 +16,6 @@ import (
 type output struct {
 	route   route
 	kept    []byte  // while route is toLater
-	hook    []byte  // lines that withoutHook holds back
 	painted painted // what the editor painted since the prompt
 }
 
@@ -64,9 +63,6 @@ func (s *Shell) deliver(p *process, b []byte) {
 		return
 	}
 	to, r := s.out.route, s.run
-	if (to == toScreen || to == toLater) && (!s.editor.prompt || s.editor.typed.other || s.editor.widget == asked) {
-		b = s.withoutHook(b)
-	}
 	if to != toCommand && s.editor.prompt {
 		s.out.painted.add(b)
 	}
@@ -167,29 +163,6 @@ func (s *Shell) onMark(p *process, m term.Mark) {
 	s.changeLocked()
 	s.mu.Unlock()
 }
-
-// withoutHook holds back lines that name a hook of the integration script, as a DEBUG trap and set -x print them: they are
-// dropped if the hook's mark follows, and delivered if anything else does. It returns what can be delivered now.
-func (s *Shell) withoutHook(b []byte) []byte {
-	if len(s.out.hook) > 0 {
-		b = append(s.out.hook, b...)
-		s.out.hook = nil
-	}
-	at := len(b)
-	for at > 0 {
-		begin := bytes.LastIndexAny(bytes.TrimRight(b[:at], "\r\n"), "\r\n") + 1
-		if !bytes.Contains(b[begin:at], hookName) {
-			break
-		}
-		at = begin
-	}
-	if at < len(b) {
-		s.out.hook = bytes.Clone(b[at:])
-	}
-	return b[:at]
-}
-
-var hookName = []byte("__sublet_")
 
 // painted is what the editor painted since the prompt, the prompt included.
 type painted struct {

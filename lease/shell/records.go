@@ -73,7 +73,6 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 	case markBegan:
 		s.records.text = strings.TrimRight(rest, "\n")
 	case markHeld:
-		s.out.hook = nil
 		f := strings.Fields(rest)
 		if len(f) < 4 {
 			return
@@ -114,7 +113,7 @@ func (s *Shell) promptLocked() {
 	if e.widget == blocked || e.widget == leaving {
 		e.widget = idle
 	}
-	s.out.painted, s.out.hook = painted{}, nil
+	s.out.painted = painted{}
 	s.dir = record.dir
 	if r := s.run; r != nil && !r.ended && r.restarted == "" { // ^C ended the line before its end mark
 		r.status, r.dir, r.ended = record.status, record.dir, true

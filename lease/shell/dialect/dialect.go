@@ -64,8 +64,7 @@ type Job struct {
 	Folder string // its output is appended to the file "output", its process id written to "pid" and its status to "status"
 }
 
-// JobFunction is the function of the integration that runs a job. Its name is shown by `jobs`, so it is not one of those
-// that are kept from the screen.
+// JobFunction is the function of the integration that runs a job. Its name is shown by `jobs`.
 const JobFunction = "sublet_job"
 
 // Background returns the text that runs a job in the background of a shell that has JobFunction.

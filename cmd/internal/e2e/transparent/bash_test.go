@@ -185,15 +185,6 @@ var bashRows = []row{
 		},
 	},
 	{
-		name: "DEBUG trap that prints", shell: "bash", files: bashrc(`trap 'echo "+ $BASH_COMMAND"' DEBUG`),
-		steps: []step{
-			{keys: "echo one | cat; true\r", until: `^\+ echo one\n(\+ cat\n|one\n)+\+ true\n> ▮$`},
-			{keys: "\r", until: `^>\n> ▮$`},
-			{keys: "trap - DEBUG\r", until: `DEBUG\n\+ trap - DEBUG\n> ▮$`},
-			{keys: "echo two\r", until: `two\ntwo\n> ▮$`},
-		},
-	},
-	{
 		// The idiom that times a command, with its text in place of the time.
 		name: "DEBUG trap that times", shell: "bash", files: bashrc(`trap 'timer=${timer:-$BASH_COMMAND}' DEBUG`, `PROMPT_COMMAND='echo "timed: $timer"; unset timer'`),
 		first: `^timed: .*\n> ▮$`,

@@ -5,10 +5,8 @@
 # Bash calls this before each prompt, first in PROMPT_COMMAND, so that no hook of the user has changed anything yet. It
 # returns the status that it finds, or that of the user's last command behind a borrowed one, for the hooks that follow.
 __sublet_prompt() {
-	{
-		builtin local __sublet_found=$? __sublet_text -
-		builtin set +eufxvk
-	} 2>/dev/null # hides them from set -x
+	builtin local __sublet_found=$? __sublet_text -
+	builtin set +eufxvk
 	__sublet_ps1=${PS1-} # which the hooks that follow may set: see ReadState in bash.go
 	__sublet_line=${BASH_LINENO[0]}
 	if [[ ${__sublet_running-} ]]; then # ^C ended the borrowed command's line before __sublet_end
@@ -94,7 +92,7 @@ __sublet_widget() {
 			builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce"
 			[[ ! ${HISTCONTROL+set} ]] || __sublet_histcontrol=$HISTCONTROL
 			HISTCONTROL=ignorespace
-			READLINE_LINE=' { __sublet_begin; } 2>/dev/null; . "$__sublet_folder/text"; { __sublet_end; } 2>/dev/null'
+			READLINE_LINE=' __sublet_begin; . "$__sublet_folder/text"; __sublet_end'
 			READLINE_POINT=${#READLINE_LINE}
 			builtin return
 			;;

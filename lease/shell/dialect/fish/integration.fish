@@ -61,12 +61,6 @@ end
 # Fish calls this when the client types the hold key. It reports the half-typed line and blocks until a directive of the
 # client's ends it. Fish cannot erase its prompt here: the client does.
 function __sublet_widget
-    builtin set -l __sublet_context ready
-    if builtin commandline --paging-mode
-        builtin set __sublet_context menu
-    else if builtin commandline --search-mode
-        builtin set __sublet_context search
-    end
     builtin set -l __sublet_filled 0
     builtin set -l __sublet_lines (builtin commandline)
     if builtin test "$__sublet_lines" != ''
@@ -76,7 +70,7 @@ function __sublet_widget
     function __sublet_interrupted --on-signal INT # so that a signal does not end the loop below
     end
     begin # a substitution would hand its output over between threads, which takes longer than the rest
-        builtin printf 'A %s %s - ' $fish_pid $__sublet_context
+        builtin printf 'A %s ready - ' $fish_pid
         builtin commandline --cursor
         builtin printf ' %s\0' $__sublet_filled
     end >$__sublet_folder/up

@@ -2,10 +2,9 @@
 # and adds behind them what lets sublet lend this shell: marks in the terminal's output (OSC 7701) before each prompt and each
 # command, and a key that calls __sublet_widget. The protocol is described in the package comment of lease/shell/dialect.
 #
-# Functions begin with `emulate -L zsh`, so that the user's options do not hold in them. Those that zsh calls by itself also switch
-# set -x off, which goes on in what they call; 2>/dev/null hides from it that they do. The text of a borrowed command is
-# sourced at the top level, where they do. Names of local variables begin as all others do, because the state is listed from
-# inside of them.
+# Functions begin with `emulate -L zsh`, so that the user's options do not hold in them; those that zsh calls by itself also switch
+# set -x off. The text of a borrowed command is sourced at the top level, where the user's options do hold. Names of local
+# variables begin as all others do, because the state is listed from inside of them.
 
 # Sends the record $1, with the text $2 behind the process id, and prints its mark. For each call of a function inside of another
 # zsh maps new memory: marks without a record are printed where they are due.
@@ -16,23 +15,20 @@ __sublet_report() {
 
 # Zsh calls this before each prompt, first in precmd_functions. Zsh itself keeps the status for the hooks that follow.
 __sublet_prompt() {
-	{
-		builtin local __sublet_found=$?
-		builtin emulate -L zsh +x
-	} 2>/dev/null
+	builtin local __sublet_found=$?
+	builtin emulate -L zsh +x
 	__sublet_resume # where the line never came to __sublet_begin
 	if [[ -n $__sublet_running ]]; then
 		__sublet_running=
 	else
 		__sublet_status=$__sublet_found
 	fi
-	__sublet_bind
 	__sublet_report P "$__sublet_found $PWD"
 }
 
 # Zsh calls this when a line of the user's begins, not for the borrowed line: __sublet_widget sees to that.
 __sublet_command() {
-	{ builtin emulate -L zsh +x; } 2>/dev/null
+	builtin emulate -L zsh +x
 	__sublet_report B "${${1:-$3}[1,3000]}"
 }
 
@@ -122,8 +118,7 @@ __sublet_follow() {
 				__sublet_zshaddhistory=("${zshaddhistory_functions[@]}") zshaddhistory_functions=()
 				__sublet_aside=1
 				builtin fc -p
-				BUFFER=' ! { { __sublet_begin; } 2>/dev/null; builtin . "$__sublet_folder/text"; }' # !: errreturn would end the line
-				BUFFER+=' always { { __sublet_end; } 2>/dev/null; }; { __sublet_status; } 2>/dev/null'
+				BUFFER=' { __sublet_begin; builtin . "$__sublet_folder/text"; } always { __sublet_end; }; __sublet_status'
 				builtin zle .accept-line
 				builtin break
 				;;
@@ -182,16 +177,6 @@ __sublet_arm() {
 	builtin zle -N __sublet_widget
 	for __sublet_map in ${keymaps:#.safe}; do
 		builtin bindkey -M $__sublet_map '\eO~' __sublet_widget
-	done
-	__sublet_bind
-}
-
-# Has the hold key do nothing in a search and in a menu, where no line can be held. Zsh has the keymaps of menus only once
-# there was one.
-__sublet_bind() {
-	builtin local __sublet_map
-	for __sublet_map in isearch command menuselect listscroll; do
-		[[ -z ${keymaps[(r)$__sublet_map]} ]] || builtin bindkey -M $__sublet_map '\eO~' redisplay
 	done
 }
 
