@@ -236,7 +236,7 @@ func (s *Shell) hold(ctx context.Context, done func() bool) error {
 	for {
 		err := s.awaitTimed(ctx, func() (bool, time.Duration) {
 			why, wait := s.busyLocked(s.o.Patience)
-			return why == "" || s.editor.unhooked || s.editor.unreported && !s.editor.typed.other || done(), wait
+			return why == "" || s.editor.unreported && !s.editor.typed.other || done(), wait
 		})
 		if err != nil {
 			return err
@@ -259,14 +259,12 @@ func (s *Shell) hold(ctx context.Context, done func() bool) error {
 // taken meanwhile, or a program of the user's reads the line: the caller waits again. The caller has holdLock.
 func (s *Shell) tryHold(ctx context.Context, done func() bool) (held bool, err error) {
 	s.mu.Lock()
-	over, unhooked, unreported := done(), s.editor.unhooked, s.editor.unreported
+	over, unreported := done(), s.editor.unreported
 	why, _ := s.busyLocked(s.o.Patience)
 	s.mu.Unlock()
 	switch {
 	case over:
 		return true, nil
-	case unhooked:
-		return false, &BrokenError{Why: "it does not report its prompt: the hook was replaced", Fix: "press Enter at its prompt, or else open sublet again"}
 	case unreported:
 		return false, s.checkHook(ctx)
 	case why != "":
@@ -277,8 +275,8 @@ func (s *Shell) tryHold(ctx context.Context, done func() bool) (held bool, err e
 }
 
 // checkHook is for an editor that reads a line though no prompt was reported. It has the widget check whether the prompt hook was
-// replaced, and restore it. If it was not, or the widget does not answer, a program of the user's reads the line. The caller has
-// holdLock.
+// replaced, and restore it: then it returns a *BrokenError. If it was not, or the widget does not answer, a program of the user's
+// reads the line. The caller has holdLock.
 func (s *Shell) checkHook(ctx context.Context) error {
 	a, err := s.take(ctx, holdBound)
 	if err == nil {
@@ -287,8 +285,11 @@ func (s *Shell) checkHook(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.editor.unreported, s.editor.unhooked = false, strings.Contains(a.flags, "h")
+	s.editor.unreported = false
+	s.mu.Unlock()
+	if strings.Contains(a.flags, "h") {
+		return &BrokenError{Why: "it does not report its prompt: the hook was replaced", Fix: "press Enter at its prompt, or else open sublet again"}
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"io"
 	"regexp"
@@ -157,8 +158,37 @@ func TestLostAnswer(t *testing.T) {
 			if e := u.enter("echo alive"); e.Text != "echo alive" || string(e.Output) != "alive\n" {
 				t.Errorf("then %q printed %q", e.Text, e.Output)
 			}
+			if row.name == "lost" {
+				u.answersLate()
+			}
 		})
 	}
+}
+
+// answersLate has the widget answer when nobody waits any more, with a mark that is lost, as ^C makes the terminal drop it: the
+// user's next keys must be read.
+func (u *session) answersLate() {
+	if err := syscall.Kill(u.PID(), syscall.SIGSTOP); err != nil {
+		u.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(u.t.Context())
+	held := make(chan error, 1)
+	go func() { held <- u.Hold(ctx) }()
+	u.scr.until(u.t, "the hold key", func() bool { return !u.proc.term.InputEmpty() })
+	cancel()
+	if err := <-held; err == nil {
+		u.t.Error("it is held")
+	}
+	if err := syscall.Kill(u.PID(), syscall.SIGCONT); err != nil {
+		u.t.Fatal(err)
+	}
+	shown, typed := len(u.scr.String()), 0
+	u.scr.until(u.t, "a key", func() bool {
+		if typed++; typed < 1000 { // more, unread, would fill the terminal's queue
+			keys(u.t, u.Shell, "x")
+		}
+		return strings.Contains(u.scr.String()[shown:], "x")
+	})
 }
 
 // last returns the last event of a kind.

@@ -99,7 +99,7 @@ func (s *Shell) notePasteModeLocked(p *process, output []byte) {
 	case mode == 'l': // what runs now may read a password
 		e.unreported = false
 	case mode != 'h':
-	case e.prompt && bytes.Count(s.out.painted.b, pasteModeOn) > 1: // a continuation prompt: bash does not report one
+	case e.prompt && s.out.route == toScreen && bytes.Count(s.out.painted.b, pasteModeOn) > 1: // a continuation prompt: bash does not report one
 		e.typed.other = true
 	case !e.prompt && s.records.prompts > 0 && ran && p.term.Foreground() == p.pid:
 		e.unreported, e.typed = true, typing{last: e.typed.last}

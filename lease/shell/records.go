@@ -107,8 +107,7 @@ func (s *Shell) promptLocked() {
 	record, e := s.records, &s.editor
 	s.records.text = ""
 	s.records.prompts++
-	e.prompt, e.typed = true, typing{last: e.typed.last}
-	e.unreported, e.unhooked = false, false
+	e.prompt, e.unreported, e.typed = true, false, typing{last: e.typed.last}
 	drain(s.files.down) // where a signal to the shell ended the widget: its next call must not find what was meant for this one
 	if e.widget == blocked || e.widget == leaving {
 		e.widget = idle

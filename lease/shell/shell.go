@@ -90,7 +90,6 @@ type editor struct {
 	lease  bool // a borrower has it: from Hold to the end of Release
 
 	unreported bool // it reads a line, and no prompt was reported: a function of the user's does, or the prompt hook was replaced
-	unhooked   bool // the widget has found that the prompt hook was replaced
 }
 
 // widget is what the script's widget does.

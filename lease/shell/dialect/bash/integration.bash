@@ -22,7 +22,7 @@ __sublet_prompt() {
 		builtin printf 'B %s %s\0' "$$" "${__sublet_text#*[0-9][ *] }" >"$__sublet_folder/up"
 	fi
 	builtin printf 'P %s %s %s\0' "$$" "$__sublet_found" "$PWD" >"$__sublet_folder/up"
-	builtin printf '\e]7701;P;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
+	builtin printf '\e]7701;P;%s;%s\a' "$$" "$__sublet_nonce"
 	builtin return "$__sublet_status"
 }
 
@@ -30,14 +30,14 @@ __sublet_prompt() {
 __sublet_begin() {
 	__sublet_running=1
 	__sublet_keep_history
-	builtin printf '\e]7701;S;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
+	builtin printf '\e]7701;S;%s;%s\a' "$$" "$__sublet_nonce"
 }
 __sublet_end() {
 	builtin local __sublet_found=$? -
 	builtin set +eufxvk
 	__sublet_running=
 	builtin printf 'E %s %s %s %s\0' "$$" "$__sublet_nonce" "$__sublet_found" "$PWD" >"$__sublet_folder/up"
-	builtin printf '\e]7701;E;%s;%s\a' "$$" "$__sublet_nonce" >/dev/tty
+	builtin printf '\e]7701;E;%s;%s\a' "$$" "$__sublet_nonce"
 	builtin return "$__sublet_status"
 }
 
@@ -63,7 +63,7 @@ __sublet_keep_history() {
 }
 
 # Readline calls this when the client types the hold key. It reports the half-typed line and blocks until a directive of
-# the client's ends it. The user's options do not hold in it, and its output is the terminal.
+# the client's ends it. The user's options do not hold in it.
 __sublet_widget() {
 	builtin local __sublet_flags=- __sublet_context=ready __sublet_directive
 	builtin local __sublet_options="$SHELLOPTS:$BASHOPTS" -
@@ -149,7 +149,7 @@ __sublet_start() {
 	__sublet_status=0 __sublet_line=0
 	__sublet_arm
 	for __sublet_map in emacs-standard vi-insert vi-command; do
-		builtin bind -m "$__sublet_map" -x '"\eO~": __sublet_widget >/dev/tty 2>/dev/null'
+		builtin bind -m "$__sublet_map" -x '"\eO~": __sublet_widget 2>/dev/null'
 		builtin bind -m "$__sublet_map" '"\eO}": accept-line'
 	done 2>/dev/null
 	if [[ $__sublet_private ]]; then
