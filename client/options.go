@@ -57,7 +57,7 @@ type Conn = remote.Conn
 
 // Errors of a Conn and of Dial, for errors.As and errors.Is; each of the types has a Hint.
 type (
-	StartError  = launch.StartError  // the daemon was started but does not serve; contains its last log lines
+	StartError  = launch.StartError  // the daemon was started but does not serve
 	WedgedError = launch.WedgedError // a daemon accepts connections but does not answer
 )
 

@@ -59,8 +59,7 @@ type Launcher struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	child  int   // pid of a daemon that this process started and did not reap; 0 = none
-	logged int64 // length of the daemon's log before that start
+	child int // pid of a daemon that this process started and did not reap; 0 = none
 }
 
 // New makes a Launcher; it does nothing yet.
@@ -104,7 +103,7 @@ func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.
 		case err == nil:
 			try.retireOlder(ctx, wc, ready)
 		default:
-			err = try.refused(ctx, err, started)
+			err = try.refused(err, started)
 		}
 		if err == nil {
 			err = pause(ctx, wait)
@@ -147,7 +146,7 @@ func (a *attempt) retireOlder(ctx context.Context, wc *wire.Conn, ready *wire.Re
 
 // refused returns the error of an Open whose greeting failed, or nil if it is to connect again. started: this launcher started the
 // daemon.
-func (a *attempt) refused(ctx context.Context, err error, started bool) error {
+func (a *attempt) refused(err error, started bool) error {
 	going := a.going()
 	switch {
 	case errors.Is(err, wire.ErrShuttingDown) && (a.leaving.IsZero() || going):
@@ -156,7 +155,7 @@ func (a *attempt) refused(ctx context.Context, err error, started bool) error {
 		}
 		return nil
 	case errors.Is(err, errCut) && started:
-		return a.l.startError(ctx, err)
+		return &StartError{Err: err, LogPath: a.l.o.Paths.Log()}
 	case errors.Is(err, errCut) && (!a.cut || going):
 		a.cut = true // it ended with our connection still in its backlog; if nobody starts another, this launcher does
 		return nil
@@ -164,8 +163,10 @@ func (a *attempt) refused(ctx context.Context, err error, started bool) error {
 		// It refuses whoever comes before its end. What it could not start with may have been removed meanwhile.
 		a.cut = true
 		return nil
+	case failedStart(err) != nil:
+		return &StartError{Err: err, LogPath: a.l.o.Paths.Log()}
 	}
-	return a.l.refused(err)
+	return err
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -240,7 +241,7 @@ func (l *Launcher) start(ctx context.Context, lock *os.File) (nc net.Conn, start
 		return nil, false, err
 	}
 	if nc, err = socket.Dial(ctx, p.Socket); err != nil {
-		return nil, true, l.startError(ctx, err)
+		return nil, true, &StartError{Err: err, LogPath: p.Log()}
 	}
 	return nc, true, nil
 }
@@ -266,10 +267,6 @@ func (l *Launcher) spawn(ln net.Listener, lock *os.File) error {
 		return &socket.PathError{Path: l.o.Paths.Log(), Reason: "cannot be written: " + reason, Remedy: "set SUBLET_STATE_DIR to a folder of yours"}
 	}
 	defer out.Close()
-	var size int64
-	if info, err := out.Stat(); err == nil {
-		size = info.Size()
-	}
 	p := l.o.Paths
 	cmd := exec.Command(l.o.Executable, l.o.Args...)
 	cmd.Dir = "/"
@@ -285,19 +282,11 @@ func (l *Launcher) spawn(ln net.Listener, lock *os.File) error {
 		return fmt.Errorf("start the daemon: %w", err)
 	}
 	l.mu.Lock()
-	l.child, l.logged = cmd.Process.Pid, size
+	l.child = cmd.Process.Pid
 	l.mu.Unlock()
 	l.log.Info("daemon started", "pid", cmd.Process.Pid)
 	_ = cmd.Process.Release() // it outlives us; Reap collects one that does not
 	return nil
-}
-
-// alive reports whether a daemon that this process started has not ended.
-func (l *Launcher) alive() bool {
-	l.Reap()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.child != 0
 }
 
 // Reap collects the daemon that this process started, if it has ended, so that no zombie stays. It never waits. Whoever
