@@ -17,7 +17,6 @@ import (
 	"sublet/lease/shell/dialect"
 	"sublet/lease/shell/procs"
 	"sublet/lease/shell/term"
-	"sublet/wire/visible"
 )
 
 // Size of a terminal, in cells and pixels.
@@ -126,12 +125,8 @@ type Result struct {
 	Changes bool
 }
 
-var (
-	// ErrClosed is returned after Close, and after the user's own exit ended the shell.
-	ErrClosed = errors.New("shell: closed")
-	// ErrHeld is returned by Hold while the editor is held already.
-	ErrHeld = errors.New("shell: held")
-)
+// ErrClosed is returned after Close, and after the user's own exit ended the shell.
+var ErrClosed = errors.New("shell: closed")
 
 // A BrokenError reports that the shell's line editor does not answer as it should, so nothing can be lent until the user
 // does what Hint says.
@@ -141,8 +136,3 @@ func (e *BrokenError) Error() string { return "the shell cannot be lent: " + e.W
 
 // Hint returns the way back.
 func (e *BrokenError) Hint() string { return e.Fix }
-
-// A DirError reports that a command's directory cannot be entered; the command did not run.
-type DirError struct{ Dir, Reason string }
-
-func (e *DirError) Error() string { return "cannot enter " + visible.Line(e.Dir) + ": " + e.Reason }

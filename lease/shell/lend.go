@@ -78,17 +78,13 @@ func (s *Shell) eraseLocked() []byte {
 	return []byte("\r" + up + "\x1b[J")
 }
 
-// Hold takes the editor for a borrower once the user is not busy; while the screen is taken it does not wait for that. The
-// errors are *BrokenError, ErrHeld, ErrClosed and ctx's cause.
+// Hold takes the editor for a borrower once the user is not busy; while the screen is taken it does not wait for that. It is
+// idempotent. The errors are *BrokenError, ErrClosed and ctx's cause.
 func (s *Shell) Hold(ctx context.Context) error {
-	lent, err := s.borrow(ctx)
-	if err != nil {
+	if _, err := s.borrow(ctx); err != nil {
 		return err
 	}
 	s.holdLock.Unlock()
-	if lent {
-		return ErrHeld
-	}
 	return nil
 }
 

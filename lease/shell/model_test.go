@@ -2,7 +2,6 @@ package shell
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -67,6 +66,7 @@ type model struct {
 	screen bool // the user asks an agent
 	mu     sync.Mutex
 	busy   sync.WaitGroup
+	holder sync.Mutex // one holder at a time is the lender's to see to
 	cancel []context.CancelFunc
 }
 
@@ -167,17 +167,15 @@ func (m *model) borrow() {
 	m.busy.Go(func() {
 		defer cancel()
 		var res Result
+		m.holder.Lock()
 		err := m.s.Hold(ctx)
-		for errors.Is(err, ErrHeld) && ctx.Err() == nil { // one holder at a time is the lender's to see to
-			time.Sleep(time.Millisecond)
-			err = m.s.Hold(ctx)
-		}
 		if err == nil {
 			res, err = m.s.Run(ctx, Command{Text: text})
 			if rerr := m.s.Release(); rerr != nil && ctx.Err() == nil {
 				m.t.Errorf("release: %v", rerr)
 			}
 		}
+		m.holder.Unlock()
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if err == nil && res.Status == "ok" {

@@ -16,6 +16,7 @@ import (
 	"sublet/lease/shell/dialect"
 	"sublet/lease/shell/procs"
 	"sublet/lease/shell/term"
+	"sublet/wire/visible"
 )
 
 // beginBound is how long the shell may take to begin a borrowed command's line.
@@ -58,8 +59,7 @@ func (r *run) output(p []byte) {
 
 // Run runs a borrowed command to its end. If the editor is not held yet, Run holds it first and releases it afterwards. When
 // ctx or the command's time ends, the command is cancelled: SIGINT, SIGTERM after 2 s, SIGKILL after 2 s more; its end is
-// certain within 5 s. The errors are those of Hold, *DirError if the directory cannot be entered, and others that say why the
-// command was not begun.
+// certain within 5 s. The errors are those of Hold, and others that say why the command was not begun.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	release, err := s.ensureHeld(ctx)
 	if err != nil {
@@ -86,10 +86,12 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		return Result{}, errors.New(x.Refused)
 	}
 	if c.Dir != "" {
-		if st, err := os.Stat(c.Dir); err != nil {
-			return Result{}, &DirError{Dir: c.Dir, Reason: errors.Unwrap(err).Error()} // of an *fs.PathError
-		} else if !st.IsDir() {
-			return Result{}, &DirError{Dir: c.Dir, Reason: "not a directory"}
+		st, err := os.Stat(c.Dir)
+		if err == nil && !st.IsDir() {
+			err = &os.PathError{Err: syscall.ENOTDIR}
+		}
+		if err != nil {
+			return Result{}, fmt.Errorf("cannot enter %s: %w", visible.Line(c.Dir), errors.Unwrap(err))
 		}
 	}
 	if err := s.holdUnseen(ctx); err != nil { // where it is a second command under one Hold

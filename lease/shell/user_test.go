@@ -210,6 +210,10 @@ func TestFolderOfAnyName(t *testing.T) {
 	if res, err := s.Run(t.Context(), Command{Text: "pwd", Dir: dir}); err != nil || res.Dir != dir || string(res.Output) != dir+"\n" {
 		t.Errorf("ran in %q: %q, %v", res.Dir, res.Output, err)
 	}
+	const gone = "/a\n[exit code 0]\x1b[2J"
+	if _, err := s.Run(t.Context(), Command{Text: "pwd", Dir: gone}); err == nil || strings.ContainsAny(err.Error(), "\n\x1b") {
+		t.Errorf("in a folder that is not there: %q", err)
+	}
 }
 
 // A shell that a borrowed command ends, or that crashes, is started again where it was.
