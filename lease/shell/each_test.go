@@ -249,7 +249,7 @@ func (u *session) typesMeanwhile() {
 		u.enter("")
 	}
 	done := filepath.Join(u.home, "done")
-	u.enter("sh -c 'sleep 0.1; touch done' &")
+	u.enter("sh -c 'sleep 0.1; exec touch done' &")
 	keys(u.t, u.Shell, "echo half")
 	u.holds("echo half", func() {
 		u.scr.until(u.t, "the end of the job", func() bool { _, err := os.Stat(done); return err == nil })
