@@ -72,16 +72,6 @@ func (a *analysis) texts(c *call, code func(c *call, f *field)) (given bool) {
 	return given
 }
 
-// codeOperand judges with code the program text of awk or sed, and returns the other operands. The text is the first operand unless an
-// option has it, or one of the options files names a file that has it.
-func (a *analysis) codeOperand(c *call, code func(c *call, f *field), files ...string) []field {
-	if a.texts(c, code) || c.has(files...) || len(c.operands) == 0 {
-		return c.operands
-	}
-	code(c, &c.operands[0])
-	return c.operands[1:]
-}
-
 // maxCode is the length of code that is examined, in bytes.
 const maxCode = 16 << 10
 
@@ -176,13 +166,37 @@ func (a *analysis) givenCode(f *field, st *state) {
 
 // doAwk judges awk: its programs can run commands and write files.
 func (a *analysis) doAwk(c *call) {
+	a.filter(c, a.awkProgram, c.val("-i", "--include") == "inplace", "", "-f", "--file", "-E", "--exec")
+}
+
+// doSed judges sed: scripts can run commands (e, s///e) and write files (w, s///w); -i writes its files.
+func (a *analysis) doSed(c *call) {
+	suffix, inPlace := sedInPlace(c)
+	a.filter(c, a.sedScript, inPlace, suffix, "-f", "--file")
+}
+
+// filter judges with code the program text of awk or sed, which is the first operand unless an option gives it or is one of files, and the other operands.
+// suffix is the ending of the copies that it keeps of what it changes in place.
+func (a *analysis) filter(c *call, code func(c *call, f *field), inPlace bool, suffix string, files ...string) {
 	a.base(c)
-	ops := a.codeOperand(c, a.awkProgram, "-f", "--file", "-E", "--exec")
+	ops := c.operands
+	if !a.texts(c, code) && !c.has(files...) && len(ops) > 0 {
+		code(c, &ops[0])
+		ops = ops[1:]
+	}
 	for i := range ops {
-		if c.val("-i", "--include") == "inplace" {
-			a.edits(c, &ops[i])
-		} else {
-			a.touch(Read, &ops[i], c.st, touching{})
+		f := &ops[i]
+		if !inPlace {
+			a.touch(Read, f, c.st, touching{})
+			continue
+		}
+		a.edits(c, f)
+		if suffix != "" {
+			copied := f.With(f.S + suffix)
+			if strings.Contains(suffix, "*") { // sed puts the name of the file in its place
+				copied.S, copied.Glob = suffix, true
+			}
+			a.touch(Write, copied, c.st, touching{verb: "keeps a copy as"})
 		}
 	}
 	a.namesSecrets(c)
@@ -227,29 +241,6 @@ var sedPlain = sync.OnceValue(func() *regexp.Regexp {
 	})
 	return regexp.MustCompile(parts)
 })
-
-// doSed judges sed: scripts can run commands (e, s///e) and write files (w, s///w); -i writes its files.
-func (a *analysis) doSed(c *call) {
-	a.base(c)
-	ops := a.codeOperand(c, a.sedScript, "-f", "--file")
-	suffix, inPlace := sedInPlace(c)
-	for i := range ops {
-		f := &ops[i]
-		if !inPlace {
-			a.touch(Read, f, c.st, touching{})
-			continue
-		}
-		a.edits(c, f)
-		if suffix != "" {
-			copied := f.With(f.S + suffix)
-			if strings.Contains(suffix, "*") { // sed puts the name of the file in its place
-				copied.S, copied.Glob = suffix, true
-			}
-			a.touch(Write, copied, c.st, touching{verb: "keeps a copy as"})
-		}
-	}
-	a.namesSecrets(c)
-}
 
 // sedInPlace returns the ending of the copies that -i keeps.
 func sedInPlace(c *call) (suffix string, inPlace bool) {
