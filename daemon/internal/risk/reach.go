@@ -206,8 +206,16 @@ func (a *analysis) inShell(c *call, cmd *Command) {
 	s.changes = true
 	s.lists = s.lists || programs.In("lookers", c.name)
 	s.more = s.more || !programs.In("lookers", c.name) && !programs.In("changers", c.name) && !slices.Contains(cmd.Effects, ShellState)
-	venv := len(c.fields) == 2 && !c.fields[1].Glob && a.c.Venv != nil && a.c.Venv(bashread.Path(&c.fields[1], c.st))
-	s.runs = s.runs || cmd.Runs && !venv
+	s.runs = s.runs || cmd.Runs && !a.startsVenv(c)
+}
+
+// startsVenv reports whether a command activates a virtual environment of the project.
+func (a *analysis) startsVenv(c *call) bool {
+	if a.c.Venv == nil || c.name != "." && c.name != "source" || len(c.fields) != 2 || c.fields[1].Glob {
+		return false
+	}
+	file := bashread.Path(&c.fields[1], c.st)
+	return file != "" && len(c.st.Alts) == 0 && a.c.Venv(file)
 }
 
 // literal matches lists of assignments and of builtins whose words are texts and variables. A text with [ is not literal: bash evaluates

@@ -78,6 +78,29 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
+// Only a script that is sourced is looked up as that of a virtual environment.
+func TestNeedsOfAVenv(t *testing.T) {
+	var asked []string
+	c := here()
+	c.Venv = func(file string) bool {
+		asked = append(asked, file)
+		return file == "/home/u/proj/venv/bin/activate"
+	}
+	for text, want := range map[string]Reach{
+		". venv/bin/activate": ReachShell, "cat venv/bin/activate": ReachRead, "bash venv/bin/activate": ReachRead,
+		". venv/bin/activate && . other/bin/activate": ReachFree,
+	} {
+		if got := Analyze(text, c).Reach; got != want {
+			t.Errorf("%q needs %s, want %s", text, got, want)
+		}
+	}
+	for _, file := range asked {
+		if file != "/home/u/proj/venv/bin/activate" && file != "/home/u/proj/other/bin/activate" {
+			t.Errorf("%s was looked up", file)
+		}
+	}
+}
+
 // What reads and changes nothing runs in the shell itself, unless the user has another meaning for its name.
 func TestNeedsOfAName(t *testing.T) {
 	c := here()
