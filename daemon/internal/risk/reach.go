@@ -209,9 +209,10 @@ func (a *analysis) inShell(c *call, cmd *Command) {
 	s.runs = s.runs || cmd.Runs && !a.startsVenv(c)
 }
 
-// startsVenv reports whether a command activates a virtual environment of the project.
+// startsVenv reports whether a command activates a virtual environment of the project. Its word has no .. in it: behind a link that
+// is another folder than by the words of the path.
 func (a *analysis) startsVenv(c *call) bool {
-	if a.c.Venv == nil || c.name != "." && c.name != "source" || len(c.fields) != 2 || c.fields[1].Glob {
+	if a.c.Venv == nil || c.name != "." && c.name != "source" || len(c.fields) != 2 || c.fields[1].Glob || strings.Contains(c.fields[1].S, "..") {
 		return false
 	}
 	file := bashread.Path(&c.fields[1], c.st)

@@ -87,7 +87,7 @@ func TestNeedsOfAVenv(t *testing.T) {
 		return file == "/home/u/proj/venv/bin/activate"
 	}
 	for text, want := range map[string]Reach{
-		". venv/bin/activate": ReachShell, "cat venv/bin/activate": ReachRead, "bash venv/bin/activate": ReachRead,
+		". venv/bin/activate": ReachShell, "cd sub && . venv/bin/activate": ReachFree, ". ../proj/venv/bin/activate": ReachFree, "cat venv/bin/activate": ReachRead, "bash venv/bin/activate": ReachRead,
 		". venv/bin/activate && . other/bin/activate": ReachFree,
 	} {
 		if got := Analyze(text, c).Reach; got != want {
@@ -95,7 +95,7 @@ func TestNeedsOfAVenv(t *testing.T) {
 		}
 	}
 	for _, file := range asked {
-		if file != "/home/u/proj/venv/bin/activate" && file != "/home/u/proj/other/bin/activate" {
+		if file != "/home/u/proj/venv/bin/activate" && file != "/home/u/proj/other/bin/activate" && file != "/home/u/proj/sub/venv/bin/activate" {
 			t.Errorf("%s was looked up", file)
 		}
 	}
