@@ -12,23 +12,20 @@ const frameEvery = 16 * time.Millisecond
 // inbox gathers what comes from the keyboard, the daemon and the shell for the event loop, which handles it at most once in
 // frameEvery, or when somebody waits for it, so that a burst of output or of small chunks is drawn once. push never waits.
 type inbox struct {
-	wake chan struct{}
+	wake   chan struct{} // capacity 1, as urgent: something is queued
+	urgent chan struct{} // something is queued that somebody waits for
 
-	mu sync.Mutex
-	// Guarded by mu.
-	queue  []any
-	urgent bool // somebody waits until it is handled
+	mu    sync.Mutex
+	queue []any // guarded by mu
 }
 
-func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
+func newInbox() *inbox {
+	return &inbox{wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}
+}
 
 // push queues msg.
 func (b *inbox) push(msg any) {
 	b.mu.Lock()
-	switch msg.(type) {
-	case *keyEvent, endShown, then, sizeChanged, shellExited, stopAsked:
-		b.urgent = true
-	}
 	b.queue = append(b.queue, msg)
 	if job, ok := msg.(jobOutput); ok { // pieces of one line
 		if n := len(b.queue) - 2; n >= 0 {
@@ -38,8 +35,13 @@ func (b *inbox) push(msg any) {
 		}
 	}
 	b.mu.Unlock()
+	wake := b.wake
+	switch msg.(type) {
+	case *keyEvent, endShown, then, sizeChanged, shellExited, stopAsked:
+		wake = b.urgent
+	}
 	select {
-	case b.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }
@@ -51,30 +53,25 @@ func (b *inbox) run(ctx context.Context, handle func(msgs ...any) (quit bool)) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-b.urgent:
 		case <-b.wake:
-		}
-		for wait := frameEvery - time.Since(last); wait > 0 && !b.hurried(); wait = frameEvery - time.Since(last) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-b.wake:
-			case <-time.After(wait):
+			case <-b.urgent:
+			case <-time.After(frameEvery - time.Since(last)):
 			}
 		}
 		b.mu.Lock()
 		q := b.queue
-		b.queue, b.urgent = nil, false
+		b.queue = nil
 		b.mu.Unlock()
-		if len(q) > 0 && handle(q...) {
+		if len(q) == 0 {
+			continue
+		}
+		if handle(q...) {
 			return
 		}
 		last = time.Now()
 	}
-}
-
-// hurried reports whether somebody waits until the queue is handled.
-func (b *inbox) hurried() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.urgent
 }
