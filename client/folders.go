@@ -35,7 +35,6 @@ func makeFolder(o Options) (string, error) {
 	}
 	folder := clientFolder(o, os.Getpid())
 	if bad, ok := errors.AsType[*socket.PathError](err); err == nil || ok && bad.Path == o.Paths.State {
-		sweep(o)
 		if os.MkdirAll(folder, 0o700) == nil {
 			return folder, nil
 		}

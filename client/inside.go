@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	uv "github.com/charmbracelet/ultraviolet"
 	"golang.org/x/sys/unix"
@@ -66,21 +65,6 @@ func alive(pid int) bool {
 	}
 	st, err := procstat.Read(pid)
 	return err != nil || st.State != 'Z' && st.State != 'X'
-}
-
-// sweep removes the folders of clients that have ended. A client, or its guard, removes its own; these are left if both were
-// killed.
-func sweep(o Options) {
-	left, err := filepath.Glob(filepath.Join(o.Paths.Runtime, "client-*"))
-	if err != nil {
-		return
-	}
-	for _, dir := range left {
-		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "client-"))
-		if err == nil && !alive(pid) {
-			os.RemoveAll(dir)
-		}
-	}
 }
 
 func lookup(env []string, name string) string { return uv.Environ(env).Getenv(name) }
