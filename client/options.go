@@ -99,14 +99,6 @@ func (o Options) cwd() string {
 	return dir
 }
 
-// opener returns the Open function of a launcher, or one that returns NoDaemon.
-func (o Options) opener(l *launch.Launcher) func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
-	if o.NoDaemon == nil {
-		return l.Open
-	}
-	return func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) { return nil, nil, o.NoDaemon }
-}
-
 // finder returns a launcher that starts no daemon.
 func finder(o Options) *launch.Launcher {
 	o.NoStart = true
@@ -115,6 +107,6 @@ func finder(o Options) *launch.Launcher {
 
 func launcher(o Options) *launch.Launcher {
 	return launch.New(launch.Options{
-		Paths: o.Paths, Executable: o.Executable, Env: daemonEnv(o.Env), NoStart: o.NoStart, Log: o.Log,
+		Paths: o.Paths, Executable: o.Executable, Env: daemonEnv(o.Env), NoStart: o.NoStart, NoDaemon: o.NoDaemon, Log: o.Log,
 	})
 }

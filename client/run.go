@@ -163,7 +163,7 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	w.lender = lender.New(lender.Options{Shell: w.sh, Send: func(m wire.Message) error { return w.conn.Send(m) }, Observer: w, Launcher: w.confiner, Dir: o.cwd(), Env: o.Env, Log: w.log})
 	defer w.lender.Close()
 	w.conn = remote.Keep(context.WithoutCancel(ctx), remote.Options{
-		Open: o.opener(w.launcher), Find: o.opener(finder(o)), Snapshot: w.snapshot, Session: o.Session,
+		Open: w.launcher.Open, Find: finder(o).Open, Snapshot: w.snapshot, Session: o.Session,
 		Handle: w.handle, Up: func(r *wire.Ready) { w.up(ctx, r) }, Down: w.down, Log: w.log,
 		Moved: func(r *wire.SessionReply) { w.screen.Send(r) },
 	})

@@ -39,13 +39,14 @@ type noDaemon struct{}
 func (noDaemon) Error() string { return "no daemon is running" }
 func (noDaemon) Hint() string  { return "run `sublet daemon start`" }
 
-// Options for New. Paths is required, Executable too unless NoStart.
+// Options for New. Paths is required unless NoDaemon is set, Executable too unless NoStart.
 type Options struct {
 	Paths      socket.Paths
 	Executable string
 	Args       []string // nil = daemon run
 	Env        []string // of the daemon; nothing secret belongs in it
 	NoStart    bool
+	NoDaemon   error         // why there can be no daemon, the error of Open then; nil = there can
 	Answer     time.Duration // how long a daemon may take to answer the handshake; 0 = 15 s
 	Log        *slog.Logger  // nil = none
 
@@ -88,6 +89,9 @@ func (l *Launcher) Older(ready *wire.Ready) bool {
 // Errors: ErrNoDaemon, *StartError, *WedgedError, those of socket.Paths.Prepare, any *wire.Error with which
 // the daemon refused, and ctx's cause.
 func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
+	if l.o.NoDaemon != nil {
+		return nil, nil, l.o.NoDaemon
+	}
 	try := attempt{l: l}
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		nc, started, err := l.connect(ctx)
