@@ -74,7 +74,6 @@ func (m *model) onEnterKey(e *keyEvent) {
 		held, err := m.Shell.HoldIfEmpty(ctx)
 		if held {
 			m.Lender.SetScreenTaken(true)
-			m.paint.Take()
 		}
 		return func() {
 			if broken, ok := errors.AsType[*shell.BrokenError](err); ok {
@@ -159,7 +158,7 @@ func (m *model) settleOwner() {
 	}
 	if !o.has && (o.screen == weHave || o.leased) {
 		o.has = true
-		m.paint.TakeLater()
+		m.paint.Take()
 		m.disarmQuestions()
 	}
 	m.flushOut()
@@ -206,7 +205,6 @@ func (m *model) takeScreen() {
 			_ = m.Shell.GiveScreen(ctx) // the take may have done half of its work; its error is the one reported
 		} else {
 			m.Lender.SetScreenTaken(true)
-			m.paint.Take()
 		}
 		return func() { m.stepEnded(weHave, err) }
 	})

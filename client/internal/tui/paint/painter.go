@@ -31,7 +31,7 @@ const (
 
 // Painter draws the live part by rewriting only the lines that changed, and prints finished text above it, from where it scrolls
 // into the terminal's scrollback. While the shell or a program has the screen, it passes their output on and keeps what is to
-// be drawn. Requests take effect in order and do not wait for the terminal; only ShellOutput and Take write at once.
+// be drawn. Requests take effect in order and do not wait for the terminal; only ShellOutput writes at once.
 type Painter struct {
 	// NoReflow is set where the terminal cuts long lines at a resize instead of wrapping them (xterm).
 	NoReflow bool
@@ -276,21 +276,13 @@ func (p *Painter) ShellOutput(data []byte) bool {
 
 // Take takes the screen from the shell, whose prompt was erased: the cursor is in the first column of an empty row.
 func (p *Painter) Take() {
-	p.wmu.Lock()
-	defer p.wmu.Unlock()
-	p.take()
-}
-
-// TakeLater requests a Take, which keeps its order with the other requests.
-func (p *Painter) TakeLater() { p.queue(p.take) }
-
-func (p *Painter) take() {
-	if p.has != shellScreen {
-		return
-	}
-	p.has, p.w, p.h = ourScreen, p.newW, p.newH
-	p.shown, p.row, p.col = nil, 0, 0
-	p.write(append(p.shell.suspend(append(p.buf[:0], "\x1b[m"...)), pasteOn...))
+	p.queue(func() {
+		if p.has == shellScreen {
+			p.has, p.w, p.h = ourScreen, p.newW, p.newH
+			p.shown, p.row, p.col = nil, 0, 0
+			p.write(append(p.shell.suspend(append(p.buf[:0], "\x1b[m"...)), pasteOn...))
+		}
+	})
 }
 
 // Brackets reports whether the shell has set bracketed paste mode.
