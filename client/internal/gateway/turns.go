@@ -42,6 +42,8 @@ type Turn struct {
 	// Asked, if not nil, receives in place of Handle the questions of a session that was connected with Confirm. It must not wait for
 	// their answers.
 	Asked func(*Question)
+	// Ended, if not nil, receives in place of Handle the outcome of the turn, as Outcome returns it.
+	Ended func(status string, why *wire.Error)
 	// Flush, if not nil, is called after a Handle that is not followed at once by another one of this turn.
 	Flush func()
 	// Outlives is set for a turn that goes on when its client has left: Cancel ends it only by its id.
@@ -145,6 +147,34 @@ func (l *Turns) remove(t *Turn) {
 
 // Done is closed when the turn has ended and Handle was called for it.
 func (t *Turn) Done() <-chan struct{} { return t.done }
+
+// Outcome returns how a turn that is done ended, as one of wire.Status…, and why if that is not success.
+func (t *Turn) Outcome() (status string, why *wire.Error) {
+	status = wire.StatusError
+	switch {
+	case t.End != nil:
+		status = t.End.Status
+	case t.Problem.Code == wire.CodeCancelled: // before it began
+		status = wire.StatusCancelled
+	}
+	return status, Why(status, t.Problem)
+}
+
+// Why returns why a turn ended with that status: problem, if it had one; nil for success.
+func Why(status string, problem *wire.Error) *wire.Error {
+	code, text := wire.CodeInternal, "the turn failed"
+	switch {
+	case status == wire.StatusSuccess:
+		return nil
+	case problem != nil:
+		return problem
+	case status == wire.StatusCancelled:
+		code, text = wire.CodeCancelled, "the turn was cancelled"
+	case status == wire.StatusTimeout:
+		code, text = wire.CodeTimeout, "the turn took too long"
+	}
+	return &wire.Error{Code: code, Message: text, Recoverable: true}
+}
 
 // Pending reports whether the session has received neither the end nor a refusal of the turn, for which Ask was called. When a
 // Request of that session returns, the session has received all that the daemon sent before its reply; Handle may be called later.
@@ -259,9 +289,12 @@ func (l *Turns) Deliver(ctx context.Context, s *Session) {
 			if r.last { // removed first, so that a client that receives the end finds it ended
 				l.remove(t)
 			}
-			if q != nil && t.Asked != nil {
+			switch {
+			case q != nil && t.Asked != nil:
 				t.Asked(q)
-			} else {
+			case r.last && t.Ended != nil:
+				t.Ended(t.Outcome())
+			default:
 				t.Handle(e)
 			}
 			if r.last {

@@ -141,10 +141,10 @@ func (a *agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 }
 
 func response(t *gateway.Turn) (sdk.PromptResponse, error) {
-	switch {
-	case t.End == nil && t.Problem != nil && t.Problem.Code == wire.CodeCancelled, t.End != nil && t.End.Status == wire.StatusCancelled:
+	switch status, why := t.Outcome(); status {
+	case wire.StatusCancelled:
 		return sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}, nil
-	case t.End != nil && t.End.Status == wire.StatusSuccess:
+	case wire.StatusSuccess:
 		reason := sdk.StopReasonEndTurn
 		switch t.End.StopReason {
 		case "max_tokens":
@@ -155,14 +155,13 @@ func response(t *gateway.Turn) (sdk.PromptResponse, error) {
 			reason = sdk.StopReasonRefusal
 		}
 		return sdk.PromptResponse{StopReason: reason}, nil
-	case t.Problem != nil:
-		data := map[string]any{"details": t.Problem.Message, "code": t.Problem.Code}
-		if t.Problem.Hint != "" {
-			data["hint"] = t.Problem.Hint
+	default:
+		data := map[string]any{"details": why.Message, "code": why.Code}
+		if why.Hint != "" {
+			data["hint"] = why.Hint
 		}
-		return sdk.PromptResponse{}, &sdk.RequestError{Code: -32603, Message: t.Problem.Message, Data: data}
+		return sdk.PromptResponse{}, &sdk.RequestError{Code: -32603, Message: why.Message, Data: data}
 	}
-	return sdk.PromptResponse{}, sdk.NewInternalError(map[string]any{"details": "the turn ended with status " + t.End.Status})
 }
 
 // request converts a prompt: texts and embedded files in order, links to files as attachments, and images that the caller must

@@ -138,6 +138,7 @@ func (c *conn) query(r *request) (any, *failure) {
 		stream: c.can["streaming"] && (p.Options.Stream == nil || *p.Options.Stream), blocks: c.can["blocks"],
 	}
 	q.Handle, q.Flush = func(e wire.EventMessage) { c.translate(q, e) }, func() { c.flush(q) }
+	q.Ended = func(status string, why *wire.Error) { c.end(q, status, why) }
 	q.Asked = func(m *gateway.Question) { c.ask(q, m) }
 	if err := c.turns.Begin(&q.Turn, limit); err != nil {
 		return nil, failed(codeAgent, "concurrent queries: %v", err).with("limit", limit).with("retry_after_ms", 1000)
@@ -160,19 +161,11 @@ func (c *conn) query(r *request) (any, *failure) {
 	return map[string]any{"query_id": q.ID, "status": "processing"}, nil
 }
 
-// end sends stream.complete, and before it stream.error with why, or q.Problem, if the query failed. It is called once for each query
-// (E17, E20).
+// end sends stream.complete, and before it stream.error with why, if the query failed. It is called once for each query (E17, E20).
 func (c *conn) end(q *query, status string, why error) {
+	c.flushText(q)
 	if status == wire.StatusError || status == wire.StatusTimeout {
-		f := failed(codeAgent, "the query ended with status %s", status)
-		switch {
-		case why != nil:
-			f = failureOf(why)
-		case q.Problem != nil:
-			f = failureOf(q.Problem)
-		case status == wire.StatusTimeout:
-			f.Code = codeTimeout
-		}
+		f := failureOf(why)
 		message, details, _ := strings.Cut(f.Message, ": ")
 		c.notify("stream.error", map[string]any{
 			"query_id": q.ID,

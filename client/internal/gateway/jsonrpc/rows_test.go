@@ -132,8 +132,13 @@ func deliver(c *conn, q *query, events ...wire.EventMessage) {
 		switch e := e.(type) {
 		case *wire.AgentComplete:
 			q.End = e
+			status, why := q.Outcome()
+			c.end(q, status, why)
 		case *wire.Error:
-			q.Problem = e
+			if q.Problem = e; e.TurnID == "" {
+				status, why := q.Outcome()
+				c.end(q, status, why)
+			}
 		case *wire.ConfirmationRequest:
 			c.ask(q, gateway.NewQuestion(c.ctx, nil, e))
 		}
@@ -315,8 +320,8 @@ func TestL28_StreamError(t *testing.T) {
 		status, details string
 		code            float64
 	}{
-		{&wire.AgentComplete{Event: of, Status: wire.StatusTimeout, ToolsExecuted: []string{}}, "timeout", "the query ended with status timeout", codeTimeout},
-		{&wire.AgentComplete{Event: of, Status: wire.StatusError, ToolsExecuted: []string{}}, "error", "the query ended with status error", codeAgent},
+		{&wire.AgentComplete{Event: of, Status: wire.StatusTimeout, ToolsExecuted: []string{}}, "timeout", "the turn took too long", codeTimeout},
+		{&wire.AgentComplete{Event: of, Status: wire.StatusError, ToolsExecuted: []string{}}, "error", "the turn failed", codeInternal},
 		{&wire.Error{Event: wire.Event{RequestID: "q-1"}, Code: wire.CodeModel, Message: "CUDA out of memory"}, "error", "CUDA out of memory", codeModel},
 		{&wire.Error{Event: wire.Event{RequestID: "q-1"}, Code: wire.CodeCancelled, Message: "before it began"}, "cancelled", "", 0},
 	} {

@@ -147,19 +147,6 @@ func (c *conn) translate(q *query, e wire.EventMessage) {
 		c.chunk(q, m)
 	case *wire.CommandResult:
 		c.toolEnd(q, m)
-	case *wire.Error:
-		if m.TurnID != "" {
-			return // AgentComplete follows
-		}
-		c.flushText(q)
-		status := wire.StatusError
-		if m.Code == wire.CodeCancelled {
-			status = wire.StatusCancelled // cancelled before it began
-		}
-		c.end(q, status, nil)
-	case *wire.AgentComplete:
-		c.flushText(q)
-		c.end(q, m.Status, nil)
 	}
 }
 

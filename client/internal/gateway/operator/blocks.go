@@ -97,7 +97,7 @@ func (t *turn) blocks() []body {
 		}
 	}
 	if t.ended() && t.status != wire.StatusSuccess {
-		p := t.problem()
+		p := problemOf(gateway.Why(t.status, t.failure))
 		blocks = append(blocks, errorBlock(p.s4, p.message))
 	} else if len(blocks) == 0 && t.ended() && t.summary != "" {
 		blocks = append(blocks, markdownBlocks(t.summary)...)

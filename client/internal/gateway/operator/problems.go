@@ -90,21 +90,6 @@ func (p *problem) with(key string, value any) *problem {
 	return p
 }
 
-// problem returns why an ended turn did not succeed.
-func (t *turn) problem() *problem {
-	if t.failure != nil {
-		return problemOf(t.failure)
-	}
-	code := wire.CodeInternal
-	switch t.status {
-	case wire.StatusCancelled:
-		code = wire.CodeCancelled
-	case wire.StatusTimeout:
-		code = wire.CodeTimeout
-	}
-	return problemOf(&wire.Error{Code: code, Message: cmp.Or(t.summary, "the turn ended with status "+t.status), Recoverable: true})
-}
-
 // toolProblem returns S4's code for a tool that failed or did not run, and why. A tool that the request did not allow is recognised by
 // the text of its result, because the daemon reports it only there.
 func toolProblem(t *toolRun) (code, message string) {

@@ -1,7 +1,6 @@
 package stdio
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -88,7 +87,7 @@ func (t *conversation) status() (*status, error) {
 	return st, nil
 }
 
-// event translates one event of a request (E18 to E21, F10, G1 to G4).
+// event translates one event of a request (E18, E21, F10, G1 to G4).
 func (s *server) event(j *job, m wire.Message) {
 	if text := gateway.Answer(m); text != "" {
 		_ = s.send(message{Type: "token", ID: &j.ID, Token: &text}) // the reader notices that the parent has ended
@@ -110,25 +109,18 @@ func (s *server) event(j *job, m wire.Message) {
 		_ = s.send(message{Type: "tool_result", ID: &j.ID, Data: toolData{
 			ID: string(m.ExecutionID), Name: m.Tool, Result: resultOf(m),
 		}})
-	case *wire.Error:
-		if m.TurnID == "" { // it never began
-			_ = s.fail(j.ID, wire.Explain(m))
-		}
-	case *wire.AgentComplete: // the one end of a request (E20)
-		problem := ""
-		if j.Problem != nil {
-			problem = wire.Explain(j.Problem)
-		}
-		switch m.Status {
-		case wire.StatusSuccess:
-			_ = s.send(message{Type: "done", ID: &j.ID})
-		case wire.StatusCancelled:
-			_ = s.fail(j.ID, "cancelled: "+cmp.Or(problem, "the request was cancelled"))
-		case wire.StatusTimeout:
-			_ = s.fail(j.ID, "timeout: "+cmp.Or(problem, "the request took too long"))
-		default:
-			_ = s.fail(j.ID, cmp.Or(problem, "the request failed"))
-		}
+	}
+}
+
+// ended sends the one end of a request (E20).
+func (s *server) ended(j *job, status string, why *wire.Error) {
+	switch status {
+	case wire.StatusSuccess:
+		_ = s.send(message{Type: "done", ID: &j.ID})
+	case wire.StatusCancelled, wire.StatusTimeout:
+		_ = s.fail(j.ID, status+": "+wire.Explain(why))
+	default:
+		_ = s.fail(j.ID, wire.Explain(why))
 	}
 }
 

@@ -132,6 +132,7 @@ func (s *server) userMessage(r *request) error {
 	}
 	j := &job{Turn: gateway.Turn{ID: r.ID}, tools: map[wire.ExecutionID]string{}}
 	j.Handle = func(e wire.EventMessage) { s.event(j, e) }
+	j.Ended = func(status string, why *wire.Error) { s.ended(j, status, why) }
 	switch err := s.turns.Begin(&j.Turn, s.limit.running); {
 	case errors.Is(err, gateway.ErrRepeated):
 		return fmt.Errorf("id: %q is that of a request that still runs", clip(r.ID)) // E22
