@@ -181,7 +181,7 @@ func (l *Lender) refuse(m *wire.ExecuteLeasedCommand, why string) *wire.CommandC
 
 // cancelLocked cancels one command and leaves its lease in force. The command may have ended, and its lease, too.
 func (l *Lender) cancelLocked(m *wire.CancelLeasedCommand) {
-	for _, g := range append([]*grant{l.grant}, l.ended...) {
+	for _, g := range []*grant{l.grant, l.ended} {
 		switch {
 		case g == nil || g.ref().LeaseID != m.LeaseID:
 		case g.exec != nil && g.exec.msg.ExecutionID == m.ExecutionID:
@@ -254,23 +254,17 @@ func (l *Lender) endLocked(g *grant, reason string, cause error) {
 		return
 	}
 	g.reason = reason
-	l.ended = append(l.ended, g)
-	if len(l.ended) > endedKept {
-		l.ended = slices.Delete(l.ended, 0, 1)
-	}
-	l.grant = nil
+	l.grant, l.ended = nil, g
 	l.send(&wire.ShellLeaseReleased{LeaseRef: g.ref(), Reason: reason})
 	l.Log.Info("lease over", "lease", g.ref().LeaseID, "fence", g.ref().Fence, "reason", reason)
 	l.wakeWorker()
 }
 
-// findEndedLocked returns a lease that has ended, nil if it is not remembered. If it was lent twice, under two fences, that is the
-// second time.
+// findEndedLocked returns the lease of an id if it is the last that ended, else nil. The daemon offers another only when it knows of
+// that end, so that no message about an earlier one can follow.
 func (l *Lender) findEndedLocked(id wire.LeaseID) *grant {
-	for _, g := range slices.Backward(l.ended) {
-		if g.ref().LeaseID == id {
-			return g
-		}
+	if l.ended != nil && l.ended.ref().LeaseID == id {
+		return l.ended
 	}
 	return nil
 }

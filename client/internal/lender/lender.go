@@ -129,7 +129,7 @@ type Lender struct {
 	broken  string                    // why the shell cannot be lent, as shown last
 	grant   *grant                    // the current lease
 	waiting []*wire.AcquireShellLease // offered by the daemon, not granted yet
-	ended   []*grant                  // the last leases that ended, for late messages
+	ended   *grant                    // the last lease that ended, for late messages; nil = none did
 	newest  uint64                    // newest fence seen on this link; leases with older ones have ended
 	grace   *time.Timer               // ends a lease whose link is down
 	undos   []*undoRequest
@@ -172,9 +172,6 @@ type execution struct {
 	keyboard bool // the command has the user's keyboard
 	handed   bool // it had the keyboard at some time
 }
-
-// endedKept is how many ended leases are remembered.
-const endedKept = 16
 
 // New starts lending sh. The caller keeps owning sh, closes it after Close, and passes its events to Event.
 func New(o Options) *Lender {

@@ -18,12 +18,10 @@ func (l *Lender) Snapshot(s *wire.EnvSnapshot) {
 	s.Env = maps.Clone(l.sentEnv)
 	s.Cwd = wire.OSString(l.dir)
 	s.Leases = []wire.HeldLease{}
-	held := l.ended
-	if l.grant != nil {
-		held = append(held[:len(held):len(held)], l.grant)
-	}
-	for _, g := range held {
-		s.Leases = append(s.Leases, wire.HeldLease{LeaseID: g.ref().LeaseID, Fence: g.ref().Fence, ExecutionID: g.execution()})
+	for _, g := range []*grant{l.ended, l.grant} {
+		if g != nil {
+			s.Leases = append(s.Leases, wire.HeldLease{LeaseID: g.ref().LeaseID, Fence: g.ref().Fence, ExecutionID: g.execution()})
+		}
 	}
 }
 
