@@ -3,19 +3,21 @@ package compaction
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// readOf describes what a call of the read tool read: "main.go", "main.go (from line 10)". It returns "" for invalid arguments.
-func readOf(arguments string) string {
+// readOf returns the path of a call of the read tool and the lines it asked for, as "10-29,40-"; "" for all lines. The path is "" for
+// invalid arguments.
+func readOf(arguments string) (path, lines string) {
 	type piece struct{ Offset, Limit int }
 	var a struct {
 		Path string
 		piece
 		Ranges []piece
 	}
-	if json.Unmarshal([]byte(arguments), &a) != nil || a.Path == "" {
-		return ""
+	if json.Unmarshal([]byte(arguments), &a) != nil {
+		return "", ""
 	}
 	if len(a.Ranges) == 0 {
 		a.Ranges = []piece{a.piece}
@@ -23,19 +25,30 @@ func readOf(arguments string) string {
 	var pieces []string
 	for _, p := range a.Ranges {
 		switch {
-		case p.Offset > 0 && p.Limit > 0:
-			pieces = append(pieces, fmt.Sprintf("lines %d to %d", p.Offset, p.Offset+p.Limit-1))
-		case p.Offset > 0:
-			pieces = append(pieces, fmt.Sprintf("from line %d", p.Offset))
 		case p.Limit > 0:
-			pieces = append(pieces, fmt.Sprintf("the first %d lines", p.Limit))
+			first := max(p.Offset, 1)
+			pieces = append(pieces, fmt.Sprintf("%d-%d", first, first+p.Limit-1))
+		case p.Offset > 0:
+			pieces = append(pieces, fmt.Sprintf("%d-", p.Offset))
 		}
 	}
-	what := line(a.Path, maxLine)
-	if len(pieces) > 0 {
-		what += " (" + line(strings.Join(pieces, ", "), maxLine) + ")"
+	return line(a.Path, maxLine), strings.Join(pieces, ",")
+}
+
+// addRead adds lines of a file, "" for all, to the file's entry, as long as that has at most maxLine bytes.
+func addRead(reads []string, path, lines string) []string {
+	i := slices.IndexFunc(reads, func(r string) bool { return r == path || strings.HasPrefix(r, path+":") })
+	switch {
+	case i < 0 && lines != "":
+		return append(reads, path+":"+lines)
+	case i < 0:
+		return append(reads, path)
+	case lines == "":
+		reads[i] = path
+	case reads[i] != path && len(reads[i])+len(lines) < maxLine && !slices.Contains(strings.Split(reads[i][len(path)+1:], ","), lines):
+		reads[i] += "," + lines
 	}
-	return what
+	return reads
 }
 
 // openSteps returns the unfinished steps in the result of a call of the todo or the plan tool.

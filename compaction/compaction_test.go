@@ -117,7 +117,7 @@ func TestLedgerKeepsWhatWasDone(t *testing.T) {
 			{ID: "6", Tool: "todo", Arguments: `{"todos":[{"text":"write docs","status":"done"},{"text":"run it","status":"in_progress"}]}`},
 		}},
 		{Kind: Results, Text: "Faster.\n", Results: []Result{
-			{CallID: "1", Tool: "edit", Files: []string{"/b", "/a"}},
+			{CallID: "1", Tool: "edit", Files: []string{"/w/b", "/a"}},
 			{CallID: "2", Tool: "bash", Command: "go  test\n./...", ExitCode: exit(1), Cwd: "/w", Decision: "use -short", Content: "--- FAIL: TestX\nwant 1"},
 			{CallID: "3", Tool: "read", Content: "10\tx"},
 			{CallID: "4", Tool: "read", Content: "1\tx"},
@@ -127,13 +127,39 @@ func TestLedgerKeepsWhatWasDone(t *testing.T) {
 		{Kind: Answer, Text: "All is\ndone.\nDecision: keep the old name"},
 	}
 	got := Build("the goal", items).Text()
-	want := "Goal: ship it\nLimits the user set, in their words; they still hold:\n- Never push.\n- Do not use sudo.\n" +
-		"What the user said, in their words:\n- Do not use sudo. Go on.\n- Faster.\nWhat you answered:\n- All is done.\nDecisions:\n- use -short\n- keep the old name\n" +
-		"Files changed:\n- /b\n- /a\nFiles read:\n- main.go (lines 10 to 29)\n- x.go (the first 5 lines, from line 90)\n" +
-		"Commands run (exit code 0 unless another is given):\n- make\n- go test ./... # --- FAIL: TestX want 1 (exit code 1)\nNewest errors:\n- `go test ./...`: --- FAIL: TestX\nwant 1\n- read: no such file\n" +
-		"Shell: working directory /w\nOpen tasks:\n- run it"
+	want := "Goal: ship it\nLimits the user set, in their words; they still hold:\n- Never push.\n" +
+		"The user's words; limits in them still hold:\n- Do not use sudo. Go on.\n- Faster.\nYour answers:\n- All is done.\nDecisions:\n- use -short\n- keep the old name\n" +
+		"Shell: working directory /w\nFiles changed:\n- b\n- /a\nOther files read:\n- main.go:10-29\n- x.go:1-5,90-\n" +
+		"Commands (exit code 0 unless another is given):\n- make\n- go test ./... (exit code 1)\nNewest errors:\n- `go test ./...`: --- FAIL: TestX want 1\n- read: no such file\n" +
+		"Open tasks:\n- run it"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A file has one entry with the lines that were read, and none beside a change of it. A command has one with all its outcomes, without
+// what cuts its output.
+func TestLedgerHasEachThingOnce(t *testing.T) {
+	var l Ledger
+	for _, args := range []string{
+		`{"path":"a","limit":9}`, `{"path":"b","offset":3}`, `{"path":"a","offset":7,"limit":3}`, `{"path":"a","limit":9}`, `{"path":"b"}`,
+		`{"path":"b","limit":1}`, `{"path":"c"}`, `{"path":"/w/d"}`,
+	} {
+		l.result(Result{}, Call{Tool: "read", Arguments: args})
+	}
+	l.result(Result{Files: []string{"/w/c", "/w/d"}, Cwd: "/w"}, Call{})
+	for i, printed := range []string{"1 of 9", "1 of 9", "ok", "", "3 of 9"} {
+		l.result(Result{Command: "make 2>&1 | tail -" + fmt.Sprint(i), Content: printed, ExitCode: exit(len(printed) / 6)}, Call{})
+	}
+	l.Errors = nil
+	want := "Shell: working directory /w\nFiles changed:\n- c\n- d\nOther files read:\n- a:1-9,7-9\n- b\n" +
+		"Commands (exit code 0 unless another is given):\n- make # 1 of 9 (exit code 1) → ok → 3 of 9 (exit code 1)"
+	if got := l.Text(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	l.ShellState = ""
+	if got := l.Text(); !strings.HasPrefix(got, "Files changed:\n- /w/c\n") {
+		t.Errorf("without a directory: got\n%s", got)
 	}
 }
 
@@ -141,11 +167,13 @@ func TestLedgerKeepsWhatWasDone(t *testing.T) {
 func TestOutcome(t *testing.T) {
 	noise := strings.Repeat("some output of the build\n", 20)
 	for content, want := range map[string]string{
-		"[no output]":                                    "",
-		"3101144 totals: use Decimal\n":                  "3101144 totals: use Decimal",
-		"bash: x: not found\n[exit code 127]":            "bash: x: not found",
-		noise + "listening on http://[::1]:80\n" + noise: "http://[::1]:80",
-		noise + "12 files\n":                             "… 12 files",
+		"[no output]":                                            "",
+		"3101144 totals: use Decimal\n":                          "3101144 totals: use Decimal",
+		"bash: x: not found\n[exit code 127]":                    "bash: x: not found",
+		noise + "listening on http://[::1]:80\n" + noise:         "http://[::1]:80",
+		noise + "12 files\n":                                     "… 12 files",
+		"..\n" + strings.Repeat("-", 70) + "\nRan 2 tests\n":     ".. Ran 2 tests",
+		noise + "    raise ValueError(\"no\")\nValueError: no\n": "ValueError: no",
 		noise + "FAIL: test_net (t.T.test_net)\n" + noise + "AssertionError: 3.3 != 3\nRan 3 tests\n": "FAIL: test_net (t.T.test_net); AssertionError: 3.3 != 3",
 		noise + "--- FAIL: TestX (0.00s)\n    x_test.go:9: got 1, want 2\nFAIL\n":                     "--- FAIL: TestX (0.00s); x_test.go:9: got 1, want 2; FAIL",
 	} {
@@ -360,9 +388,9 @@ func TestSummaryIsChecked(t *testing.T) {
 	}
 }
 
-// Of a short conversation the ledger is not most of what is left; of a long one it may have more.
+// The ledger has at most a tenth of a conversation that is folded. Folded again, it keeps what it has.
 func TestLedgerInProportion(t *testing.T) {
-	for output, want := range map[int]int{1: maxCommands / 6, 3000: 200} {
+	for output, want := range map[int]int{1: 30, 3000: 200} {
 		items := []Item{{Kind: Request, Text: "begin"}}
 		for i := range 200 {
 			id := fmt.Sprint(i)
@@ -372,6 +400,16 @@ func TestLedgerInProportion(t *testing.T) {
 		f, ok, err := Fold(t.Context(), items, Plan{Items: items, From: 1, To: len(items)}, nil, "", 0)
 		if err != nil || !ok || len(f.Ledger.Commands) != want || !strings.HasPrefix(f.Ledger.Commands[want-1].Text, "make part199 # ") || !strings.Contains(f.Ledger.Commands[want-1].Text, "http://localhost:80199") {
 			t.Errorf("%d bytes of output each: got %d commands, %v, %v, want %d", output, len(f.Ledger.Commands), ok, err, want)
+		}
+		again := []Item{
+			items[0],
+			{Kind: Summary, Text: f.Text(), Ledger: &f.Ledger},
+			{Kind: Answer, Calls: []Call{{ID: "g", Tool: "grep"}}},
+			{Kind: Results, Results: []Result{{CallID: "g", Tool: "grep", Content: strings.Repeat("x.go:1: x\n", 20)}}},
+		}
+		f, ok, err = Fold(t.Context(), again, Plan{Items: again, From: 1, To: len(again)}, nil, "", 0)
+		if err != nil || !ok || len(f.Ledger.Commands) != want {
+			t.Errorf("folded again: got %d commands, %v, %v, want %d", len(f.Ledger.Commands), ok, err, want)
 		}
 	}
 }

@@ -41,17 +41,19 @@ const (
 	maxFiles     = 100
 	maxCommands  = 240
 	maxAnswers   = 120
-	maxAnswer    = 240 // bytes
-	maxCommand   = 120 // bytes
-	maxOutcome   = 120 // bytes of what a command printed
+	maxAnswer    = 200 // bytes
+	maxCommand   = 80  // bytes
+	maxOutcome   = 90  // bytes of what a command printed
 	maxOpen      = 30
 	maxReads     = 240
 	maxErrors    = 3
-	maxError     = 400      // bytes of an error's message, from its end
+	maxError     = 240      // bytes of an error's message, from its end
 	maxPrompts   = 24 << 10 // bytes of the user's prompts that are kept word for word, the newest
 	maxOldPrompt = 300      // bytes of each one before them
 	maxLine      = 300      // bytes of a goal, decision, command or task
 	maxScan      = 16384    // bytes from each end of a prompt that are searched for limits
+	ledgerShare  = 10       // a ledger over a tenth of what is folded has fewer answers, commands and reads
+	fewest       = 20       // of each of those, however little is folded
 )
 
 // lazy returns a regular expression that is compiled when it is first used.
@@ -145,12 +147,16 @@ func (l *Ledger) prompt(text string) {
 func (l *Ledger) result(r Result, c Call) {
 	switch {
 	case r.IsError || r.ExitCode != nil && *r.ExitCode != 0:
-		if said := strings.TrimSpace(r.Content); said != "" {
-			l.Errors = append(l.Errors, nameOfCall(r)+": "+strings.TrimSpace(visible.CutTail(said, maxError)))
+		name := cmp.Or(r.Tool, "a call")
+		if r.Command != "" {
+			name = "`" + commandText(r.Command) + "`"
+		}
+		if text := plain(r.Content); text != "" {
+			l.Errors = append(l.Errors, name+": "+strings.TrimSpace(visible.CutTail(text, maxError)))
 		}
 	case c.Tool == "read":
-		if what := readOf(c.Arguments); what != "" {
-			l.Reads = addNewest(l.Reads, what)
+		if path, lines := readOf(c.Arguments); path != "" {
+			l.Reads = addRead(l.Reads, path, lines)
 		}
 	case c.Tool == "todo", c.Tool == "plan":
 		l.OpenTasks = openSteps(r.Content)
@@ -159,25 +165,54 @@ func (l *Ledger) result(r Result, c Call) {
 		l.Files = addNewest(l.Files, f)
 	}
 	if r.Command != "" {
-		text := line(r.Command, maxCommand)
-		if printed := outcome(r.Content); printed != "" {
-			text += " # " + printed
-		}
-		l.command(Command{Text: text, ExitCode: r.ExitCode})
+		l.command(commandText(r.Command), outcome(r.Content), r.ExitCode)
 	}
 	if r.Cwd != "" {
-		l.ShellState = "working directory " + r.Cwd
+		l.ShellState = workingDirectory + r.Cwd
 	}
 	if r.Decision != "" {
 		l.Decisions = addNewest(l.Decisions, line(r.Decision, maxLine))
 	}
 }
 
-// command adds a command, in place of an equal one with an equal outcome.
-func (l *Ledger) command(c Command) {
-	l.Commands = slices.DeleteFunc(l.Commands, func(old Command) bool { return old.String() == c.String() })
-	l.Commands = append(l.Commands, c)
+// command adds a command. It replaces an equal one before it, of which only the outcomes stay, before the new one.
+func (l *Ledger) command(text, printed string, exit *int) {
+	for i, old := range l.Commands {
+		if before, outcomes, _ := strings.Cut(old.String(), " # "); before == text {
+			l.Commands = slices.Delete(l.Commands, i, i+1)
+			outcomes = strings.TrimSuffix(strings.TrimSuffix(outcomes, Command{printed, exit}.String()), then)
+			if len(outcomes) > 2*maxOutcome {
+				outcomes = "…" + visible.CutTail(outcomes, 2*maxOutcome)
+			}
+			if outcomes != "" {
+				printed = outcomes + then + printed
+			}
+			break
+		}
+	}
+	if printed != "" {
+		text += " # " + printed
+	}
+	l.Commands = append(l.Commands, Command{text, exit})
 }
+
+// then stands between the outcomes of a command that ran several times.
+const then = " → "
+
+// commandText returns a command in short, without what only cuts its output.
+func commandText(command string) string {
+	return line(cutsOutput().ReplaceAllString(command, ""), maxCommand)
+}
+
+// cutsOutput matches the parts of a command that merge or cut its output.
+var cutsOutput = lazy(`\s*2>(?:&1|/dev/null)|\s*\|\s*(?:tail|head)\s+-(?:n\s*)?\d+\b`)
+
+// plain returns an output on one line, without the rules that it draws.
+func plain(content string) string {
+	return strings.Join(strings.Fields(rule().ReplaceAllString(content, "")), " ")
+}
+
+var rule = lazy(`[-=_*#~^]{4,}`)
 
 // String returns the command and how it ended.
 func (c Command) String() string {
@@ -195,7 +230,7 @@ func (c Command) String() string {
 func outcome(content string) string {
 	content, _, _ = strings.Cut(content, "\n[exit code ") // is kept next to it
 	content = strings.TrimPrefix(strings.TrimSpace(content), "[no output]")
-	if all := line(content, maxOutcome+1); len(all) <= maxOutcome {
+	if all := plain(content); len(all) <= maxOutcome {
 		return all
 	}
 	if failed := failure().FindAllString(content, 6); failed != nil {
@@ -208,7 +243,7 @@ func outcome(content string) string {
 }
 
 // failure matches the lines in which compilers, tests and interpreters report what is wrong.
-var failure = lazy(`(?m)^.*(?:\bFAIL(?:ED)?\b|\bnot ok\b|\b[Ee]rror\b|[a-z](?:Error|Exception|Warning)\b|\bfatal\b|\bpanic\b|\bgot .*\bwant\b).*$`)
+var failure = lazy(`(?m)^.*(?:\bFAIL(?:ED)?\b|\bnot ok\b|\b[Ee]rror\b|[A-Za-z](?:Error|Exception|Warning)(?::|\s*$)|\bfatal\b|\bpanic\b|\bgot .*\bwant\b).*$`)
 
 // address matches the address or port that a server prints when it begins to listen.
 var address = lazy(`(?i)\bhttps?://[\w.\-\[\]:]+:\d+|\b(?:localhost|(?:\d{1,3}\.){3}\d{1,3}):\d+\b|\bport:?\s+\d{2,5}\b`)
@@ -240,10 +275,13 @@ func (l *Ledger) bound() {
 	l.Prompts = shortenedPrompts(l.Prompts, maxPrompts)
 }
 
-// narrow keeps fewer entries, for a conversation of which the ledger would be a large part.
-func (l *Ledger) narrow() {
-	l.Answers, l.Decisions, l.Commands = newest(l.Answers, maxAnswers/4), newest(l.Decisions, maxDecisions/4), newest(l.Commands, maxCommands/6)
-	l.Reads = newest(l.Reads, maxReads/4)
+// narrow drops the oldest answers, commands and reads while the ledger has more than limit tokens.
+func (l *Ledger) narrow(limit int) {
+	less := func(n int) int { return max(n*9/10, fewest) }
+	for max(len(l.Answers), len(l.Commands), len(l.Reads)) > fewest && EstimateTokens(l.Text()) > limit {
+		l.Answers, l.Commands = newest(l.Answers, less(len(l.Answers))), newest(l.Commands, less(len(l.Commands)))
+		l.Reads = newest(l.Reads, less(len(l.Reads)))
+	}
 }
 
 // shortenedPrompts returns a copy of prompts in which the newest, up to room bytes, are whole and the others are cut to
@@ -276,7 +314,11 @@ func addNewest(list []string, s string) []string {
 	return append(list, s)
 }
 
-// Text returns the ledger as text for the model, without Current: the caller sends that as a message of the user.
+// workingDirectory begins the state of a shell.
+const workingDirectory = "working directory "
+
+// Text returns the ledger as text for the model, without Current: the caller sends that as a message of the user. Nothing stands in it
+// twice: a limit is left out that is in a prompt, a read of a file that was changed, and what a command printed that is in an error.
 func (l Ledger) Text() string {
 	var b strings.Builder
 	section := func(title string, list []string) {
@@ -291,21 +333,39 @@ func (l Ledger) Text() string {
 	if l.Goal != "" {
 		fmt.Fprintf(&b, "Goal: %s\n", l.Goal)
 	}
-	section("Limits the user set, in their words; they still hold", l.Limits)
-	section("What the user said, in their words", l.Prompts)
-	section("What you answered", l.Answers)
+	section("Limits the user set, in their words; they still hold", slices.DeleteFunc(slices.Clone(l.Limits), func(limit string) bool {
+		return slices.ContainsFunc(l.Prompts, func(p string) bool { return strings.Contains(p, limit) })
+	}))
+	section("The user's words; limits in them still hold", l.Prompts)
+	section("Your answers", l.Answers)
 	section("Decisions", l.Decisions)
-	section("Files changed", l.Files)
-	section("Files read", l.Reads)
-	var commands []string
-	for _, c := range l.Commands {
-		commands = append(commands, c.String())
-	}
-	section("Commands run (exit code 0 unless another is given)", commands)
-	section("Newest errors", l.Errors)
 	if l.ShellState != "" {
 		fmt.Fprintf(&b, "Shell: %s\n", l.ShellState)
 	}
+	cwd, known := strings.CutPrefix(l.ShellState, workingDirectory)
+	var changed []string // relative to cwd where they are below it
+	for _, f := range l.Files {
+		if below, ok := strings.CutPrefix(f, cwd+"/"); ok && known {
+			f = below
+		}
+		changed = append(changed, f)
+	}
+	section("Files changed", changed)
+	section("Other files read", slices.DeleteFunc(slices.Clone(l.Reads), func(f string) bool {
+		return slices.Contains(changed, f) || slices.Contains(l.Files, f)
+	}))
+	var commands []string
+	for _, c := range l.Commands {
+		text, printed, _ := strings.Cut(c.Text, " # ")
+		if slices.ContainsFunc(l.Errors, func(e string) bool {
+			return strings.HasPrefix(e, "`"+text+"`") && strings.Contains(e, strings.TrimPrefix(printed, "… "))
+		}) {
+			c.Text = text
+		}
+		commands = append(commands, c.String())
+	}
+	section("Commands (exit code 0 unless another is given)", commands)
+	section("Newest errors", l.Errors)
 	section("Open tasks", l.OpenTasks)
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -151,9 +151,15 @@ func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions 
 	if !byModel {
 		f.Summary = cmp.Or(extract(folded), onlyLists)
 	}
-	if EstimateTokens(f.Ledger.Text()) > Tokens(folded)/5 {
-		f.Ledger.narrow()
+	room := 0
+	for _, it := range folded {
+		if it.Kind == Summary {
+			room += it.Tokens() // what is folded again keeps its ledger
+		} else {
+			room += it.Tokens() / ledgerShare
+		}
 	}
+	f.Ledger.narrow(room)
 	f.Ledger.Current = p.Quote
 	f, ok = fit(f, Tokens(folded)-leastGain-EstimateTokens(p.Quote))
 	return f, ok, nil
@@ -254,15 +260,4 @@ func extract(items []Item) string {
 		text = visible.Cut(text, maxExtract/3) + "\n[…]\n" + visible.CutTail(text, maxExtract*2/3)
 	}
 	return text
-}
-
-// nameOfCall returns what a result is of, for people: its command in backquotes, else its tool.
-func nameOfCall(r Result) string {
-	if r.Command != "" {
-		return "`" + line(r.Command, 100) + "`"
-	}
-	if r.Tool != "" {
-		return r.Tool
-	}
-	return "a call"
 }

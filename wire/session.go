@@ -40,13 +40,13 @@ type Ledger struct {
 	ShellState string          `msgpack:"shell_state"`
 	OpenTasks  []string        `msgpack:"open_tasks"`
 	Prompts    []string        `msgpack:"prompts"` // of the user: the newest 24 KiB word for word, of older ones the beginning
-	Reads      []string        `msgpack:"reads"`   // files that were read, with the line numbers
+	Reads      []string        `msgpack:"reads"`   // files that were read, each with the lines unless it is all: "main.go:10-29,40-"
 	Errors     []string        `msgpack:"errors"`  // the newest three, with their messages
 	Answers    []string        `msgpack:"answers"` // the beginning of the last text of each turn
 }
 
 type LedgerCommand struct {
-	Command  OSString `msgpack:"command"` // with what it printed in short, after " # "
+	Command  OSString `msgpack:"command"` // with what it printed in short, after " # ", or what it printed each time, with " → " between
 	ExitCode *int     `msgpack:"exit_code"`
 }
 

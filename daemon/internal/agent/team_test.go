@@ -101,7 +101,7 @@ func TestTaskRunsSubAgents(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"(build)\nbuilt one\n\n[from the record of its calls]\nCommands run (exit code 0 unless another is given):\n- make one", "built two",
+		"(build)\nbuilt one\n\n[from the record of its calls]\nCommands (exit code 0 unless another is given):\n- make one", "built two",
 		"## reviewer-1\nlooks fine\n\n[from the record of its calls]\nno file was changed with its tools, and no command was run", `there is no role "nobody"`, `there is no role "orchestrator"`,
 	} {
 		if !strings.Contains(report, want) {
