@@ -217,6 +217,8 @@ func (a *analysis) role(c *call, role string, f *field) {
 	case programs.Code:
 		a.note(High, RunCode, f.Span, "runs code that is given to "+show(c.name))
 		a.givenCode(f, c.st)
+	case programs.Name:
+		a.fills(f, field{S: unknownPart, Flow: c.st.Stdin.Flow}, c.st)
 	case programs.Make:
 		a.Maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(f.S), f.Span, c.st)
 	}

@@ -169,34 +169,28 @@ func (a *analysis) doSet(c *call) {
 // doRead judges builtins that fill variables with what is not known here.
 func (a *analysis) doRead(c *call) {
 	a.note(Low, ShellState, c.span, "reads into a variable")
+	a.optionRoles(c)
 	in := c.st.Stdin
-	ops := c.operands
-	for _, name := range []string{"-a", "-p"} { // of read, and of wait
-		if o := c.opt(name); o != nil && o.val != nil && (name == "-a") != (c.name == "wait") {
-			ops = append(slices.Clip(ops), *o.val)
-		}
-	}
-	switch {
-	case c.name == "wait":
-		ops = ops[len(c.operands):]
-	case c.name != "read" && c.val("-C") != "":
-		a.shellText(*c.opt("-C").val, c.st)
-	}
-	for i := range ops {
-		f := &ops[i]
-		a.EvalText(f.S, c.st, f.Span)
-		v := bashread.Value{Words: []string{unknownPart}, Flow: in.Flow}
+	for i := range c.operands {
+		value := field{S: unknownPart, Flow: in.Flow}
 		switch text := in.Plain(); {
-		case len(ops) > 1 || c.name != "read":
+		case len(c.operands) > 1 || c.name != "read":
 		case text != nil && !c.has("-a", "-d", "-n", "-N"):
 			line, _, _ := strings.Cut(*text, "\n")
-			v.Words[0] = strings.TrimSpace(line)
+			value.S = strings.TrimSpace(line)
 		case in.List != "":
-			v.Words[0], v.Glob = in.List, true
+			value.S, value.Glob = in.List, true
 		}
-		a.Assign(f.S, &field{S: v.Words[0], Flow: v.Flow}, c.st, bashread.Plain, c.span)
-		c.st.Set(f.S, v)
+		a.fills(&c.operands[i], value, c.st)
 	}
+}
+
+// fills judges a word that names a variable, perhaps with an index, which a command gives this value.
+func (a *analysis) fills(f *field, value field, st *state) {
+	a.EvalText(f.S, st, f.Span)
+	name, _, _ := strings.Cut(f.S, "[")
+	a.Assign(name, &value, st, bashread.Plain, f.Span)
+	st.Set(name, bashread.Value{Words: []string{value.S}, Flow: value.Flow, Glob: value.Glob})
 }
 
 // doTest judges [ and test: an index in a name is evaluated.
@@ -206,16 +200,6 @@ func (a *analysis) doTest(c *call) {
 		if strings.Contains(f.S, "[") {
 			a.EvalText(f.S, c.st, f.Span)
 		}
-	}
-}
-
-func (a *analysis) doPrintf(c *call) {
-	a.note(Low, Read, c.span, "prints text")
-	if name := c.val("-v"); name != "" {
-		a.EvalText(name, c.st, c.span)
-		name, _, _ = strings.Cut(name, "[")
-		a.Assign(name, &field{S: unknownPart}, c.st, bashread.Plain, c.span)
-		c.st.Set(name, bashread.Value{Words: []string{unknownPart}})
 	}
 }
 

@@ -20,7 +20,7 @@ func init() { // not in the declaration: they call each other through it
 			"alias": (*analysis).doAlias, "awk": (*analysis).doAwk, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod, "code": (*analysis).doCode,
 			"editor": (*analysis).doEditor,
 			"env":    (*analysis).doEnv, "find": (*analysis).doFind, "git": (*analysis).doGit, "kill": (*analysis).doKill,
-			"ln": (*analysis).doLn, "printf": (*analysis).doPrintf, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
+			"ln": (*analysis).doLn, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
 			"sed": (*analysis).doSed, "set": (*analysis).doSet, "shell": (*analysis).doShell, "shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false }, "source": (*analysis).doSource,
 			"sql": (*analysis).doSQL, "test": (*analysis).doTest,
 			"trap": (*analysis).doTrap, "archive": (*analysis).doArchive, "parallel": (*analysis).doParallel, "unset": (*analysis).doUnset, "web": (*analysis).doWeb, "xargs": (*analysis).doXargs,

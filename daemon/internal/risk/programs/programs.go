@@ -82,9 +82,10 @@ const (
 	Code    = "code"    // code of another language
 	Tool    = "tool"    // a program that is started
 	Make    = "make"    // code of make
+	Name    = "name"    // the name of a variable that is set
 )
 
-var roles = Words("text read write delete send copy move pattern archive filter run join script shell code tool val make")
+var roles = Words("text read write delete send copy move pattern archive filter run join script shell code tool val make name")
 
 // Spec is one line of the table: a program or a sub-command.
 type Spec struct {
