@@ -248,7 +248,7 @@ var failure = lazy(`(?m)^.*(?:\bFAIL(?:ED)?\b|\bnot ok\b|\b[Ee]rror\b|[A-Za-z](?
 // address matches the address or port that a server prints when it begins to listen.
 var address = lazy(`(?i)\bhttps?://[\w.\-\[\]:]+:\d+|\b(?:localhost|(?:\d{1,3}\.){3}\d{1,3}):\d+\b|\bport:?\s+\d{2,5}\b`)
 
-// merge puts the entries of an earlier summary's ledger before those of l. A summary is the first of the items that are folded, so
+// merge puts the entries of an earlier summary's ledger before those of l. A summary is the first of the items that are compacted, so
 // nothing newer is overwritten.
 func (l *Ledger) merge(old Ledger) {
 	l.Goal, l.Current, l.ShellState = cmp.Or(old.Goal, l.Goal), cmp.Or(old.Current, l.Current), cmp.Or(old.ShellState, l.ShellState)

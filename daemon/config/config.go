@@ -107,7 +107,7 @@ type Rule struct {
 }
 
 type Compaction struct {
-	Threshold float64 `toml:"threshold" comment:"Share of the context window at which a long conversation is folded."`
+	Threshold float64 `toml:"threshold" comment:"Share of the context window at which a long conversation is compacted."`
 }
 
 type Limits struct {

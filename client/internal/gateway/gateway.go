@@ -38,7 +38,7 @@ type Opener func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, e
 // Daemon is how the daemon is reached. Open is required.
 type Daemon struct {
 	Open        Opener // starts a daemon where none runs
-	Find        Opener // starts none: for one that was told to stop; nil = Open
+	Find        Opener // starts none: for a daemon that was stopped on request; nil = Open
 	Version     string // of this build
 	Cwd         string
 	Env         map[string]wire.OSString // no value of a variable that looks like a secret

@@ -19,21 +19,21 @@ import (
 func (m *model) onCompaction(e *wire.CompactionComplete) {
 	switch e.Status {
 	case wire.StatusSuccess:
-		m.note(fmt.Sprintf("folded %s: %s → %s tokens; the whole stays in the session (/compact undo)",
+		m.note(fmt.Sprintf("compacted %s: %s → %s tokens; the session keeps all of it (/compact undo)",
 			english.Plural(e.Events, "event", ""), style.Count(e.TokensBefore), style.Count(e.TokensAfter)))
 	case "preview":
-		m.note(fmt.Sprintf("would fold %s: %s → %s tokens", english.Plural(e.Events, "event", ""), style.Count(e.TokensBefore), style.Count(e.TokensAfter)))
+		m.note(fmt.Sprintf("would compact %s: %s → %s tokens", english.Plural(e.Events, "event", ""), style.Count(e.TokensBefore), style.Count(e.TokensAfter)))
 		if strings.TrimSpace(e.Summary) != "" {
 			m.emitMarkdown("", visible.Text(e.Summary))
 		}
 	case "undone":
-		m.note("the conversation is unfolded again")
+		m.note("the compaction was undone")
 	case "nothing":
-		m.note("nothing to fold yet")
+		m.note("nothing to compact yet")
 	case wire.StatusCancelled:
 		m.note("compaction cancelled; nothing changed")
 	default:
-		m.fail("the conversation could not be folded; nothing changed", visible.FirstLine(e.Summary))
+		m.fail("the conversation could not be compacted; nothing changed", visible.FirstLine(e.Summary))
 	}
 }
 

@@ -34,7 +34,7 @@ func slashCommands() []slashCommand {
 		{"/sessions", "", "list the conversations, and go on with one", (*model).slashResume},
 		{"/new", "", "begin a new conversation", (*model).slashNew},
 		{"/rename", "NAME", "name this conversation", (*model).slashRename},
-		{"/compact", "[preview|undo|WORDS]", "fold the conversation to make room; words name what to keep", (*model).slashCompact},
+		{"/compact", "[preview|undo|WORDS]", "compact the conversation to make room; words name what to keep", (*model).slashCompact},
 		{"/clear", "", "delete what was said in this conversation", (*model).slashClear},
 		{"/undo", "[file|shell|shell all]", "put back an agent's last change of a file, or of your shell", (*model).slashUndo},
 		{"/undo-shell", "[all]", "the same as /undo shell; again for the change before, all for every one", (*model).slashUndoShell},

@@ -85,8 +85,8 @@ func folding(entries []entry, before int) *wire.CompactionComplete {
 	return m
 }
 
-// fold summarises items[p.From:p.To] and records that in m, whose status becomes success, nothing or, with ctx's error, cancelled. It
-// counts in m.TokensAfter the conversation alone. room bounds the request for a summary, in tokens.
+// fold replaces items[p.From:p.To] by a summary and records that in m, whose status becomes success, nothing or, with ctx's error, cancelled.
+// m.TokensAfter counts the conversation alone. room bounds the request for a summary, in tokens.
 func fold(
 	ctx context.Context, log *slog.Logger, items []compaction.Item, p compaction.Plan, s compaction.Summarizer, instructions string, room int,
 	m *wire.CompactionComplete,

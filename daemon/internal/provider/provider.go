@@ -198,7 +198,7 @@ func (e *Error) Hint() string {
 	case ErrNotFound:
 		return "check `model`, and `base_url` under [provider." + e.Provider + "]"
 	case ErrContextTooLong:
-		return "`/compact` folds the conversation; `/clear` begins a new one"
+		return "`/compact` shortens the conversation; `/clear` begins a new one"
 	case ErrUnreachable:
 		return "check the network, and `base_url` under [provider." + e.Provider + "]"
 	case ErrInvalid:

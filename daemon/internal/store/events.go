@@ -184,7 +184,7 @@ func (s *Store) Events(ctx context.Context, id wire.SessionID, after int64, limi
 		m, err := wire.Unmarshal(payload)
 		event, ok := m.(wire.EventMessage)
 		if err != nil || !ok {
-			if _, told := s.leftOut.LoadOrStore(id, true); !told {
+			if _, logged := s.leftOut.LoadOrStore(id, true); !logged {
 				s.log.Warn("stored events left out", "session", id, "first_seq", seq, "err", err)
 			}
 			return nil

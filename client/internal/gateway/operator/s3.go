@@ -11,6 +11,8 @@ import (
 	"sublet/wire"
 )
 
+// This file translates for clients of the dialect S3, which get a typed event for each step of a turn.
+
 // body is the fields of a JSON object.
 type body map[string]any
 

@@ -8,6 +8,8 @@ import (
 	"sublet/wire"
 )
 
+// This file translates for clients of the dialect S4, which get the state of a turn, or the result at its end.
+
 // s4RequestBlock is a part of a message of a request; its size is not read.
 type s4RequestBlock struct {
 	Type     string  `json:"type"` // text, image, file

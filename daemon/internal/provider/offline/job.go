@@ -119,7 +119,7 @@ func parseResult(c provider.ToolCall, t provider.ToolResult) result {
 	if c.Name != "bash" {
 		return r
 	}
-	// The tool's notes are the last lines; an output that ends in the like is told apart by nothing, and loses a line.
+	// The tool's notes are the last lines; an output that ends in a line of the same form cannot be distinguished, and loses that line.
 	lines := strings.Split(strings.TrimRight(t.Content, "\n"), "\n")
 	for len(lines) > 0 {
 		m := bashNote().FindStringSubmatch(lines[len(lines)-1])
