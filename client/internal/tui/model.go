@@ -50,8 +50,8 @@ type model struct {
 
 // Messages of the program's own.
 type (
-	// keyEvent is a key or a paste or, for a key that switches to AI mode, the mode. done is closed when it has been handled and the
-	// keyboard is routed to who has the screen. pass is set if the shell gets the key, or if the shell has given the screen up.
+	// keyEvent is a message of the keyboard's. done is closed when it has been handled and the keyboard is routed to who has the
+	// screen. pass is the answer of keys.Keyboard.Deliver.
 	keyEvent struct {
 		msg  any
 		pass bool
@@ -86,7 +86,7 @@ func (m *model) update(msgs ...any) (quit bool) {
 func (m *model) handle(msg any) {
 	switch msg := msg.(type) {
 	case *keyEvent:
-		if _, enters := msg.msg.(mode); enters {
+		if _, enters := msg.msg.(keys.Enter); enters {
 			m.onEnterKey(msg)
 			return
 		}

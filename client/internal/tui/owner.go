@@ -84,7 +84,11 @@ func (m *model) onEnterKey(e *keyEvent) {
 			m.answerEnterKey(held)
 			if held {
 				o.screen, o.typed = weHave, false
-				m.enterAI(e.msg.(mode))
+				to := aiMode
+				if e.msg == keys.Enter("?") {
+					to = oneQuestion
+				}
+				m.enterAI(to)
 			}
 		}
 	})

@@ -157,7 +157,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	if p.keys, err = keys.New(o.Stdin); err != nil {
 		return 1, fmt.Errorf("open a pipe: %w", err)
 	}
-	p.keys.Now, p.keys.Deliver, p.keys.Enter, p.keys.Switch, p.keys.Bracketed = o.now, p.deliver, p.enter, o.SwitchKey, p.paint.Brackets
+	p.keys.Now, p.keys.Deliver, p.keys.Switch, p.keys.Bracketed = o.now, p.deliver, o.SwitchKey, p.paint.Brackets
 	p.keys.Shell = p.typeIntoShell
 	p.keys.Answer = func(b []byte) { p.resizeShell(); o.Lender.Typed(b); _ = o.Shell.Answer(b) }
 	p.model = p.newModel(th, size)
@@ -274,17 +274,6 @@ func (p *Program) deliver(msg any) (pass, ok bool) {
 	case <-p.ctx.Done():
 		return false, false
 	}
-}
-
-// enter has the event loop ask the shell for the screen, because of a key that switches to AI mode, and reports whether it has it.
-// The keyboard waits for it, so that the next keys go to whoever has the screen then.
-func (p *Program) enter(chunk []byte) (taken bool) {
-	to := aiMode
-	if string(chunk) == "?" {
-		to = oneQuestion
-	}
-	taken, _ = p.deliver(to)
-	return taken
 }
 
 // watch pushes messages for signals and for the shell's end.

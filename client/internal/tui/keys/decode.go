@@ -28,6 +28,10 @@ type Key struct{ Name, Text string }
 // Switch is the key that the user chose to switch between command mode and AI mode.
 type Switch struct{}
 
+// Enter is a chunk that is a key which may switch to AI mode, by itself. The event loop takes the screen for it, and passes it if the
+// shell has given the screen up. If not, as while AI mode is on, the chunk is input like any other.
+type Enter string
+
 // Paste is what was pasted, as the terminal sent it.
 type Paste struct {
 	raw       []byte

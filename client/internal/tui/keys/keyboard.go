@@ -24,20 +24,17 @@ const (
 	lostPaste = time.Second
 )
 
-// Keyboard is the only reader of standard input. In command mode every byte goes to the shell unchanged; only for the keys that
-// switch to AI mode, Enter is called first. While this program has the screen, keys are decoded and delivered to the event loop
+// Keyboard is the only reader of standard input. In command mode every byte goes to the shell unchanged; only the keys that
+// switch to AI mode are delivered first. While this program has the screen, keys are decoded and delivered to the event loop
 // one by one. The loop handles each before the next is decoded, so that the keys after one that gives the screen away go to the
 // new owner. This program sends the terminal no queries, so any reply in the input belongs to the program that sent the query.
 type Keyboard struct {
-	// Deliver returns when the event loop has handled a Key, Paste, TooLong or Switch. pass reports that its bytes are for the
-	// shell. ok is false when the loop has ended.
-	Deliver func(msg any) (pass, ok bool)
-	Shell   func([]byte)
-	Answer  func([]byte) // to the borrowed command that has the terminal
-	// Enter begins AI mode, for which it takes the screen from the shell, and reports whether it has. If not, as while AI mode is on,
-	// chunk is input like any other.
-	Enter     func(chunk []byte) bool
-	Switch    []byte // a key chosen by the user; nil = none
+	// Deliver returns when the event loop has handled an Enter, Key, Paste, TooLong or Switch. pass reports that the shell has given
+	// the screen up for an Enter, or gets the bytes of another message. ok is false when the loop has ended.
+	Deliver   func(msg any) (pass, ok bool)
+	Shell     func([]byte)
+	Answer    func([]byte) // to the borrowed command that has the terminal
+	Switch    []byte       // a key chosen by the user; nil = none
 	Bracketed func() bool
 	Now       func() time.Time
 
@@ -187,7 +184,7 @@ func (k *Keyboard) Feed(p []byte) bool {
 	}
 	if len(k.decoder.pending) == 0 && k.decoder.paste == nil {
 		to := k.Routed() // ToUs also in command mode, while this program prints something
-		if (to == ToShell || to == ToUs) && k.switches(p, now) && k.Enter(p) || k.forOthers(p) {
+		if (to == ToShell || to == ToUs) && k.switches(p, now) && k.enters(p) || k.forOthers(p) {
 			if len(p) >= longChunk {
 				k.longRead = k.Now()
 			}
@@ -204,6 +201,11 @@ func (k *Keyboard) Feed(p []byte) bool {
 // switches reports whether a chunk is a key that may switch to AI mode.
 func (k *Keyboard) switches(p []byte, now time.Time) bool {
 	return now.Sub(k.longRead) > longRest && (len(p) == 1 && (p[0] == '\t' || p[0] == '?') || len(p) > 0 && bytes.Equal(p, k.Switch))
+}
+
+func (k *Keyboard) enters(p []byte) bool {
+	taken, _ := k.Deliver(Enter(p))
+	return taken
 }
 
 // decode delivers what pending holds. expired means that nothing more followed within escWait. A paste goes to whoever got its

@@ -27,16 +27,15 @@ func newTypist() *typist {
 		Shell:     func(p []byte) { ty.shell = append(ty.shell, p...) },
 		Answer:    func(p []byte) { ty.program = append(ty.program, p...) },
 		Bracketed: func() bool { return true },
-		Enter: func(p []byte) bool {
-			ty.asked = append(ty.asked, string(p))
-			if ty.enter {
-				ty.k.Route(ToUs)
-			}
-			return ty.enter
-		},
 	}
 	ty.k.Deliver = func(msg any) (bool, bool) {
 		switch msg := msg.(type) {
+		case Enter:
+			ty.asked = append(ty.asked, string(msg))
+			if ty.enter {
+				ty.k.Route(ToUs)
+			}
+			return ty.enter, true
 		case Key:
 			ty.events = append(ty.events, msg.Name)
 			if ty.onKey != nil {
