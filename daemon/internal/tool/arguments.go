@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/big"
 	"slices"
@@ -142,47 +141,40 @@ var otherWords = map[string][]string{"done": {"completed", "complete"}, "in_prog
 
 // object repairs an object.
 func (s schema) object(text json.RawMessage) (json.RawMessage, error) {
-	keys, values, err := members(text)
-	if err != nil {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(text, &given); err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
-	given, before := map[string]bool{}, byte('{')
-	for i, key := range keys {
-		p := s.Properties[key]
+	fixed := map[string]json.RawMessage{}
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		value, p := given[key], s.Properties[key]
 		if p == nil && s.closed() {
-			if name := s.standsFor(key); name != "" && !slices.Contains(keys, name) {
+			name := s.standsFor(key)
+			if name != "" && given[name] == nil && fixed[name] == nil {
 				key, p = name, s.Properties[name]
 			}
 		}
-		if given[key] {
-			return nil, fmt.Errorf("%s: given twice", visible.Clip(key, 100))
-		}
-		given[key] = true
-		value := values[i]
 		if p != nil {
 			if s.closed() && (string(value) == "null" || string(value) == `""` && len(p.Enum) > 0) {
 				continue
 			}
+			var err error
 			if value, err = (schema{p}).value(value); err != nil {
 				return nil, err
 			}
 		}
-		name, err := json.Marshal(key)
-		if err != nil {
-			return nil, err
-		}
-		out.WriteByte(before)
-		before = ','
-		out.Write(name)
-		out.WriteByte(':')
-		out.Write(value)
+		fixed[key] = value
 	}
-	if out.Len() == 0 {
-		return json.RawMessage("{}"), nil
-	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
+	return marshal(fixed)
+}
+
+// marshal is json.Marshal without the escapes for HTML.
+func marshal(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
 }
 
 // standsFor returns the argument that an unknown name can stand for, "" if there is none or more than one.
@@ -289,7 +281,7 @@ func (s schema) array(v json.RawMessage) (json.RawMessage, error) {
 			return nil, err
 		}
 	}
-	return json.Marshal(list)
+	return marshal(list)
 }
 
 // usage describes a tool's arguments for an error, the required ones first; "" where the schema allows others, as an MCP server's may.
@@ -318,31 +310,4 @@ func (s schema) usage(spec Spec) string {
 		list = append(list, name+" ("+kind+")")
 	}
 	return fmt.Sprintf("\n%s takes %s. For example: %s", spec.Name, strings.Join(list, ", "), spec.Example)
-}
-
-// members returns the names and values of a JSON object in order, duplicates included.
-func members(object []byte) (names []string, values []json.RawMessage, err error) {
-	d := json.NewDecoder(bytes.NewReader(object))
-	if _, err := d.Token(); err != nil {
-		return nil, nil, err
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, nil, err
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, nil, err
-		}
-		text, _ := name.(string) // the decoder allows only strings as names
-		names, values = append(names, text), append(values, value)
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, nil, errors.New("text after the JSON object")
-	}
-	return names, values, nil
 }
