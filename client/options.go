@@ -33,6 +33,7 @@ type Options struct {
 	SwitchKey   []byte         // Run only: bytes of a key that switches between the shell and AI mode; nil = none
 	OutputHead  int            // Run only: bytes of a command's rendered output kept from its start; 0 = 32 KiB
 	OutputTail  int            // Run only: bytes kept from its end; 0 = 32 KiB
+	Limits      Limits         // Serve… only
 	Log         *slog.Logger   // nil: Run logs to client.log in the state folder, Dial nowhere
 
 	// Dial only.

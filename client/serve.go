@@ -17,6 +17,9 @@ import (
 	"sublet/wire"
 )
 
+// Limits are those of a client of a gateway.
+type Limits = gateway.Limits
+
 // JSONRPC are the options of ServeJSONRPC; its Daemon is filled in.
 type JSONRPC = jsonrpc.Options
 
@@ -95,6 +98,6 @@ func ShowTerminal(ctx context.Context, path string, w io.Writer) (status int, er
 func gatewayDaemon(o Options) *gateway.Daemon {
 	return &gateway.Daemon{
 		Open: launcher(o).Open, Find: finder(o).Open, Version: o.Version, Cwd: o.cwd(), Env: environment(o.Env),
-		Credentials: credentials(o), Log: o.Log,
+		Credentials: credentials(o), Log: o.Log, Limits: o.Limits,
 	}
 }

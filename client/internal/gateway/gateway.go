@@ -46,6 +46,20 @@ type Daemon struct {
 	Log         *slog.Logger             // nil = none; see Logger
 	Inbox       int                      // bytes of events that may wait for a slow client; 0 = 4 MiB
 	Patience    time.Duration            // how long a request of a client waits for the daemon's answer; 0 = 15 s
+	Limits      Limits
+}
+
+// Limits are those of one client; 0 = the documents' numbers (N1 to N3; such marks are rows of docs/conformance.md).
+type Limits struct {
+	MessageBytes      int // 10 MiB
+	RequestsPerSecond int // 100
+	RunningTurns      int // 3
+}
+
+// Limited returns d's Limits with the documents' numbers filled in.
+func (d *Daemon) Limited() Limits {
+	l := d.Limits
+	return Limits{cmp.Or(l.MessageBytes, MaxLine), cmp.Or(l.RequestsPerSecond, 100), cmp.Or(l.RunningTurns, 3)}
 }
 
 // Logger returns Log, or a logger that discards what it gets.

@@ -35,11 +35,8 @@ type LineReader struct {
 	buf []byte
 }
 
-// NewLineReader reads lines of at most most bytes from r; 0 = MaxLine.
+// NewLineReader reads lines of at most most bytes from r.
 func NewLineReader(r io.Reader, most int) *LineReader {
-	if most <= 0 {
-		most = MaxLine
-	}
 	return &LineReader{r: bufio.NewReaderSize(r, 32<<10), max: most}
 }
 

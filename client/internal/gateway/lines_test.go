@@ -55,7 +55,7 @@ func TestLineReader(t *testing.T) {
 
 // A long line takes memory while it is read, and gives it back.
 func TestLineReaderLetsLongLinesGo(t *testing.T) {
-	r := NewLineReader(strings.NewReader(strings.Repeat("x", 3<<20)+"\nshort\n"), 0)
+	r := NewLineReader(strings.NewReader(strings.Repeat("x", 3<<20)+"\nshort\n"), MaxLine)
 	if line, err := r.Next(); err != nil || len(line) != 3<<20 {
 		t.Fatalf("got %d bytes, %v", len(line), err)
 	}

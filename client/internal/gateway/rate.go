@@ -13,15 +13,10 @@ type Rate struct {
 	limiter *rate.Limiter
 }
 
-// Take counts one request. If there were more than limit within a second it returns false, and how long until the next one is
-// accepted. A limit of 0 or less means no limit.
+// Take counts one request. If there were more than limit within a second, which is the same in each call, it returns false, and how
+// long until the next one is accepted.
 func (r *Rate) Take(limit int) (ok bool, retry time.Duration) {
-	if limit <= 0 {
-		return true, 0
-	}
-	r.once.Do(func() { r.limiter = rate.NewLimiter(0, limit) })
-	r.limiter.SetLimit(rate.Limit(limit)) // another one than before, if the settings have changed
-	r.limiter.SetBurst(limit)
+	r.once.Do(func() { r.limiter = rate.NewLimiter(rate.Limit(limit), limit) })
 	next := r.limiter.Reserve()
 	if retry = next.Delay().Round(time.Millisecond); retry > 0 {
 		next.Cancel()

@@ -43,6 +43,8 @@ func (a *app) gateway(use, short, long, example string, run func(ctx context.Con
 			level = slog.LevelDebug
 		}
 		o.Log = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+		l := settings.Limits
+		o.Limits = client.Limits{MessageBytes: l.MessageBytes, RequestsPerSecond: l.RequestsPerSecond, RunningTurns: l.RunningTurns}
 		ctx, stop := interruptible(context.Background())
 		defer stop()
 		if err = run(ctx, o, settings); errors.Is(err, errInterrupted) {
@@ -84,7 +86,7 @@ func (a *app) serveJSONRPC() *cobra.Command {
 			if path == "" {
 				path = client.JSONRPCSocket(a.env, os.Getpid(), compat)
 			}
-			j := client.JSONRPC{Ready: func() { a.printf("%s\n", path) }, MaxLine: conf.Limits.MessageBytes}
+			j := client.JSONRPC{Ready: func() { a.printf("%s\n", path) }}
 			if path, err = filepath.Abs(path); err != nil {
 				return err
 			}
@@ -123,7 +125,7 @@ func (a *app) serveStdio() *cobra.Command {
 			"input does, once what runs has finished. docs/stdio.md has the protocol and a session to try.",
 		`  echo '{"id":"1","kind":"user_message","message":"what is in this folder?"}' | sublet serve stdio`,
 		func(ctx context.Context, o client.Options, conf config.Config) (err error) {
-			s := client.Stdio{In: a.stdin, Out: a.stdout, MaxLine: conf.Limits.MessageBytes}
+			s := client.Stdio{In: a.stdin, Out: a.stdout}
 			if s.Mode, err = mode(conf); err != nil {
 				return err
 			}
@@ -153,7 +155,7 @@ func (a *app) serveACP() *cobra.Command {
 			}
 			signal.Ignore(syscall.SIGPIPE) // a write to an editor that has ended is an error instead
 			return client.ServeACP(ctx, o, client.ACP{
-				In: a.stdin, Out: a.stdout, MaxLine: conf.Limits.MessageBytes, RequestsPerSecond: conf.Limits.RequestsPerSecond,
+				In: a.stdin, Out: a.stdout,
 				Runtime: o.Paths.Runtime, Show: []string{o.Executable, "serve", "acp", "--show"},
 			})
 		})
@@ -172,7 +174,7 @@ func (a *app) serveMCP() *cobra.Command {
 			"standard input and output. Each command is judged, asked about in your sublet window, run there and written into the\n"+
 			"audit log, as those of sublet's own agents are. docs/agents.md explains how to set up each agent.", "",
 		func(ctx context.Context, o client.Options, conf config.Config) error {
-			s := client.MCP{In: a.stdin, Out: a.stdout, MaxMessage: conf.Limits.MessageBytes, Runtime: o.Paths.Runtime, Answer: answer}
+			s := client.MCP{In: a.stdin, Out: a.stdout, Runtime: o.Paths.Runtime, Answer: answer}
 			if listen != "" {
 				return a.serveMCPHTTP(ctx, o, s, listen)
 			}

@@ -67,7 +67,6 @@ func (a *app) serveOperator() *cobra.Command {
 			if so.Mode, err = mode(conf); err != nil {
 				return err
 			}
-			so.RequestsPerSecond, so.RunningQueries, so.MaxMessage = conf.Limits.RequestsPerSecond, conf.Limits.RunningTurns, conf.Limits.MessageBytes
 			return a.operate(ctx, o, so)
 		})
 	f := c.Flags()

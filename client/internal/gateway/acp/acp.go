@@ -4,7 +4,6 @@ package acp
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,12 +29,9 @@ const (
 
 // Options for Serve. Daemon, In and Out are required. The daemon's log must not go to Out.
 type Options struct {
-	Daemon  *gateway.Daemon
-	In      io.Reader
-	Out     io.Writer
-	MaxLine int // bytes of a message; 0 = 10 MiB less one, which is also the most
-	// RequestsPerSecond is how many requests of the editor are taken; 0 = 100 (N2). Its answers and notifications do not count.
-	RequestsPerSecond int
+	Daemon *gateway.Daemon
+	In     io.Reader
+	Out    io.Writer
 	// Show is a program with its first arguments that calls Show with one more, a path in Runtime, a folder that only the
 	// user can enter: the output of commands is then shown in terminals of an editor that has them. nil = in tool calls.
 	Show    []string
@@ -50,21 +46,18 @@ func Serve(ctx context.Context, o Options) error {
 		return err
 	}
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	g := &gate{limit: cmp.Or(o.RequestsPerSecond, 100), out: gateway.NewWriter(o.Out), ctx: own, log: log, quiet: make(chan struct{}, 1)}
+	limits := o.Daemon.Limited()
+	g := &gate{limit: limits.RequestsPerSecond, out: gateway.NewWriter(o.Out), ctx: own, log: log, quiet: make(chan struct{}, 1)}
 	a := &agent{o: o, log: log, ctx: own, sessions: map[sdk.SessionId]*session{}}
 	a.turns.Handed = &a.handed
 	inR, inW := io.Pipe()
-	most := o.MaxLine
-	if most <= 0 || most > sdkMost {
-		most = sdkMost
-	}
 	conn := sdk.NewAgentSideConnection(a, g, inR)
 	conn.SetLogger(log)
 	a.conn = conn
 	over := make(chan struct{})
 	go func() { // a blocked read of a pipe cannot be taken back: it ends with the process
 		defer close(over)
-		g.read(gateway.NewLineReader(o.In, most), inW)
+		g.read(gateway.NewLineReader(o.In, min(limits.MessageBytes, sdkMost)), inW)
 	}()
 	select {
 	case <-over:
@@ -86,7 +79,7 @@ type gate struct {
 	out   *gateway.Writer
 	ctx   context.Context
 	log   *slog.Logger
-	limit int           // requests in a second
+	limit int           // requests in a second; answers and notifications do not count
 	rate  gateway.Rate  // the reader's
 	open  atomic.Int64  // requests of the editor that were not answered
 	quiet chan struct{} // capacity 1: open became 0

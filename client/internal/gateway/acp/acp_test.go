@@ -444,7 +444,9 @@ func TestHostileLines(t *testing.T) {
 	outR, outW := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- Serve(context.Background(), Options{Daemon: w.Daemon(), In: inR, Out: outW, MaxLine: 10000})
+		d := w.Daemon()
+		d.Limits.MessageBytes = 10_000
+		done <- Serve(context.Background(), Options{Daemon: d, In: inR, Out: outW})
 		outW.Close()
 	}()
 	out := bufio.NewReader(outR)

@@ -22,7 +22,9 @@ func serve(w *gatewaytest.World, in io.Reader) (string, error) { return serveAt(
 
 func serveAt(w *gatewaytest.World, in io.Reader, requestsPerSecond int) (string, error) {
 	var out bytes.Buffer
-	err := Serve(context.Background(), Options{Daemon: w.Daemon(), In: in, Out: &out, RequestsPerSecond: requestsPerSecond})
+	d := w.Daemon()
+	d.Limits.RequestsPerSecond = requestsPerSecond
+	err := Serve(context.Background(), Options{Daemon: d, In: in, Out: &out})
 	return out.String(), err
 }
 

@@ -66,6 +66,7 @@ type World struct {
 	Root    string // short: a socket's path holds 104 bytes
 	Project string
 	Paths   socket.Paths
+	Limits  gateway.Limits // of Daemon
 	stop    func()
 }
 
@@ -176,7 +177,7 @@ func (w *World) Stop() {
 func (w *World) Daemon() *gateway.Daemon {
 	l := launch.New(launch.Options{Paths: w.Paths, NoStart: true, Answer: Patience})
 	return &gateway.Daemon{
-		Open: l.Open, Version: "test", Cwd: w.Project, Patience: Patience,
+		Open: l.Open, Version: "test", Cwd: w.Project, Patience: Patience, Limits: w.Limits,
 		Env: map[string]wire.OSString{"HOME": wire.OSString(w.Path("home")), "PATH": wire.OSString(os.Getenv("PATH")), "USER": "tester"},
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"sublet/client/internal/gateway"
-	"sublet/wire"
 	"sublet/wire/visible"
 )
 
@@ -52,7 +51,7 @@ func (s *server) serve(ctx context.Context, nc net.Conn) {
 	s.log.Debug("client connected")
 	// Once the server stops nothing is read any more; running queries still report their end.
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetReadDeadline(time.Unix(1, 0)) })
-	err := gateway.NewLineReader(nc, s.o.MaxLine).Each(c.handleLine, func(long *gateway.LineTooLongError) error {
+	err := gateway.NewLineReader(nc, s.limits.MessageBytes).Each(c.handleLine, func(long *gateway.LineTooLongError) error {
 		// Reading continues after its newline. The message was not parsed, so the answer has no id.
 		return c.send(answer(nil, nil, failed(codeRequest, "%s", long).with("limit", long.Limit)))
 	})
@@ -146,7 +145,7 @@ func (c *conn) handleLine(line []byte) error {
 
 // handle handles one message of a line, and returns its answer; nil for a notification. seen has the ids of the batch so far.
 func (c *conn) handle(raw json.RawMessage, seen []json.RawMessage) *response {
-	limit := c.limit(wire.LimitRequestsPerSecond, 100)
+	limit := c.s.limits.RequestsPerSecond
 	ok, retry := c.rate.Take(limit)
 	r, bad := parse(raw)
 	c.log.Debug("received", "method", clip(r.Method), "bytes", len(raw))
@@ -171,17 +170,6 @@ func (c *conn) handle(raw json.RawMessage, seen []json.RawMessage) *response {
 		return nil // a notification has no answer, whatever becomes of it
 	}
 	return answer(r.ID, result, f)
-}
-
-// limit returns one of the daemon's limits, else the document's.
-func (c *conn) limit(name string, otherwise int) int {
-	if c.session == nil {
-		return otherwise
-	}
-	if n := c.session.Ready().Limits[name]; n > 0 {
-		return int(n)
-	}
-	return otherwise
 }
 
 var methods = map[string]func(*conn, *request) (result any, f *failure){

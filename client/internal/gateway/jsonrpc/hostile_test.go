@@ -461,7 +461,7 @@ func TestTwoHundredClients(t *testing.T) {
 // P11: a request wrong in any one byte is answered, or is a notification or an unknown field; the connection goes on, and
 // the next client is served.
 func TestP11_EveryByteMangled(t *testing.T) {
-	w := settled(t, common, "[limits]\nrequests_per_second = 100000")
+	w := settled(t, common, "[limits]\nrequests_per_second = 100000", func(o *Options) { o.Daemon.Limits.RequestsPerSecond = 100_000 })
 	c := w.ready()
 	var in strings.Builder
 	for _, line := range gatewaytest.Mangled(`{"jsonrpc":"2.0","id":7,"method":"tool.approve","params":{"execution_id":"é","approved":true,"options":{"remember_choice":false}}}`) {

@@ -17,10 +17,9 @@ import (
 
 // Options for Serve. Daemon and Socket are required.
 type Options struct {
-	Daemon  *gateway.Daemon
-	Socket  string // see Path
-	Token   string // initialize must carry it; "" = none is required (P2)
-	MaxLine int    // bytes of a message; 0 = gateway.MaxLine (N1)
+	Daemon *gateway.Daemon
+	Socket string // see Path
+	Token  string // initialize must carry it; "" = none is required (P2)
 	// Ready, if not nil, is called once clients can connect.
 	Ready func()
 
@@ -46,8 +45,9 @@ func Path(getenv func(string) string, pid int, compat bool) string {
 
 // server is the state of one Serve.
 type server struct {
-	o   Options
-	log *slog.Logger
+	o      Options
+	log    *slog.Logger
+	limits gateway.Limits
 }
 
 // Serve creates the socket, mode 0600, serves every client of the same user, and removes the socket when ctx ends (A3, A4). It
@@ -57,7 +57,7 @@ func Serve(ctx context.Context, o Options) error {
 	if o.approvalTimeout == 0 {
 		o.approvalTimeout = approvalBound
 	}
-	s := &server{o: o, log: o.Daemon.Logger()}
+	s := &server{o: o, log: o.Daemon.Logger(), limits: o.Daemon.Limited()}
 	ln, err := socket.Listen(o.Socket)
 	if err != nil {
 		return err

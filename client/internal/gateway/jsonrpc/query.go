@@ -132,7 +132,7 @@ func (c *conn) query(r *request) (any, *failure) {
 	if err != nil {
 		return nil, failed(codeParams, "context.%s", err)
 	}
-	limit := c.limit(wire.LimitRunningTurns, 3)
+	limit := c.s.limits.RunningTurns
 	q := &query{
 		Turn: gateway.Turn{ID: "q-" + wire.NewID()}, began: time.Now(), progressAt: map[wire.ExecutionID]time.Time{},
 		stream: c.can["streaming"] && (p.Options.Stream == nil || *p.Options.Stream), blocks: c.can["blocks"],

@@ -39,7 +39,7 @@ func ServeHTTP(ctx context.Context, o Options, ln net.Listener) error {
 	m := s.sdkServer()
 	m.AddReceivingMiddleware(s.posts.endCalls)
 	protocol := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return m }, &sdk.StreamableHTTPOptions{
-		SessionTimeout: idleSession, MaxRequestBodyBytes: int64(s.o.MaxMessage), PropagateRequestCancellation: true,
+		SessionTimeout: idleSession, MaxRequestBodyBytes: int64(o.Daemon.Limited().MessageBytes), PropagateRequestCancellation: true,
 	})
 	web := &http.Server{
 		Handler: s.guarded(gateway.NewGuard(addr, s.o.Token, nil, nil), protocol), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,

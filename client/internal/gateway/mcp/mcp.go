@@ -28,24 +28,21 @@ const (
 	maxWaiting = 32
 	// maxClients bounds the clients of one server.
 	maxClients = 32
-	// maxMessage bounds a message of a client, in bytes.
-	maxMessage = 10 << 20
 	// maxKept bounds the outputs that are kept in files.
 	maxKept = 64
 )
 
 // Options for Serve and ServeHTTP. Daemon is required.
 type Options struct {
-	Daemon     *gateway.Daemon
-	In         io.Reader     // Serve only
-	Out        io.Writer     // Serve only
-	Client     wire.Borrower // Serve only: the process that started this one; the client gives the name in clientInfo
-	Hosted     string        // Serve only: the value of wire.HostedVariable; "" = the client is not hosted by the daemon
-	Token      string        // ServeHTTP only: what each request must bear
-	Runtime    string        // private folder for output that is too long for a result
-	MaxMessage int           // bytes of a message; 0 = 10 MiB
-	Answer     time.Duration // how long a question waits for the user; 0 = 5 min
-	Progress   time.Duration // how often a call reports that it goes on; 0 = 2 s
+	Daemon   *gateway.Daemon
+	In       io.Reader     // Serve only
+	Out      io.Writer     // Serve only
+	Client   wire.Borrower // Serve only: the process that started this one; the client gives the name in clientInfo
+	Hosted   string        // Serve only: the value of wire.HostedVariable; "" = the client is not hosted by the daemon
+	Token    string        // ServeHTTP only: what each request must bear
+	Runtime  string        // private folder for output that is too long for a result
+	Answer   time.Duration // how long a question waits for the user; 0 = 5 min
+	Progress time.Duration // how often a call reports that it goes on; 0 = 2 s
 }
 
 // instructions is the text that the protocol passes to the model: when to use which tool.
@@ -83,7 +80,7 @@ type link struct {
 }
 
 func newServer(ctx context.Context, o Options) *server {
-	o.MaxMessage, o.Answer, o.Progress = cmp.Or(o.MaxMessage, maxMessage), cmp.Or(o.Answer, answerBound), cmp.Or(o.Progress, progressEvery)
+	o.Answer, o.Progress = cmp.Or(o.Answer, answerBound), cmp.Or(o.Progress, progressEvery)
 	return &server{
 		o: o, log: o.Daemon.Logger(), ctx: ctx, links: map[string]*link{},
 		outputs: gateway.Handed{Folder: o.Runtime, Pattern: "mcp-output-*.txt", Max: maxKept},
@@ -147,7 +144,7 @@ func Serve(ctx context.Context, o Options) error {
 	defer cancel() // before close: what runs ends
 	// The end of the input is the end of the client: what runs for it is cancelled at once.
 	in := &watched{Reader: o.In, over: cancel}
-	err := s.sdkServer().Run(ctx, &sdk.IOTransport{Reader: in, Writer: nopCloser{o.Out}, MaxLineLength: s.o.MaxMessage})
+	err := s.sdkServer().Run(ctx, &sdk.IOTransport{Reader: in, Writer: nopCloser{o.Out}, MaxLineLength: o.Daemon.Limited().MessageBytes})
 	if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) || errors.Is(in.err, io.EOF) {
 		return nil
 	}

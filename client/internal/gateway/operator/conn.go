@@ -50,7 +50,7 @@ func (s *Server) serve(ctx context.Context, rw io.ReadWriteCloser, peer string, 
 		s: s, rw: rw, peer: peer, out: gateway.NewWriter(rw), authorized: authorized, turns: gateway.Turns{Handed: &s.handed},
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
-	err := gateway.NewLineReader(rw, s.o.MaxMessage).Each(c.handleLine, c.handleTooLong)
+	err := gateway.NewLineReader(rw, s.limits.MessageBytes).Each(c.handleLine, c.handleTooLong)
 	c.cancel()
 	c.closeLinks()
 	c.work.Wait()
@@ -91,7 +91,7 @@ func (c *conn) handleTooLong(e *gateway.LineTooLongError) error {
 
 // overRate counts a message, and refuses one over the rate.
 func (c *conn) overRate() *problem {
-	limit := c.s.o.RequestsPerSecond
+	limit := c.s.limits.RequestsPerSecond
 	ok, retry := c.rate.Take(limit)
 	if ok {
 		return nil

@@ -129,7 +129,7 @@ func TestLongLines(t *testing.T) {
 
 // N2, N3, N6, L22, L23, E22: the limits of a connection, each with its number in the answer.
 func TestLimits(t *testing.T) {
-	w := newWorld(t, nil, func(o *Options) { o.RequestsPerSecond, o.RunningQueries = 20, 2 })
+	w := newWorld(t, nil, func(o *Options) { o.Daemon.Limits.RequestsPerSecond, o.Daemon.Limits.RunningTurns = 20, 2 })
 	gate := w.Path("gate")
 	w.Script([]scene{{Match: "", Steps: []step{{WaitFile: gate, Text: "done"}}}})
 	c := w.dial()
@@ -197,7 +197,7 @@ func next(c *client, id string) msg {
 
 // P11: a client that goes away at any byte of a request leaves nothing behind, and others are served.
 func TestDisconnectAtEveryByte(t *testing.T) {
-	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "hi"}}}}, func(o *Options) { o.RequestsPerSecond = 10000 })
+	w := newWorld(t, []scene{{Match: "", Steps: []step{{Text: "hi"}}}}, func(o *Options) { o.Daemon.Limits.RequestsPerSecond = 10000 })
 	for _, m := range []msg{ask("1", "x"), {"type": "query", "id": "1", "messages": user("x")}} {
 		request := withToken(t, m) + "\n"
 		for n := range len(request) + 1 {
@@ -302,7 +302,7 @@ func TestManyClients(t *testing.T) {
 
 // P11: a request of either dialect that is wrong in any one byte is answered, and the connection goes on.
 func TestEveryByteMangled(t *testing.T) {
-	w := newWorld(t, nil, func(o *Options) { o.RequestsPerSecond = 1_000_000 })
+	w := newWorld(t, nil, func(o *Options) { o.Daemon.Limits.RequestsPerSecond = 1_000_000 })
 	for _, whole := range []msg{{"type": "getSession", "id": "1", "sessionID": "none"}, {"type": "stream", "id": "1", "sessionID": "none"}} {
 		c := w.dial()
 		var in strings.Builder
@@ -429,7 +429,7 @@ func TestTwoLinksToASession(t *testing.T) {
 // C3: a client that closes its sending half gets all its answers first. They were dropped where it read slowly.
 func TestAnswersBeforeTheEnd(t *testing.T) {
 	const requests = 600 // their answers fit into the writer, and not into the sockets' buffers
-	w := quiet(t, func(o *Options) { o.RequestsPerSecond = 10 * requests })
+	w := quiet(t, func(o *Options) { o.Daemon.Limits.RequestsPerSecond = 10 * requests })
 	c := w.dial()
 	conn := c.conn.(*net.TCPConn)
 	if err := conn.SetReadBuffer(16 << 10); err != nil {

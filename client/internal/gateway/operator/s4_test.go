@@ -321,7 +321,7 @@ func TestDaemonRestart(t *testing.T) {
 // A whole result is read after its turn has ended, when the connection may have released its link to the session in favour of others.
 func TestWholeResultsOfManySessions(t *testing.T) {
 	const n = 10 * maxLinks
-	w := newWorld(t, []scene{{Match: "hello", Steps: []step{{Text: "hi"}}}}, func(o *Options) { o.RunningQueries, o.RequestsPerSecond = n, n })
+	w := newWorld(t, []scene{{Match: "hello", Steps: []step{{Text: "hi"}}}}, func(o *Options) { o.Daemon.Limits.RunningTurns, o.Daemon.Limits.RequestsPerSecond = n, n })
 	c := w.dial()
 	for i := range n {
 		c.send(msg{"type": "query", "id": fmt.Sprint(i), "messages": user("hello")})

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"io/fs"
 	"log/slog"
@@ -30,25 +29,19 @@ type Options struct {
 	Page    fs.FS    // the page and its module; nil = none. Only with it clients may answer questions
 	Hosts   []string // names, besides those of the listener, under which browsers may call
 	Origins []string // of other servers' pages that may connect, such as http://localhost:5173
-
-	RequestsPerSecond int // 0 = 100 (N2)
-	RunningQueries    int // 0 = 3 (N3)
-	MaxMessage        int // bytes of one that comes in; 0 = 10 MiB (N1)
 }
 
 // Server serves S3 and S4. It has no state beyond its connections.
 type Server struct {
 	o      Options
 	log    *slog.Logger
+	limits gateway.Limits
 	guard  *gateway.Guard // set by Serve
 	handed gateway.Handed
 }
 
 // New returns a Server.
-func New(o Options) *Server {
-	o.RequestsPerSecond, o.RunningQueries = cmp.Or(o.RequestsPerSecond, 100), cmp.Or(o.RunningQueries, 3)
-	return &Server{o: o, log: o.Daemon.Logger()}
-}
+func New(o Options) *Server { return &Server{o: o, log: o.Daemon.Logger(), limits: o.Daemon.Limited()} }
 
 // Serve accepts connections until ctx is done. It owns ln and every goroutine it starts, and returns after the last of
 // them has ended. Turns that S3 clients began are cancelled with their connections.

@@ -32,11 +32,11 @@ func (c *conn) dispatch(r *request) *problem {
 			}
 		}
 	}
-	switch err := c.turns.Begin(t, c.s.o.RunningQueries); {
+	switch err := c.turns.Begin(t, c.s.limits.RunningTurns); {
 	case errors.Is(err, gateway.ErrRepeated): // E22
 		return wrong("id", fmt.Sprintf("%q is that of a query that still runs", r.ID))
 	case err != nil:
-		return busy(c.s.o.RunningQueries, "at most %d concurrent queries on one connection")
+		return busy(c.s.limits.RunningTurns, "at most %d concurrent queries on one connection")
 	}
 	l, p := c.attach(wire.SessionID(r.Session), !r.s4, r.Metadata.Approvals && c.s.o.Page != nil, project)
 	if p != nil {

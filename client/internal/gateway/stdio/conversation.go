@@ -31,9 +31,6 @@ func (s *server) conversation(name string) (*conversation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metadata.conversationId: %w", err)
 	}
-	if limits := session.Ready().Limits; limits[wire.LimitRequestsPerSecond] > 0 && limits[wire.LimitRunningTurns] > 0 {
-		s.limit.rate, s.limit.running = int(limits[wire.LimitRequestsPerSecond]), int(limits[wire.LimitRunningTurns])
-	}
 	t = &conversation{s: s, name: wire.SessionID(name), session: session}
 	s.mu.Lock()
 	s.talks[name] = t

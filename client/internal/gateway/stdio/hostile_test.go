@@ -139,8 +139,8 @@ func TestManyRuntimes(t *testing.T) {
 // P11: a request wrong in any one byte is answered where it tells an id, else logged; the runtime goes on.
 func TestEveryByteMangled(t *testing.T) {
 	w := gatewaytest.New(t, common, "[limits]\nrequests_per_second = 100000")
+	w.Limits.RequestsPerSecond = 100_000
 	var in strings.Builder
-	in.WriteString(`{"id":"first","kind":"get_status"}` + "\n") // the daemon's limits are known from here on
 	list := gatewaytest.Mangled(`{"id":"1","kind":"get_status","metadata":{"userId":"é"}}`)
 	for _, line := range list {
 		in.WriteString(line + "\n")

@@ -38,7 +38,7 @@ type attachment struct {
 
 // read serves lines until there are no more.
 func (s *server) read(ctx context.Context) error {
-	in := gateway.NewLineReader(s.o.In, s.o.MaxLine)
+	in := gateway.NewLineReader(s.o.In, s.limit.MessageBytes)
 	for ctx.Err() == nil {
 		line, err := in.Next()
 		if long, ok := errors.AsType[*gateway.LineTooLongError](err); ok {
@@ -72,8 +72,8 @@ func (s *server) line(line []byte) error {
 		}
 		return nil
 	}
-	if ok, retry := s.rate.Take(s.limit.rate); !ok {
-		return s.fail(id, fmt.Sprintf("rate limit: more than %d requests in a second; try again in %v", s.limit.rate, retry))
+	if ok, retry := s.rate.Take(s.limit.RequestsPerSecond); !ok {
+		return s.fail(id, fmt.Sprintf("rate limit: more than %d requests in a second; try again in %v", s.limit.RequestsPerSecond, retry))
 	}
 	switch r.Kind {
 	case "user_message":
@@ -133,7 +133,7 @@ func (s *server) userMessage(r *request) error {
 	j := &job{Turn: gateway.Turn{ID: r.ID}, tools: map[wire.ExecutionID]string{}}
 	j.Handle = func(e wire.EventMessage) { s.event(j, e) }
 	j.Ended = func(status string, why *wire.Error) { s.ended(j, status, why) }
-	switch err := s.turns.Begin(&j.Turn, s.limit.running); {
+	switch err := s.turns.Begin(&j.Turn, s.limit.RunningTurns); {
 	case errors.Is(err, gateway.ErrRepeated):
 		return fmt.Errorf("id: %q is that of a request that still runs", clip(r.ID)) // E22
 	case err != nil:

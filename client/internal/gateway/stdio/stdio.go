@@ -25,11 +25,10 @@ const (
 
 // Options for Serve. Daemon, In and Out are required. The daemon's log must not go to Out (A20).
 type Options struct {
-	Daemon  *gateway.Daemon
-	In      io.Reader
-	Out     io.Writer
-	Mode    string // policy mode of every request: plan, ask, auto, full; nobody can be asked
-	MaxLine int    // bytes of a message; 0 = gateway.MaxLine (N1)
+	Daemon *gateway.Daemon
+	In     io.Reader
+	Out    io.Writer
+	Mode   string // policy mode of every request: plan, ask, auto, full; nobody can be asked
 	// Trace, if not nil, is called for each message: direction SEND or RECV, its type or kind, and its id.
 	Trace func(direction, what, id string)
 }
@@ -43,9 +42,8 @@ type server struct {
 	ctx   context.Context // its lifetime
 	work  sync.WaitGroup
 	turns gateway.Turns
-	// Only the goroutine of read uses these.
-	rate  gateway.Rate
-	limit struct{ rate, running int } // requests in a second, and at once
+	limit gateway.Limits
+	rate  gateway.Rate // used by the goroutine of read only
 
 	mu sync.Mutex
 	// guarded by mu
@@ -62,13 +60,12 @@ type job struct {
 // that, and returns nil (C4). An error means that the daemon cannot be reached at the start, or that Out cannot be written to. A
 // blocked Read of In is not interrupted when ctx ends.
 func Serve(ctx context.Context, o Options) error {
-	s := &server{o: o, log: o.Daemon.Logger(), begun: time.Now(), talks: map[string]*conversation{}}
+	s := &server{o: o, log: o.Daemon.Logger(), begun: time.Now(), limit: o.Daemon.Limited(), talks: map[string]*conversation{}}
 	if err := o.Daemon.Check(ctx); err != nil {
 		return err
 	}
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	s.ctx = own
-	s.limit.rate, s.limit.running = 100, 3 // the document's (N2, N3), until a conversation begins: then the daemon's
 	s.out = gateway.NewWriter(o.Out)
 	err := s.send(message{Type: "ready", Version: protocolVersion, Capabilities: []string{"streaming", "tools", "attachments"}})
 	if err == nil {

@@ -492,7 +492,7 @@ func TestConformance(t *testing.T) {
 		}
 	})
 	t.Run("N1 a line over the limit is logged and survived", func(t *testing.T) {
-		r := start(t, w, func(o *Options) { o.MaxLine = 1000 })
+		r := start(t, w, func(o *Options) { o.Daemon.Limits.MessageBytes = 1000 })
 		r.send(ask("big", strings.Repeat("x", 2000)), ask("ok", "say"))
 		if l := r.answer("ok"); text(l) != "hello there" || !strings.Contains(r.log.String(), "1000") {
 			t.Errorf("got %v, log %s", l, r.log)
