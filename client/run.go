@@ -188,25 +188,18 @@ func (w *window) guardShell() {
 func (w *window) closeLink() {
 	w.lender.Close()
 	w.conn.Close()
-	w.launcher.Reap()
 }
 
 // settle is how long after the first prompt the window returns memory that only its start needed, most of it pages of the
 // executable.
 const settle = 3 * time.Second
 
-// watch reaps a daemon that this process started, ends the program on SIGQUIT, and returns memory once the window has
-// started.
+// watch ends the program on SIGQUIT, and returns memory once the window has started.
 func (w *window) watch(ctx context.Context, quit context.CancelFunc) {
 	prompted := w.prompted
 	var settled <-chan time.Time
-	children := make(chan os.Signal, 1)
-	signal.Notify(children, unix.SIGCHLD)
-	defer signal.Stop(children)
 	for {
 		select {
-		case <-children:
-			w.launcher.Reap()
 		case s := <-w.signals: // the screen handles the others
 			if s == unix.SIGQUIT {
 				quit()

@@ -188,7 +188,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // descriptors. Connecting then succeeds at once: the kernel queues what is sent until the daemon accepts. started reports
 // whether this call started the daemon.
 func (l *Launcher) connect(ctx context.Context) (nc net.Conn, started bool, err error) {
-	l.Reap()
+	l.reap()
 	p := l.o.Paths
 	if nc, err = socket.Dial(ctx, p.Socket); err == nil {
 		return nc, false, nil
@@ -289,13 +289,12 @@ func (l *Launcher) spawn(ln net.Listener, lock *os.File) error {
 	l.child = cmd.Process.Pid
 	l.mu.Unlock()
 	l.log.Info("daemon started", "pid", cmd.Process.Pid)
-	_ = cmd.Process.Release() // it outlives us; Reap collects one that does not
+	_ = cmd.Process.Release() // it outlives us; reap collects one that does not
 	return nil
 }
 
-// Reap collects the daemon that this process started, if it has ended, so that no zombie stays. It never waits. Whoever
-// lives long calls it on SIGCHLD.
-func (l *Launcher) Reap() {
+// reap collects the daemon that this process started, if it has ended, before another may be started. It never waits.
+func (l *Launcher) reap() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.child == 0 {

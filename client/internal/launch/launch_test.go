@@ -222,7 +222,7 @@ func TestKilledDaemonIsCollectedAndReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
-		l.Reap()
+		l.reap()
 		if time.Now().After(end) {
 			t.Fatalf("daemon %d is still a zombie", pid)
 		}
