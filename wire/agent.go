@@ -93,6 +93,25 @@ type TurnSteered struct {
 	Prompt string `msgpack:"prompt"`
 }
 
+// TurnQueueChanged lists the prompts that wait in a session, in order: those that its running turn is to take in, then those
+// of the turns behind it. It is sent when the list changed, replaces the one before, and goes only to clients with CapTurns. For
+// a client that is attached to another session, or connects again, the list is empty until the first one. Since protocol 1.
+type TurnQueueChanged struct {
+	SessionID SessionID    `msgpack:"session_id"`
+	Waiting   []QueuedTurn `msgpack:"waiting"`
+}
+
+// QueuedTurn is a prompt that waits. A CancelRequest of its TurnID withdraws it, on any connection.
+type QueuedTurn struct {
+	TurnID    TurnID    `msgpack:"turn_id"`
+	RequestID RequestID `msgpack:"request_id"` // by which the client that asked knows it
+	Prompt    string    `msgpack:"prompt"`     // at most QueuedPrompt bytes of it
+	Steer     bool      `msgpack:"steer"`      // the running turn is to take it in
+}
+
+// QueuedPrompt is how much of a prompt QueuedTurn has, in bytes.
+const QueuedPrompt = 1024
+
 // AgentStreamChunk is a piece of an agent's text, tool call or output. SeqFirst is the number of the first of several
 // chunks of text that were merged into this one, and equals Seq otherwise. Since protocol 1.
 type AgentStreamChunk struct {
@@ -286,6 +305,8 @@ type UndoRequest struct {
 	What      string     `msgpack:"what"`
 	All       bool       `msgpack:"all"` // shell: what all borrowed commands changed, not only the last
 }
+
+func (*TurnQueueChanged) isMessage() {}
 
 func (*CancelRequest) isMessage() {}
 

@@ -7,7 +7,7 @@ type EnvSnapshot struct {
 	ProtocolMin  int                 `msgpack:"protocol_min"`
 	ProtocolMax  int                 `msgpack:"protocol_max"`
 	Client       ClientInfo          `msgpack:"client"`
-	Capabilities []string            `msgpack:"capabilities"` // CapShell, CapConfirm, CapRestore, CapQueue, CapUse, CapConfine, CapJobs
+	Capabilities []string            `msgpack:"capabilities"` // CapShell, CapConfirm, CapRestore, CapQueue, CapUse, CapConfine, CapJobs, CapTurns
 	Env          map[string]OSString `msgpack:"env"`          // no value of a variable that looks like a secret
 	Cwd          OSString            `msgpack:"cwd"`
 	Shell        ShellInfo           `msgpack:"shell"`
@@ -38,6 +38,7 @@ const (
 	CapRestore = "restore" // knows RestoreShellState
 	CapQueue   = "queue"   // knows ShellQueueChanged
 	CapUse     = "use"     // answers ShellUseRequest
+	CapTurns   = "turns"   // knows TurnQueueChanged
 	CapJobs    = "jobs"    // runs a command as a background job
 	CapConfine = "confine" // has the kernel enforce a command's Confinement, or does not run the command
 )

@@ -57,6 +57,7 @@ func allKinds() []*kindInfo {
 		row[CommandResult](Both),
 		row[AgentComplete](ToClient),
 		row[TurnSteered](ToClient),
+		row[TurnQueueChanged](ToClient),
 		row[CancelRequest](ToDaemon),
 		row[ShowRequest](ToDaemon),
 		row[ShowReply](ToClient),

@@ -139,6 +139,42 @@ func (m *model) cancelTurn(reason string) {
 		func(err error) { m.fail("could not stop it: "+err.Error(), "") })
 }
 
+// withdraw has the daemon drop the newest prompt that waits, whichever window asked it. The window that did gets an Error.
+func (m *model) withdraw() {
+	if len(m.queued) == 0 {
+		return
+	}
+	r := &wire.CancelRequest{TurnID: &m.queued[len(m.queued)-1].TurnID, Reason: "taken back by the user"}
+	m.send(func(context.Context) error { return m.Daemon.Notify(r) },
+		func(err error) { m.fail("could not take it back: "+err.Error(), "") })
+}
+
+// next returns a line for each prompt that waits for the running turn.
+func (m *model) next() (lines []string) {
+	word := func(steer bool) string {
+		if steer {
+			return "sent with its next results"
+		}
+		return "next"
+	}
+	for _, a := range m.waiting {
+		lines = append(lines, word(a.Options.Steer)+": "+visible.FirstLine(a.Prompt))
+	}
+	for _, q := range m.queued {
+		if !slices.ContainsFunc(m.waiting, func(a *asked) bool { return a.RequestID == q.RequestID }) {
+			lines = append(lines, word(q.Steer)+", asked in another window: "+visible.FirstLine(q.Prompt))
+		}
+	}
+	for i, l := range lines {
+		help := ""
+		if i == len(lines)-1 && len(m.queued) > 0 {
+			help = " · ctrl+q takes it back"
+		}
+		lines[i] = m.th.Dim.Render("  " + cells.Fit(l, max(8, m.w-2-cells.Width(help))) + help)
+	}
+	return lines
+}
+
 // working returns a line for each agent that works, for the live part of the screen.
 func (m *model) working() []string {
 	now := m.now()
@@ -184,14 +220,7 @@ func (m *model) working() []string {
 	if len(out) == 0 {
 		line("", "thinking", t.started)
 	}
-	for _, a := range m.waiting {
-		word := "  next: "
-		if a.Options.Steer {
-			word = "  sent with its next results: "
-		}
-		out = append(out, m.th.Dim.Render(word+visible.FirstLine(a.Prompt)))
-	}
-	return out
+	return append(out, m.next()...)
 }
 
 // phase describes what an agent is doing.

@@ -89,6 +89,10 @@ func (m *model) onWire(msg wire.Message) {
 		m.onQuestion(e)
 	case *wire.ConfirmationResolved:
 		m.onResolved(e)
+	case *wire.TurnQueueChanged:
+		if e.SessionID == m.SessionInfo.ID {
+			m.queued = e.Waiting
+		}
 	case *wire.ShellQueueChanged:
 		m.queue = *e
 	case *wire.CompactionStarted:
@@ -115,6 +119,7 @@ type conversation struct {
 	chosenModel, thinking string // by /model and /thinking; "" = the settings'
 	greeted               bool
 	use                   wire.ContextUse
+	queued                []wire.QueuedTurn // the prompts that wait, whichever window asked, as the daemon reported them last
 }
 
 // answering returns the model, or else the agent, that will answer the next question; "" if that is not known.

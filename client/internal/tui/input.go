@@ -88,6 +88,9 @@ func (m *model) askKey(k, text string) {
 	case "enter":
 		m.submit(strings.TrimSpace(m.ed.Text), true)
 	case "ctrl+q":
+		if m.ed.Empty() {
+			m.withdraw()
+		}
 		m.submit(strings.TrimSpace(m.ed.Text), false)
 	case "alt+enter", "ctrl+j", "shift+enter":
 		m.ed.Insert("\n")

@@ -39,7 +39,7 @@ type model struct {
 	conversation
 	executions
 	turn       *turn
-	waiting    []*asked // asked and not begun
+	waiting    []*asked // asked here and not begun
 	questions  []*question.Question
 	arming     bool          // a timer is set that draws the question again when a key can answer it
 	answerRest question.Rest // of the last answer

@@ -64,7 +64,7 @@ func (m *model) onError(e *wire.Error) {
 	if e.TurnID == "" {
 		if a := m.takeWaiting(e.RequestID); a != nil { // its turn never began
 			if e.Code == wire.CodeCancelled {
-				m.note("not asked any more")
+				m.note("not asked any more: " + visible.FirstLine(a.Prompt))
 				return
 			}
 			m.restore(a)
@@ -131,7 +131,7 @@ func (m *model) onLink(l LinkChanged) {
 	}
 	// The daemon's questions cannot be answered now. It sends those that are still open again.
 	m.dropQuestions(func(q *question.Question) bool { return q.Local == nil })
-	m.queue = wire.ShellQueueChanged{}
+	m.queue, m.queued = wire.ShellQueueChanged{}, nil
 	m.dropPosted()
 }
 
@@ -179,7 +179,7 @@ func (m *model) forget() {
 		}
 	}
 	m.flushText("")
-	m.turn, m.waiting, m.cards, m.reported = nil, nil, running, nil
+	m.turn, m.waiting, m.queued, m.cards, m.reported = nil, nil, nil, running, nil
 	m.dropQuestions(func(q *question.Question) bool { return q.Borrower.Name == "" && q.Local == nil })
 	m.running = slices.DeleteFunc(m.running, func(c *execution) bool { return running[c.id] == nil })
 	m.use = wire.ContextUse{}

@@ -28,3 +28,32 @@ func TestSteering(t *testing.T) {
 	w.see("next: and then?")
 	w.seeNot("sent with its next results")
 }
+
+// What another window of the conversation asked is shown while it waits, and taken back here, the newest first.
+func TestWithdrawsWhatAnotherWindowAsked(t *testing.T) {
+	w := open(t, 80, 30)
+	w.ai()
+	playTurn(w, w.ask("why?\r").RequestID)
+	own := w.ask("and then?\x11")
+	w.see("next: and then?")
+	w.seeNot("ctrl+q takes it back") // an older daemon does not list it
+	waiting := []wire.QueuedTurn{{TurnID: "t2", RequestID: own.RequestID, Prompt: "and then?"}, {TurnID: "t3", RequestID: "other", Prompt: "go faster"}}
+	w.p.Send(&wire.TurnQueueChanged{SessionID: "elsewhere", Waiting: waiting[1:]})
+	w.p.Send(&wire.TurnQueueChanged{SessionID: "s1", Waiting: waiting})
+	w.see("next: and then?\n  next, asked in another window: go faster · ctrl+q takes it back")
+	for i := range waiting {
+		w.keys("\x11")
+		w.until("a cancel", func() bool {
+			w.d.mu.Lock()
+			defer w.d.mu.Unlock()
+			return len(w.d.cancelled) == i+1 && *w.d.cancelled[i].TurnID == waiting[1-i].TurnID
+		})
+		w.p.Send(&wire.TurnQueueChanged{SessionID: "s1", Waiting: waiting[:1-i]})
+		if i == 0 {
+			w.seeNot("go faster")
+		}
+	}
+	w.p.Send(&wire.Error{Event: wire.Event{RequestID: own.RequestID}, Code: wire.CodeCancelled, Message: "cancelled"})
+	w.see("not asked any more: and then?")
+	w.seeNot("next: and then?")
+}

@@ -41,6 +41,7 @@ type Client struct {
 	info    wire.ClientInfo
 	owner   lend.Owner
 	confirm bool              // somebody is there to answer questions
+	queues  bool              // it wants TurnQueueChanged
 	within  atomic.Bool       // it runs in a shell that agents use; see person
 	creds   map[string]string // never stored or logged
 	lender  *lend.Lender      // nil: lends no shell
@@ -80,7 +81,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	}
 	c := &Client{
 		hub: h, peer: peer, info: env.Client, creds: maps.Clone(env.Credentials),
-		confirm: slices.Contains(env.Capabilities, wire.CapConfirm),
+		confirm: slices.Contains(env.Capabilities, wire.CapConfirm), queues: slices.Contains(env.Capabilities, wire.CapTurns),
 	}
 	c.info.Name = visible.Exact(visible.Cut(c.info.Name, 64))
 	c.env, c.cwd = maps.Clone(env.Env), env.Cwd

@@ -90,7 +90,7 @@ func (c *Client) RememberID(id wire.RequestID) error {
 	return nil
 }
 
-// Cancel ends a turn, of any connection by its id, or a request of this one. What is over already is left alone: the
+// Cancel ends a turn, or withdraws a prompt that waits, of any connection by its id, or a request of this one. What is over already is left alone: the
 // two may have crossed on the way.
 func (c *Client) Cancel(r *wire.CancelRequest) error {
 	why := cancelledBy(c.who(), r.Reason)
@@ -99,8 +99,11 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 	case byTurn == byRequest:
 		return invalid("one of turn_id and request_id must be given")
 	case byTurn:
-		if o := c.hub.find(func(o *operation) bool { return o.turn != nil && o.turn.id == *r.TurnID }); o != nil {
-			o.cancel(why)
+		for _, t := range c.hub.unfinished() {
+			if t.id == *r.TurnID {
+				t.cancel(why)
+			}
+			t.dropSteering(why, func(st steering) bool { return st.id == *r.TurnID })
 		}
 	default:
 		if o := c.hub.find(func(o *operation) bool { return o.origin == c && o.request == *r.RequestID }); o != nil {
@@ -108,7 +111,7 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 		} else if t, seen := c.seen[*r.RequestID]; !seen {
 			return invalid("no request %q was made on this connection", *r.RequestID)
 		} else if t != nil {
-			t.dropSteering(c, *r.RequestID, why)
+			t.dropSteering(why, func(st steering) bool { return st.client == c && st.request.RequestID == *r.RequestID })
 		}
 	}
 	return nil

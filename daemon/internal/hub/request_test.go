@@ -74,12 +74,14 @@ func TestCancelWhatSteeredAnEndedTurn(t *testing.T) {
 	}
 	close(steered)
 	<-w.ended
-	if err := c.Cancel(&wire.CancelRequest{RequestID: &said}); err != nil {
-		t.Error(err)
-	}
-	close(w.goOn)
+	cancelled := make(chan error)
+	go func() { cancelled <- c.Cancel(&wire.CancelRequest{RequestID: &said}) }()
 	if e := awaitSent[*wire.Error](w.window); e.RequestID != said || e.Code != wire.CodeCancelled {
 		t.Errorf("got %+v", e)
+	}
+	close(w.goOn)
+	if err := <-cancelled; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -42,8 +42,9 @@ type session struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	turns    []*turn         // those whose end was not sent yet; the first one runs
-	played   <-chan struct{} // closed when all turns that were ever queued are over
+	turns    []*turn           // those whose end was not sent yet; the first one runs
+	waiting  []wire.QueuedTurn // of the last TurnQueueChanged
+	played   <-chan struct{}   // closed when all turns that were ever queued are over
 	recent   []wire.RecentCommand
 	unstored bool            // the newest of them could not be stored
 	spent    float64         // US dollars since the last prompt of a person
@@ -190,6 +191,11 @@ func (s *session) snapshot() wire.SessionInfo {
 func (s *session) join(ctx context.Context, c *Client, from eventlog.Missed, info wire.SessionInfo) error {
 	err := s.events.Subscribe(ctx, c, from, info)
 	s.questions.Watch()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && c.queues && len(s.waiting) > 0 {
+		c.Send(&wire.TurnQueueChanged{SessionID: s.id, Waiting: s.waiting})
+	}
 	return err
 }
 

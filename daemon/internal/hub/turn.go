@@ -11,8 +11,10 @@ import (
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/lend"
+	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/store"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // turn is one piece of work in a session: a conversation's turn, a tool for a person, an undo. It outlives the
@@ -79,6 +81,7 @@ func (h *Hub) enqueue(t *turn) error {
 		h.work.Done()
 		return err
 	}
+	s.sendWaiting()
 	go func() { // ends with the turn; Close waits for it
 		defer h.work.Done()
 		select {
@@ -129,8 +132,40 @@ func (t *turn) emitLast(m wire.EventMessage) error {
 func (t *turn) leaveQueue() {
 	t.hub.end(&t.operation)
 	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
 	t.s.dropLocked(t)
+	t.s.mu.Unlock()
+	t.s.sendWaiting()
+}
+
+// sendWaiting sends the clients that want it the prompts that wait in the session, if they are others than those sent last.
+func (s *session) sendWaiting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waiting := []wire.QueuedTurn{}
+	add := func(id wire.TurnID, request wire.RequestID, prompt string, steer bool) {
+		if prompt != "" {
+			waiting = append(waiting, wire.QueuedTurn{TurnID: id, RequestID: request, Prompt: visible.Cut(mask.String(prompt), wire.QueuedPrompt), Steer: steer})
+		}
+	}
+	for i, t := range s.turns {
+		t.mu.Lock()
+		for _, st := range t.steering {
+			add(st.id, st.request.RequestID, st.request.Prompt, true)
+		}
+		t.mu.Unlock()
+		if i > 0 {
+			add(t.id, t.request, t.prompt, false)
+		}
+	}
+	if slices.Equal(waiting, s.waiting) {
+		return
+	}
+	s.waiting = waiting
+	for _, c := range s.events.Subscribers() {
+		if c.queues {
+			c.Send(&wire.TurnQueueChanged{SessionID: s.id, Waiting: waiting})
+		}
+	}
 }
 
 // close releases what the turn holds. It is called last for every turn, however it went.
@@ -301,6 +336,7 @@ func (c *Client) turn(s *session, request wire.RequestID) *turn {
 
 // steering is a prompt that its session's running turn is to take in.
 type steering struct {
+	id      wire.TurnID // by which it can be withdrawn
 	client  *Client
 	request *wire.AgentRequest
 }
@@ -308,6 +344,7 @@ type steering struct {
 // steer gives r to the session's turn that runs, and reports whether there is one. One that has yet to begin is not the one that the user
 // saw running. If the turn takes nothing in any more, as one of a tool never does, enqueueSteering makes a turn of r.
 func (s *session) steer(c *Client, r *wire.AgentRequest) bool {
+	defer s.sendWaiting() // after unlocking
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.turns) == 0 || !s.turns[0].begun.Load() {
@@ -316,21 +353,25 @@ func (s *session) steer(c *Client, r *wire.AgentRequest) bool {
 	t := s.turns[0]
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.steering = append(t.steering, steering{c, r})
+	t.steering = append(t.steering, steering{wire.TurnID(wire.NewID()), c, r})
 	c.seen[r.RequestID] = t
 	return true
 }
 
-// dropSteering answers the client's request of that id as cancelled, unless the turn has taken it in.
-func (t *turn) dropSteering(c *Client, id wire.RequestID, why error) {
+// dropSteering takes the prompt for which is returns true from the turn, and answers its request as cancelled. It does nothing if the
+// turn has no such prompt, or has taken it in.
+func (t *turn) dropSteering(why error, is func(steering) bool) {
 	t.mu.Lock()
-	left := slices.DeleteFunc(t.steering, func(st steering) bool { return st.client == c && st.request.RequestID == id })
-	found := len(left) < len(t.steering)
-	t.steering = left
-	t.mu.Unlock()
-	if found {
-		c.neverBegan(t.s, id, why)
+	i := slices.IndexFunc(t.steering, is)
+	if i < 0 {
+		t.mu.Unlock()
+		return
 	}
+	st := t.steering[i]
+	t.steering = slices.Delete(t.steering, i, i+1)
+	t.mu.Unlock()
+	st.client.neverBegan(t.s, st.request.RequestID, why)
+	t.s.sendWaiting()
 }
 
 // takeSteering stores and sends the prompts that were added to the turn since the last call, and returns them. It is agent.Turn.Steering.
@@ -351,6 +392,7 @@ func (t *turn) takeSteering() []*wire.TurnSteered {
 		}
 		out = append(out, m)
 	}
+	t.s.sendWaiting()
 	return out
 }
 

@@ -3,6 +3,7 @@ package server_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"sublet/daemon/internal/provider/scripted"
@@ -58,4 +59,63 @@ func TestSteering(t *testing.T) {
 		t.Error("what was cancelled began a turn")
 	}
 	checkNumbers(t, p, 0)
+}
+
+// Every client of a session that wants it gets the prompts that wait there, also one that comes later, and each can withdraw
+// them; a client that does not know the message works without.
+func TestEachClientWithdrawsWhatWaits(t *testing.T) {
+	gate := filepath.Join(t.TempDir(), "gate")
+	r := newRig(t, scripted.Script{Match: "^slow", Steps: []scripted.Step{{WaitFile: gate, Text: "slow done"}}}, say("^word", "heard"))
+	turns := func(env *wire.EnvSnapshot) { env.Capabilities = append(env.Capabilities, wire.CapTurns) }
+	asker := r.dial()
+	turn := asker.ask("slow")
+	asker.began(turn)
+	said := asker.ask("word said", steer)
+	next := asker.ask("word next")
+	last := asker.ask("word last")
+	asker.reached()
+
+	other := r.dial(inSession(asker.session, -1), turns)
+	shows := func(want ...wire.RequestID) (waiting []wire.QueuedTurn) {
+		t.Helper()
+		await(other, func(m *wire.TurnQueueChanged) bool {
+			var ids []wire.RequestID
+			for _, q := range m.Waiting {
+				ids = append(ids, q.RequestID)
+			}
+			waiting = m.Waiting
+			return m.SessionID == asker.session && m.Waiting != nil && slices.Equal(ids, want)
+		})
+		return waiting
+	}
+	waiting := shows(said, next, last)
+	if q := waiting[0]; q.Prompt != "word said" || !q.Steer {
+		t.Errorf("what the running turn is to take in: got %+v", q)
+	}
+	if q := waiting[1]; q.Prompt != "word next" || q.Steer {
+		t.Errorf("what waits behind it: got %+v", q)
+	}
+	for i, left := range [][]wire.RequestID{{next, last}, {last}} {
+		other.send(&wire.CancelRequest{TurnID: &waiting[i].TurnID})
+		if e := asker.refused(waiting[i].RequestID); e.Code != wire.CodeCancelled || e.TurnID != "" {
+			t.Errorf("withdrawn elsewhere: got %+v", e)
+		}
+		shows(left...)
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if end := other.ended(last); end.Status != wire.StatusSuccess {
+		t.Errorf("what was left waiting: got %+v", end)
+	}
+	shows()
+	for _, id := range []wire.RequestID{said, next} {
+		if has(asker, func(m *wire.TurnStarted) bool { return m.RequestID == id }) || has(asker, func(m *wire.TurnSteered) bool { return m.RequestID == id }) {
+			t.Errorf("%s was withdrawn, and asked", id)
+		}
+	}
+	if has(asker, func(*wire.TurnQueueChanged) bool { return true }) {
+		t.Error("a client got what it does not know")
+	}
+	checkNumbers(t, asker, 0)
 }
