@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -112,11 +113,57 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return c, nil
 }
 
-// acceptPause is how long Accept waits for a free file descriptor before it tries again.
+// maxConns bounds the connections of one listener, so that one client's mistake does not take all of the user's descriptors.
+const maxConns = 1024
+
+// Serve calls serve in a goroutine of its own for each connection to ln, and then closes the connection. Those of other users' processes
+// are refused, where ln is a unix socket. It ends with ctx, or with an error of ln, closes ln, ends the context of serve, and returns
+// after the last serve has returned.
+func Serve(ctx context.Context, ln net.Listener, log *slog.Logger, serve func(context.Context, net.Conn)) error {
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()                                // runs before Wait: connections end with ctx
+	context.AfterFunc(ctx, func() { ln.Close() }) // unblocks Accept
+	places := make(chan struct{}, maxConns)
+	for {
+		nc, err := accept(ln, log)
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				nc.Close()
+			}
+			return nil // asked to stop: not a failure
+		case err != nil:
+			return fmt.Errorf("accept: %w", err)
+		}
+		if _, local := nc.(*net.UnixConn); local {
+			err = CheckPeer(nc)
+		}
+		if err != nil {
+			log.Warn("connection refused", "err", err)
+			nc.Close()
+			continue
+		}
+		select {
+		case places <- struct{}{}:
+			conns.Go(func() {
+				defer func() { <-places }()
+				defer nc.Close()
+				serve(ctx, nc)
+			})
+		default:
+			log.Warn("connection refused: too many", "limit", maxConns)
+			nc.Close()
+		}
+	}
+}
+
+// acceptPause is how long accept waits for a free file descriptor before it tries again.
 const acceptPause = 100 * time.Millisecond
 
-// Accept accepts a connection on ln. While the process or the system has no free file descriptor it logs that, once, and waits.
-func Accept(ln net.Listener, log *slog.Logger) (net.Conn, error) {
+// accept accepts a connection on ln. While the process or the system has no free file descriptor it logs that, once, and waits.
+func accept(ln net.Listener, log *slog.Logger) (net.Conn, error) {
 	for logged := false; ; logged = true {
 		c, err := ln.Accept()
 		if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {

@@ -9,12 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"sync"
 	"time"
-
-	"sublet/wire/socket"
 )
 
 // MaxLine is the default limit of a message in a foreign protocol, in bytes without its newline. It fits into one frame of the
@@ -218,43 +214,6 @@ func (o *Writer) CloseWithin(stop <-chan struct{}, bound time.Duration) error {
 		return err
 	case <-time.After(bound):
 		return errors.New("the client does not read: the last messages were not taken")
-	}
-}
-
-// maxConns bounds the connections of one server, so that one client's mistake does not take all of the user's descriptors.
-const maxConns = 1024
-
-// Accept calls serve in a goroutine of its own for each connection to ln, and then closes the connection. It ends with ctx, or with
-// an error of ln, closes ln, ends the context of serve, and returns after the last serve has returned.
-func Accept(ctx context.Context, ln net.Listener, log *slog.Logger, serve func(context.Context, net.Conn)) error {
-	var conns sync.WaitGroup
-	defer conns.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	context.AfterFunc(ctx, func() { ln.Close() }) // unblocks Accept
-	places := make(chan struct{}, maxConns)
-	for {
-		nc, err := socket.Accept(ln, log)
-		switch {
-		case ctx.Err() != nil:
-			if err == nil {
-				nc.Close()
-			}
-			return nil // asked to stop: not a failure
-		case err != nil:
-			return fmt.Errorf("accept: %w", err)
-		}
-		select {
-		case places <- struct{}{}:
-			conns.Go(func() {
-				defer func() { <-places }()
-				defer nc.Close()
-				serve(ctx, nc)
-			})
-		default:
-			log.Warn("connection refused: too many", "limit", maxConns)
-			nc.Close()
-		}
 	}
 }
 

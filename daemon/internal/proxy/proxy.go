@@ -41,33 +41,15 @@ type Options struct {
 // served until the launcher's connection ends; the names of denied hosts are written to that connection, one a line. Serve
 // owns ln and returns after every goroutine it started has ended.
 func Serve(ctx context.Context, ln net.Listener, o Options) error {
-	var launchers sync.WaitGroup
-	defer launchers.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	context.AfterFunc(ctx, func() { ln.Close() })
-	for {
-		c, err := socket.Accept(ln, o.Log)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("accept: %w", err)
+	return socket.Serve(ctx, ln, o.Log, func(ctx context.Context, c net.Conn) {
+		if err := serve(ctx, c, o); err != nil {
+			o.Log.Warn("a confined command cannot reach the allowed hosts", "err", err)
 		}
-		launchers.Go(func() {
-			defer c.Close()
-			if err := serve(ctx, c, o); err != nil {
-				o.Log.Warn("a confined command cannot reach the allowed hosts", "err", err)
-			}
-		})
-	}
+	})
 }
 
 // serve serves one launcher.
 func serve(ctx context.Context, c net.Conn, o Options) error {
-	if err := socket.CheckPeer(c); err != nil {
-		return err
-	}
 	ln, err := receive(c)
 	if err != nil {
 		return err

@@ -6,11 +6,9 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -40,7 +38,6 @@ type Server struct {
 	hub    *hub.Hub
 	config func() config.Config
 	log    *slog.Logger
-	conns  sync.WaitGroup
 }
 
 // New returns a Server.
@@ -51,32 +48,16 @@ func New(o Options) *Server {
 	return &Server{hub: o.Hub, config: o.Config, log: o.Log}
 }
 
-// Serve accepts connections until ctx is done. It owns ln and every goroutine it starts, and returns after the last of
-// them has ended. It closes connections of other users.
+// Serve serves the connections of this user's processes until ctx is done. It owns ln and every goroutine it starts, and returns after
+// the last of them has ended.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	defer s.conns.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()                                // runs before Wait: connections end with ctx
-	context.AfterFunc(ctx, func() { ln.Close() }) // unblocks Accept
-	for {
-		nc, err := socket.Accept(ln, s.log)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil // a regular stop
-			}
-			return fmt.Errorf("accept: %w", err)
-		}
-		if err := socket.CheckPeer(nc); err != nil {
-			s.log.Warn("connection refused", "err", err)
-			nc.Close()
-			continue
-		}
+	return socket.Serve(ctx, ln, s.log, func(ctx context.Context, nc net.Conn) {
 		pid, err := socket.PeerPID(nc)
 		if err != nil || pid == 0 {
 			pid = lend.Unidentified
 		}
-		s.conns.Go(func() { s.ServeConn(ctx, nc, pid) })
-	}
+		s.ServeConn(ctx, nc, pid)
+	})
 }
 
 // conn is one connection. Its reader is the goroutine that runs ServeConn; its writer belongs to wire.Conn.

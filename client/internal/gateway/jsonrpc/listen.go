@@ -5,7 +5,6 @@ package jsonrpc
 import (
 	"context"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -71,11 +70,5 @@ func Serve(ctx context.Context, o Options) error {
 	if o.Ready != nil {
 		o.Ready()
 	}
-	return gateway.Accept(ctx, ln, s.log, func(ctx context.Context, nc net.Conn) {
-		if err := socket.CheckPeer(nc); err != nil {
-			s.log.Warn("a client was refused", "err", err)
-			return
-		}
-		s.serve(ctx, nc)
-	})
+	return socket.Serve(ctx, ln, s.log, s.serve)
 }

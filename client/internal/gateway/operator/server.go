@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sublet/client/internal/gateway"
+	"sublet/wire/socket"
 )
 
 const (
@@ -56,7 +57,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = hs.Serve(web) }) // ends with ctx
 	context.AfterFunc(ctx, func() { hs.Close() })
-	err := gateway.Accept(ctx, ln, s.log, func(ctx context.Context, nc net.Conn) { s.serveConn(ctx, nc, web) })
+	err := socket.Serve(ctx, ln, s.log, func(ctx context.Context, nc net.Conn) { s.serveConn(ctx, nc, web) })
 	cancel()
 	serving.Wait()
 	if err := s.handed.Close(); err != nil {
