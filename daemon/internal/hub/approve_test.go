@@ -24,7 +24,7 @@ import (
 func TestFixedQuestion(t *testing.T) {
 	h := newHub(t)
 	w := &window{t: t}
-	c := &Client{hub: h, peer: w, confirm: true, cwd: "/"}
+	c := &Client{hub: h, Peer: w, confirm: true, cwd: "/"}
 	s := watched(t, h, c)
 	u := &turn{hub: h, s: s, operation: operation{origin: c}, id: "t1", wishes: wishes{mode: "ask"}}
 	done := make(chan agent.Decision, 1)
@@ -66,7 +66,7 @@ func TestEditedTooOften(t *testing.T) {
 		return reach.Confiner{Support: confine.Support{Reaches: []string{confine.Read, confine.Project}}}
 	}
 	w := &window{t: t}
-	c := &Client{hub: h, peer: w, confirm: true, cwd: "/"}
+	c := &Client{hub: h, Peer: w, confirm: true, cwd: "/"}
 	u := &turn{hub: h, s: watched(t, h, c), operation: operation{origin: c}, id: "t1", wishes: wishes{mode: "ask"}}
 	dir, commands := t.TempDir(), []string{"shred x", "env"}
 	if err := os.Mkdir(filepath.Join(dir, ".git"), 0o700); err != nil {
@@ -126,7 +126,7 @@ func TestPermissionBehindALink(t *testing.T) {
 	lead("app/notes", "notes")
 	h := newHub(t)
 	w := &window{t: t}
-	c := &Client{hub: h, peer: w, confirm: true, cwd: "/"}
+	c := &Client{hub: h, Peer: w, confirm: true, cwd: "/"}
 	c.session = watched(t, h, c)
 	u := &turn{hub: h, s: c.session, operation: operation{origin: c}, id: "t1"}
 	v := risk.Verdict{Level: risk.Medium, Reversible: true}
@@ -190,7 +190,7 @@ func TestTrustThatNobodyAnswers(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)
-		c := &Client{hub: h, peer: &window{t: t}, confirm: true, cwd: "/"}
+		c := &Client{hub: h, Peer: &window{t: t}, confirm: true, cwd: "/"}
 		u := &turn{hub: h, s: watched(t, h), operation: operation{origin: c}, id: "t1"}
 		u.askTrust(t.Context(), dir)
 		if trusted, decided, err := h.opts.Store.TrustsFolder(t.Context(), dir); trusted || decided || err != nil {
@@ -207,7 +207,7 @@ func TestTrustThatCannotBeRead(t *testing.T) {
 	}
 	h := newHub(t)
 	w := &window{t: t}
-	u := &turn{hub: h, s: watched(t, h), operation: operation{origin: &Client{hub: h, peer: w, confirm: true, cwd: "/"}}, id: "t1"}
+	u := &turn{hub: h, s: watched(t, h), operation: operation{origin: &Client{hub: h, Peer: w, confirm: true, cwd: "/"}}, id: "t1"}
 	intact := h.opts.Store
 	defer func() { h.opts.Store = intact }()
 	closed, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "db"), h.log)
@@ -232,7 +232,7 @@ func TestRuleOfTheCurrentFolder(t *testing.T) {
 	}
 	h := newHub(t)
 	w := &window{t: t}
-	c := &Client{hub: h, peer: w, confirm: true, cwd: wire.OSString(dir)}
+	c := &Client{hub: h, Peer: w, confirm: true, cwd: wire.OSString(dir)}
 	c.session = watched(t, h, c)
 	err = c.Policy(t.Context(), &wire.PolicyRequest{Op: "add", Rule: &wire.Rule{Decision: "allow", Pattern: "reach: project", Scope: "project"}})
 	if err != nil {
@@ -248,7 +248,7 @@ func TestRuleOfTheCurrentFolder(t *testing.T) {
 func TestModeOfARequestIsNoWider(t *testing.T) {
 	for _, was := range []policy.Mode{policy.ModeAuto, policy.ModeAsk} {
 		h := newHub(t)
-		c := &Client{hub: h, peer: &window{t: t}, confirm: true, cwd: "/", owner: lend.OwnerOf(1, 0)}
+		c := &Client{hub: h, Peer: &window{t: t}, confirm: true, cwd: "/", owner: lend.OwnerOf(1, 0)}
 		c.session = watched(t, h, c)
 		c.session.policy.SetMode(was)
 		u, _, err := c.newTurn(t.Context(), "r", &wire.AgentRequest{RequestID: "r", Prompt: "x", Options: wire.RequestOptions{Mode: "auto"}})

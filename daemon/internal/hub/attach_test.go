@@ -15,7 +15,7 @@ type late struct {
 	seqs []int64 // of the events that it was sent
 }
 
-func (l *late) Send(m wire.Message) error {
+func (l *late) Send(m wire.Message) {
 	switch m := m.(type) {
 	case *wire.Ready, *wire.SessionReply:
 		run := l.run
@@ -24,7 +24,6 @@ func (l *late) Send(m wire.Message) error {
 	case wire.EventMessage:
 		l.seqs = append(l.seqs, m.Meta().Seq)
 	}
-	return nil
 }
 func (l *late) Flush(context.Context) error { return nil }
 func (*late) End(wire.Message)              {}

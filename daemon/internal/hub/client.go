@@ -22,9 +22,8 @@ import (
 
 // Peer is the other end of a connection. The server implements it.
 type Peer interface {
-	// Send queues a message; it never waits for the peer. An error means that the connection is over, which the server
-	// notices by itself.
-	Send(m wire.Message) error
+	// Send queues a message; it never waits for the peer. If the connection is over it does nothing: the server notices that by itself.
+	Send(m wire.Message)
 	// Flush waits until the peer took what is queued, or ctx ends: between the pages of a long replay.
 	Flush(ctx context.Context) error
 	// End sends m as the last message and ends the connection, soon; it never waits.
@@ -36,8 +35,8 @@ type Peer interface {
 // Client is one connection. Its methods are called by the connection's one reader, in the order in which messages came;
 // they begin work and return. It is made by Attach and ends with Detach.
 type Client struct {
+	Peer
 	hub     *Hub
-	peer    Peer
 	info    wire.ClientInfo
 	owner   lend.Owner
 	confirm bool              // somebody is there to answer questions
@@ -80,7 +79,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		return nil, lend.ErrShuttingDown
 	}
 	c := &Client{
-		hub: h, peer: peer, info: env.Client, creds: maps.Clone(env.Credentials),
+		hub: h, Peer: peer, info: env.Client, creds: maps.Clone(env.Credentials),
 		confirm: slices.Contains(env.Capabilities, wire.CapConfirm), queues: slices.Contains(env.Capabilities, wire.CapTurns),
 	}
 	c.info.Name = visible.Exact(visible.Cut(c.info.Name, 64))
@@ -207,17 +206,8 @@ func (c *Client) retire() {
 	}
 }
 
-// Send queues m. An error means that the connection is over, which the server notices by itself. It implements lend.Window.
-func (c *Client) Send(m wire.Message) { _ = c.peer.Send(m) }
-
-// Flush implements eventlog.Subscriber.
-func (c *Client) Flush(ctx context.Context) error { return c.peer.Flush(ctx) }
-
 // CanConfirm implements question.Client.
 func (c *Client) CanConfirm() bool { return c.confirm }
-
-// End implements lend.Window.
-func (c *Client) End(m wire.Message) { c.peer.End(m) }
 
 // clientPrefix begins agent.Decision.By where a person decided: see who.
 const clientPrefix = "client "

@@ -92,7 +92,7 @@ func TestIdleSessionsAreBounded(t *testing.T) {
 func TestALoanLeavesNothing(t *testing.T) {
 	h := newHub(t)
 	openWindow(t, h)
-	c := &Client{hub: h, peer: deaf{}, ctx: t.Context(), startedBy: func() caller.Agent { return caller.Agent{} }}
+	c := &Client{hub: h, Peer: deaf{}, ctx: t.Context(), startedBy: func() caller.Agent { return caller.Agent{} }}
 	id := wire.RequestID("r")
 	if err := c.RememberID(id); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestTypedIn(t *testing.T) {
 	h := newHub(t)
 	s := h.newSession("/w", "")
 	window := func(pid int) *Client {
-		c := &Client{hub: h, session: s, peer: deaf{}, owner: lend.OwnerOf(pid, 0)}
+		c := &Client{hub: h, session: s, Peer: deaf{}, owner: lend.OwnerOf(pid, 0)}
 		c.lender = h.shells.Link(c, c.owner, &wire.EnvSnapshot{}, &wire.Ready{})
 		return c
 	}

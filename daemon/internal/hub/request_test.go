@@ -43,19 +43,19 @@ type ending struct {
 	ended, goOn chan struct{}
 }
 
-func (e *ending) Send(m wire.Message) error {
+func (e *ending) Send(m wire.Message) {
 	if m, ok := m.(*wire.AgentComplete); ok && m.RequestID == "first" {
 		e.ended <- struct{}{}
 		<-e.goOn
 	}
-	return e.window.Send(m)
+	e.window.Send(m)
 }
 
 // What a turn has not taken in when it ends can be cancelled still: it would begin a turn of its own.
 func TestCancelWhatSteeredAnEndedTurn(t *testing.T) {
 	h := newHub(t)
 	w := &ending{window: &window{t: t}, ended: make(chan struct{}), goOn: make(chan struct{})}
-	c := &Client{hub: h, peer: w, cwd: "/"}
+	c := &Client{hub: h, Peer: w, cwd: "/"}
 	s := watched(t, h, c)
 	begun, steered := make(chan struct{}), make(chan struct{})
 	u := c.turn(s, "first")
@@ -88,7 +88,7 @@ func TestCancelWhatSteeredAnEndedTurn(t *testing.T) {
 // A prompt for the turn that has just ended does not steer the one behind it, which has yet to begin.
 func TestWhatHasNotBegunIsNotSteered(t *testing.T) {
 	h := newHub(t)
-	c := &Client{hub: h, peer: deaf{}, cwd: "/"}
+	c := &Client{hub: h, Peer: deaf{}, cwd: "/"}
 	s := watched(t, h, c)
 	next := c.turn(s, "next")
 	next.work = func(context.Context, *turn) agent.Outcome { return agent.Outcome{} }

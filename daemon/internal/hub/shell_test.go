@@ -19,7 +19,7 @@ import (
 func TestPick(t *testing.T) {
 	h := newHub(t)
 	open := func(pid int) *Client {
-		c := &Client{hub: h, peer: deaf{}, owner: lend.OwnerOf(pid, 0)}
+		c := &Client{hub: h, Peer: deaf{}, owner: lend.OwnerOf(pid, 0)}
 		c.lender = h.shells.Link(c, c.owner, &wire.EnvSnapshot{}, &wire.Ready{})
 		return c
 	}
@@ -61,7 +61,7 @@ func TestATurnInTheUsersShell(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := &window{t: t} // another client of the session
-	s := watched(t, h, w.c, &Client{peer: other})
+	s := watched(t, h, w.c, &Client{Peer: other})
 	u := &lend.Shell{By: &turn{hub: h, operation: operation{origin: w.c, request: "r1"}, s: s, id: "t1", wishes: wishes{agent: "orchestrator"}}}
 	if _, err := u.Run(t.Context(), tool.Command{Approved: tool.ShellPlace{Private: true}}, nil); !errors.Is(err, tool.ErrChanged) {
 		t.Errorf("judged for a private shell: got %v", err)
@@ -136,7 +136,7 @@ func awaitSent[M wire.Message](w *window) (found M) {
 // deaf is a connection whose other end says nothing.
 type deaf struct{}
 
-func (deaf) Send(wire.Message) error     { return nil }
+func (deaf) Send(wire.Message)           {}
 func (deaf) Flush(context.Context) error { return nil }
 func (deaf) End(wire.Message)            {}
 func (deaf) PID() int                    { return 0 }

@@ -41,7 +41,7 @@ func TestWhatIsListed(t *testing.T) {
 // A stop that somebody asks for is bounded, and asked of whoever can stop.
 func TestShutdownIsBounded(t *testing.T) {
 	h := newHub(t)
-	c := &Client{hub: h, peer: deaf{}, session: watched(t, h)}
+	c := &Client{hub: h, Peer: deaf{}, session: watched(t, h)}
 	var drains []time.Duration
 	h.opts.Stop = func(drain time.Duration) { drains = append(drains, drain) }
 	if err := c.Shutdown(&wire.ShutdownRequest{RequestID: "r0", DrainMS: -1}); err == nil || h.closing {

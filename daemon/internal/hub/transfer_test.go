@@ -14,7 +14,7 @@ import (
 // and some are left out.
 func TestCopyOfAClearedSession(t *testing.T) {
 	w := &window{t: t}
-	c := &Client{hub: newHub(t), peer: w}
+	c := &Client{hub: newHub(t), Peer: w}
 	s := c.hub.newSession("/w", "")
 	defer c.hub.release(s)
 	played(t, s, 40)

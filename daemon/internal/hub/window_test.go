@@ -21,16 +21,15 @@ type window struct {
 func openWindow(t *testing.T, h *Hub) *window {
 	t.Helper()
 	w := &window{t: t}
-	w.c = &Client{hub: h, peer: w, owner: lend.OwnerOf(1, 0)}
+	w.c = &Client{hub: h, Peer: w, owner: lend.OwnerOf(1, 0)}
 	w.c.lender = h.shells.Link(w.c, w.c.owner, &wire.EnvSnapshot{Capabilities: []string{wire.CapRestore}}, &wire.Ready{})
 	return w
 }
 
-func (w *window) Send(m wire.Message) error {
+func (w *window) Send(m wire.Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sent = append(w.sent, m)
-	return nil
 }
 
 func (w *window) says(m wire.LeaseMessage) {

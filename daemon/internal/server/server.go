@@ -169,21 +169,20 @@ func (c *conn) handshake(ctx context.Context) bool {
 }
 
 // Send implements hub.Peer.
-func (c *conn) Send(m wire.Message) error {
+func (c *conn) Send(m wire.Message) {
 	err := c.Conn.Send(m)
 	if err == nil {
 		c.log.Debug("sent", "kind", wire.KindOf(m))
 		c.beat.sent()
-		return nil
+		return
 	}
 	if refusal, ok := errors.AsType[*wire.Error](err); ok {
 		// Outputs are bounded far below the limit, so this is a bug that must be visible.
 		c.log.Error("message too large to send", "kind", wire.KindOf(m), "bytes", refusal.Details["size"])
 		if refusal.RequestID = wire.RequestOf(m); refusal.RequestID != "" {
-			return c.Conn.Send(refusal)
+			_ = c.Conn.Send(refusal) // an error: the connection is over
 		}
 	}
-	return err
 }
 
 // End implements hub.Peer.
@@ -195,10 +194,10 @@ func (c *conn) End(m wire.Message) {
 // PID implements hub.Peer.
 func (c *conn) PID() int { return c.pid }
 
-// answer sends m and ignores errors, since the connection may be closed.
+// answer sends m, with its details where it is an error.
 func (c *conn) answer(m wire.Message) {
 	if e, ok := m.(*wire.Error); ok && e.Details == nil {
 		e.Details = map[string]string{}
 	}
-	_ = c.Send(m)
+	c.Send(m)
 }
