@@ -32,13 +32,24 @@ func (t *trust) changedBy(by []wire.ExecutionID, before, now shell.State) {
 	}
 }
 
+// meanings are what the names of a shell mean: its variables, aliases, functions, hashed commands and disabled builtins.
+type meanings [5]map[string]string
+
+func meaningsOf(s shell.State) meanings {
+	disabled := map[string]string{}
+	for _, name := range s.Disabled {
+		disabled[name] = ""
+	}
+	return meanings{s.Vars, s.Aliases, s.Functions, s.Hashed, disabled}
+}
+
 // trusted is what the names of a shell meant when a person last stood behind it: at its start, and after each change of the
 // user's own or of a command that a person wanted. What differs from it may decide what later commands do.
-type trusted struct{ state shell.State } // its maps are nil until all or begin was called
+type trusted struct{ state meanings } // its maps are nil until all or begin was called
 
 // begin trusts a state as it is, if nothing was trusted yet, and reports whether that is so.
 func (t *trusted) begin(now shell.State) bool {
-	if t.state.Vars != nil {
+	if t.state[0] != nil {
 		return false
 	}
 	t.all(now)
@@ -47,15 +58,15 @@ func (t *trusted) begin(now shell.State) bool {
 
 // all trusts a state as it is.
 func (t *trusted) all(now shell.State) {
-	t.state = shell.State{
-		Vars: copied(now.Vars), Aliases: copied(now.Aliases), Functions: copied(now.Functions), Hashed: copied(now.Hashed),
-		Disabled: slices.Clone(now.Disabled),
+	for i, m := range meaningsOf(now) {
+		t.state[i] = map[string]string{}
+		maps.Copy(t.state[i], m)
 	}
 }
 
 // change trusts what differs between two states. What differed before stays suspect. begin must have been called before.
 func (t *trusted) change(before, now shell.State) {
-	t.changeNamed(before, now, func(string) bool { return true })
+	t.changeNamed(meaningsOf(before), meaningsOf(now), func(string) bool { return true })
 }
 
 // accept trusts what has one of the names and still is what was shown, or all of the state where there are no names.
@@ -64,62 +75,40 @@ func (t *trusted) accept(names []string, shown, now shell.State) {
 		t.all(now)
 		return
 	}
-	changed := differences(shown, now)
-	t.changeNamed(t.state, now, func(name string) bool { return slices.Contains(names, name) && !slices.Contains(changed, name) })
+	changed := differences(meaningsOf(shown), meaningsOf(now))
+	t.changeNamed(t.state, meaningsOf(now), func(name string) bool { return slices.Contains(names, name) && !slices.Contains(changed, name) })
 }
 
-func (t *trusted) changeNamed(before, now shell.State, is func(name string) bool) {
-	for _, m := range []struct{ trusted, before, now map[string]string }{
-		{t.state.Vars, before.Vars, now.Vars},
-		{t.state.Aliases, before.Aliases, now.Aliases},
-		{t.state.Functions, before.Functions, now.Functions},
-		{t.state.Hashed, before.Hashed, now.Hashed},
-	} {
-		for _, name := range changed(m.before, m.now) {
+func (t *trusted) changeNamed(before, now meanings, is func(name string) bool) {
+	for i := range now {
+		for _, name := range changed(before[i], now[i]) {
 			if !is(name) {
 				continue
 			}
-			if value, ok := m.now[name]; ok {
-				m.trusted[name] = value
+			if value, ok := now[i][name]; ok {
+				t.state[i][name] = value
 			} else {
-				delete(m.trusted, name)
+				delete(t.state[i], name)
 			}
-		}
-	}
-	for _, name := range differ(before.Disabled, now.Disabled) {
-		if !is(name) {
-			continue
-		}
-		t.state.Disabled = slices.DeleteFunc(t.state.Disabled, func(s string) bool { return s == name })
-		if slices.Contains(now.Disabled, name) {
-			t.state.Disabled = append(t.state.Disabled, name)
 		}
 	}
 }
 
 // suspects lists the names that mean something else now, sorted; none before begin.
 func (t *trusted) suspects(now shell.State) []string {
-	if t.state.Vars == nil {
+	if t.state[0] == nil {
 		return nil
 	}
-	return differences(t.state, now)
+	return differences(t.state, meaningsOf(now))
 }
 
 // differences lists the names that mean something else in one state than in the other, sorted.
-func differences(before, now shell.State) []string {
-	names := slices.Concat(
-		changed(before.Vars, now.Vars), changed(before.Aliases, now.Aliases), changed(before.Functions, now.Functions),
-		changed(before.Hashed, now.Hashed), differ(before.Disabled, now.Disabled),
-	)
+func differences(before, now meanings) (names []string) {
+	for i := range now {
+		names = append(names, changed(before[i], now[i])...)
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// copied returns a copy of m, never nil.
-func copied(m map[string]string) map[string]string {
-	own := make(map[string]string, len(m))
-	maps.Copy(own, m)
-	return own
 }
 
 // changed lists the names whose values differ.
@@ -133,19 +122,6 @@ func changed(before, now map[string]string) []string {
 	for name := range before {
 		if _, ok := now[name]; !ok {
 			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// differ lists what is in one list only.
-func differ(before, now []string) []string {
-	var names []string
-	for _, lists := range [][2][]string{{before, now}, {now, before}} {
-		for _, name := range lists[0] {
-			if !slices.Contains(lists[1], name) {
-				names = append(names, name)
-			}
 		}
 	}
 	return names
