@@ -49,7 +49,7 @@ type Shells struct {
 
 // New returns Shells whose fencing tokens are above the given one, so that they grow across daemons.
 func New(log *slog.Logger, above uint64) *Shells {
-	s := &Shells{log: log, lenders: map[Owner]*Lender{}}
+	s := &Shells{log: log, lenders: map[Owner]*Lender{}, agentSessions: agentSessions{started: map[int]int64{}, lent: map[int]int{}}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.fences.Above(above)
 	return s

@@ -530,7 +530,6 @@ func TestOwnIsWhatRuns(t *testing.T) {
 		own     bool
 	}{{st.Start, true}, {st.Start - 1, false}} {
 		s.agentSessions.started = map[int]int64{os.Getppid(): c.started}
-		s.agentSessions.order = []int{os.Getppid()}
 		if got := slices.Contains(s.Own(), os.Getppid()); got != c.own {
 			t.Errorf("started %d: own: got %v, want %v", c.started, got, c.own)
 		}

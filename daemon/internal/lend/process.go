@@ -56,13 +56,9 @@ const Unidentified = -1
 type agentSessions struct {
 	mu sync.Mutex
 	// below: guarded by mu
-	started map[int]int64 // when the process that began a session did
-	order   []int         // of started, the oldest first
+	started map[int]int64 // when the process that began a session did; there are no more of them than process ids
 	lent    map[int]int   // the shell last seen of a process that lends one
 }
-
-// maxAgentSessions bounds the sessions that are remembered, of which the oldest is forgotten: far more than agents use at once.
-const maxAgentSessions = 4096
 
 // remember remembers the session that the shell with that pid began, and reports whether it began one.
 func (a *agentSessions) remember(pid int) bool {
@@ -72,15 +68,6 @@ func (a *agentSessions) remember(pid int) bool {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.started == nil {
-		a.started = map[int]int64{}
-	}
-	if _, known := a.started[pid]; !known {
-		if a.order = append(a.order, pid); len(a.order) > maxAgentSessions {
-			delete(a.started, a.order[0])
-			a.order = a.order[1:]
-		}
-	}
 	a.started[pid] = st.Start
 	return true
 }
@@ -104,9 +91,6 @@ func (a *agentSessions) rememberShellsOf(lender int) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.lent == nil || len(a.lent) >= maxAgentSessions {
-		a.lent = map[int]int{}
-	}
 	a.lent[lender] = shell
 }
 
