@@ -129,7 +129,7 @@ func TestWaysOfSaving(t *testing.T) {
 		{"the link's target replaced", func() {
 			must(put(filepath.Join(dots, "1", "x"), "auto"), os.Rename(filepath.Join(dots, "1", "x"), filepath.Join(dots, "1", "c")))
 		}, "auto"},
-		{"a folder on its way swapped", func() { must(link("2", filepath.Join(dots, "now"))) }, "plan"},
+		{"the link swapped", func() { must(link("dots/2/c", p.Config)) }, "plan"},
 		{"the new target written", func() { must(put(filepath.Join(dots, "2", "c"), "auto")) }, "auto"},
 		{"the link replaced by a file", func() { must(put(p.Config+"~", "plan"), os.Rename(p.Config+"~", p.Config)) }, "plan"},
 	} {
