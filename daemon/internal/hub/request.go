@@ -175,17 +175,12 @@ func failed(ctx context.Context, err error) agent.Outcome {
 	return out
 }
 
-// panicError is a fault of ours, or of a library, that ended one turn or request.
-type panicError struct{ value any }
-
-func (e *panicError) Error() string { return fmt.Sprintf("internal fault: %v", e.value) }
-
 // guard returns a panic in work as an error: a fault in one agent's turn must not end the daemon.
 func (h *Hub) guard(what string, work func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			h.log.Error("a fault in "+what, "panic", r, "stack", string(debug.Stack()))
-			err = &panicError{r}
+			err = fmt.Errorf("internal fault: %v", r)
 		}
 	}()
 	return work()
