@@ -40,7 +40,6 @@ func wireRows(s *site) []row {
 	raw, rawServer := pair()
 	go rawEcho(rawServer)
 	source, sink := conns()
-	rawSource, rawSink := pair()
 	return []row{
 		{
 			"W1", "round trip, 100 B, whole connection", "us", 1.4, 9, roundTrips(client),
@@ -49,10 +48,6 @@ func wireRows(s *site) []row {
 		{
 			"W4", "one way, a chunk of 40 B of text", "us", 1.0 / 6, 7, streamChunks(source, sink),
 			"server-sent events of JSON over HTTP", serverSentEvents(s),
-		},
-		{
-			"W8", "one way, 64 KiB chunks of output", "s/GB", 1.3, 9, streamOutput(source, sink),
-			"the same frames over a raw socket", streamBytes(rawSource, rawSink),
 		},
 		{"W9", "the slowest of 10 MiB made to be slow", "ms", 50, 5, slowestPayload(), "", nil},
 	}
@@ -115,28 +110,6 @@ func roundTrips(c *wire.Conn) measure {
 	})
 }
 
-// oneWay measures the processor time of n sends and as many receives, for one of them.
-func oneWay(n int, send func(i int), receive func() error) measure {
-	return func() float64 {
-		received := make(chan error, 1)
-		go func() { // ends with the last, or with the connection
-			for range n {
-				if err := receive(); err != nil {
-					received <- err
-					return
-				}
-			}
-			received <- nil
-		}()
-		return work(1, func(int) {
-			for i := range n {
-				send(i)
-			}
-			check(<-received)
-		})() / float64(n)
-	}
-}
-
 const chunks = 20_000
 
 func chunk(text string) *wire.AgentStreamChunk {
@@ -146,46 +119,25 @@ func chunk(text string) *wire.AgentStreamChunk {
 	}
 }
 
-// streamChunks sends as fast as it can; each chunk names another agent's turn so that none may be merged.
+// streamChunks sends as fast as it can, and measures the processor time of sending and receiving one; each chunk names another agent's
+// turn so that none may be merged.
 func streamChunks(source, sink *wire.Conn) measure {
 	pair := [2]*wire.AgentStreamChunk{chunk(strings.Repeat("x", 40)), chunk(strings.Repeat("y", 40))}
-	return oneWay(chunks, func(i int) { check(source.Send(pair[i%2])) }, func() error {
-		_, err := sink.Receive()
-		return err
-	})
-}
-
-const (
-	outputs    = 4000
-	outputSize = 64 << 10
-)
-
-// perGB returns the seconds that a gigabyte takes, of a measure of one output.
-func perGB(m measure) measure { return func() float64 { return m() * 1e3 / outputSize } }
-
-// streamOutput sends a leased command's output. It keeps less than 4 MiB queued, from which live output would be dropped.
-func streamOutput(source, sink *wire.Conn) measure {
-	m := &wire.CommandOutput{LeaseRef: wire.LeaseRef{LeaseID: "l", Fence: 1}, ExecutionID: "e", Data: bytes.Repeat([]byte{'x'}, outputSize)}
-	return perGB(oneWay(outputs, func(int) {
-		if source.Pending() > 1<<20 {
-			check(source.Flush(context.Background()))
+	all := work(1, func(int) {
+		received := make(chan error, 1)
+		go func() { // ends with the last, or with the connection
+			var err error
+			for i := 0; i < chunks && err == nil; i++ {
+				_, err = sink.Receive()
+			}
+			received <- err
+		}()
+		for i := range chunks {
+			check(source.Send(pair[i%2]))
 		}
-		m.Offset += outputSize
-		check(source.Send(m))
-	}, func() error {
-		_, err := sink.Receive()
-		return err
-	}))
-}
-
-// streamBytes is the same without a queue, a codec or a message: one write and one read each.
-func streamBytes(source, sink net.Conn) measure {
-	frame, into := make([]byte, 4+outputSize), make([]byte, 4+outputSize)
-	r := bufio.NewReaderSize(sink, 32<<10)
-	return perGB(oneWay(outputs, func(int) { must(source.Write(frame)) }, func() error {
-		_, err := io.ReadFull(r, into)
-		return err
-	}))
+		check(<-received)
+	})
+	return func() float64 { return all() / chunks }
 }
 
 // serverSentEvents measures the stream that most peers use, over the same kind of socket.
