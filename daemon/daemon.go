@@ -127,7 +127,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		defer file.Close()
 		d.log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: d.level}))
 	}
-	place.sign(d.log)
+	place.identify(d.log)
 	return d.run(ctx)
 }
 

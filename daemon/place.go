@@ -40,8 +40,8 @@ func (p *place) lost() string {
 	return ""
 }
 
-// sign writes the daemon's process id and socket to the lock file, for people who find a daemon that does not answer.
-func (p *place) sign(log *slog.Logger) {
+// identify writes the daemon's process id and socket to the lock file, where the user can find those of a daemon that does not answer.
+func (p *place) identify(log *slog.Logger) {
 	if err := socket.Sign(p.lock, p.paths.Socket); err != nil {
 		log.Warn("the lock cannot be written", "err", err) // the lock is held nevertheless
 	}

@@ -193,7 +193,7 @@ func searchRows(s *site) []row {
 	}
 }
 
-// usedBy returns the processor time that a process and its children that ended have used: fields 14 to 17 of /proc/PID/stat,
+// usedBy returns the processor time, in microseconds, that a process and its ended children have used: fields 14 to 17 of /proc/PID/stat,
 // proc_pid_stat(5).
 func usedBy(pid int) (sum float64) {
 	const tick = 10_000 // microseconds; USER_HZ is 100 on every Linux that Go runs on

@@ -119,6 +119,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+// print measures the row, r.rounds times after a warm-up, and prints the medians and whether their ratio (or difference, for a unit
+// with +) reaches the goal.
 func (r row) print() {
 	unit, difference := strings.CutPrefix(r.unit, "+")
 	scale := 1.0 // of what is measured, for one unit

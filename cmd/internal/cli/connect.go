@@ -151,7 +151,7 @@ func (a *app) printChecks(agent connect.Agent) {
 		out, err := cmd.CombinedOutput() // Gemini CLI prints the list on its standard error
 		cancel()
 		answer := ansi.Strip(string(out))
-		for _, s := range c.Signs {
+		for _, s := range c.Traces {
 			shown, ok := s.In(answer)
 			if ok && s.Show {
 				a.printf("%s: %s\n", words, firstLine(plain(strings.Join(strings.Fields(shown), " ")), 200))

@@ -95,12 +95,12 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 			}}},
 			Checks: []Check{
 				serverList("mcp_servers.sublet"),
-				{Args: []string{"mcp", "get", "sublet"}, Signs: []Sign{
+				{Args: []string{"mcp", "get", "sublet"}, Traces: []Trace{
 					{Setting: "mcp_servers.sublet.env_vars", has: `SUBLET_STATE_DIR`},
 					{Setting: "mcp_servers.sublet.tool_timeout_sec", has: `tool_timeout_sec: 3600`},
 				}},
 				// 0.169 knows the name unified_exec and keeps it on: without shell_tool it has neither.
-				{Args: []string{"features", "list"}, Signs: []Sign{
+				{Args: []string{"features", "list"}, Traces: []Trace{
 					{Setting: "features.shell_tool", has: `(?m)^shell_tool[ \t].*false`},
 					{Setting: "features.unified_exec", has: `(?m)^unified_exec[ \t]`},
 				}},
@@ -123,7 +123,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 				{path: []string{"tools", "exclude"}, value: "run_shell_command", add: true},
 			}}},
 			// It warns that the setting will go some day, and so shows that it has read it.
-			Checks: []Check{serverList("mcpServers.sublet", Sign{Setting: "tools.exclude", Proof: true, has: `tools\.exclude`})},
+			Checks: []Check{serverList("mcpServers.sublet", Trace{Setting: "tools.exclude", Proof: true, has: `tools\.exclude`})},
 			Unseen: []string{"mcpServers.sublet.timeout"},
 			Note:   `it asks before each call as well; "trust": true in mcpServers.sublet leaves the asking to your window`,
 		},
@@ -138,7 +138,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 					"enabled": false, "type": "builtin", "name": "developer", "description": "files and shell commands",
 				}, part: true, needed: []string{"type", "name", "description"}},
 			}}},
-			Checks: []Check{{Args: []string{"info", "-v"}, Signs: []Sign{
+			Checks: []Check{{Args: []string{"info", "-v"}, Traces: []Trace{
 				{Setting: "extensions.sublet", has: `\n    sublet:\n`},
 				{Setting: "extensions.developer.enabled", has: `\n    developer:\n      enabled: false\n`},
 			}}},
@@ -153,7 +153,7 @@ func Agents(home, command string, getenv func(string) string) []Agent {
 			}}},
 			Checks: []Check{
 				serverList("mcp.sublet"),
-				{Args: []string{"debug", "agent", "build"}, Signs: []Sign{{Setting: "permission.bash", has: `"bash": false`}}},
+				{Args: []string{"debug", "agent", "build"}, Traces: []Trace{{Setting: "permission.bash", has: `"bash": false`}}},
 			},
 		},
 		{

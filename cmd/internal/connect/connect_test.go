@@ -510,7 +510,7 @@ func TestFeaturesOfCodex(t *testing.T) {
 		"shell_tool     stable   true\nunified_exec_tty   stable   true\nfalse\n": "",
 	} {
 		got := ""
-		for _, s := range a.Checks[len(a.Checks)-1].Signs {
+		for _, s := range a.Checks[len(a.Checks)-1].Traces {
 			if _, ok := s.In(answer); ok {
 				got += s.Setting + " "
 			}

@@ -216,8 +216,8 @@ func (m *Manager) wait(ctx context.Context, session wire.SessionID, name string)
 	return report, nil
 }
 
-// reported is deliverLocked for an agent that may be gone. It returns true to one caller for each report.
-func (m *Manager) reported(session wire.SessionID, name string) bool {
+// takeReport marks the report of an agent, which may be gone, as delivered. It returns true to one caller for each report.
+func (m *Manager) takeReport(session wire.SessionID, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.agents[key{session, name}]

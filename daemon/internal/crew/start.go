@@ -108,7 +108,7 @@ func (c sessionCrew) Start(ctx context.Context, o agent.Order) error {
 	})
 	if err != nil {
 		m.end(h.ID(), a.Name, wire.StatusError, "", err.Error())
-		m.reported(h.ID(), a.Name)
+		m.takeReport(h.ID(), a.Name)
 	}
 	return err
 }
@@ -117,7 +117,7 @@ func (c sessionCrew) Start(ctx context.Context, o agent.Order) error {
 func (m *Manager) Report(h Host) {
 	for _, a := range m.List(h.ID()) {
 		if a.Due {
-			h.Wake(func() bool { return m.reported(h.ID(), a.Name) }, a.ended(), a.reportPrompt())
+			h.Wake(func() bool { return m.takeReport(h.ID(), a.Name) }, a.ended(), a.reportPrompt())
 		}
 	}
 }

@@ -170,7 +170,7 @@ func (c Copy) Merge(ctx context.Context) error {
 		return err
 	}
 	if _, err := runFor(ctx, copyBound, diff, c.Repo, "apply", "--whitespace=nowarn", "-"); err != nil {
-		return fmt.Errorf("the changes do not fit to the project as it is now: %w", err)
+		return fmt.Errorf("the changes do not apply to the project as it is now: %w", err)
 	}
 	return nil
 }
