@@ -84,18 +84,16 @@ func prepare(spec string, argv []string) error {
 	if err := setLimits(); err != nil {
 		return err
 	}
-	fd, err := unix.MemfdCreate("reach", 0) // the mounts may hide the file spec
+	reach, err := inMemory(s.Encode(), 0) // the mounts may hide the file spec
 	if err != nil {
-		return err
-	}
-	if _, err := unix.Write(fd, s.Encode()); err != nil {
 		return fmt.Errorf("pass on the reach: %w", err)
 	}
+	defer reach.Close()
 	return onThread(func() error { // exec replaces the process by this thread, so all of the keeper is in its Landlock domain
 		if err := scopeSignals(); err != nil {
 			return err
 		}
-		args := append([]string{"sublet-confine", argKeep, strconv.Itoa(fd)}, argv...)
+		args := append([]string{"sublet-confine", argKeep, strconv.Itoa(int(reach.Fd()))}, argv...)
 		return fmt.Errorf("become the keeper: %w", syscall.Exec("/proc/self/exe", args, os.Environ()))
 	})
 }

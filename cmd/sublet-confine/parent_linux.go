@@ -129,7 +129,11 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 	reports = os.NewFile(uintptr(pair[0]), "reports")
 	files := []uintptr{0, 1, 2, uintptr(pair[1])}
 	if s.Script != "" {
-		f, err := copyInMemory(s.Script)
+		text, err := os.ReadFile(s.Script)
+		if err != nil {
+			return 0, nil, err
+		}
+		f, err := inMemory(text, unix.MFD_CLOEXEC) // a copy: the command cannot change the original through the descriptor
 		if err != nil {
 			return 0, nil, err
 		}
@@ -196,23 +200,18 @@ func maskStop(how int) (restore func(), err error) {
 	}, nil
 }
 
-// copyInMemory returns an anonymous copy of a file, so that the command cannot change the original through the descriptor.
-func copyInMemory(path string) (*os.File, error) {
-	text, err := os.ReadFile(path)
+// inMemory returns an anonymous file with a text, from its beginning. flags are those of memfd_create(2).
+func inMemory(text []byte, flags int) (*os.File, error) {
+	fd, err := unix.MemfdCreate("sublet", flags)
 	if err != nil {
 		return nil, err
 	}
-	fd, err := unix.MemfdCreate("command", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, err
-	}
-	f := os.NewFile(uintptr(fd), "command")
-	if _, err := f.Write(text); err != nil {
+	f := os.NewFile(uintptr(fd), "sublet")
+	if _, err := f.WriteAt(text, 0); err != nil {
 		f.Close()
 		return nil, err
 	}
-	_, err = f.Seek(0, io.SeekStart)
-	return f, err
+	return f, nil
 }
 
 // mayMount reports whether this process can mount without a user namespace (CAP_SYS_ADMIN, as root has). The owners of files

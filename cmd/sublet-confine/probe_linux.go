@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -19,18 +20,12 @@ func probe() (int, error) {
 	if len(filterProgram) == 0 {
 		return 0, fmt.Errorf("commands can be confined on amd64 and arm64 only, and this is %s", runtime.GOARCH)
 	}
+	spec := filepath.Join(dir, "spec")
 	for _, s := range []confine.Spec{{Reach: confine.Read}, {Reach: confine.Project, Project: dir}} {
-		f, err := os.CreateTemp(dir, "spec")
-		if err != nil {
+		if err := os.WriteFile(spec, s.Encode(), 0o600); err != nil {
 			return 0, err
 		}
-		if _, err := f.Write(s.Encode()); err != nil {
-			return 0, err
-		}
-		if err := f.Close(); err != nil {
-			return 0, err
-		}
-		status, err := parent(f.Name(), []string{"/proc/self/exe", argNothing})
+		status, err := parent(spec, []string{"/proc/self/exe", argNothing})
 		if err != nil {
 			return 0, err
 		}

@@ -46,14 +46,11 @@ func offerListener(fd int) error {
 	if err := unix.Sendmsg(fd, []byte{0}, unix.UnixRights(ln), nil, 0); err != nil {
 		return err
 	}
-	address := fmt.Sprintf("http://127.0.0.1:%d", at.(*unix.SockaddrInet4).Port)
-	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-		if err := os.Setenv(name, address); err != nil {
-			return err
-		}
-	}
-	for _, name := range []string{"NO_PROXY", "no_proxy"} {
-		if err := os.Setenv(name, "localhost,127.0.0.1,::1"); err != nil {
+	proxy, direct := fmt.Sprintf("http://127.0.0.1:%d", at.(*unix.SockaddrInet4).Port), "localhost,127.0.0.1,::1"
+	for name, value := range map[string]string{
+		"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "http_proxy": proxy, "https_proxy": proxy, "NO_PROXY": direct, "no_proxy": direct,
+	} {
+		if err := os.Setenv(name, value); err != nil {
 			return err
 		}
 	}
