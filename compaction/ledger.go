@@ -275,12 +275,12 @@ func (l *Ledger) bound() {
 	l.Prompts = shortenedPrompts(l.Prompts, maxPrompts)
 }
 
-// narrow drops the oldest answers, commands and reads while the ledger has more than limit tokens.
-func (l *Ledger) narrow(limit int) {
-	less := func(n int) int { return max(n*9/10, fewest) }
-	for max(len(l.Answers), len(l.Commands), len(l.Reads)) > fewest && EstimateTokens(l.Text()) > limit {
-		l.Answers, l.Commands = newest(l.Answers, less(len(l.Answers))), newest(l.Commands, less(len(l.Commands)))
-		l.Reads = newest(l.Reads, less(len(l.Reads)))
+// narrow drops the oldest answers, commands and reads, but the newest fewest of each, until the ledger fits.
+func (l *Ledger) narrow(fewest int, fits func() bool) {
+	for max(len(l.Answers), len(l.Commands), len(l.Reads)) > fewest && !fits() {
+		l.Answers = newest(l.Answers, max(len(l.Answers)*9/10, fewest))
+		l.Commands = newest(l.Commands, max(len(l.Commands)*9/10, fewest))
+		l.Reads = newest(l.Reads, max(len(l.Reads)*9/10, fewest))
 	}
 }
 

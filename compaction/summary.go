@@ -159,7 +159,7 @@ func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions 
 			room += it.Tokens() / ledgerShare
 		}
 	}
-	f.Ledger.narrow(room)
+	f.Ledger.narrow(fewest, func() bool { return EstimateTokens(f.Ledger.Text()) <= room })
 	f.Ledger.Current = p.Quote
 	f, ok = fit(f, Tokens(folded)-leastGain-EstimateTokens(p.Quote))
 	return f, ok, nil
@@ -218,17 +218,16 @@ func fit(f Folded, limit int) (Folded, bool) {
 	for len(f.Summary) > cutSummary && size() > limit {
 		f.Summary = strings.TrimSpace(visible.Cut(f.Summary, max(len(f.Summary)/2, minSummary))) + " […]"
 	}
+	l := &f.Ledger
+	l.narrow(5, func() bool { return size() <= limit })
 	for _, drop := range []func(){
-		func() { f.Ledger.Reads, f.Ledger.Errors = newest(f.Ledger.Reads, 10), newest(f.Ledger.Errors, 1) },
 		func() {
-			f.Ledger.Answers, f.Ledger.Commands = newest(f.Ledger.Answers, 5), newest(f.Ledger.Commands, 5)
+			l.Errors, l.Files, l.Decisions = newest(l.Errors, 1), newest(l.Files, 20), newest(l.Decisions, 5)
 		},
-		func() { f.Ledger.Files, f.Ledger.Decisions = newest(f.Ledger.Files, 20), newest(f.Ledger.Decisions, 5) },
-		func() { f.Ledger.Prompts = newest(shortenedPrompts(f.Ledger.Prompts, 0), 5) },
-		func() { f.Ledger.Commands, f.Ledger.Reads, f.Ledger.Errors, f.Ledger.Answers = nil, nil, nil, nil },
-		func() { f.Ledger.Prompts = newest(f.Ledger.Prompts, 2) },
-		func() { f.Ledger.Prompts, f.Ledger.Files, f.Ledger.Decisions = nil, nil, nil },
-		func() { f.Ledger.OpenTasks = newest(f.Ledger.OpenTasks, 3) },
+		func() { l.Prompts = newest(shortenedPrompts(l.Prompts, 0), 5) },
+		func() { l.Commands, l.Reads, l.Errors, l.Answers, l.Prompts = nil, nil, nil, nil, newest(l.Prompts, 2) },
+		func() { l.Prompts, l.Files, l.Decisions = nil, nil, nil },
+		func() { l.OpenTasks = newest(l.OpenTasks, 3) },
 	} {
 		if size() <= limit {
 			break
