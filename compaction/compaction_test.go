@@ -203,20 +203,14 @@ func TestLedgerKeepsTheUsersWords(t *testing.T) {
 	}
 }
 
-type stubModel func(ctx context.Context, system, prompt string) (string, error)
-
-func (m stubModel) Summarize(ctx context.Context, system, prompt string) (string, error) {
-	return m(ctx, system, prompt)
-}
-
 func TestFoldTakesTheModelsLists(t *testing.T) {
 	items := conversation(12, 2000)
 	p := Make(items, Options{Target: 500, Tail: 200, Fold: true})
 	asked := ""
-	f, ok, err := Fold(t.Context(), items, p, stubModel(func(_ context.Context, _, prompt string) (string, error) {
+	f, ok, err := Fold(t.Context(), items, p, func(_ context.Context, _, prompt string) (string, error) {
 		asked = prompt
 		return "It went well in main.go, not in made_up.go:417.\n\n## Decisions\n- use table tests\n* keep the API\n## Open tasks:\n1. part 3\n", nil
-	}), "mention the API", 4000)
+	}, "mention the API", 4000)
 	if err != nil || !ok || f.Err != nil {
 		t.Fatal(f, ok, err)
 	}
@@ -236,10 +230,10 @@ func TestFoldWithoutAModel(t *testing.T) {
 	items := conversation(12, 2000)
 	p := Make(items, Options{Target: 500, Tail: 200, Fold: true})
 	broken := errors.New("broken")
-	for name, s := range map[string]Summarizer{
+	for name, s := range map[string]Summarize{
 		"none":   nil,
-		"broken": stubModel(func(context.Context, string, string) (string, error) { return "half", broken }),
-		"mute":   stubModel(func(context.Context, string, string) (string, error) { return " \n", nil }),
+		"broken": func(context.Context, string, string) (string, error) { return "half", broken },
+		"mute":   func(context.Context, string, string) (string, error) { return " \n", nil },
 	} {
 		f, ok, err := Fold(t.Context(), items, p, s, "", 4000)
 		if err != nil || !ok || !strings.HasPrefix(f.Summary, "The agent answered: ") || !strings.Contains(f.Text(), "go test ./p1 # … output") || !strings.Contains(f.Text(), "Now part 3") {
@@ -251,10 +245,10 @@ func TestFoldWithoutAModel(t *testing.T) {
 	}
 	cancelled := errors.New("cancelled by user")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	_, _, err := Fold(ctx, items, p, stubModel(func(context.Context, string, string) (string, error) {
+	_, _, err := Fold(ctx, items, p, func(context.Context, string, string) (string, error) {
 		cancel(cancelled)
 		return "", ctx.Err()
-	}), "", 4000)
+	}, "", 4000)
 	if !errors.Is(err, cancelled) {
 		t.Errorf("got %v, want the cause", err)
 	}
@@ -263,9 +257,9 @@ func TestFoldWithoutAModel(t *testing.T) {
 func TestAVerboseModelDoesNotMakeItLonger(t *testing.T) {
 	items := conversation(6, 300)
 	p := Make(items, Options{Target: 300, Tail: 100, Fold: true})
-	f, ok, err := Fold(t.Context(), items, p, stubModel(func(context.Context, string, string) (string, error) {
+	f, ok, err := Fold(t.Context(), items, p, func(context.Context, string, string) (string, error) {
 		return strings.Repeat("very long summary ", 5000), nil
-	}), "", 4000)
+	}, "", 4000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,8 @@ import (
 	"sublet/wire/visible"
 )
 
-// A Summarizer sends one prompt to a model. When ctx ends it returns context.Cause(ctx).
-type Summarizer interface {
-	Summarize(ctx context.Context, system, prompt string) (string, error)
-}
+// Summarize sends one prompt to a model. When ctx ends it returns context.Cause(ctx).
+type Summarize func(ctx context.Context, system, prompt string) (string, error)
 
 // Folded replaces the summarised items.
 type Folded struct {
@@ -119,11 +117,11 @@ func transcript(items []Item, most int) string {
 	return b.String()
 }
 
-// Fold makes the replacement of items[p.From:p.To]. It asks s for a summary, and replaces by Unknown the paths, names and
-// numbers in it that the conversation does not contain. If s is nil or fails, it extracts a summary by rules. ok is false if
+// Fold makes the replacement of items[p.From:p.To]. It asks a model for a summary, and replaces by Unknown the paths, names and
+// numbers in it that the conversation does not contain. If summarize is nil or fails, it extracts a summary by rules. ok is false if
 // there is nothing to replace or the rendered text, with p.Quote, is not smaller; then nothing should be replaced. maxPrompt bounds
-// the request to s in tokens. err is context.Cause(ctx) if ctx ended.
-func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions string, maxPrompt int) (f Folded, ok bool, err error) {
+// the request for it in tokens. err is context.Cause(ctx) if ctx ended.
+func Fold(ctx context.Context, items []Item, p Plan, summarize Summarize, instructions string, maxPrompt int) (f Folded, ok bool, err error) {
 	folded := items[p.From:p.To]
 	if len(folded) == 0 {
 		return Folded{}, false, nil
@@ -134,9 +132,9 @@ func Fold(ctx context.Context, items []Item, p Plan, s Summarizer, instructions 
 	}
 	f.Ledger = Build(first, folded)
 	byModel := false
-	if s != nil {
+	if summarize != nil {
 		system, prompt := Prompt(folded, instructions, maxPrompt)
-		text, serr := s.Summarize(ctx, system, prompt)
+		text, serr := summarize(ctx, system, prompt)
 		if ctx.Err() != nil {
 			return Folded{}, false, context.Cause(ctx)
 		}

@@ -88,10 +88,10 @@ func folding(entries []entry, before int) *wire.CompactionComplete {
 // fold replaces items[p.From:p.To] by a summary and records that in m, whose status becomes success, nothing or, with ctx's error, cancelled.
 // m.TokensAfter counts the conversation alone. room bounds the request for a summary, in tokens.
 func fold(
-	ctx context.Context, log *slog.Logger, items []compaction.Item, p compaction.Plan, s compaction.Summarizer, instructions string, room int,
+	ctx context.Context, log *slog.Logger, items []compaction.Item, p compaction.Plan, summarize compaction.Summarize, instructions string, room int,
 	m *wire.CompactionComplete,
 ) (compaction.Folded, error) {
-	f, ok, err := compaction.Fold(ctx, items, p, s, instructions, room)
+	f, ok, err := compaction.Fold(ctx, items, p, summarize, instructions, room)
 	switch {
 	case err != nil:
 		m.Status = wire.StatusCancelled
@@ -426,39 +426,31 @@ func window(i provider.Info) int {
 // promptRoom returns how many tokens of the conversation fit in a request for a summary.
 func promptRoom(win int) int { return max(win*3/4-summaryTokens/4, 500) }
 
-// summarizer returns a Summarizer that asks m; nil for the offline model, which cannot summarise. used may be nil.
-func summarizer(m provider.Model, used func(provider.Usage), waiting func(text string)) compaction.Summarizer {
+// summarizer returns how m is asked for a summary; nil for the offline model, which cannot write one. An answer that was cut off at the
+// limit is accepted. used may be nil.
+func summarizer(m provider.Model, used func(provider.Usage), waiting func(text string)) compaction.Summarize {
 	if m.Info().Kind == config.KindOffline {
 		return nil
 	}
-	return &modelSummarizer{model: m, used: used, waiting: waiting}
-}
-
-type modelSummarizer struct {
-	model   provider.Model
-	used    func(provider.Usage)
-	waiting func(text string)
-}
-
-// Summarize implements compaction.Summarizer. It accepts an answer that was cut off at the limit.
-func (s *modelSummarizer) Summarize(ctx context.Context, system, prompt string) (string, error) {
-	limit := min(summaryTokens, max(window(s.model.Info())/8, 256)) // of a small window an eighth, but enough for a paragraph
-	resp, err := s.model.Stream(ctx, provider.Request{
-		System: system, MaxTokens: &limit, Thinking: "off",
-		Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: prompt}}}},
-	}, func(d provider.Delta) {
-		if d.Type == provider.DeltaWait {
-			s.waiting(clean(d.Text))
+	return func(ctx context.Context, system, prompt string) (string, error) {
+		limit := min(summaryTokens, max(window(m.Info())/8, 256)) // of a small window an eighth, but enough for a paragraph
+		resp, err := m.Stream(ctx, provider.Request{
+			System: system, MaxTokens: &limit, Thinking: "off",
+			Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: prompt}}}},
+		}, func(d provider.Delta) {
+			if d.Type == provider.DeltaWait {
+				waiting(clean(d.Text))
+			}
+		})
+		if err != nil {
+			return "", err
 		}
-	})
-	if err != nil {
-		return "", err
+		if used != nil {
+			used(resp.Usage)
+		}
+		if resp.StopReason == provider.Refusal {
+			return "", ErrRefused
+		}
+		return strings.TrimSpace(clean(messageText(resp.Message))), nil
 	}
-	if s.used != nil {
-		s.used(resp.Usage)
-	}
-	if resp.StopReason == provider.Refusal {
-		return "", ErrRefused
-	}
-	return strings.TrimSpace(clean(messageText(resp.Message))), nil
 }
