@@ -130,7 +130,6 @@ func (r *runner) request() provider.Request {
 // count adds up usage and updates the ratio of the provider's token count to our estimate.
 func (r *runner) count(resp provider.Response) {
 	u := resp.Usage
-	r.tally.add(u)
 	r.spend(u)
 	estimated := r.estimate
 	in := u.Input + u.CacheRead + u.CacheWrite

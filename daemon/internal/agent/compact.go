@@ -189,17 +189,13 @@ func (r *runner) current() []entry {
 	return shortened(r.entries, compaction.Supersede(toItems(r.entries)))
 }
 
-// fixed returns the estimated tokens of the part of a request that compaction cannot shrink, which is constant in a turn.
+// fixed returns the estimated tokens of the part of a request that compaction cannot shrink.
 func (r *runner) fixed() int {
-	if r.fixedSize > 0 {
-		return r.fixedSize
-	}
 	n := compaction.EstimateTokens(r.system)
 	for _, name := range r.order {
 		s := r.allowed[name].Spec()
 		n += 12 + compaction.EstimateTokens(s.Description) + compaction.EstimateTokens(string(s.Schema))
 	}
-	r.fixedSize = n
 	return n
 }
 
@@ -290,12 +286,8 @@ func (r *runner) fold(ctx context.Context, items []compaction.Item, p compaction
 	if r.t.Compactor != nil {
 		model = r.t.Compactor
 	}
-	s := summarizer(model, func(u provider.Usage) {
-		r.tally.add(u)
-		r.spend(u)
-	}, r.waiting)
 	room := promptRoom(int(float64(window(r.t.Model.Info())) / r.scale))
-	folded, err := fold(ctx, r.log, items, p, s, "", room, complete)
+	folded, err := fold(ctx, r.log, items, p, summarizer(model, r.spend, r.waiting), "", room, complete)
 	done := complete.Status == wire.StatusSuccess
 	if done {
 		complete.TokensAfter = int64(float64(r.fixed()+int(complete.TokensAfter)) * r.scale)

@@ -42,8 +42,9 @@ func newSpending(b Budget) *spending {
 	return s
 }
 
-// spend adds the cost of a request.
+// spend adds the usage of a request, and its cost.
 func (r *runner) spend(u provider.Usage) {
+	r.tally.add(wire.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, CostUSD: u.CostUSD})
 	s := r.t.spending
 	if u.CostUSD != nil {
 		r.cost += *u.CostUSD

@@ -26,12 +26,11 @@ const (
 
 // measure is what is known of how large the next request is, and what was used.
 type measure struct {
-	scale     float64 // the provider's token count divided by our estimate
-	used      int64   // tokens of the newest request and answer, as counted or estimated
-	cost      float64 // US dollars of this agent's own requests
-	fixedSize int     // see fixed; 0 = not computed yet
-	estimate  int     // of the next request in tokens, before scaling; fit sets it
-	futile    int     // tokens below which another compaction would gain nothing
+	scale    float64 // the provider's token count divided by our estimate
+	used     int64   // tokens of the newest request and answer, as counted or estimated
+	cost     float64 // US dollars of this agent's own requests
+	estimate int     // of the next request in tokens, before scaling; fit sets it
+	futile   int     // tokens below which another compaction would gain nothing
 }
 
 // runner is the state of a running turn of one agent.
@@ -44,7 +43,7 @@ type runner struct {
 	order        []string // names of allowed tools, in the order of the request
 	exists       map[string]bool
 	system       string
-	tally        *tally
+	tally        tally
 	closePrivate func() // ends env.Private; nil: the turn has none
 	entries      []entry
 	measure
@@ -66,7 +65,7 @@ type runner struct {
 }
 
 func newRunner(t Turn) *runner {
-	r := &runner{t: t, log: t.Log, begun: time.Now(), name: t.Name, env: t.Env, measure: measure{scale: 1}, tally: &tally{}}
+	r := &runner{t: t, log: t.Log, begun: time.Now(), name: t.Name, env: t.Env, measure: measure{scale: 1}}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -141,7 +140,7 @@ func (r *runner) propose(ctx context.Context, plan tool.Proposed) (tool.Proposal
 	r.thinking(wire.PhaseExecuting, "the plan waits for the user")
 	p, err := r.t.Propose(ctx, plan)
 	if err == nil && p.Accepted && p.Mode != "plan" {
-		r.t.Mode, r.fixedSize = p.Mode, 0
+		r.t.Mode = p.Mode
 		r.mu.Lock()
 		r.env.Propose = nil
 		r.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync"
 
-	"sublet/daemon/internal/provider"
 	"sublet/wire"
 )
 
@@ -17,13 +16,9 @@ type tally struct {
 	refused  []wire.RefusedTool
 }
 
-func (t *tally) add(u provider.Usage) {
+func (t *tally) add(u wire.Usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.addLocked(wire.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, CostUSD: u.CostUSD})
-}
-
-func (t *tally) addLocked(u wire.Usage) {
 	t.usage.Input += u.Input
 	t.usage.Output += u.Output
 	t.usage.CacheRead += u.CacheRead
@@ -38,24 +33,9 @@ func (t *tally) addLocked(u wire.Usage) {
 	}
 }
 
-// merge adds a sub-agent's outcome.
-func (t *tally) merge(o Outcome) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.addLocked(o.Usage)
-	for _, name := range o.ToolsExecuted {
-		t.executedLocked(name)
-	}
-	t.refused = append(t.refused, o.Refused...)
-}
-
 func (t *tally) ran(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.executedLocked(name)
-}
-
-func (t *tally) executedLocked(name string) {
 	if !slices.Contains(t.executed, name) {
 		t.executed = append(t.executed, name)
 	}
@@ -65,4 +45,15 @@ func (t *tally) refuse(name, reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refused = append(t.refused, wire.RefusedTool{Tool: name, Reason: reason})
+}
+
+// merge adds a sub-agent's outcome.
+func (t *tally) merge(o Outcome) {
+	t.add(o.Usage)
+	for _, name := range o.ToolsExecuted {
+		t.ran(name)
+	}
+	for _, tool := range o.Refused {
+		t.refuse(tool.Tool, tool.Reason)
+	}
 }
