@@ -23,5 +23,5 @@ func Diff(th *style.Theme, text string, width int) []string {
 			lines[i] = cells.Fit(l, width)
 		}
 	}
-	return markdown.ColorDiff(lines, th.Bold.Render, th.Accent.Render, th.Good.Render, th.Bad.Render)
+	return (&markdown.Renderer{Profile: th.Profile}).Diff(lines)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/charmbracelet/colorprofile"
 )
 
 // A syntax describes a language by its words and delimiters, which is enough for the few colours that code has here. The
@@ -94,10 +96,7 @@ const (
 func highlight(code, language string) string {
 	language = strings.ToLower(language)
 	if language == "diff" || language == "patch" {
-		ink := func(sgr string) func(...string) string {
-			return func(line ...string) string { return paint(sgr, line[0]) }
-		}
-		return strings.Join(ColorDiff(strings.Split(code, "\n"), ink("1"), ink("36"), ink("32"), ink("31")), "\n")
+		return strings.Join((&Renderer{Profile: colorprofile.ANSI}).Diff(strings.Split(code, "\n")), "\n")
 	}
 	for i := range syntaxes {
 		if s := &syntaxes[i]; slices.Contains(strings.Fields(s.names), language) {
@@ -278,21 +277,21 @@ func (h *highlighter) afterSpace() bool {
 	return h.at == 0 || strings.IndexByte(" \t\n({[,;", h.code[h.at-1]) >= 0
 }
 
-// ColorDiff styles the lines of a unified diff. Only the pair of --- and +++ names files: a removed line may begin with --, too.
-func ColorDiff(lines []string, file, hunk, added, removed func(...string) string) []string {
+// Diff styles the lines of a unified diff. Only the pair of --- and +++ names files: a removed line may begin with --, too.
+func (m *Renderer) Diff(lines []string) []string {
 	names := false // the line before is the first of such a pair
 	for i, l := range lines {
 		second := names && strings.HasPrefix(l, "+++ ")
 		names = strings.HasPrefix(l, "--- ") && i+1 < len(lines) && strings.HasPrefix(lines[i+1], "+++ ")
 		switch {
 		case names, second, strings.HasPrefix(l, "diff "):
-			lines[i] = file(l)
+			lines[i] = paint(m.sgr("1", ""), l)
 		case strings.HasPrefix(l, "@@"):
-			lines[i] = hunk(l)
+			lines[i] = paint(m.sgr("", "36"), l)
 		case strings.HasPrefix(l, "+"):
-			lines[i] = added(l)
+			lines[i] = paint(m.sgr("", "32"), l)
 		case strings.HasPrefix(l, "-"):
-			lines[i] = removed(l)
+			lines[i] = paint(m.sgr("", "31"), l)
 		}
 	}
 	return lines
