@@ -20,7 +20,7 @@ const (
 )
 
 // sweepSpool removes from dir raw outputs older than spoolAge, then the oldest until at most most bytes are left, and returns
-// how many. It ignores files of other names. It goes on after an error and returns all errors joined.
+// how many. It ignores files of other names. It continues after an error and returns all errors joined.
 func sweepSpool(dir string, now time.Time, most int64) (removed int, err error) {
 	names, err := fs.Glob(os.DirFS(dir), "output-*.raw") // see lease/shell
 	if err != nil {

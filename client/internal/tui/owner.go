@@ -94,7 +94,8 @@ func (m *model) onEnterKey(e *keyEvent) {
 	})
 }
 
-// answerEnterKey has the keyboard go on.
+// answerEnterKey lets the keyboard, which waits in Deliver, continue. taken reports whether the shell gave up the screen for the key, which is
+// otherwise input like any other.
 func (m *model) answerEnterKey(taken bool) {
 	e := m.own.entering
 	e.pass, m.own.entering = taken, nil

@@ -202,7 +202,7 @@ func (t *turn) policy(ctx context.Context, q agent.Question) policy.Policy {
 	return t.policyIn(ctx, q, mode)
 }
 
-// policyIn returns the rules that hold now with that mode, or the stricter one that a project's file asks for.
+// policyIn returns the rules in force with the mode, or with a stricter one if a project's file demands that.
 func (t *turn) policyIn(ctx context.Context, q agent.Question, mode policy.Mode) policy.Policy {
 	p := policy.Policy{Mode: mode}
 	list, err := t.hub.listRules(ctx, t.s, t.inherited()...)
@@ -295,7 +295,7 @@ func (t *turn) rememberApproval(id wire.ExecutionID, a lend.Approval) {
 	t.approved[id] = a
 }
 
-// auditExecution writes what a tool did into the audit log. What was refused did nothing: the decision is there.
+// auditExecution writes what a tool did into the audit log. For a refused call the log has the decision alone.
 func (t *turn) auditExecution(r *wire.CommandResult) {
 	if r.Status == wire.StatusDenied {
 		return

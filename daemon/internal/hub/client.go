@@ -223,7 +223,7 @@ func (c *Client) Busy() bool {
 	return own != nil || c.attached().snapshot().Running || c.lender != nil && c.lender.Busy()
 }
 
-// sessionOf holds the session a request is about: the one it names, else the connection's.
+// sessionOf returns the session that a request is about: the one that it names, else the connection's. The caller must release it.
 func (c *Client) sessionOf(ctx context.Context, id *wire.SessionID) (*session, error) {
 	if id != nil && *id != "" {
 		return c.hub.session(ctx, *id)

@@ -139,8 +139,8 @@ func (c *Client) Job(r *wire.JobRequest) error {
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// toBackground makes the commands that the session's agents run in private shells background jobs. It returns those and, also beside
-// jobs, why others cannot become one.
+// toBackground makes the commands that the session's agents run in private shells background jobs. It returns these jobs and, possibly
+// together with them, an error for the commands that cannot become one.
 func (s *session) toBackground(ctx context.Context) (list []job.Info, err error) {
 	var shells []*lend.Private
 	if p := s.ownShell(); p != nil {

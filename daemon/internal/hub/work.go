@@ -183,7 +183,7 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 	return at, nil
 }
 
-// agentTurn is what every turn has in common.
+// agentTurn returns an agent.Turn with what every turn of the role in the folder has in common.
 func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	cfg := t.hub.opts.Config()
 	root := project.Root(cwd)

@@ -175,8 +175,8 @@ func (a *analysis) doSed(c *call) {
 	a.filter(c, a.sedScript, inPlace, suffix, "-f", "--file")
 }
 
-// filter judges with code the program text of awk or sed, which is the first operand unless an option gives it or is one of files, and the other operands.
-// suffix is the ending of the copies that it keeps of what it changes in place.
+// filter judges a call of awk or sed. Its program text, which code judges, is the first operand unless an option has it or one of the
+// options files names a file that has it. The other operands are files: read or, if inPlace, edited, with a copy that ends in suffix.
 func (a *analysis) filter(c *call, code func(c *call, f *field), inPlace bool, suffix string, files ...string) {
 	a.base(c)
 	ops := c.operands
