@@ -17,8 +17,8 @@ import (
 	"sublet/wire/visible"
 )
 
-// Turn is the input of one turn. Role, Model, Env, Approver and Emit must be set; the zero values of the others are described
-// below.
+// Turn is the input of one turn. Role, Model, Env, Approver, Emit, Project, MaxAgents and Threshold must be set; the zero values of the
+// others are described below.
 type Turn struct {
 	Role        Role
 	Name        string // on screen and in events; "" = Role.Name
@@ -48,7 +48,7 @@ type Turn struct {
 // Place is where a turn works, as far as its model is given that.
 type Place struct {
 	Shell        string                   // the user's own that Env.Shell runs, such as "zsh 5.9"; "" = a bash
-	Project      string                   // root for instruction files and .sublet/agents; "" = found from Env.Cwd upwards (git top level)
+	Project      string                   // root for instruction files and .sublet/agents
 	Mode         string                   // the policy's; in plan no tool that writes is offered; "" = left out
 	Propose      tool.Propose             // asks the user about the plan that ends plan mode; nil: it cannot be ended so
 	Jobs         func() string            // describes the running background jobs; nil = left out
@@ -61,9 +61,9 @@ type Place struct {
 // Bounds are the limits of a turn, and what compacts its conversation.
 type Bounds struct {
 	MaxSteps  int            // model calls; 0 = DefaultMaxSteps
-	MaxAgents int            // sub-agents at once; 0 = DefaultMaxAgents
+	MaxAgents int            // sub-agents at once
 	Budget    Budget         // cost limits; the zero value sets none
-	Threshold float64        // share of the context window at which to compact; 0 = 0.8
+	Threshold float64        // share of the context window at which to compact
 	Compactor provider.Model // writes summaries; nil = Model
 }
 
@@ -96,9 +96,7 @@ type delegation struct {
 
 // Bounds of a turn.
 const (
-	DefaultMaxSteps  = 100 // model calls of one agent in one turn
-	DefaultMaxAgents = 4   // sub-agents of one turn at once
-	DefaultThreshold = 0.8 // share of the context window
+	DefaultMaxSteps = 100 // model calls of one agent in one turn
 
 	maxReplans = 5 // how often a call is planned and judged again because something changed meanwhile
 )

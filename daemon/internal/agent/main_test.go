@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -211,6 +212,7 @@ func (r *recorder) play(ctx context.Context, t Turn) Outcome {
 	if t.Approver == nil {
 		t.Approver = approverFunc(allowAll)
 	}
+	t.MaxAgents, t.Threshold, t.Project = cmp.Or(t.MaxAgents, 4), cmp.Or(t.Threshold, 0.8), cmp.Or(t.Project, project.Root(t.Env.Cwd))
 	o := Run(ctx, t)
 	if f := o.Failure(); f != nil {
 		r.emit(f)

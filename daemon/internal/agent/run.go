@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -79,12 +78,6 @@ func newRunner(t Turn) *runner {
 	if r.env.Todo == nil {
 		r.env.Todo = &tool.TodoList{}
 	}
-	if r.env.Cwd == "" {
-		r.env.Cwd = string(t.Context.Cwd)
-	}
-	if r.t.Project == "" {
-		r.t.Project = project.Root(r.env.Cwd)
-	}
 	if t.NewPrivateShell != nil {
 		r.env.Private, r.closePrivate = t.NewPrivateShell(r.name)
 		if r.env.Shell == nil && t.Role.Private {
@@ -105,7 +98,7 @@ func newRunner(t Turn) *runner {
 	return r
 }
 
-// bound gives the turn the bounds and the mode of its role, and defaults.
+// bound gives the turn the bounds and the mode of its role.
 func (r *runner) bound() {
 	t := r.t
 	if r.t.MaxSteps <= 0 {
@@ -119,12 +112,6 @@ func (r *runner) bound() {
 	}
 	if mode := t.Role.Mode; mode != "" && slices.Index(modeNames, mode) < slices.Index(modeNames, t.Mode) {
 		r.t.Mode = mode
-	}
-	if r.t.MaxAgents <= 0 {
-		r.t.MaxAgents = DefaultMaxAgents
-	}
-	if r.t.Threshold <= 0 || r.t.Threshold >= 1 {
-		r.t.Threshold = DefaultThreshold
 	}
 }
 

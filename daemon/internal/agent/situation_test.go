@@ -234,7 +234,7 @@ func TestFirstRequest(t *testing.T) {
 	roles, _ := Roles(config.Default(), "")
 	got, size := "", 0
 	for _, p := range Preview(t.Context(), Turn{
-		Role: roles[Orchestrator], Team: Team{Roles: roles}, Model: newModel(), Prompt: "hello", Place: Place{Mode: "auto", Shell: "bash 5.2"}, Env: tool.Env{Cwd: "/home/user/project"},
+		Role: roles[Orchestrator], Team: Team{Roles: roles}, Model: newModel(), Prompt: "hello", Place: Place{Project: "/home/user/project", Mode: "auto", Shell: "bash 5.2"}, Env: tool.Env{Cwd: "/home/user/project"},
 		Tools: Tools(config.Default(), roles), Approver: approverFunc(allowAll),
 	}) {
 		got += "── " + p.Name + "\n" + p.Text + "\n"

@@ -120,7 +120,8 @@ func (b *bench) ask(prompt string, recent ...wire.RecentCommand) string {
 		Role: roles[agent.Orchestrator], Model: b.model, Prompt: prompt, Tools: agent.Tools(cfg, roles),
 		Context:  wire.RequestContext{RecentCommands: recent},
 		Env:      tool.Env{Cwd: b.sh.Dir(), Shell: b},
-		Approver: b, Place: agent.Place{Mode: mode, Propose: b.plan},
+		Approver: b, Place: agent.Place{Mode: mode, Propose: b.plan, Project: b.sh.Dir()},
+		Bounds: agent.Bounds{MaxAgents: 4, Threshold: 0.8},
 		Team: agent.Team{Roles: roles, NewPrivateShell: func(name string) (tool.Shell, func()) {
 			if name == agent.Orchestrator {
 				return nil, func() {}
