@@ -306,8 +306,7 @@ func (c *Client) UserCommand(r *wire.CommandResult) error {
 		r.Status = wire.StatusOK
 	}
 	err := s.events.Emit(r)
-	s.remember(r)
-	if s.noteStored(err == nil) {
+	if s.remember(r, err == nil) {
 		return fmt.Errorf("your commands are not in the conversation from here on: %w", err)
 	}
 	if err != nil {

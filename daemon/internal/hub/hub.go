@@ -164,13 +164,9 @@ func (h *Hub) attached() []*Client {
 }
 
 // unfinished returns the turns that run or wait.
-func (h *Hub) unfinished() []*turn {
+func (h *Hub) unfinished() (turns []*turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.unfinishedLocked()
-}
-
-func (h *Hub) unfinishedLocked() (turns []*turn) {
 	for o := range h.running {
 		if o.turn != nil {
 			turns = append(turns, o.turn)

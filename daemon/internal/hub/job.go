@@ -34,9 +34,6 @@ func (t *turn) draft(c tool.Command, shellName string) (*job.Draft, error) {
 	}, t.hub.opts.Config().Limits.Jobs)
 }
 
-// jobsRunning describes the session's running jobs on one line, for the model; "" if it never had any.
-func (s *session) jobsRunning() string { return s.hub.jobs.Summary(string(s.id)) }
-
 // jobChanged is called when a job has ended or printed what was waited for.
 func (h *Hub) jobChanged(i job.Info) {
 	h.signalActivity()

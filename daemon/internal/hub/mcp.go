@@ -8,7 +8,6 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
-	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -62,9 +61,6 @@ func (t *turn) serverTools(ctx context.Context, role agent.Role, only []string) 
 		Taken: func(name string) bool { _, taken := settings[name]; return taken },
 	}.Tools(ctx)
 }
-
-// usesServers reports whether a model can call tools of servers: the built-in one knows only its own tools.
-func usesServers(m provider.Model) bool { return m.Info().Kind != "offline" }
 
 // notify emits a notice in the turn, once in the session for each key.
 func (t *turn) notify(key, text string) {

@@ -8,7 +8,6 @@ import (
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/risk"
-	"sublet/daemon/internal/risk/secret"
 	"sublet/daemon/internal/tool"
 	"sublet/lease/confine"
 	"sublet/wire"
@@ -65,9 +64,6 @@ func (h *Hub) modeUnavailable(m policy.Mode) error {
 func (h *Hub) confinement(to, cwd string) confine.Spec {
 	return reach.Confinement(h.opts.Config().Policy, h.opts.Proxy, to, cwd)
 }
-
-// secrets returns the files that hold secrets, by the settings in force.
-func (h *Hub) secrets() secret.Table { return reach.Secrets(h.opts.Config().Policy) }
 
 // checkers returns what runs checkers and language servers on changed files, held to reading; nil where the kernel cannot hold them.
 func (t *turn) checkers() (tool.Held, tool.Languages) {

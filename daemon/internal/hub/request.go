@@ -90,8 +90,8 @@ func (c *Client) RememberID(id wire.RequestID) error {
 	return nil
 }
 
-// Cancel ends a turn, or withdraws a prompt that waits, of any connection by its id, or a request of this one. What is over already is left alone: the
-// two may have crossed on the way.
+// Cancel ends a turn, or withdraws a prompt that waits, of any connection by its id, or a request of this one. What is over already
+// is left alone: the two may have crossed on the way.
 func (c *Client) Cancel(r *wire.CancelRequest) error {
 	why := cancelledBy(c.who(), r.Reason)
 	byTurn, byRequest := r.TurnID != nil && *r.TurnID != "", r.RequestID != nil && *r.RequestID != ""

@@ -206,17 +206,9 @@ func (s *session) leave(c *Client) {
 	s.hub.release(s)
 }
 
-// noteStored records whether the user's newest command could be stored. It reports whether that is the first of a row that could not.
-func (s *session) noteStored(stored bool) (firstLost bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	firstLost = !stored && !s.unstored
-	s.unstored = !stored
-	return firstLost
-}
-
-// remember keeps one of the user's own commands for the next question.
-func (s *session) remember(r *wire.CommandResult) {
+// remember keeps one of the user's own commands for the next question. It reports whether it is the first of a row that could not be
+// stored.
+func (s *session) remember(r *wire.CommandResult, stored bool) (firstLost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recent = append(s.recent, wire.RecentCommand{
@@ -225,6 +217,9 @@ func (s *session) remember(r *wire.CommandResult) {
 	if n := len(s.recent) - maxRecent; n > 0 {
 		s.recent = s.recent[n:]
 	}
+	firstLost = !stored && !s.unstored
+	s.unstored = !stored
+	return firstLost
 }
 
 // policyMode returns the session's mode, or ask where that mode is not available.

@@ -56,11 +56,11 @@ func (c *Client) look(r *wire.StatusRequest, out *wire.StatusReply) *wire.Status
 // status describes the daemon; with ask, clients are asked who has their shells.
 func (c *Client) status(id wire.RequestID, ask bool) *wire.StatusReply {
 	h := c.hub
-	leases := h.shells.Status(h.ctx, ask)
+	leases, turns := h.shells.Status(h.ctx, ask), len(h.unfinished())
 	h.mu.Lock()
 	out := &wire.StatusReply{
 		RequestID: id, State: "idle", Version: h.daemonInfo().Version, PID: os.Getpid(),
-		UptimeMS: time.Since(h.started).Milliseconds(), Clients: len(h.clients), Turns: len(h.unfinishedLocked()),
+		UptimeMS: time.Since(h.started).Milliseconds(), Clients: len(h.clients), Turns: turns,
 		Leases: leases, Goroutines: runtime.NumGoroutine(), Memory: footprint.Held(),
 		StoreSize: h.opts.Store.Size(),
 	}

@@ -16,6 +16,7 @@ import (
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -157,7 +158,7 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 		at.Budget.Turn = most
 	}
 	at.Model, at.History, at.StartSeq = model, history, begun
-	if usesServers(model) {
+	if model.Info().Kind != "offline" { // which knows only its own tools
 		at.Tools = append(at.Tools, t.serverTools(ctx, role, r.Options.Tools)...)
 	}
 	at.Prompt, at.Attachments, at.Context, at.Options = r.Prompt, r.Attachments, r.Context, r.Options
@@ -196,8 +197,8 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	at := agent.Turn{
 		Role: role, Tools: agent.Tools(cfg, roles), Approver: t, Emit: t.emitFromAgent,
 		Log: t.hub.log, ShowSecrets: t.policySession().policy.ShowSecrets.Load, Team: agent.Team{Roles: roles, NewPrivateShell: t.newPrivateShell, Host: t.playHosted},
-		Env:   tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: held, Languages: languages, Secrets: t.hub.secrets(), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
-		Place: agent.Place{Project: root, Trusted: t.hub.trusts, Jobs: t.s.jobsRunning, Trees: &t.hub.projects.Trees, Instructions: t.hub.opts.Instructions},
+		Env:   tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: held, Languages: languages, Secrets: reach.Secrets(cfg.Policy), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
+		Place: agent.Place{Project: root, Trusted: t.hub.trusts, Jobs: func() string { return t.hub.jobs.Summary(string(t.s.id)) }, Trees: &t.hub.projects.Trees, Instructions: t.hub.opts.Instructions},
 		Bounds: agent.Bounds{
 			Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
 			Budget: agent.Budget{Turn: cfg.Limits.CostTurn, Day: cfg.Limits.CostDay, Spend: t.spend},
