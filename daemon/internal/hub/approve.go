@@ -272,17 +272,12 @@ func (t *turn) recordDecision(q agent.Question, v risk.Verdict, p policy.Decisio
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be recorded: "+err.Error()
 	}
 	if d.Allowed {
-		t.rememberApproval(q.ExecutionID, lend.Approval{Person: strings.HasPrefix(d.By, clientPrefix) && !judge.Opaque(v), Literal: p.Reach == risk.ReachShell, Holds: t.unchanged(v.Scripts)})
+		t.rememberApproval(q.ExecutionID, lend.Approval{
+			Person: strings.HasPrefix(d.By, clientPrefix) && !judge.Opaque(v), Literal: p.Reach == risk.ReachShell,
+			Holds: func() bool { return judge.Unchanged(v.Scripts, t.s.files.Written) },
+		})
 	}
 	return d
-}
-
-// unchanged returns what reports whether the files that a verdict relied on still are what they were; nil where there are none.
-func (t *turn) unchanged(scripts []risk.Script) func() bool {
-	if len(scripts) == 0 {
-		return nil
-	}
-	return func() bool { return judge.Unchanged(scripts, t.s.files.Written) }
 }
 
 // rememberApproval keeps the approval of an execution until Approved takes it.
