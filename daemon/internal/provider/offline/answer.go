@@ -27,11 +27,7 @@ func (in *intent) next(j *job) *call {
 	for _, s := range in.steps {
 		k := *j
 		k.results = j.results[:used]
-		good := used == 0 || k.last().ok()
-		if s.after == "else" && good {
-			continue
-		}
-		if s.after == "run" && !good {
+		if s.after == "run" && used > 0 && !k.last().ok() {
 			return nil
 		}
 		c, ok := s.call(in, &k)

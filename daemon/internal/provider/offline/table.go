@@ -62,7 +62,7 @@ type step struct {
 	tool    string
 	text    string // the command, or the arguments as JSON, with placeholders
 	purpose string // of a command, shown while the shell is lent
-	after   string // "run": all before succeeded; "else": the one before failed; "also": in any case
+	after   string // "run": all before succeeded; "also": in any case
 }
 
 // A condition is an answer for output that matches.
@@ -78,7 +78,7 @@ func (in *intent) set(key, rest string, words map[string]string) {
 		for _, phrase := range alternatives(rest) {
 			in.say = append(in.say, phrasePattern(phrase, words))
 		}
-	case "run", "else", "also":
+	case "run", "also":
 		command, purpose, _ := strings.Cut(rest, "  # ")
 		in.steps = append(in.steps, step{tool: "bash", text: command, purpose: purpose, after: key})
 	case "call":
