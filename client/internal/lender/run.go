@@ -227,7 +227,7 @@ func (l *Lender) run(e *execution) {
 	l.Observer.AwaitDrawn()
 }
 
-// started reports that a command runs, and whether it has the user's keyboard, which pauses its timeout.
+// started reports to the daemon that a command runs, and whether it has the user's keyboard, which pauses its timeout.
 func (l *Lender) started(e *execution, keyboard bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -38,7 +38,7 @@ func (m *Meter) Fault() error {
 	return nil
 }
 
-// Ended reports that the program's output has ended, or that it does not read its input any more.
+// Ended reports whether the program's output has ended or its input cannot be written any more.
 func (m *Meter) Ended() bool { return m.ended.Load() }
 
 // Input returns a program's standard input. A write that fails because the program does not read any more (EPIPE) is recorded.

@@ -18,7 +18,8 @@ const (
 	editLines  = 6  // at most, of a comment or a command while it is written
 )
 
-// Render draws the question in at most height lines. row and col are the cursor's place; of is the number of questions that wait.
+// Render draws the question in at most height lines. row and col are the cursor's place. of is the number of questions that wait; armed
+// reports whether a key answers this one now, and lights up the choice.
 func (q *Question) Render(th *style.Theme, width, height, of int, armed bool) (lines []string, row, col int) {
 	bar := th.Level1.Render("▌") + " "
 	if q.Verdict.Level == "critical" {
