@@ -70,9 +70,12 @@ func (d *Daemon) Logger() *slog.Logger {
 	return d.Log
 }
 
-// Bound is ctx for a request that waits for the daemon's answer.
-func (d *Daemon) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, cmp.Or(d.Patience, 15*time.Second))
+// ErrNoAnswer reports that the daemon did not answer within Daemon.Patience.
+var ErrNoAnswer = errors.New("the daemon did not answer in time")
+
+// bound is ctx for what waits for the daemon's answer.
+func (d *Daemon) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, cmp.Or(d.Patience, 15*time.Second), ErrNoAnswer)
 }
 
 // Options for Connect.

@@ -28,8 +28,6 @@ func (s *Session) History(ctx context.Context, id wire.SessionID, after int64, e
 }
 
 func (s *Session) page(ctx context.Context, id wire.SessionID, after int64) (*wire.SessionReply, error) {
-	ctx, cancel := s.d.Bound(ctx)
-	defer cancel()
 	return wire.Call(ctx, s, &wire.SessionRequest{
 		Op: "get", SessionID: &id, IncludeHistory: true, IncludeBlocks: true, AfterSeq: after,
 		Limit: 1000, // the most that the daemon returns at once

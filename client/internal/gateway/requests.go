@@ -9,8 +9,10 @@ import (
 )
 
 // Request sends a request and waits for its reply; wire.Call does that with the reply's type. Errors are *wire.Error, ErrAway,
-// context.Cause(ctx). It repeats a request whose link was lost, so a rename or delete may have been done already.
+// ErrNoAnswer, context.Cause(ctx). It repeats a request whose link was lost, so a rename or delete may have been done already.
 func (s *Session) Request(ctx context.Context, r wire.OfRequest) (reply wire.Message, err error) {
+	ctx, cancel := s.d.bound(ctx)
+	defer cancel()
 	err = s.withConn(ctx, func(c *remote.Conn, _ int) (err error) {
 		*r.RequestRef() = "" // a repeated one is another request for the daemon
 		reply, err = c.Request(ctx, r)
@@ -22,6 +24,8 @@ func (s *Session) Request(ctx context.Context, r wire.OfRequest) (reply wire.Mes
 // Attach moves to another session; Next returns its events after afterSeq (0 = all, -1 = no stored ones). Turns that were asked in the
 // old session continue in the daemon, but their events are not received: for their client they end with not_found_session.
 func (s *Session) Attach(ctx context.Context, id wire.SessionID, afterSeq int64) error {
+	ctx, cancel := s.d.bound(ctx)
+	defer cancel()
 	return s.withConn(ctx, func(c *remote.Conn, _ int) error {
 		s.mu.Lock()
 		wasID, wasSeq := s.id, s.seq
@@ -77,6 +81,8 @@ func (s *Session) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.
 // Create moves to a new session under an id of the caller's choosing. Errors are those of Request; duplicate_id where there is
 // such a session, not_found_session where there was one and it was deleted.
 func (s *Session) Create(ctx context.Context, id wire.SessionID) error {
+	ctx, cancel := s.d.bound(ctx)
+	defer cancel()
 	return s.withConn(ctx, func(c *remote.Conn, _ int) error {
 		_, err := c.Request(ctx, &wire.SessionRequest{Op: "new", SessionID: &id})
 		if err != nil {

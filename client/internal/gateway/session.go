@@ -61,8 +61,10 @@ type received struct {
 }
 
 // Connect attaches to a session, or a new one, and returns when the daemon has answered. ctx bounds the connecting only. Errors
-// are those of d.Open, and *wire.Error such as not_found_session.
+// are those of d.Open, ErrNoAnswer, and *wire.Error such as not_found_session.
 func (d *Daemon) Connect(ctx context.Context, o Options) (*Session, error) {
+	ctx, cancel := d.bound(ctx)
+	defer cancel()
 	s := &Session{
 		d: d, log: d.Logger(), o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}), room: make(chan struct{}),
 		id: o.Session, seq: o.AfterSeq, confirm: o.Confirm,

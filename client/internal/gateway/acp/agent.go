@@ -117,8 +117,6 @@ func (a *agent) connect(ctx context.Context, cwd string, id sdk.SessionId, serve
 		open.gs.UseMCPServers(ctx, open.servers(servers))
 		return open, nil
 	}
-	ctx, cancel := a.o.Daemon.Bound(ctx)
-	defer cancel()
 	gs, err := a.o.Daemon.Connect(ctx, gateway.Options{
 		Name: "sublet serve acp", Session: wire.SessionID(id), AfterSeq: -1, Confirm: true, Place: gateway.Place{Cwd: filepath.Clean(cwd)},
 	})
@@ -165,8 +163,6 @@ func (a *agent) session(id sdk.SessionId) (*session, error) {
 
 // ListSessions returns the stored sessions, or those of one folder.
 func (a *agent) ListSessions(ctx context.Context, p sdk.ListSessionsRequest) (sdk.ListSessionsResponse, error) {
-	ctx, cancel := a.o.Daemon.Bound(ctx)
-	defer cancel()
 	gs, err := a.o.Daemon.Connect(ctx, gateway.Options{Name: "sublet serve acp"})
 	if err != nil {
 		return sdk.ListSessionsResponse{}, requestError(err)
@@ -231,8 +227,6 @@ func (a *agent) SetSessionMode(ctx context.Context, p sdk.SetSessionModeRequest)
 	if modeNames[p.ModeId].Id == "" {
 		return sdk.SetSessionModeResponse{}, invalid("modeId: %q is none of plan, ask, auto", clip(string(p.ModeId)))
 	}
-	ctx, cancel := a.o.Daemon.Bound(ctx)
-	defer cancel()
 	if _, err := s.gs.Request(ctx, &wire.PolicyRequest{Op: "set_mode", Mode: string(p.ModeId)}); err != nil {
 		return sdk.SetSessionModeResponse{}, requestError(err)
 	}

@@ -39,8 +39,8 @@ func failureOf(err error) *failure {
 		return hinted(failed(cmp.Or(codes[e.Code], codeAgent), "%s", e.Error()).with("code", e.Code).with("recoverable", e.Recoverable), err)
 	}
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return failed(codeTimeout, "the daemon did not answer in time")
+	case errors.Is(err, gateway.ErrNoAnswer):
+		return failed(codeTimeout, "%s", err)
 	case errors.Is(err, context.Canceled), errors.Is(err, gateway.ErrClosed):
 		return failed(codeCancelled, "the server is stopping")
 	}

@@ -1,7 +1,6 @@
 package jsonrpc
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,7 +34,7 @@ func TestErrorCodes(t *testing.T) {
 		{told(wire.CodeToolFailed), -32002},
 		{told(wire.CodeLeaseDenied), -32002},
 		{told(wire.CodeTimeout), -32003},
-		{context.DeadlineExceeded, -32003},
+		{gateway.ErrNoAnswer, -32003},
 		{told(wire.CodeCancelled), -32004},
 		{gateway.ErrClosed, -32004},
 		{told(wire.CodePermissionDenied), -32005},

@@ -67,9 +67,7 @@ func (c *conn) initialize(r *request) (any, *failure) {
 	for _, name := range p.Capabilities {
 		can[name] = true
 	}
-	ctx, cancel := c.s.o.Daemon.Bound(c.ctx)
-	defer cancel()
-	session, err := c.s.o.Daemon.Connect(ctx, gateway.Options{
+	session, err := c.s.o.Daemon.Connect(c.ctx, gateway.Options{
 		Name: "sublet serve jsonrpc", Confirm: can["tool_approval"], Place: gateway.Place{Term: term},
 	})
 	if err != nil {
@@ -168,7 +166,7 @@ func (c *conn) save(r *request) (any, *failure) {
 	if f := r.decode(&p, "path"); f != nil {
 		return nil, f
 	}
-	reply, err := c.sessionRequest(&wire.SessionRequest{
+	reply, err := wire.Call(c.ctx, c.session, &wire.SessionRequest{
 		Op: "save", Path: wire.OSString(p.Path),
 		IncludeHistory: p.History == nil || *p.History, IncludeBlocks: p.Blocks == nil || *p.Blocks,
 	})
@@ -189,14 +187,12 @@ func (c *conn) load(r *request) (any, *failure) {
 	if running := len(c.turns.Running(nil)); running > 0 {
 		return nil, failed(codeAgent, "%d queries run in the session that would be left; cancel them or wait for their end", running)
 	}
-	reply, err := c.sessionRequest(&wire.SessionRequest{Op: "load", Path: wire.OSString(p.Path)})
+	reply, err := wire.Call(c.ctx, c.session, &wire.SessionRequest{Op: "load", Path: wire.OSString(p.Path)})
 	if err != nil {
 		return nil, failureOf(err)
 	}
 	id := reply.Session.ID
-	ctx, cancel := c.s.o.Daemon.Bound(c.ctx)
-	defer cancel()
-	if err := c.session.Attach(ctx, id, -1); err != nil { // -1: without its earlier events
+	if err := c.session.Attach(c.ctx, id, -1); err != nil { // -1: without its earlier events
 		return nil, failureOf(err)
 	}
 	blocks, messages, err := c.count(id)
@@ -206,13 +202,6 @@ func (c *conn) load(r *request) (any, *failure) {
 	return map[string]any{"loaded": true, "session": map[string]any{
 		"id": id, "created": reply.Session.CreatedAtMS / time.Second.Milliseconds(), "blocks_count": blocks, "messages_count": messages,
 	}}, nil
-}
-
-// sessionRequest sends one request about sessions, and waits for the reply as long as Daemon.Bound allows.
-func (c *conn) sessionRequest(r *wire.SessionRequest) (*wire.SessionReply, error) {
-	ctx, cancel := c.s.o.Daemon.Bound(c.ctx)
-	defer cancel()
-	return wire.Call(ctx, c.session, r)
 }
 
 // count returns the numbers of messages (the user's and the agent's own) and of blocks, other than questions, in a session's history.

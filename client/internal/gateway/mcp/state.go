@@ -83,8 +83,6 @@ func (s *server) look(ctx context.Context, info *sdk.Implementation, session *sd
 		return out, nil, worded(err)
 	}
 	defer s.done(l)
-	ctx, cancel := s.o.Daemon.Bound(ctx)
-	defer cancel()
 	reply, err := wire.Call(ctx, l.gs, &wire.StatusRequest{Shells: true, Look: true})
 	if err != nil {
 		return out, nil, worded(err)

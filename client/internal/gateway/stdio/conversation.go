@@ -25,9 +25,7 @@ func (s *server) conversation(name string) (*conversation, error) {
 	if t != nil {
 		return t, t.ensure()
 	}
-	ctx, cancel := s.o.Daemon.Bound(s.ctx)
-	defer cancel()
-	session, err := s.o.Daemon.ConnectOrCreate(ctx, gateway.Options{Name: "sublet serve stdio", Session: wire.SessionID(name), AfterSeq: -1})
+	session, err := s.o.Daemon.ConnectOrCreate(s.ctx, gateway.Options{Name: "sublet serve stdio", Session: wire.SessionID(name), AfterSeq: -1})
 	if err != nil {
 		return nil, fmt.Errorf("metadata.conversationId: %w", err)
 	}
@@ -44,11 +42,9 @@ func (t *conversation) ensure() error {
 	if t.name == "" || t.session.ID() == t.name {
 		return nil
 	}
-	ctx, cancel := t.s.o.Daemon.Bound(t.s.ctx)
-	defer cancel()
-	err := t.session.Attach(ctx, t.name, -1)
+	err := t.session.Attach(t.s.ctx, t.name, -1)
 	if errors.Is(err, wire.ErrNotFoundSession) {
-		err = t.session.Create(ctx, t.name)
+		err = t.session.Create(t.s.ctx, t.name)
 	}
 	return err
 }
@@ -57,9 +53,7 @@ func (t *conversation) clear() error {
 	if running := len(t.s.turns.Running(t.session)); running > 0 {
 		return fmt.Errorf("the conversation is not cleared while %d requests run in it", running)
 	}
-	ctx, cancel := t.s.o.Daemon.Bound(t.s.ctx)
-	defer cancel()
-	_, err := t.session.Request(ctx, &wire.SessionRequest{Op: "clear"})
+	_, err := t.session.Request(t.s.ctx, &wire.SessionRequest{Op: "clear"})
 	return err
 }
 
@@ -70,9 +64,7 @@ type status struct {
 }
 
 func (t *conversation) status() (*status, error) {
-	ctx, cancel := t.s.o.Daemon.Bound(t.s.ctx)
-	defer cancel()
-	reply, err := wire.Call(ctx, t.session, &wire.SessionRequest{Op: "get"})
+	reply, err := wire.Call(t.s.ctx, t.session, &wire.SessionRequest{Op: "get"})
 	if err != nil {
 		return nil, err
 	}
