@@ -1,7 +1,6 @@
 package stdio
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -9,52 +8,43 @@ import (
 	"sublet/wire"
 )
 
-// conversation is one session of the daemon: the one that a conversationId names, or the default one.
-type conversation struct {
-	s       *server
-	name    wire.SessionID // "" = the default one
-	session *gateway.Session
-}
-
-// conversation returns a conversation, or creates it: conversations are stored under their names (D11). Only read's goroutine calls
-// it; it takes mu because of Serve, which closes the sessions.
-func (s *server) conversation(name string) (*conversation, error) {
+// conversation returns the session of a conversationId, "" for the default one; it is stored under that name (D11). Another one takes the
+// place of a session that was lost: after a restart of the daemon nothing is left of one in which nothing was asked. Only read's
+// goroutine calls it; it takes mu because of Serve, which closes the sessions.
+func (s *server) conversation(name string) (*gateway.Session, error) {
 	s.mu.Lock()
 	t := s.talks[name]
 	s.mu.Unlock()
 	if t != nil {
-		return t, t.ensure()
+		if name == "" || string(t.ID()) == name {
+			return t, nil
+		}
+		t.Close()
 	}
-	session, err := s.o.Daemon.ConnectOrCreate(s.ctx, gateway.Options{Name: "sublet serve stdio", Session: wire.SessionID(name), AfterSeq: -1})
+	t, err := s.o.Daemon.ConnectOrCreate(s.ctx, gateway.Options{Name: "sublet serve stdio", Session: wire.SessionID(name), AfterSeq: -1})
 	if err != nil {
 		return nil, fmt.Errorf("metadata.conversationId: %w", err)
 	}
-	t = &conversation{s: s, name: wire.SessionID(name), session: session}
 	s.mu.Lock()
 	s.talks[name] = t
 	s.mu.Unlock()
-	s.work.Go(func() { s.turns.Deliver(s.ctx, session) }) // Serve waits for it
+	s.work.Go(func() { s.turns.Deliver(s.ctx, t) }) // Serve waits for it
 	return t, nil
 }
 
-// ensure returns to the conversation's own session. After a restart of the daemon it has another one, if nothing was stored.
-func (t *conversation) ensure() error {
-	if t.name == "" || t.session.ID() == t.name {
-		return nil
+// clearHistory deletes a conversation (E11, K11).
+func (s *server) clearHistory(r *request) error {
+	t, err := s.conversation(r.Metadata.Conversation)
+	if err != nil {
+		return err
 	}
-	err := t.session.Attach(t.s.ctx, t.name, -1)
-	if errors.Is(err, wire.ErrNotFoundSession) {
-		err = t.session.Create(t.s.ctx, t.name)
-	}
-	return err
-}
-
-func (t *conversation) clear() error {
-	if running := len(t.s.turns.Running(t.session)); running > 0 {
+	if running := len(s.turns.Running(t)); running > 0 {
 		return fmt.Errorf("the conversation is not cleared while %d requests run in it", running)
 	}
-	_, err := t.session.Request(t.s.ctx, &wire.SessionRequest{Op: "clear"})
-	return err
+	if _, err := t.Request(s.ctx, &wire.SessionRequest{Op: "clear"}); err != nil {
+		return err
+	}
+	return s.send(message{Type: "done", ID: &r.ID})
 }
 
 type status struct {
@@ -63,17 +53,22 @@ type status struct {
 	Uptime int64  `json:"uptime"`             // of this runtime, in milliseconds
 }
 
-func (t *conversation) status() (*status, error) {
-	reply, err := wire.Call(t.s.ctx, t.session, &wire.SessionRequest{Op: "get"})
+// status reports a conversation's state (E12, M6).
+func (s *server) status(r *request) error {
+	t, err := s.conversation(r.Metadata.Conversation)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	st := &status{State: "idle", Length: 2 * reply.Session.Turns, Uptime: time.Since(t.s.begun).Milliseconds()}
-	if len(t.s.turns.Running(t.session)) > 0 {
+	reply, err := wire.Call(s.ctx, t, &wire.SessionRequest{Op: "get"})
+	if err != nil {
+		return err
+	}
+	st := &status{State: "idle", Length: 2 * reply.Session.Turns, Uptime: time.Since(s.begun).Milliseconds()}
+	if len(s.turns.Running(t)) > 0 {
 		st.State = "processing"
 		st.Length = max(st.Length-1, 0) // the running one has no answer yet
 	}
-	return st, nil
+	return s.send(message{Type: "status", ID: &r.ID, Data: st})
 }
 
 // event translates one event of a request (E18, E21, F10, G1 to G4).

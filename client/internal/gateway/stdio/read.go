@@ -144,7 +144,7 @@ func (s *server) userMessage(r *request) error {
 		j.Abandon()
 		return err
 	}
-	return j.Ask(s.ctx, t.session, &wire.AgentRequest{Prompt: *r.Message, Attachments: files, Options: wire.RequestOptions{Mode: s.o.Mode}})
+	return j.Ask(s.ctx, t, &wire.AgentRequest{Prompt: *r.Message, Attachments: files, Options: wire.RequestOptions{Mode: s.o.Mode}})
 }
 
 // attachments checks that the files exist (P6), since an agent could invent the content of one that does not.
@@ -169,31 +169,6 @@ func (s *server) attachments(list []attachment) ([]wire.Attachment, error) {
 		files = append(files, wire.Attachment{Path: wire.OSString(path), MIME: a.MIME})
 	}
 	return files, nil
-}
-
-// clearHistory deletes a conversation (E11, K11).
-func (s *server) clearHistory(r *request) error {
-	t, err := s.conversation(r.Metadata.Conversation)
-	if err != nil {
-		return err
-	}
-	if err := t.clear(); err != nil {
-		return err
-	}
-	return s.send(message{Type: "done", ID: &r.ID})
-}
-
-// status reports a conversation's state (E12, M6).
-func (s *server) status(r *request) error {
-	t, err := s.conversation(r.Metadata.Conversation)
-	if err != nil {
-		return err
-	}
-	data, err := t.status()
-	if err != nil {
-		return err
-	}
-	return s.send(message{Type: "status", ID: &r.ID, Data: data})
 }
 
 // clip bounds text of the other side that goes into an answer or the log.

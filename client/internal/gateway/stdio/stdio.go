@@ -47,7 +47,7 @@ type server struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	talks map[string]*conversation
+	talks map[string]*gateway.Session
 }
 
 // job is one user_message until its done or error.
@@ -60,7 +60,7 @@ type job struct {
 // that, and returns nil (C4). An error means that the daemon cannot be reached at the start, or that Out cannot be written to. A
 // blocked Read of In is not interrupted when ctx ends.
 func Serve(ctx context.Context, o Options) error {
-	s := &server{o: o, log: o.Daemon.Logger(), begun: time.Now(), limit: o.Daemon.Limited(), talks: map[string]*conversation{}}
+	s := &server{o: o, log: o.Daemon.Logger(), begun: time.Now(), limit: o.Daemon.Limited(), talks: map[string]*gateway.Session{}}
 	if err := o.Daemon.Check(ctx); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func Serve(ctx context.Context, o Options) error {
 	talks := slices.Collect(maps.Values(s.talks))
 	s.mu.Unlock()
 	for _, t := range talks {
-		t.session.Close()
+		t.Close()
 	}
 	s.work.Wait()
 	return errors.Join(err, closed)

@@ -109,6 +109,35 @@ func TestStuckRequestsAreNamed(t *testing.T) {
 	})
 }
 
+// D11: of a conversation in which nothing was asked nothing is left when the daemon was restarted; what is asked then is stored under
+// its name all the same.
+func TestEmptyConversationAfterARestart(t *testing.T) {
+	w := gatewaytest.New(t, common)
+	r := start(t, w)
+	status := `{"id":"s","kind":"get_status","metadata":{"conversationId":"kept"}}`
+	length := func(r *runtime) any {
+		t.Helper()
+		r.send(status)
+		data, _ := r.next()["data"].(map[string]any)
+		return data["conversationLength"]
+	}
+	if got := length(r); got != 0.0 {
+		t.Fatalf("got length %v", got)
+	}
+	w.Stop()
+	w.Start()
+	length(r) // answered once the daemon is found again
+	r.send(`{"id":"1","kind":"user_message","message":"say","metadata":{"conversationId":"kept"}}`)
+	for m := r.next(); m["type"] != "done"; m = r.next() {
+		if m["type"] == "error" {
+			t.Fatal(m)
+		}
+	}
+	if got := length(start(t, w)); got != 2.0 {
+		t.Errorf("got length %v, want 2", got)
+	}
+}
+
 func (r *runtime) send(lines ...string) {
 	r.t.Helper()
 	for _, l := range lines {
