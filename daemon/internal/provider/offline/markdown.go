@@ -71,12 +71,7 @@ func block(language, text string, maxLines int, head bool) string {
 		}
 		left++
 	}
-	body := strings.Join(lines, "\n")
-	marks := "```"
-	for strings.Contains(body, marks) {
-		marks += "`"
-	}
-	out := marks + language + "\n" + body + "\n" + marks
+	out := visible.Fenced(language, strings.Join(lines, "\n"))
 	switch {
 	case left > 0 && head:
 		out += fmt.Sprintf("\n%s more.", count(left, "line"))
@@ -135,10 +130,7 @@ func join(names []string, most int) string {
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + " and " + strconv.Itoa(len(names)-most) + " more"
 	}
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	return english.WordSeries(names, "and")
 }
 
 // trouble describes the failure of a command, for the end of an answer: its output and what that means.
