@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -71,11 +70,6 @@ func Identify(path string) (*dialect.Dialect, string, error) {
 	for _, d := range dialects {
 		if filepath.Base(path) != d.Name {
 			continue
-		}
-		if st, err := os.Stat(path); err != nil {
-			return nil, "", err
-		} else if st.IsDir() || st.Mode()&0o111 == 0 {
-			return nil, "", fmt.Errorf("%s is not a program", path)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
