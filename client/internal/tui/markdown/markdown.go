@@ -129,7 +129,7 @@ func (p *page) block(n ast.Node, width int, sgr string) []string {
 	case *ast.Blockquote:
 		sgr = join(sgr, p.md.sgr("2", ""))
 		bar := paint(sgr, "│") + " "
-		return hang(bar, bar, 2, width, func(width int) []string { return p.blocks(n, width, sgr) })
+		return p.indented(n, bar, bar, width, sgr)
 	case *ast.FencedCodeBlock:
 		return p.code(n, string(n.Language(p.src)))
 	case *ast.CodeBlock:
@@ -157,25 +157,23 @@ func reflow(s string, width int) []string {
 	return lines
 }
 
-// hang puts first before the first line of body and rest before the others. Both are indent cells wide, which body has not,
-// unless too few would be left for it.
-func hang(first, rest string, indent, width int, body func(width int) []string) []string {
+// indented returns the blocks inside n, with first before the first line and rest, of the same width, before the others, unless too
+// few cells would be left for them.
+func (p *page) indented(n ast.Node, first, rest string, width int, sgr string) []string {
+	indent := cells.Width(rest)
 	if width-indent < minWidth {
-		return body(width)
+		return p.blocks(n, width, sgr)
 	}
-	lines := body(width - indent)
+	lines := p.blocks(n, width-indent, sgr)
 	if len(lines) == 0 {
 		lines = []string{""}
 	}
 	for i, l := range lines {
-		prefix := rest
-		if i == 0 {
-			prefix = first
-		}
-		lines[i] = prefix + l
 		if l == "" {
-			lines[i] = strings.TrimRight(prefix, " ")
+			first = strings.TrimRight(first, " ")
 		}
+		lines[i] = first + l
+		first = rest
 	}
 	return lines
 }
@@ -197,9 +195,7 @@ func (p *page) list(list *ast.List, width int, sgr string) (out []string) {
 		if len(out) > 0 && !list.IsTight {
 			out = append(out, "")
 		}
-		indent := cells.Width(marker)
-		out = append(out, hang(paint(sgr, marker), strings.Repeat(" ", indent), indent, width,
-			func(width int) []string { return p.blocks(item, width, sgr) })...)
+		out = append(out, p.indented(item, paint(sgr, marker), strings.Repeat(" ", cells.Width(marker)), width, sgr)...)
 	}
 	return out
 }
