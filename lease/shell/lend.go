@@ -192,7 +192,7 @@ func (s *Shell) showPrompt() {
 	s.mu.Unlock()
 	defer s.passOnKeys()
 	if held && !erased && !unseen {
-		s.giveBack() // nothing was shown: the editor goes on where it was
+		s.giveBack() // nothing was shown: the editor continues where it was
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), doneBound, errNotAnswered)

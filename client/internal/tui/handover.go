@@ -70,7 +70,7 @@ func (m *model) onKeyboard(e lender.LeasedKeyboard) {
 	}
 }
 
-// askSecret asks the user whether a program may read without echo that is not one of the system's for passwords: its prompt may claim
+// askSecret asks the user whether a program that is not one of the system's password programs may read without echo: its prompt may claim
 // anything. The answer no ends the command, which would otherwise wait for ever.
 func (m *model) askSecret(e lender.LeasedKeyboard) {
 	m.endHandOver(e.ExecutionID) // it had the keyboard for something else

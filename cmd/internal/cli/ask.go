@@ -36,7 +36,7 @@ func (a *app) ask() *cobra.Command {
 	f.BoolVar(&q.json, "json", false, "print the events as they come, one JSON object a line")
 	f.StringVar(&q.options.Mode, "mode", "", "policy mode for this turn: plan, ask, auto, full")
 	f.StringVar((*string)(&q.session), "session", "", "go on in this session")
-	f.BoolVarP(&q.goOn, "continue", "c", false, "go on in this folder's last session")
+	f.BoolVarP(&q.continueLast, "continue", "c", false, "continue this folder's last session")
 	f.StringVarP(&q.file, "file", "f", "", "read the prompt from this file")
 	f.StringVar(&q.options.Model, "model", "", "provider/name instead of the configured one")
 	f.StringVar(&q.options.Thinking, "thinking", "", "how much the model thinks first: off, low, medium, high")
@@ -57,17 +57,17 @@ func (a *app) ask() *cobra.Command {
 
 // question is the arguments of ask.
 type question struct {
-	prompt, file, agent string
-	session             wire.SessionID
-	goOn, ephemeral     bool
-	name                string
-	allow               []string
-	schema              string // a file's path
-	json, show          bool
-	timeout             time.Duration
-	resolvedSchema      *outputSchema               // in place of schema
-	print               func(json.RawMessage) error // prints a valid JSON answer; nil = unchanged
-	options             wire.RequestOptions
+	prompt, file, agent     string
+	session                 wire.SessionID
+	continueLast, ephemeral bool
+	name                    string
+	allow                   []string
+	schema                  string // a file's path
+	json, show              bool
+	timeout                 time.Duration
+	resolvedSchema          *outputSchema               // in place of schema
+	print                   func(json.RawMessage) error // prints a valid JSON answer; nil = unchanged
+	options                 wire.RequestOptions
 }
 
 // check returns an error for invalid flags.
@@ -78,9 +78,9 @@ func (q *question) check() error {
 		return fmt.Errorf("mode %q is none of plan, ask, auto, full", o.Mode)
 	case !slices.Contains([]string{"", "off", "low", "medium", "high"}, o.Thinking):
 		return fmt.Errorf("thinking %q is none of off, low, medium, high", o.Thinking)
-	case q.goOn && q.session != "":
+	case q.continueLast && q.session != "":
 		return errors.New("--continue and --session each name a session; use one of them")
-	case q.ephemeral && (q.goOn || q.session != ""):
+	case q.ephemeral && (q.continueLast || q.session != ""):
 		return errors.New("--ephemeral would delete the session that you continue")
 	case q.json && q.schema != "":
 		return errors.New("--json prints events and --output-schema one value; use one of them")
@@ -125,7 +125,7 @@ func (a *app) runAsk(q question) error {
 		return err
 	}
 	defer c.Close()
-	if q.goOn {
+	if q.continueLast {
 		if err := resumeLast(ctx, c, req.Context.Cwd); err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ func Main(args []string) int {
 func Commands() *cobra.Command { return (&app{env: os.Getenv}).root() }
 
 func (a *app) root() *cobra.Command {
-	var goOn, version bool
+	var continueLast, version bool
 	root := &cobra.Command{
 		Use:   "sublet",
 		Short: "Lend your shell to AI agents, on your terms",
@@ -95,10 +95,10 @@ func (a *app) root() *cobra.Command {
 				a.printf("%s\n", versionLine())
 				return nil
 			}
-			return a.open("", goOn)
+			return a.open("", continueLast)
 		},
 	}
-	root.Flags().BoolVarP(&goOn, "continue", "c", false, "go on with the last session")
+	root.Flags().BoolVarP(&continueLast, "continue", "c", false, "continue the last session")
 	// Not cobra's own flag: it would be -v, and its format is a text/template, which finds methods by name and so keeps the linker from removing unused ones.
 	root.Flags().BoolVarP(&version, "version", "V", false, "print the version")
 	root.CompletionOptions.HiddenDefaultCmd = false
@@ -119,8 +119,8 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// open runs the terminal program on a session: the last one with goOn, else that with the id, "" = a new one.
-func (a *app) open(session wire.SessionID, goOn bool) error {
+// open runs the terminal program on a session: the last one with continueLast, else that with the id, "" = a new one.
+func (a *app) open(session wire.SessionID, continueLast bool) error {
 	if !isTerminal(a.stdin) || !isTerminal(os.Stdout) {
 		return &usageError{hinted{"sublet needs a terminal, and this is not one", "scripts use `sublet ask 'PROMPT'`"}}
 	}
@@ -132,7 +132,7 @@ func (a *app) open(session wire.SessionID, goOn bool) error {
 	if err != nil {
 		return err
 	}
-	o.Session, o.Continue, o.NoDaemon = session, goOn, noDaemon
+	o.Session, o.Continue, o.NoDaemon = session, continueLast, noDaemon
 	o.Stdin, o.Stdout, o.Log = a.stdin, os.Stdout, nil
 	if c, err := config.Load(o.Paths.Config); err == nil { // the daemon reports an invalid file
 		o.OutputHead, o.OutputTail, o.ShellPath, o.Patience = c.Shell.OutputHead, c.Shell.OutputTail, c.Shell.Path, c.Lease.Patience.Duration

@@ -59,7 +59,7 @@ func (k *continuable) output(p []byte) {
 	}
 }
 
-// background has the command go on as a job, which runOn then takes from offered. It does nothing for one that is over.
+// background makes the command a job, which runOn then takes from offered. It does nothing for a command that has ended or is a job already.
 func (k *continuable) background() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

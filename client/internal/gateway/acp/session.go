@@ -22,7 +22,7 @@ type session struct {
 	id sdk.SessionId
 
 	past  bool                           // for a replay: nothing runs, and files may have changed since
-	calls map[wire.ExecutionID]*toolCall // running tools; used by the translator only
+	calls map[wire.ExecutionID]*toolCall // running tools; used only by the goroutine that translates events
 
 	mu sync.Mutex
 	// guarded by mu

@@ -34,7 +34,7 @@ type print struct {
 }
 
 // terminal is a terminal of the editor that shows the output of one command. The command itself runs in the session's own shell
-// as usual; this program runs again in the terminal (Show), and ending that ends the command. Only the translator uses a
+// as usual; this program runs again in the terminal (Show), and ending that ends the command. Only the goroutine that translates events uses a
 // terminal; its goroutine ends with finish or the connection.
 type terminal struct {
 	s       *session

@@ -24,7 +24,7 @@ const (
 	writeBound = 2 * time.Second // for a client to read what is left then
 )
 
-// conn is one client: a reader that answers requests in order and, once there is a session, a translator of its events.
+// conn is one client: a reader that answers requests in order and, once there is a session, a goroutine that translates its events.
 type conn struct {
 	s   *server
 	log *slog.Logger
