@@ -29,7 +29,7 @@ func (t *turn) reach(q agent.Question, v risk.Verdict) risk.Reach {
 	}
 	if q.Action.Command != "" && !q.Action.Private {
 		ln, err := t.Lent()
-		if err != nil || ln != nil && !ln.Confines() {
+		if err != nil || ln != nil && !ln.Can(wire.CapConfine) {
 			return ""
 		}
 	}

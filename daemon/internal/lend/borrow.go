@@ -171,8 +171,8 @@ func (ln *Lender) beginLocked(b *borrow) {
 	}
 	id, confined := wire.ExecutionID(r.ExecutionID), r.Confine.Reach != ""
 	moved := !r.own && !r.undo && (r.Approved.Cwd != b.cwd || r.Approved.StateDigest != b.digest)
-	edited := r.Holds != nil && !r.Holds()    // a script that it runs
-	replaced := confined && !ln.conn.confines // another program has the window by now
+	edited := r.Holds != nil && !r.Holds()                // a script that it runs
+	replaced := confined && !ln.conn.can(wire.CapConfine) // another program has the window by now
 	if moved || edited || replaced {
 		b.ready = false
 		b.unfit <- tool.ErrChanged
@@ -279,10 +279,7 @@ const answerBound = 10 * time.Second
 // Restore undoes the last change that a borrowed command made to the shell, or (all) every such change. changed describes in one line
 // what was undone, left what could not be; "" = nothing.
 func (ln *Lender) Restore(ctx context.Context, id wire.ExecutionID, all bool, on Terms) (changed, left string, err error) {
-	ln.mu.Lock()
-	restores := ln.conn.restores
-	ln.mu.Unlock()
-	if !restores {
+	if !ln.Can(wire.CapRestore) {
 		return "", "", errors.New("the client that lends the shell cannot put its state back; it is older than the daemon")
 	}
 	c := tool.Command{ExecutionID: string(id), Purpose: "put back what changed in the shell", Timeout: answerBound}

@@ -411,7 +411,7 @@ func TestLeaseStatus(t *testing.T) {
 func TestShellUseCountsOnce(t *testing.T) {
 	w := openWindow(t, newShells(t))
 	ln := w.ln
-	ln.conn.reportsUse = true
+	ln.conn.capabilities = append(ln.conn.capabilities, wire.CapUse)
 	answer, forget := ln.askUse()
 	for _, from := range []*window{{}, w, w, w} {
 		ln.ShellUse(from, &wire.ShellUseReply{Nonce: 1, Holder: map[bool]string{true: "user\x1b[2J", false: "nobody"}[from == w], HeldMS: -1})

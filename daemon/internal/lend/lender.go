@@ -34,26 +34,21 @@ type Lender struct {
 
 // connection is a lender's link to its client, and what the program at its other end can do.
 type connection struct {
-	window Window // nil while the link is down
-
-	restores   bool // it knows RestoreShellState
-	confines   bool // it holds commands to a reach
-	jobs       bool // it starts background jobs
-	queues     bool // it wants ShellQueueChanged
-	reportsUse bool // it answers ShellUseRequest
+	window       Window   // nil while the link is down
+	capabilities []string // wire.CapRestore and others
 
 	shown  *wire.ShellQueueChanged // the last one sent on this link; nil = nobody waits
 	lostAt time.Time               // when the link was lost
 	grace  *time.Timer             // closes the lender after that
 }
 
-// newConnection returns a link that has just begun.
-func newConnection(w Window, env *wire.EnvSnapshot) connection {
-	can := func(capability string) bool { return slices.Contains(env.Capabilities, capability) }
-	return connection{
-		window: w, restores: can(wire.CapRestore), confines: can(wire.CapConfine), jobs: can(wire.CapJobs),
-		queues: can(wire.CapQueue), reportsUse: can(wire.CapUse),
-	}
+func (c *connection) can(capability string) bool { return slices.Contains(c.capabilities, capability) }
+
+// Can reports whether the lender's client has a capability, such as wire.CapConfine.
+func (ln *Lender) Can(capability string) bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.conn.can(capability)
 }
 
 func newLender(s *Shells, o Owner) *Lender {
@@ -91,7 +86,7 @@ func (ln *Lender) link(w Window, env *wire.EnvSnapshot, ready *wire.Ready) bool 
 			Details: map[string]string{"client_pid": strconv.Itoa(ln.PID())},
 		})
 	}
-	ln.conn = newConnection(w, env)
+	ln.conn = connection{window: w, capabilities: env.Capabilities}
 	ln.view.link(env)
 	ln.releaseAnswered()
 	var refs []lease.Ref
@@ -204,7 +199,7 @@ func (ln *Lender) apply(effects []lease.Effect) {
 
 // sendQueue sends the client the list of those who wait for its shell if it differs from the list sent last. It is called with mu held.
 func (ln *Lender) sendQueue() {
-	if ln.conn.window == nil || !ln.conn.queues || ln.m.Len() < 2 && ln.conn.shown == nil {
+	if ln.conn.window == nil || !ln.conn.can(wire.CapQueue) || ln.m.Len() < 2 && ln.conn.shown == nil {
 		return
 	}
 	now := &wire.ShellQueueChanged{Waiting: []wire.LeaseWaiter{}}

@@ -185,7 +185,7 @@ func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (r t
 		return r, tool.ErrChanged // a window came or went meanwhile
 	case !lent:
 		name = "a private " + in.(*Private).shell().Name()
-	case c.Background && !ln.startsJobs():
+	case c.Background && !ln.Can(wire.CapJobs):
 		return r, errNoJobs
 	default:
 		name = "the user's " + ln.Name()
@@ -216,13 +216,6 @@ func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (r t
 
 // errNoJobs refuses what the window's program is too old for.
 var errNoJobs = &tool.BrokenError{Why: "this window's program starts no background jobs"}
-
-// startsJobs reports whether the lender's client starts background jobs.
-func (ln *Lender) startsJobs() bool {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	return ln.conn.jobs
-}
 
 // resultOf converts a client's CommandCompleted to a tool's result. ours reports that a cancel came from here and not from the
 // user.

@@ -50,7 +50,7 @@ func askUses(ctx context.Context, lenders []*Lender) map[*Lender]*usage {
 func (ln *Lender) askUse() (answer <-chan *wire.ShellUseReply, forget func()) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
-	if ln.conn.window == nil || !ln.conn.reportsUse || ln.m.Len() > 0 {
+	if ln.conn.window == nil || !ln.conn.can(wire.CapUse) || ln.m.Len() > 0 {
 		return nil, nil
 	}
 	ln.uses.asks++

@@ -163,13 +163,6 @@ func (ln *Lender) Name() string {
 	return ln.view.name()
 }
 
-// Confines reports whether the lender's client holds commands to a reach.
-func (ln *Lender) Confines() bool {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	return ln.conn.confines
-}
-
 // Facts fills in what judging a command needs of the live shell; known is false while the client has not reported it for the state
 // the shell is in.
 func (ln *Lender) Facts(c *risk.Context) (known bool) {
