@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/lease/procstat"
 	"sublet/wire/citest"
 )
 
@@ -248,11 +249,17 @@ func (u *session) typesMeanwhile() {
 		}
 		u.enter("")
 	}
-	done := filepath.Join(u.home, "done")
-	u.enter("sh -c 'sleep 0.1; exec touch done' &")
+	u.enter("sh -c 'echo $$ >pid; exec sleep 0.1' &")
 	keys(u.t, u.Shell, "echo half")
 	u.holds("echo half", func() {
-		u.scr.until(u.t, "the end of the job", func() bool { _, err := os.Stat(done); return err == nil })
+		u.scr.until(u.t, "the end of the job", func() bool {
+			pid, err := strconv.Atoi(strings.Join(read(u.t, filepath.Join(u.home, "pid")), ""))
+			if err != nil {
+				return false
+			}
+			st, err := procstat.Read(pid)
+			return err != nil || st.State == 'Z'
+		})
 		for _, signal := range []syscall.Signal{syscall.SIGCHLD, syscall.SIGWINCH, syscall.SIGINT} {
 			if signal == syscall.SIGINT && u.Name() == "bash" {
 				continue // ends the widget: TestInterruptedHold
