@@ -17,7 +17,7 @@ import (
 	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
-	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
+	"golang.org/x/net/html"
 	"golang.org/x/net/html/charset"
 )
 
@@ -144,13 +144,21 @@ func pageText(ctx context.Context, from, contentType string, body []byte) (strin
 
 // toMarkdown converts HTML. It leaves out scripts, and images, whose address can be the whole image in base64.
 var toMarkdown = sync.OnceValue(func() *converter.Converter {
-	c := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()),
+	c := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin()),
 		converter.WithEscapeMode(converter.EscapeModeDisabled))
 	for _, element := range []string{"svg", "template", "img"} {
 		c.Register.TagType(element, converter.TagTypeRemove, converter.PriorityStandard)
 	}
 	c.Register.TagType("head", converter.TagTypeBlock, converter.PriorityEarly) // for the title
-	c.Register.TextTransformer(func(_ converter.Context, text string) string {  // a model does not render it
+	// The library's own tables have as many cells as the widest row has columns, or a colspan says, in every row: a page can take all memory.
+	for tag, before := range map[string]string{"tr": "\n", "td": " | ", "th": " | "} {
+		c.Register.RendererFor(tag, converter.TagTypeInline, func(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
+			w.WriteString(before)
+			ctx.RenderChildNodes(ctx, w, n)
+			return converter.RenderSuccess
+		}, converter.PriorityStandard)
+	}
+	c.Register.TextTransformer(func(_ converter.Context, text string) string { // a model does not render it
 		return strings.NewReplacer("&lt;", "<", "&gt;", ">").Replace(text)
 	}, converter.PriorityLate)
 	return c

@@ -15,7 +15,7 @@ func TestHTML(t *testing.T) {
 		`<a href='http://x.test/?a=1&amp;b=2'><b>bold</b> link</a> <a href="/rel">more</a>`:                           "[**bold** link](http://x.test/?a=1&b=2) [more](http://a.test/rel)",
 		"<template><p>no</p></template>x<svg><text>no</text></svg><noscript>no</noscript>":                            "x",
 		"<script>if (a < b) { '</p>' }</script>&lt;p&gt; caf&eacute; a_b *":                                           "<p> café a_b *",
-		"<table><tr><th>a<th>b<tr><td>1<td>2</table>end <3 &":                                                         "| a | b |\n|---|---|\n| 1 | 2 |\n\nend <3 &",
+		"<table><thead><tr><th>a<th>b<tbody><tr><td>1<td colspan=2000000000>2</table>end <3 &":                        "| a | b\n | 1 | 2\n\nend <3 &",
 		"<p>a:</p> <pre class=x><code><span>def</span> f():\n    <b>return</b> 1\n\n\n    # end\n</code></pre>  <p>b": "a:\n\n```\ndef f():\n    return 1\n\n\n    # end\n```\n\nb",
 		"<head><title>T</title><style>s</style></head><body>x":                                                        "T\n\nx",
 		`<p>x<img src="data:image/png;base64,AAAA" alt="logo"> y`:                                                     "x y",
