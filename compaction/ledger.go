@@ -108,7 +108,7 @@ func Build(first string, items []Item) Ledger {
 		case Request:
 			l.Current = it.Text
 			if !it.Machine {
-				l.prompt(it.Text)
+				l.prompt(it)
 			}
 		case Answer:
 			for _, m := range decision().FindAllStringSubmatch(it.Text, -1) {
@@ -124,7 +124,7 @@ func Build(first string, items []Item) Ledger {
 			for _, r := range it.Results {
 				l.result(r, tools[r.CallID])
 			}
-			l.prompt(it.Text)
+			l.prompt(it)
 		}
 	}
 	l.bound()
@@ -134,12 +134,12 @@ func Build(first string, items []Item) Ledger {
 // decision matches the lines in which an agent states a decision.
 var decision = lazy(`(?im)^\W*decision:\W*(.+)$`)
 
-func (l *Ledger) prompt(text string) {
-	for _, s := range Limits(text) {
+func (l *Ledger) prompt(it Item) {
+	for _, s := range Limits(it.Text) {
 		l.Limits = addNew(l.Limits, s)
 	}
-	if text = strings.TrimSpace(text); text != "" {
-		l.Prompts = append(l.Prompts, text)
+	if text := strings.TrimSpace(it.Text); text != "" {
+		l.Prompts = append(l.Prompts, withImages(text, it))
 	}
 }
 

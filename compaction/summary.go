@@ -118,9 +118,9 @@ func transcript(items []Item, most int) string {
 }
 
 // Fold makes the replacement of items[p.From:p.To]. It asks a model for a summary, and replaces by Unknown the paths, names and
-// numbers in it that the conversation does not contain. If summarize is nil or fails, it extracts a summary by rules. ok is false if
-// there is nothing to replace or the rendered text, with p.Quote, is not smaller; then nothing should be replaced. maxPrompt bounds
-// the request for it in tokens. err is context.Cause(ctx) if ctx ended.
+// numbers in it that the conversation does not contain. If summarize is nil or fails, the beginning of an earlier summary takes its
+// place. ok is false if there is nothing to replace or the rendered text, with p.Quote, is not smaller; then nothing should be
+// replaced. maxPrompt bounds the request for the summary in tokens. err is context.Cause(ctx) if ctx ended.
 func Fold(ctx context.Context, items []Item, p Plan, summarize Summarize, instructions string, maxPrompt int) (f Folded, ok bool, err error) {
 	folded := items[p.From:p.To]
 	if len(folded) == 0 {
@@ -131,7 +131,10 @@ func Fold(ctx context.Context, items []Item, p Plan, summarize Summarize, instru
 		first = items[p.From-1].Text
 	}
 	f.Ledger = Build(first, folded)
-	byModel := false
+	f.Summary = onlyLists
+	if earlier := folded[0]; earlier.Kind == Summary {
+		f.Summary = "Before that: " + line(earlier.Text, maxEarlier)
+	}
 	if summarize != nil {
 		system, prompt := Prompt(folded, instructions, maxPrompt)
 		text, serr := summarize(ctx, system, prompt)
@@ -139,15 +142,11 @@ func Fold(ctx context.Context, items []Item, p Plan, summarize Summarize, instru
 			return Folded{}, false, context.Cause(ctx)
 		}
 		if text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")); serr == nil && text != "" {
-			byModel = true
 			source := first + "\n" + transcript(folded, math.MaxInt32) + "\n" + f.Ledger.Text()
 			f.Summary, f.Ledger = splitLists(checked(text, source), f.Ledger)
 		} else {
 			f.Err = serr
 		}
-	}
-	if !byModel {
-		f.Summary = cmp.Or(extract(folded), onlyLists)
 	}
 	room := 0
 	for _, it := range folded {
@@ -164,7 +163,10 @@ func Fold(ctx context.Context, items []Item, p Plan, summarize Summarize, instru
 }
 
 // onlyLists is a summary of which all is in the ledger.
-const onlyLists = "(see the lists below)"
+const onlyLists = "(what was said, answered, changed and run is in lists)"
+
+// maxEarlier bounds what is left of an earlier summary where no model writes a new one, in bytes.
+const maxEarlier = 1500
 
 // heading matches the headings of the two lists that Prompt asks for.
 var heading = lazy(`(?im)^#+\s*(decisions|open tasks)\s*:?\s*$`)
@@ -233,28 +235,4 @@ func fit(f Folded, limit int) (Folded, bool) {
 		drop()
 	}
 	return f, size() <= limit
-}
-
-// maxExtract bounds the result of extract in bytes.
-const maxExtract = 6000
-
-// extract summarises items by rules: the earlier summary, images and final answers. The ledger next to it has the user's words, what
-// failed, and the commands.
-func extract(items []Item) string {
-	var lines []string
-	for _, it := range items {
-		switch {
-		case it.Kind == Summary:
-			lines = append(lines, "Before that: "+line(it.Text, 1500))
-		case it.Kind == Request && len(it.Images) > 0:
-			lines = append(lines, "The user asked: "+withImages(line(it.Text, 400), it))
-		case it.Kind == Answer && len(it.Calls) == 0 && strings.TrimSpace(it.Text) != "":
-			lines = append(lines, "The agent answered: "+line(it.Text, 400))
-		}
-	}
-	text := strings.Join(lines, "\n")
-	if len(text) > maxExtract {
-		text = visible.Cut(text, maxExtract/3) + "\n[…]\n" + visible.CutTail(text, maxExtract*2/3)
-	}
-	return text
 }

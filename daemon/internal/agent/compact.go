@@ -97,7 +97,7 @@ func fold(
 		m.Status = wire.StatusCancelled
 	case ok:
 		if f.Err != nil {
-			log.Warn("summary by rules, because the model failed", "err", f.Err)
+			log.Warn("a conversation is folded without a summary, because the model failed", "err", f.Err)
 		}
 		m.Status, m.Summary, m.Ledger = wire.StatusSuccess, f.Summary, toWire(f.Ledger)
 		m.TokensAfter = int64(p.After + compaction.EstimateTokens(f.Text()))
