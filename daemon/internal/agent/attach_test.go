@@ -325,7 +325,7 @@ func TestImagesInCompaction(t *testing.T) {
 	}
 	// By the user's wish: the summary is asked for with names, and without a pixel.
 	model := newModel(step{text: "they looked at pictures"})
-	done, err := Compact(t.Context(), Compaction{Conversation: History(events).WithImages(kept), Model: model})
+	done, err := compact(t, Compaction{Conversation: History(events).WithImages(kept), Model: model})
 	if err != nil || done.Status != wire.StatusSuccess {
 		t.Fatal(done, err)
 	}

@@ -33,20 +33,16 @@ type Compaction struct {
 	Model        provider.Model
 	Instructions string                        // the user's wishes for the summary
 	Preview      bool                          // make the summary without applying it
-	Waiting      func(text string)             // called before a wait for the provider, which is tried again, and with "" after it; may be nil
-	Started      func(*wire.CompactionStarted) // called once before the model is asked, if there is something to summarise; may be nil
-	Used         func(provider.Usage)          // called with the usage of each request; may be nil
-	Log          *slog.Logger                  // nil = discard
+	Waiting      func(text string)             // called before a wait for the provider, which is tried again, and with "" after it
+	Started      func(*wire.CompactionStarted) // called once before the model is asked, if there is something to summarise
+	Used         func(provider.Usage)          // called with the usage of each request
+	Log          *slog.Logger
 }
 
 // Compact summarises the middle of a session's conversation and returns the event to store, without its ids; never nil. Its
 // status is success, preview, nothing (too little to gain), error or cancelled; only with the last two is the error not nil.
 // The compaction takes effect when the event is stored, through History.
 func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error) {
-	log := c.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
 	entries := c.Conversation.entries
 	items := toItems(entries)
 	win, before := window(c.Model.Info()), compaction.Tokens(items)
@@ -60,13 +56,8 @@ func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error
 		complete.Status = wire.StatusError
 		return complete, errors.New("compact: events without numbers")
 	}
-	if c.Waiting == nil {
-		c.Waiting = func(string) {}
-	}
-	if c.Started != nil {
-		c.Started(&wire.CompactionStarted{Events: complete.Events, TokensBefore: complete.TokensBefore})
-	}
-	_, err := fold(ctx, log, items, p, summarizer(c.Model, c.Used, c.Waiting), c.Instructions, promptRoom(win), complete)
+	c.Started(&wire.CompactionStarted{Events: complete.Events, TokensBefore: complete.TokensBefore})
+	_, err := fold(ctx, c.Log, items, p, summarizer(c.Model, c.Used, c.Waiting), c.Instructions, promptRoom(win), complete)
 	if complete.Status == wire.StatusSuccess && c.Preview {
 		complete.Status = CompactionPreview
 	}
@@ -419,7 +410,7 @@ func window(i provider.Info) int {
 func promptRoom(win int) int { return max(win*3/4-summaryTokens/4, 500) }
 
 // summarizer returns how m is asked for a summary; nil for the offline model, which cannot write one. An answer that was cut off at the
-// limit is accepted. used may be nil.
+// limit is accepted.
 func summarizer(m provider.Model, used func(provider.Usage), waiting func(text string)) compaction.Summarize {
 	if m.Info().Kind == config.KindOffline {
 		return nil
@@ -437,9 +428,7 @@ func summarizer(m provider.Model, used func(provider.Usage), waiting func(text s
 		if err != nil {
 			return "", err
 		}
-		if used != nil {
-			used(resp.Usage)
-		}
+		used(resp.Usage)
 		if resp.StopReason == provider.Refusal {
 			return "", ErrRefused
 		}

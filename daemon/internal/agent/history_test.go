@@ -180,7 +180,7 @@ func TestCompactAndUndo(t *testing.T) {
 	before := show(History(rec.events).Messages())
 	asked := newModel(step{text: "Parts 0 to 5 went well.\n## Open tasks\n- part 9"})
 	var begun *wire.CompactionStarted
-	preview, err := Compact(t.Context(), Compaction{
+	preview, err := compact(t, Compaction{
 		Conversation: History(rec.events), Model: asked, Instructions: "keep the names", Preview: true,
 		Started: func(m *wire.CompactionStarted) { begun = m },
 	})
@@ -194,7 +194,7 @@ func TestCompactAndUndo(t *testing.T) {
 	if got := show(History(rec.events).Messages()); got != before {
 		t.Errorf("got the conversation changed by a preview")
 	}
-	done, err := Compact(t.Context(), Compaction{Conversation: History(rec.events), Model: newModel(step{text: "It went well.\n## Open tasks\n- part 9"})})
+	done, err := compact(t, Compaction{Conversation: History(rec.events), Model: newModel(step{text: "It went well.\n## Open tasks\n- part 9"})})
 	if err != nil || done.Status != wire.StatusSuccess || done.TokensAfter >= done.TokensBefore || done.FirstSeq < 2 {
 		t.Fatalf("got %+v, %v", done, err)
 	}
@@ -209,7 +209,7 @@ func TestCompactAndUndo(t *testing.T) {
 	}
 	// The conversation goes on, is folded once more, and each fold can be taken back.
 	long(t, rec, 6)
-	again, err := Compact(t.Context(), Compaction{Conversation: History(rec.events), Model: newModel(step{text: "Still well."})})
+	again, err := compact(t, Compaction{Conversation: History(rec.events), Model: newModel(step{text: "Still well."})})
 	if err != nil || again.Status != wire.StatusSuccess || again.FirstSeq > done.FirstSeq || again.LastSeq < done.LastSeq {
 		t.Fatalf("got %+v, %v", again, err)
 	}
@@ -247,7 +247,7 @@ func TestDecisionsSurviveAFold(t *testing.T) {
 		}),
 	})
 	long(t, rec, 8)
-	got, err := Compact(t.Context(), Compaction{Conversation: History(rec.events), Model: newModel(step{text: "ok"})})
+	got, err := compact(t, Compaction{Conversation: History(rec.events), Model: newModel(step{text: "ok"})})
 	if want := []string{"the user on `rm x`: use git clean"}; err != nil || !slices.Equal(got.Ledger.Decisions, want) {
 		t.Errorf("got %q, %v; want %q", got.Ledger.Decisions, err, want)
 	}
@@ -257,7 +257,7 @@ func TestCompactNothing(t *testing.T) {
 	for _, turns := range []int{0, 1} {
 		rec := &recorder{}
 		long(t, rec, turns)
-		got, err := Compact(t.Context(), Compaction{Conversation: History(rec.events), Model: newModel(step{text: "x"})})
+		got, err := compact(t, Compaction{Conversation: History(rec.events), Model: newModel(step{text: "x"})})
 		if err != nil || got.Status != CompactionNothing && turns == 0 {
 			t.Errorf("%d turns: got %+v, %v", turns, got, err)
 		}
@@ -273,7 +273,7 @@ func TestCompactWithoutAModelThatWorks(t *testing.T) {
 	for name, m := range map[string]*stubModel{
 		"broken": newModel(step{err: &provider.Error{Kind: provider.ErrBroken, Provider: "x", Message: "broken"}}), "offline": offline,
 	} {
-		got, err := Compact(t.Context(), Compaction{Conversation: History(rec.events), Model: m})
+		got, err := compact(t, Compaction{Conversation: History(rec.events), Model: m})
 		if err != nil || got.Status != wire.StatusSuccess || len(got.Ledger.Answers) < 4 || !strings.HasPrefix(got.Ledger.Answers[3], "Part 3 is done.") {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -315,4 +316,16 @@ func show(messages []provider.Message) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// compact calls Compact with observers where c has none.
+func compact(t *testing.T, c Compaction) (*wire.CompactionComplete, error) {
+	c.Log, c.Waiting = slog.New(slog.DiscardHandler), func(string) {}
+	if c.Started == nil {
+		c.Started = func(*wire.CompactionStarted) {}
+	}
+	if c.Used == nil {
+		c.Used = func(provider.Usage) {}
+	}
+	return Compact(t.Context(), c)
 }

@@ -237,7 +237,7 @@ func TestRequestsAreAlwaysAcceptable(t *testing.T) {
 				}
 			}
 			if rapid.Bool().Draw(rt, "folds") {
-				done, err := Compact(t.Context(), Compaction{Conversation: History(rec.events), Model: newModel(step{text: "It went well."})})
+				done, err := compact(t, Compaction{Conversation: History(rec.events), Model: newModel(step{text: "It went well."})})
 				if err != nil {
 					rt.Fatal(err)
 				}
