@@ -111,7 +111,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 		m.hint = ""
 	}
 	m.ahead, m.again = line.Line{}, again{}
-	c.shellReported, c.Taken = true, m.takenBack
+	c.shellReported, c.Taken, m.dir = true, m.takenBack, e.Result.Dir
 	c.Exit, c.Signal, c.Took = e.Result.ExitCode, e.Result.Signal, e.Result.Duration
 	c.Output, c.Cut, c.Spool = e.Result.Output, e.Result.Truncated, e.Result.SpoolPath // the daemon's result also has notes for the model
 	if c.Status == "" {

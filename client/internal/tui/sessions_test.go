@@ -68,13 +68,20 @@ func TestListIsWrapped(t *testing.T) {
 	}
 }
 
-// A command of the user's is reported; the environment is sent only if the directory is another.
+// A command of the user's is reported; the environment is sent only if the directory is another. Agents change it, too: when the user
+// undid an agent's cd, the daemon kept the agent's directory for calls that need no shell.
 func TestEnvironmentIsSentForAnotherDirectory(t *testing.T) {
 	d := newDesk(t)
 	for _, dir := range []string{"/a", "/a", "/b", "/a"} {
 		d.send(shell.UserEnded{Text: "ls", Dir: dir})
 	}
-	if d.d.environments != 3 || len(d.recent) != 4 {
-		t.Errorf("got %d environments and %d commands, want 3 and 4", d.d.environments, len(d.recent))
+	end := leasedEnd("x1", 0)
+	end.Result.Dir = "/c"
+	d.send(end)
+	d.send(shell.UserEnded{Text: "cd -", Dir: "/a"})
+	d.send(then(func() { d.slashUndoShell("") }))
+	d.send(shell.UserEnded{Text: "cd -", Dir: "/a"})
+	if d.d.environments != 5 || len(d.recent) != 6 {
+		t.Errorf("got %d environments and %d commands, want 5 and 6", d.d.environments, len(d.recent))
 	}
 }

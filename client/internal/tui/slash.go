@@ -208,6 +208,7 @@ func (m *model) slashUndoShell(args string) {
 		defer cancel()
 		changed, left, err := m.Lender.UndoShell(ctx, args == "all")
 		return func() {
+			m.dir = "" // that of before, or not
 			switch {
 			case err != nil:
 				m.fail("/undo-shell: "+err.Error(), "")

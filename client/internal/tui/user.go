@@ -17,7 +17,7 @@ const maxRecent = 10
 type reports struct {
 	recent   []wire.RecentCommand
 	reported map[wire.ExecutionID]bool // commands whose events the daemon has yet to send back
-	dir      string                    // the shell's directory after the user's last command
+	dir      string                    // the shell's directory after the last command, the user's or an agent's; "" = not known
 	sending  bool
 	changed  bool // the environment has changed since sending began
 }
