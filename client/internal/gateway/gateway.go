@@ -45,7 +45,7 @@ type Daemon struct {
 	Credentials map[string]string        // only what the settings name; kept in the daemon's memory
 	Log         *slog.Logger             // nil = none; see Logger
 	Inbox       int                      // bytes of events that may wait for a slow client; 0 = 4 MiB
-	Patience    time.Duration            // how long a request of a client waits for the daemon's answer; 0 = 15 s
+	Patience    time.Duration            // how long a request of a client waits for the daemon's answer; 0 = 20 s: a launcher gives up sooner, and with a reason
 	Limits      Limits
 }
 
@@ -75,7 +75,7 @@ var ErrNoAnswer = errors.New("the daemon did not answer in time")
 
 // bound is ctx for what waits for the daemon's answer.
 func (d *Daemon) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, cmp.Or(d.Patience, 15*time.Second), ErrNoAnswer)
+	return context.WithTimeoutCause(ctx, cmp.Or(d.Patience, 20*time.Second), ErrNoAnswer)
 }
 
 // Options for Connect.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -245,6 +247,20 @@ func TestConnectErrors(t *testing.T) {
 	if err := w.Daemon().Check(t.Context()); err == nil {
 		t.Error("Check found a daemon that is not there")
 	}
+}
+
+// What a launcher finds out about a daemon that does not answer, and what to do about it, is not lost to a shorter wait.
+func TestConnectWaitsForTheReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := errors.New("no answer to the handshake")
+		d := &gateway.Daemon{Open: func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
+			time.Sleep(15 * time.Second) // as launch.Options.Answer
+			return nil, nil, silent
+		}}
+		if _, err := d.Connect(t.Context(), gateway.Options{}); !errors.Is(err, silent) {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // A session attached to without its old events is told only what happens from there on, also after another attach.
