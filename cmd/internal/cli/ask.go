@@ -239,7 +239,7 @@ func writeStdin(input []byte) (path string, remove func(), err error) {
 	return path, func() { os.RemoveAll(dir) }, nil
 }
 
-// answer prints a turn: the agent's text on standard output, its actions and errors on standard error.
+// answer prints a turn: the agent's text on standard output, notices and errors on standard error, and there, on a terminal, its actions.
 type answer struct {
 	app       *app
 	json      bool
@@ -304,9 +304,12 @@ func (o *answer) chunk(m *wire.AgentStreamChunk) {
 	case wire.ChunkToolCall:
 		o.release()
 		o.endLine()
-		o.note("%s %s", m.Chunk.Tool, firstLine(m.Chunk.Arguments, 100))
+		if isTerminal(o.app.stderr) {
+			fmt.Fprintf(o.app.stderr, "· %s %s\n", m.Chunk.Tool, firstLine(m.Chunk.Arguments, 100))
+		}
 	case wire.ChunkNotice:
-		o.note("%s", firstLine(m.Chunk.Text, 200))
+		o.endLine()
+		o.app.printNotice("notice", m.Chunk.Text, "")
 	}
 }
 
@@ -363,11 +366,4 @@ func (o *answer) endLine() {
 func (o *answer) finish() {
 	o.release()
 	o.endLine()
-}
-
-// note shows on a terminal what the agent is doing.
-func (o *answer) note(format string, args ...any) {
-	if isTerminal(o.app.stderr) {
-		fmt.Fprintf(o.app.stderr, "· "+format+"\n", args...)
-	}
 }
