@@ -149,28 +149,30 @@ func (m *model) withdraw() {
 		func(err error) { m.fail("could not take it back: "+err.Error(), "") })
 }
 
-// next returns a line for each prompt that waits for the running turn.
+// next returns a line for each prompt that waits for the running turn, in their order. Those that the daemon has not listed come last.
 func (m *model) next() (lines []string) {
-	word := func(steer bool) string {
+	add := func(steer bool, of, prompt, help string) {
+		word := "next"
 		if steer {
-			return "sent with its next results"
+			word = "sent with its next results"
 		}
-		return "next"
+		l := cells.Fit(word+of+": "+visible.FirstLine(prompt), max(8, m.w-2-cells.Width(help)))
+		lines = append(lines, m.th.Dim.Render("  "+l+help))
+	}
+	for i, q := range m.queued {
+		of, help := "", ""
+		if !slices.ContainsFunc(m.waiting, func(a *asked) bool { return a.RequestID == q.RequestID }) {
+			of = ", asked in another window"
+		}
+		if i == len(m.queued)-1 {
+			help = " · ctrl+q takes it back" // see withdraw
+		}
+		add(q.Steer, of, q.Prompt, help)
 	}
 	for _, a := range m.waiting {
-		lines = append(lines, word(a.Options.Steer)+": "+visible.FirstLine(a.Prompt))
-	}
-	for _, q := range m.queued {
-		if !slices.ContainsFunc(m.waiting, func(a *asked) bool { return a.RequestID == q.RequestID }) {
-			lines = append(lines, word(q.Steer)+", asked in another window: "+visible.FirstLine(q.Prompt))
+		if !slices.ContainsFunc(m.queued, func(q wire.QueuedTurn) bool { return q.RequestID == a.RequestID }) {
+			add(a.Options.Steer, "", a.Prompt, "")
 		}
-	}
-	for i, l := range lines {
-		help := ""
-		if i == len(lines)-1 && len(m.queued) > 0 {
-			help = " · ctrl+q takes it back"
-		}
-		lines[i] = m.th.Dim.Render("  " + cells.Fit(l, max(8, m.w-2-cells.Width(help))) + help)
 	}
 	return lines
 }

@@ -69,7 +69,7 @@ func TestListIsWrapped(t *testing.T) {
 }
 
 // A command of the user's is reported; the environment is sent only if the directory is another. Agents change it, too: when the user
-// undid an agent's cd, the daemon kept the agent's directory for calls that need no shell.
+// undid an agent's cd, the next question named the agent's directory.
 func TestEnvironmentIsSentForAnotherDirectory(t *testing.T) {
 	d := newDesk(t)
 	for _, dir := range []string{"/a", "/a", "/b", "/a"} {

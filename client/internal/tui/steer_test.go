@@ -41,6 +41,11 @@ func TestWithdrawsWhatAnotherWindowAsked(t *testing.T) {
 	w.p.Send(&wire.TurnQueueChanged{SessionID: "elsewhere", Waiting: waiting[1:]})
 	w.p.Send(&wire.TurnQueueChanged{SessionID: "s1", Waiting: waiting})
 	w.see("next: and then?\n  next, asked in another window: go faster · ctrl+q takes it back")
+	now := w.ask("use tabs\r")
+	waiting = append([]wire.QueuedTurn{{TurnID: "t4", RequestID: now.RequestID, Prompt: "use tabs", Steer: true}}, waiting...)
+	w.p.Send(&wire.TurnQueueChanged{SessionID: "s1", Waiting: waiting}) // in the order of their turns, not of their asking
+	w.see("sent with its next results: use tabs\n  next: and then?\n  next, asked in another window: go faster · ctrl+q takes it back")
+	waiting = waiting[1:]
 	for i := range waiting {
 		w.keys("\x11")
 		w.until("a cancel", func() bool {
