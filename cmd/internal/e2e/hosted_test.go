@@ -253,7 +253,7 @@ func TestHostedAgentModels(t *testing.T) {
 	term.send("/model huge", enter)
 	term.see(`no model has huge in its name`)
 	term.send("/model small", enter)
-	term.see(`puppet answers with small from now on`)
+	term.see(`small answers from now on in this window`)
 	term.send("/mode yolo", enter)
 	term.see(`/mode: puppet: it has no mode yolo`)
 	term.see(`it has default, edits`)
