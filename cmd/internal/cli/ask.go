@@ -29,7 +29,8 @@ func (a *app) ask() *cobra.Command {
 		return a.runAsk(q)
 	}), "ask runs one turn and prints the answer. Standard input, where it is a file or a pipe, goes along as context; with\n"+
 		"the prompt - it is the prompt. On a terminal you are asked before anything risky; in a script, what would need\n"+
-		"a question is refused, and the exit status is 3. The agent works in a private shell that starts in the current folder.",
+		"a question is refused, and the exit status is 3. The agent works in a private shell that starts in the current folder.\n"+
+		"Retries, notices and errors are on standard error; so is, where that is no terminal, the session: `sublet: session: ID`.",
 		"  sublet ask 'what changed since yesterday?'\n  go test ./... 2>&1 | sublet ask 'why does this fail?'\n"+
 			"  sublet ask --ephemeral --output-schema schema.json --allow 'bash: go test *' -f task.md")
 	f := c.Flags()
@@ -137,6 +138,9 @@ func (a *app) runAsk(q question) error {
 		if _, err := c.Request(ctx, &wire.PolicyRequest{Op: "add", Rule: &wire.Rule{Decision: "allow", Pattern: rule, Scope: "session"}}); err != nil {
 			return fmt.Errorf("--allow %q: %w", rule, err)
 		}
+	}
+	if !q.json && !q.ephemeral && !isTerminal(a.stderr) {
+		a.printNotice("session", string(c.Session().ID), "")
 	}
 	out := &answer{app: a, json: q.json, asker: asker, conn: c, quiet: schema != nil}
 	turn := func() (*wire.AgentComplete, error) {
