@@ -138,6 +138,40 @@ func TestEmptyConversationAfterARestart(t *testing.T) {
 	}
 }
 
+// A request that is asked while the daemon is away ends, though its conversation's session is lost: it went without an answer once the
+// conversation was named again.
+func TestAskedInALostSession(t *testing.T) {
+	w := gatewaytest.New(t, nil)
+	gate := w.Path("gate")
+	w.Script([]scene{{Match: "^wait$", Steps: []step{{Text: "begun", ToolCalls: []call{bash("true")}}, {WaitFile: gate}}}})
+	r := start(t, w)
+	status := `{"id":"s","kind":"get_status","metadata":{"conversationId":"kept"}}`
+	r.send(status)
+	r.next()
+	w.Stop()
+	r.send(`{"id":"1","kind":"user_message","message":"wait","metadata":{"conversationId":"kept"}}`)
+	w.Start()
+	for m := r.next(); m["type"] != "token"; m = r.next() {
+		if m["type"] == "error" {
+			t.Fatal(m)
+		}
+	}
+	r.send(status)
+	for m := r.next(); m["type"] != "status"; m = r.next() {
+		if m["type"] == "error" {
+			t.Fatal(m)
+		}
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for m := r.next(); m["type"] != "done"; m = r.next() {
+		if m["type"] == "error" {
+			t.Fatal(m)
+		}
+	}
+}
+
 func (r *runtime) send(lines ...string) {
 	r.t.Helper()
 	for _, l := range lines {
