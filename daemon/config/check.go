@@ -51,11 +51,7 @@ func (c *Config) checkModels() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
 		a, key := c.Agents[name], "agents."+name
-		err := cmp.Or(a.Check(key+"."), a.checkHosted(key))
-		if err == nil && a.Model != "" && a.Command == nil {
-			err = c.checkModel(key+".model", a.Model)
-		}
-		if err != nil {
+		if err := cmp.Or(a.checkHosted(key), c.CheckAgent(key+".", a)); err != nil {
 			return err
 		}
 	}
@@ -164,10 +160,15 @@ func spans(key string, got Duration, low, high time.Duration) error {
 	return within(key, got.Duration, low, high)
 }
 
-// Check returns what is wrong with a role. key comes before the name of the setting in the error: "agents.NAME." or "".
-func (a Agent) Check(key string) error {
+// CheckAgent returns what is wrong with a role. key comes before the name of the setting in the error: "agents.NAME." or "".
+func (c *Config) CheckAgent(key string, a Agent) error {
 	if a.MaxTokens < 0 {
 		return fmt.Errorf("%smax_tokens: %d is less than 0", key, a.MaxTokens)
+	}
+	if a.Model != "" && a.Command == nil {
+		if err := c.checkModel(key+"model", a.Model); err != nil {
+			return err
+		}
 	}
 	return cmp.Or(
 		within(key+"max_turns", a.MaxTurns, 0, 1000),

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sublet/daemon/config"
 	"sublet/daemon/internal/mask"
 )
 
@@ -79,7 +80,7 @@ func readInstructions(path string) string {
 
 // Instructions returns what would instruct agents in cwd if its project with this root were trusted: the names of the
 // instruction files and of the project's own roles, and in words what they would do.
-func Instructions(root, cwd string) (names []string, would string) {
+func Instructions(cfg config.Config, root, cwd string) (names []string, would string) {
 	var effects []string
 	for _, f := range instructions(root, cwd) {
 		if name, err := filepath.Rel(root, f.path); err == nil {
@@ -89,7 +90,7 @@ func Instructions(root, cwd string) (names []string, would string) {
 	if len(names) > 0 {
 		effects = append(effects, strings.Join(names, ", ")+" would instruct agents here")
 	}
-	own, _ := projectRoles(filepath.Join(root, ".sublet", "agents")) // a file that is not a role instructs nobody
+	own, _ := projectRoles(&cfg, filepath.Join(root, ".sublet", "agents")) // a file that is not a role instructs nobody
 	if roles := slices.Sorted(maps.Keys(own)); len(roles) > 0 {
 		names = append(names, roles...)
 		effects = append(effects, ".sublet/agents would add "+strings.Join(roles, ", "))

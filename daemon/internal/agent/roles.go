@@ -48,6 +48,11 @@ type Role struct {
 	Hosted *config.Agent // the program that is this agent; nil: it is one of ours
 }
 
+// roleOf returns the role that the settings or a file describe.
+func roleOf(name string, a config.Agent) Role {
+	return Role{Name: name, Description: a.Description, System: a.Prompt, Model: a.Model, Tools: a.Tools, Private: name != Orchestrator}.bound(a)
+}
+
 // bound gives the role the limits of its settings.
 func (r Role) bound(a config.Agent) Role {
 	r.MaxTurns, r.MaxTokens, r.MaxCost, r.Timeout, r.Mode = a.MaxTurns, a.MaxTokens, a.MaxCost, a.Timeout.Duration, a.Mode
@@ -63,19 +68,16 @@ const (
 var roleName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`) })
 
 // Roles returns all roles: the built-in ones, the user's of the settings, and those in the project's .sublet/agents/*.md. A
-// project's file can only add roles, which use private shells and the default model; it replaces none. project may be "".
+// project's file can only add roles, which use private shells; it replaces none. project may be "".
 // A file that is not valid is left out, and faults has the reason, with its line.
 func Roles(cfg config.Config, project string) (roles map[string]Role, faults []error) {
 	roles = map[string]Role{}
 	if project != "" {
-		roles, faults = projectRoles(filepath.Join(project, ".sublet", "agents"))
+		roles, faults = projectRoles(&cfg, filepath.Join(project, ".sublet", "agents"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Agents)) {
 		a := cfg.Agents[name]
-		r := Role{
-			Name: name, Description: a.Description, System: a.Prompt, Model: a.Model, Tools: a.Tools,
-			Private: name != Orchestrator,
-		}.bound(a)
+		r := roleOf(name, a)
 		if len(a.Command) > 0 {
 			r.Hosted, r.Private, r.Model = &a, a.Reach != "" && a.Reach != "free", "acp/"+name
 			r.Description = cmp.Or(a.Description, a.Command[0]+", a program of its own with its own model")
@@ -99,17 +101,25 @@ func Roles(cfg config.Config, project string) (roles map[string]Role, faults []e
 	return roles, faults
 }
 
-// CheckSettings reports a role of the settings that lists a tool which does not exist. Tools of MCP servers are not looked for.
+// CheckSettings reports a role of the settings that lists a tool which does not exist.
 func CheckSettings(c *config.Config) error {
+	for _, role := range slices.Sorted(maps.Keys(c.Agents)) {
+		if err := checkTools(c, "agents."+role+".tools", c.Agents[role].Tools); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTools reports a tool of a role's list that does not exist. Tools of MCP servers are not looked for.
+func checkTools(c *config.Config, key string, list []string) error {
 	var names []string
 	for _, t := range Tools(*c, nil) {
 		names = append(names, t.Spec().Name)
 	}
-	for _, role := range slices.Sorted(maps.Keys(c.Agents)) {
-		for _, name := range c.Agents[role].Tools {
-			if !isRemote(name) && !slices.Contains(names, name) {
-				return fmt.Errorf("agents.%s.tools: there is no tool %q; there are %s", role, name, strings.Join(names, ", "))
-			}
+	for _, name := range list {
+		if !isRemote(name) && !slices.Contains(names, name) {
+			return fmt.Errorf("%s: there is no tool %q; there are %s", key, name, strings.Join(names, ", "))
 		}
 	}
 	return nil
@@ -210,7 +220,7 @@ func builtin() []Role {
 }
 
 // projectRoles reads the project's own roles.
-func projectRoles(dir string) (roles map[string]Role, faults []error) {
+func projectRoles(cfg *config.Config, dir string) (roles map[string]Role, faults []error) {
 	roles = map[string]Role{}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -235,7 +245,7 @@ func projectRoles(dir string) (roles map[string]Role, faults []error) {
 			err = fmt.Errorf("%s: a project has at most %d roles", path, maxRoleFiles)
 		default:
 			var line int
-			if roles[name], line, err = parseRole(name, text); err != nil {
+			if roles[name], line, err = parseRole(cfg, name, text); err != nil {
 				delete(roles, name)
 				err = fmt.Errorf("%s:%d: %w", path, line, err)
 			}
@@ -247,75 +257,95 @@ func projectRoles(dir string) (roles map[string]Role, faults []error) {
 	return roles, faults
 }
 
-// parseRole reads a role's file: optional front matter between lines of "---", then the prompt. Keys that it does not know are
-// another program's. line is where an error is.
-func parseRole(name, text string) (r Role, line int, err error) {
+// parseRole reads a role's file: optional front matter between lines of "---", then the prompt. line is where an error is.
+func parseRole(cfg *config.Config, name, text string) (r Role, line int, err error) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	r = Role{Name: name, Private: true}
+	var a config.Agent
+	readOnly := false
 	if rest, ok := strings.CutPrefix(text, "---\n"); ok {
 		head, body, found := strings.Cut(rest, "\n---\n")
 		if !found {
 			return Role{}, 1, errors.New("the front matter has no end: a line of ---")
 		}
 		text, line = body, 1
-		var limits config.Agent
 		key := ""
 		for l := range strings.Lines(head) {
 			line++
 			l = strings.TrimSpace(l)
-			if item, ok := strings.CutPrefix(l, "- "); ok && key == "tools" {
-				r.Tools = append(r.Tools, unquote(item))
+			if l == "" || l[0] == '#' {
 				continue
 			}
-			k, v, ok := strings.Cut(l, ":")
-			if !ok {
-				continue
-			}
-			if key, v = strings.TrimSpace(k), unquote(v); key == "tools" {
-				r.Tools = []string{}
-				for _, t := range strings.Split(strings.Trim(v, "[]"), ",") {
-					if t = unquote(t); t != "" {
-						r.Tools = append(r.Tools, t)
-					}
+			item, isItem := strings.CutPrefix(l, "- ")
+			k, v, isPair := strings.Cut(l, ":")
+			switch {
+			case isItem && key == "tools":
+				a.Tools = append(a.Tools, unquote(item))
+			case !isPair:
+				err = fmt.Errorf("%q is not of the form key: value", visible.Clip(l, 100))
+			default:
+				if key = strings.TrimSpace(k); key == "readonly" || key == "read_only" {
+					readOnly, err = parseValue(key, unquote(v), "true or false", strconv.ParseBool)
+				} else if key != "name" || unquote(v) != name { // name may repeat the file's, as in other programs' files
+					err = setRole(&a, key, unquote(v))
 				}
 			}
-			if err := r.set(&limits, key, v); err != nil {
+			if err = cmp.Or(err, cfg.CheckAgent("", a), checkTools(cfg, "tools", a.Tools)); err != nil {
 				return Role{}, line, err
 			}
 		}
 		line++
-		r = r.bound(limits)
 	}
-	if r.System = strings.TrimSpace(text); r.System == "" {
+	if a.Prompt = strings.TrimSpace(text); a.Prompt == "" {
 		return Role{}, line + 1, errors.New("there is no prompt")
 	}
+	r = roleOf(name, a)
+	r.ReadOnly = readOnly
 	return r, 0, nil
 }
 
-// set sets one field of a role from its front matter.
-func (r *Role) set(limits *config.Agent, key, v string) (err error) {
+// setRole sets one value of a role from its front matter, which has the keys of agents.NAME in the settings.
+func setRole(a *config.Agent, key, v string) (err error) {
 	switch key {
 	case "description":
-		r.Description = v
-	case "readonly", "read_only":
-		r.ReadOnly, err = strconv.ParseBool(v)
+		a.Description = v
+	case "model":
+		a.Model = v
+	case "tools":
+		a.Tools = []string{}
+		for t := range strings.SplitSeq(strings.Trim(v, "[]"), ",") {
+			if t = unquote(t); t != "" {
+				a.Tools = append(a.Tools, t)
+			}
+		}
 	case "max_turns":
-		limits.MaxTurns, err = strconv.Atoi(v)
+		a.MaxTurns, err = parseValue(key, v, "a whole number", strconv.Atoi)
 	case "max_tokens":
-		limits.MaxTokens, err = strconv.Atoi(v)
+		a.MaxTokens, err = parseValue(key, v, "a whole number", strconv.Atoi)
 	case "max_cost":
-		limits.MaxCost, err = strconv.ParseFloat(v, 64)
+		a.MaxCost, err = parseValue(key, v, "a number", func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 	case "timeout":
-		err = limits.Timeout.UnmarshalText([]byte(v))
+		if err = a.Timeout.UnmarshalText([]byte(v)); err != nil {
+			err = fmt.Errorf("timeout: %w", err)
+		}
 	case "mode":
-		limits.Mode = v
+		a.Mode = v
 	case "worktree":
-		limits.Worktree, err = strconv.ParseBool(v)
+		a.Worktree, err = parseValue(key, v, "true or false", strconv.ParseBool)
+	case "name":
+		err = fmt.Errorf("name: %q is not the name of the file; a role is called as its file", v)
+	default:
+		err = fmt.Errorf("there is no key %q; there are description, model, tools, read_only, max_turns, max_tokens, max_cost, timeout, mode, worktree", visible.Clip(key, 100))
 	}
+	return err
+}
+
+// parseValue parses a value of front matter; want describes what parse accepts.
+func parseValue[T any](key, v, want string, parse func(string) (T, error)) (T, error) {
+	value, err := parse(v)
 	if err != nil {
-		return fmt.Errorf("%s: %q is not of that kind: %w", key, v, err)
+		err = fmt.Errorf("%s: want %s, found %q", key, want, v)
 	}
-	return limits.Check("")
+	return value, err
 }
 
 func unquote(s string) string { return strings.Trim(strings.TrimSpace(s), `"'`) }

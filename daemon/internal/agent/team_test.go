@@ -332,11 +332,15 @@ func TestRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		"tester.md":  "---\ndescription: \"writes tests\"\nmodel: evil/model\ntools: [read, bash]\nread_only: true\n---\nYou test.\n",
+		"tester.md":  "---\ndescription: \"writes tests\"\nmodel: openai/gpt-5\ntools: [read, bash]\nread_only: true\n---\nYou test.\n",
 		"docs.md":    "---\ntools:\n  - read\n  - write\n---\r\nYou document.",
 		"plain.md":   "You are plain.",
-		"limited.md": "---\nname: other\nmax_turns: 7\nmax_tokens: 900\nmax_cost: 0.5\ntimeout: 2m\nmode: ask\n---\nYou are brief.",
+		"limited.md": "---\nname: limited\n# brief\nmax_turns: 7\nmax_tokens: 900\nmax_cost: 0.5\ntimeout: 2m\nmode: ask\n---\nYou are brief.",
 		"cost.md":    "---\nmax_cost: cheap\n---\nx", "mode.md": "---\ndescription: d\nmode: yolo\n---\nx",
+		"item.md": "---\ntools:\n  - read\n  - raed\n---\nx", "key.md": "---\nmax_truns: 3\n---\nx", "kind.md": "---\ntimeout: 30\n---\nx",
+		"line.md": "---\nread only\n---\nx", "model.md": "---\nmodel: nobody/x\n---\nx", "model2.md": "---\nmodel: openai\n---\nx",
+		"name.md": "---\nname: other\n---\nx", "number.md": "---\nmax_turns: two\n---\nx", "some.md": "---\nread_only: perhaps\n---\nx",
+		"time.md": "---\ntimeout: soon\n---\nx", "tools.md": "---\ndescription: d\ntools: [read, Grep]\n---\nx",
 		"engineer.md": "I am the engineer now.",
 		"mine.md":     "Not yours.",
 		"Bad Name.md": "x", "empty.md": "", "open.md": "---\nno end", "notes.txt": "x",
@@ -360,10 +364,21 @@ func TestRoles(t *testing.T) {
 		said += strings.TrimPrefix(err.Error(), dir+"/") + "\n"
 	}
 	if want := `Bad Name.md: Bad Name is not the name of a role: small letters, digits, - and _
-cost.md:2: max_cost: "cheap" is not of that kind: strconv.ParseFloat: parsing "cheap": invalid syntax
+cost.md:2: max_cost: want a number, found "cheap"
 empty.md:1: there is no prompt
+item.md:4: tools: there is no tool "raed"; there are bash, jobs, read, write, edit, glob, grep, fetch, task, todo, plan, recall
+key.md:2: there is no key "max_truns"; there are description, model, tools, read_only, max_turns, max_tokens, max_cost, timeout, mode, worktree
+kind.md:2: timeout: want a duration such as "30s" or "2m", found a value without a unit
+line.md:2: "read only" is not of the form key: value
 mode.md:3: mode: "yolo" is none of plan, ask, auto
+model.md:2: model: no provider "nobody"; there is anthropic, google, offline, ollama, openai
+model2.md:2: model: "openai" names a provider but no model; write "openai/NAME"
+name.md:2: name: "other" is not the name of the file; a role is called as its file
+number.md:2: max_turns: want a whole number, found "two"
 open.md:1: the front matter has no end: a line of ---
+some.md:2: read_only: want true or false, found "perhaps"
+time.md:2: timeout: want a duration such as "30s" or "2m", found "soon"
+tools.md:3: tools: there is no tool "Grep"; there are bash, jobs, read, write, edit, glob, grep, fetch, task, todo, plan, recall
 `; strings.ReplaceAll(said, dir+"/", "") != want {
 		t.Errorf("got %s, want %s", said, want)
 	}
@@ -374,7 +389,7 @@ open.md:1: the front matter has no end: a line of ---
 	if want := []string{"docs", "engineer", "explorer", "limited", "mine", "orchestrator", "plain", "reviewer", "tester"}; !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)
 	}
-	if r := roles["tester"]; r.Model != "" || !r.Private || !r.ReadOnly || r.Description != "writes tests" || r.System != "You test." || !slices.Equal(r.Tools, []string{"read", "bash"}) {
+	if r := roles["tester"]; r.Model != "openai/gpt-5" || !r.Private || !r.ReadOnly || r.Description != "writes tests" || r.System != "You test." || !slices.Equal(r.Tools, []string{"read", "bash"}) {
 		t.Errorf("got %+v", r)
 	}
 	if r := roles["docs"]; !slices.Equal(r.Tools, []string{"read", "write"}) || r.System != "You document." {

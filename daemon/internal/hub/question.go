@@ -173,7 +173,7 @@ func (t *turn) askTrust(ctx context.Context, cwd string) {
 		return
 	}
 	root := reach.Real(project.Root(cwd))
-	names, would := agent.Instructions(root, reach.Real(cwd))
+	names, would := agent.Instructions(t.hub.opts.Config(), root, reach.Real(cwd))
 	if len(names) == 0 {
 		return
 	}
