@@ -55,7 +55,7 @@ func (c *Config) checkModels() error {
 			return err
 		}
 	}
-	return oneOf("thinking", c.Thinking, "", "off", "low", "medium", "high")
+	return oneOf("thinking", cmp.Or(c.Thinking, "off"), "off", "low", "medium", "high")
 }
 
 func (c *Config) checkLimits() error {

@@ -157,7 +157,7 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"fallback = [\"openai/m\", \"openai/m\"]", ":1:1:", "is listed twice"},
 		{"[models]\nsmall = \"openai\"", ":2:1:", "models.small: \"openai\" names a provider but no model"},
 		{"model = \"openai/m\"\n[models]\ndefault = \"openai/n\"", ":3:1:", "models.default: there is `model` already"},
-		{"thinking = \"much\"", ":1:1:", "thinking: \"much\" is none of"},
+		{"thinking = \"much\"", ":1:1:", "thinking: \"much\" is none of off, low, medium, high"},
 		{"[limits]\ncost_usd_turn = -1.0", ":2:1:", "limits.cost_usd_turn: -1 is outside 0 to"},
 		{"[provider.openai]\nprice_input = nan", ":2:1:", "provider.openai.price_input: NaN is outside"},
 		{"[provider.openai]\nheaders = {\"X Y\" = \"1\"}", ":2:1:", "provider.openai.headers: \"X Y\" cannot be a header"},
