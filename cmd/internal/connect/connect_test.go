@@ -190,6 +190,10 @@ extensions:
 	if got := connect(t, f); !strings.Contains(got, developer) {
 		t.Errorf("without the extension:\n%s", got)
 	}
+	write(t, f.Path, "# to do\n\n# later\n")
+	if got := connect(t, f); !strings.HasPrefix(got, "# to do\n\n# later\n") {
+		t.Errorf("a file of comments:\n%s", got)
+	}
 	write(t, f.Path, "GOOSE_MODE: auto"+written) // as goose writes it, with what it adds
 	if c, err := f.Connect(); err != nil || !c.Empty() {
 		t.Errorf("a second time: %s, %v", c.Diff(), err)

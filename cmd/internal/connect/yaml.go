@@ -16,8 +16,8 @@ func parseYAML(text []byte) (document, error) {
 	f := &yamlFile{}
 	in := yaml.NewDecoder(bytes.NewReader(text))
 	switch err := in.Decode(&f.file); {
-	case errors.Is(err, io.EOF): // an empty file
-		f.file = yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode}}}
+	case errors.Is(err, io.EOF): // a file that is empty or only has comments
+		f.file = yaml.Node{Kind: yaml.DocumentNode, HeadComment: string(bytes.TrimSpace(text)), Content: []*yaml.Node{{Kind: yaml.MappingNode}}}
 	case err != nil:
 		return nil, err
 	case f.file.Content[0].Kind != yaml.MappingNode || !errors.Is(in.Decode(new(yaml.Node)), io.EOF): // no object, or several documents
