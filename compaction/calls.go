@@ -35,20 +35,24 @@ func readOf(arguments string) (path, lines string) {
 	return line(a.Path, maxLine), strings.Join(pieces, ",")
 }
 
-// addRead adds lines of a file, "" for all, to the file's entry, as long as that has at most maxLine bytes.
+// addRead adds lines of a file, "" for all, to the file's entry, as long as that has at most maxLine bytes. The entry becomes the newest.
 func addRead(reads []string, path, lines string) []string {
-	i := slices.IndexFunc(reads, func(r string) bool { return r == path || strings.HasPrefix(r, path+":") })
-	switch {
-	case i < 0 && lines != "":
-		return append(reads, path+":"+lines)
-	case i < 0:
-		return append(reads, path)
-	case lines == "":
-		reads[i] = path
-	case reads[i] != path && len(reads[i])+len(lines) < maxLine && !slices.Contains(strings.Split(reads[i][len(path)+1:], ","), lines):
-		reads[i] += "," + lines
+	entry := path
+	if lines != "" {
+		entry += ":" + lines
 	}
-	return reads
+	if i := slices.IndexFunc(reads, func(r string) bool { return r == path || strings.HasPrefix(r, path+":") }); i >= 0 {
+		old := reads[i]
+		reads = slices.Delete(reads, i, i+1)
+		switch {
+		case lines == "":
+		case old == path || len(old)+len(lines) >= maxLine || slices.Contains(strings.Split(old[len(path)+1:], ","), lines):
+			entry = old
+		default:
+			entry = old + "," + lines
+		}
+	}
+	return append(reads, entry)
 }
 
 // openSteps returns the unfinished steps in the result of a call of the todo or the plan tool.

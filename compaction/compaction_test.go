@@ -137,13 +137,13 @@ func TestLedgerKeepsWhatWasDone(t *testing.T) {
 	}
 }
 
-// A file has one entry with the lines that were read, and none beside a change of it. A command has one with all its outcomes, without
+// A file has one entry with the lines that were read, at the place of the newest read, and none beside a change of it. A command has one with all its outcomes, without
 // what cuts its output.
 func TestLedgerHasEachThingOnce(t *testing.T) {
 	var l Ledger
 	for _, args := range []string{
 		`{"path":"a","limit":9}`, `{"path":"b","offset":3}`, `{"path":"a","offset":7,"limit":3}`, `{"path":"a","limit":9}`, `{"path":"b"}`,
-		`{"path":"b","limit":1}`, `{"path":"c"}`, `{"path":"/w/d"}`,
+		`{"path":"b","limit":1}`, `{"path":"c"}`, `{"path":"/w/d"}`, `{"path":"f","limit":2}`, `{"path":"e"}`, `{"path":"f","limit":1}`,
 	} {
 		l.result(Result{}, Call{Tool: "read", Arguments: args})
 	}
@@ -151,9 +151,15 @@ func TestLedgerHasEachThingOnce(t *testing.T) {
 	for i, printed := range []string{"1 of 9", "1 of 9", "ok", "", "3 of 9"} {
 		l.result(Result{Command: "make 2>&1 | tail -" + fmt.Sprint(i), Content: printed, ExitCode: exit(len(printed) / 6)}, Call{})
 	}
+	for _, printed := range []string{"not ok", "ok"} {
+		l.result(Result{Command: "check", Content: printed, ExitCode: exit(0)}, Call{})
+	}
+	for range 2 {
+		l.result(Result{Command: "test -f x", Content: "[no output]", ExitCode: exit(1)}, Call{})
+	}
 	l.Errors = nil
-	want := "Shell: working directory /w\nFiles changed:\n- c\n- d\nOther files read:\n- a:1-9,7-9\n- b\n" +
-		"Commands (exit code 0 unless another is given):\n- make # 1 of 9 (exit code 1) → ok → 3 of 9 (exit code 1)"
+	want := "Shell: working directory /w\nFiles changed:\n- c\n- d\nOther files read:\n- a:1-9,7-9\n- b\n- e\n- f:1-2,1-1\n" +
+		"Commands (exit code 0 unless another is given):\n- make # 1 of 9 (exit code 1) → ok → 3 of 9 (exit code 1)\n- check # not ok → ok\n- test -f x (exit code 1)"
 	if got := l.Text(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -178,17 +178,23 @@ func (l *Ledger) result(r Result, c Call) {
 // command adds a command. It replaces an equal one before it, of which only the outcomes stay, before the new one.
 func (l *Ledger) command(text, printed string, exit *int) {
 	for i, old := range l.Commands {
-		if before, outcomes, _ := strings.Cut(old.String(), " # "); before == text {
-			l.Commands = slices.Delete(l.Commands, i, i+1)
-			outcomes = strings.TrimSuffix(strings.TrimSuffix(outcomes, Command{printed, exit}.String()), then)
-			if len(outcomes) > 2*maxOutcome {
-				outcomes = "…" + visible.CutTail(outcomes, 2*maxOutcome)
-			}
-			if outcomes != "" {
-				printed = outcomes + then + printed
-			}
-			break
+		if before, _, _ := strings.Cut(old.Text, " # "); before != text {
+			continue
 		}
+		l.Commands = slices.Delete(l.Commands, i, i+1)
+		outcomes := strings.Split(strings.TrimPrefix(strings.TrimPrefix(old.String(), text), " # "), then)
+		if last := len(outcomes) - 1; outcomes[last] == (Command{printed, exit}).String() {
+			outcomes = outcomes[:last]
+		}
+		outcomes = slices.DeleteFunc(outcomes, func(o string) bool { return o == "" })
+		earlier := strings.TrimSpace(strings.Join(outcomes, then))
+		if len(earlier) > 2*maxOutcome {
+			earlier = "…" + visible.CutTail(earlier, 2*maxOutcome)
+		}
+		if earlier != "" {
+			printed = earlier + then + printed
+		}
+		break
 	}
 	if printed != "" {
 		text += " # " + printed
