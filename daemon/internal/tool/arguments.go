@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,7 +87,7 @@ type schema struct{ *jsonschema.Schema }
 
 // close adds what all schemas of built-in tools have in common, so that it is not sent with every request.
 func (s schema) close() {
-	s.AdditionalProperties = &jsonschema.Schema{Not: &jsonschema.Schema{}}
+	s.AdditionalProperties = nothing()
 	if s.Type == "integer" && s.Minimum == nil {
 		s.Minimum = new(float64)
 	}
@@ -114,8 +115,11 @@ func (s schema) validate(args json.RawMessage) error {
 	return nil
 }
 
+// nothing returns the schema false, as the library reads it.
+func nothing() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
+
 // closed reports whether the properties are all the names that there may be.
-func (s schema) closed() bool { return s.AdditionalProperties != nil }
+func (s schema) closed() bool { return reflect.DeepEqual(s.AdditionalProperties, nothing()) }
 
 // otherNames are names that models use for an argument because other programs' tools do.
 var otherNames = map[string][]string{

@@ -69,6 +69,10 @@ func TestLongArgumentsAreNotRepaired(t *testing.T) {
 func TestArgumentsOfAnOpenSchema(t *testing.T) {
 	spec := Spec{Name: "mcp", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer"},"any":{"type":["string","null"]},` +
 		`"state":{"type":"string","enum":["active","in_progress","done","completed"]}},"required":["path"]}`)}
+	open := Spec{Name: "mcp", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"additionalProperties":true}`)}
+	if got, err := Arguments(open, json.RawMessage(`{"file":"a","path":null}`)); err != nil || !sameJSON(got, `{"file":"a","path":null}`) {
+		t.Errorf("additionalProperties true: got %s, %v", got, err)
+	}
 	for args, want := range map[string]string{
 		`{"file_path":"a","any":null}`: `{"file_path":"a","any":null}`,
 		`{"path":"a","n":"4",}`:        `{"path":"a","n":4}`,
