@@ -158,8 +158,29 @@ var toMarkdown = sync.OnceValue(func() *converter.Converter {
 			return converter.RenderSuccess
 		}, converter.PriorityStandard)
 	}
+	c.Register.PreRenderer(func(_ converter.Context, page *html.Node) { flatten(page, maxNested) }, converter.PriorityStandard)
 	c.Register.TextTransformer(func(_ converter.Context, text string) string { // a model does not render it
 		return strings.NewReplacer("&lt;", "<", "&gt;", ">").Replace(text)
 	}, converter.PriorityLate)
 	return c
 })
+
+// maxNested bounds how many lists and quotations lie in each other: each begins all lines in it.
+const maxNested = 8
+
+// flatten makes plain blocks of the lists and quotations below n that are nested deeper than left.
+func flatten(n *html.Node, left int) {
+	switch n.Data {
+	case "ul", "ol", "blockquote":
+		if left--; left < 0 {
+			n.Data = "div"
+		}
+	case "li":
+		if left < 0 {
+			n.Data = "div"
+		}
+	}
+	for child := range n.ChildNodes() {
+		flatten(child, left)
+	}
+}

@@ -27,6 +27,17 @@ func TestHTML(t *testing.T) {
 	}
 }
 
+// A list or quotation indents each line in it, so that a page which nests them makes a text of many times its size.
+func TestHTMLNested(t *testing.T) {
+	for _, open := range []string{"<blockquote>", "<ul><li>", "<ol start=99999999999><li>"} {
+		page := strings.Repeat(open, 100) + strings.Repeat("x<br>", 1000)
+		got, err := pageText(t.Context(), "http://a.test/", "text/html", []byte(page))
+		if err != nil || strings.Count(got, "x") != 1000 || len(got) > 30*len(page) {
+			t.Errorf("%s: got %d bytes of %d, %v", open, len(got), len(page), err)
+		}
+	}
+}
+
 func TestFetch(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "other") }))
 	defer other.Close()
