@@ -200,7 +200,6 @@ func (a *analysis) inShell(c *call, cmd *Command) {
 	s := &a.shell
 	if programs.In("neutral", c.name) {
 		s.quick = s.quick || c.name != "echo" && a.c.Aliases[c.name] == "" && a.c.Functions[c.name] == ""
-		s.more = s.more || c.name == "echo"
 		return
 	}
 	s.changes = true
@@ -209,14 +208,17 @@ func (a *analysis) inShell(c *call, cmd *Command) {
 	s.runs = s.runs || cmd.Runs && !a.startsVenv(c)
 }
 
-// startsVenv reports whether a command activates a virtual environment of the project. Its word has no .. in it: behind a link that
-// is another folder than by the words of the path.
+// startsVenv reports whether a command activates a virtual environment of the project. Neither its word nor that of a cd before it has
+// .. in it: behind a link that is another folder than by the words of the path.
 func (a *analysis) startsVenv(c *call) bool {
 	if a.c.Venv == nil || c.name != "." && c.name != "source" || len(c.fields) != 2 || c.fields[1].Glob || strings.Contains(c.fields[1].S, "..") {
 		return false
 	}
+	up := slices.ContainsFunc(a.v.Commands, func(cmd Command) bool {
+		return (cmd.Name == "cd" || cmd.Name == "pushd") && slices.ContainsFunc(cmd.Argv, func(w string) bool { return strings.Contains(w, "..") })
+	})
 	file := bashread.Path(&c.fields[1], c.st)
-	return file != "" && len(c.st.Alts) == 0 && a.c.Venv(file)
+	return file != "" && !up && len(c.st.Alts) == 0 && a.c.Venv(file)
 }
 
 // literal matches lists of assignments and of builtins whose words are texts and variables. A text with [ is not literal: bash evaluates
@@ -224,9 +226,12 @@ func (a *analysis) startsVenv(c *call) bool {
 var literal = sync.OnceValue(func() *regexp.Regexp {
 	name := `(?:[A-Za-z]\w*|_\w+)`
 	value := `\$(?:` + name + `|\{` + name + `\})`
+	blank := `(?:[ \t\n]|#[^\n]*\n)*` // with lines that are comments
 	word := `(?:[^\s"'$\x60\\;&|<>()#[]|\\[^\n[]|'[^'[]*'|` + value + `|"(?:[^"$\x60\\[]|\\[^[]|` + value + `)*")`
-	assign := name + `\+?=` + word + `*`
+	rest := `(?:` + word + `|#)*`
+	assign := name + `\+?=` + rest
 	names := strings.Join(slices.Concat(programs.Places("changers"), programs.Places("lookers"), programs.Places("neutral")), "|")
-	item := `(?:` + assign + `(?:[ \t]+` + assign + `)*|(?:export|declare|local|readonly|typeset)(?:[ \t]+(?:` + assign + `|` + name + `))*|(?:` + strings.ReplaceAll(names, ".", `\.`) + `)(?:[ \t]+` + word + `+)*)`
-	return regexp.MustCompile(`^\s*` + item + `(?:[ \t]*(?:&&|\|\||;|\n)\s*` + item + `)*[\s;]*(?:\s#[^\n]*)?$`)
+	item := `(?:` + assign + `(?:[ \t]+` + assign + `)*|(?:export|declare|local|readonly|typeset)(?:[ \t]+(?:` + assign + `|` + name + `))*|(?:` + strings.ReplaceAll(names, ".", `\.`) + `)(?:[ \t]+` + word + rest + `)*)`
+	next := `(?:[ \t]*(?:&&|\|\||;)|(?:[ \t]+#[^\n]*)?[ \t]*\n)` + blank
+	return regexp.MustCompile(`^` + blank + item + `(?:` + next + item + `)*[\s;]*(?:[ \t\n]+#[^\n]*)*\s*$`)
 })
