@@ -19,9 +19,10 @@ func (s *server) conversation(name string) (*gateway.Session, error) {
 		if name == "" || string(t.ID()) == name {
 			return t, nil
 		}
+		lost := t
 		s.work.Go(func() { // what was asked while the daemon was away runs in it; Serve waits for this
-			s.turns.Wait(s.ctx, t)
-			t.Close()
+			s.turns.Wait(s.ctx, lost)
+			lost.Close()
 		})
 	}
 	t, err := s.o.Daemon.ConnectOrCreate(s.ctx, gateway.Options{Name: "sublet serve stdio", Session: wire.SessionID(name), AfterSeq: -1})

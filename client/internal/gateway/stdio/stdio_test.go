@@ -143,7 +143,7 @@ func TestEmptyConversationAfterARestart(t *testing.T) {
 func TestAskedInALostSession(t *testing.T) {
 	w := gatewaytest.New(t, nil)
 	gate := w.Path("gate")
-	w.Script([]scene{{Match: "^wait$", Steps: []step{{Text: "begun", ToolCalls: []call{bash("true")}}, {WaitFile: gate}}}})
+	w.Script([]scene{{Match: "^wait$", Steps: []step{{Text: "begun", ToolCalls: []call{bash("true")}}, {WaitFile: gate, Text: "ended"}}}})
 	r := start(t, w)
 	status := `{"id":"s","kind":"get_status","metadata":{"conversationId":"kept"}}`
 	r.send(status)
