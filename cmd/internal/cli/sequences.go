@@ -42,10 +42,10 @@ func keepDrawing(seq []byte) bool { return drawing().Match(seq) }
 
 var drawing = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^\x1b(` + strings.Join([]string{
-		`\[[0-9;:]*[@A-HJKLMPSTXdfmrsu]`, // cursor, erasing, colours, scrolling
-		`\[[0-9]* q|\[!p|\[4[hl]`,        // shape of the cursor, soft reset, inserting
-		`\[\?(7|25|47|1047|1049)[hl]`,    // wrapping, visibility of the cursor, the other screen
-		`[78DEM>]|[()][0AB]`,             // saved cursor, lines, character sets
-		`\][0128];.*|P[0-9;]*q.*`,        // title, link, sixel image
+		"\\[[0-9;:]*[@A-MPSTXZ`abdefmrsu]", // cursor, tabs, erasing, repeating, colours, scrolling
+		`\[[0-9]* q|\[!p|\[4[hl]`,          // shape of the cursor, soft reset, inserting
+		`\[\?(7|25|47|1047|1049)[hl]`,      // wrapping, visibility of the cursor, the other screen
+		`[78DEM>]|[()][0AB]`,               // saved cursor, lines, character sets
+		`\][0128];.*|P[0-9;]*q.*`,          // title, link, sixel image
 	}, "|") + `)$`)
 })

@@ -358,7 +358,7 @@ func TestMute(t *testing.T) {
 		"\x1b[?1000h": false, "\x1b[?1002;1006h": false, "\x1b[?1004l": false, "\x1b[?1h": false,
 		"\x1b[31m": true, "\x1b[m": true, "\x1b[2J": true, "\x1b[2 q": true, "\x1b[u": true, "\x1b[?25l": true, "\x1b[?1049h": true, "\x1b[4h": true,
 		"\x1b]0;title\a": true, "\x1b]8;;http://x/?a\a": true, "\x1b]2;a;?b\a": true, "\x1b7": true, "\x1b=": false, "\x1b>": true, "\x1b(B": true, "\x1bPq#0\x1b\\": true,
-		"\x1b[!p": true, "\x1b[1;5r": true,
+		"\x1b[!p": true, "\x1b[1;5r": true, "\x1b[79b": true, "\x1b[Z": true, "\x1b[2I": true,
 	} {
 		want := "ab"
 		if kept {
