@@ -32,7 +32,9 @@ type Item struct {
 	Extra   int      // tokens beyond the text: reasoning, attachments
 	Images  []string // Request: names of the attached images; a summary keeps the names only
 	Ledger  *Ledger  // Summary: its ledger
-	Machine bool     // Request: written by the program, so it sets no limits and is not a prompt of the user's
+	// Situation has the lines about branch and jobs of what the program adds about the environment to a Request or to Results.
+	Situation []string
+	Machine   bool // Request: written by the program, so it sets no limits and is not a prompt of the user's
 }
 
 // Call is a tool call of an Answer.
@@ -42,7 +44,7 @@ type Call struct {
 	Arguments string // JSON
 }
 
-// Result is the result of a Call. Tool, Command, ExitCode, Files, Cwd and Decision are for the ledger.
+// Result is the result of a Call. All but CallID, Content, IsError and Extra are for the ledger.
 type Result struct {
 	CallID   string
 	Content  string
@@ -52,7 +54,9 @@ type Result struct {
 	ExitCode *int
 	Files    []string // changed
 	Cwd      string   // afterwards; "" = as it was
-	Decision string   // the user's answer to a question about it
+	Decision string   // the user's comment on a question about it
+	Answer   string   // the user's answer to a question about it: allowed, refused; "" = there was none
+	Changes  []string // what it changed in the shell beside the directory: exports, aliases, functions, options
 	Extra    int      // tokens beyond Content, of images; 0 once a plan has shortened it
 }
 

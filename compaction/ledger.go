@@ -24,6 +24,10 @@ type Ledger struct {
 	Commands   []Command
 	Errors     []string // the newest ones, with their messages
 	ShellState string
+	Changes    []string // what commands changed in the shell, the newest last
+	Branch     string
+	Jobs       []string // background jobs, each with its state
+	Questions  []string // that the user answered without a comment: "allowed `make`"
 	OpenTasks  []string
 }
 
@@ -42,12 +46,15 @@ const (
 	maxCommands  = 240
 	maxAnswers   = 120
 	maxAnswer    = 200 // bytes
-	maxCommand   = 80  // bytes
-	maxOutcome   = 90  // bytes of what a command printed
+	maxCommand   = 77  // bytes
+	maxOutcome   = 84  // bytes of what a command printed
 	maxOpen      = 30
 	maxReads     = 240
 	maxErrors    = 3
-	maxError     = 240      // bytes of an error's message, from its end
+	maxState     = 20       // shell changes, jobs, and questions
+	maxChange    = 60       // bytes of a shell change, or of a job's command
+	maxAsked     = 30       // bytes of what a question was about: commands that ran are listed, too
+	maxError     = 220      // bytes of an error's message, from its end
 	maxPrompts   = 24 << 10 // bytes of the user's prompts that are kept word for word, the newest
 	maxOldPrompt = 300      // bytes of each one before them
 	maxLine      = 300      // bytes of a goal, decision, command or task
@@ -107,9 +114,12 @@ func Build(first string, items []Item) Ledger {
 			}
 		case Request:
 			l.Current = it.Text
-			if !it.Machine {
+			if it.Machine {
+				l.jobsOf(it.Text)
+			} else {
 				l.prompt(it)
 			}
+			l.situation(it.Situation)
 		case Answer:
 			for _, m := range decision().FindAllStringSubmatch(it.Text, -1) {
 				l.Decisions = addNewest(l.Decisions, line(m[1], maxLine))
@@ -125,6 +135,7 @@ func Build(first string, items []Item) Ledger {
 				l.result(r, tools[r.CallID])
 			}
 			l.prompt(it)
+			l.situation(it.Situation)
 		}
 	}
 	l.bound()
@@ -165,13 +176,30 @@ func (l *Ledger) result(r Result, c Call) {
 		l.Files = addNewest(l.Files, f)
 	}
 	if r.Command != "" {
-		l.command(commandText(r.Command), outcome(r.Content), r.ExitCode)
+		printed := outcome(r.Content)
+		if m := jobStarted().FindStringSubmatch(r.Content); m != nil {
+			printed = "job " + m[1] + m[2]
+			l.job(m[1]+m[2], r.Command, "running")
+		}
+		l.command(commandText(r.Command), printed, r.ExitCode)
 	}
 	if r.Cwd != "" {
 		l.ShellState = workingDirectory + r.Cwd
 	}
-	if r.Decision != "" {
+	switch {
+	case r.Decision != "":
 		l.Decisions = addNewest(l.Decisions, line(r.Decision, maxLine))
+	case r.Answer != "":
+		path, _ := readOf(c.Arguments)
+		l.Questions = addNewest(l.Questions, r.Answer+" `"+line(cmp.Or(r.Command, strings.TrimSpace(r.Tool+" "+path)), maxAsked)+"`")
+	}
+	if r.ExitCode != nil { // else it did not run
+		for _, change := range r.Changes {
+			l.Changes = addNewest(l.Changes, line(change, maxChange))
+		}
+	}
+	if c.Tool == "jobs" {
+		l.jobsOf(r.Content)
 	}
 }
 
@@ -267,6 +295,10 @@ func (l *Ledger) merge(old Ledger) {
 	l.Commands = slices.Concat(old.Commands, l.Commands)
 	l.Errors = slices.Concat(old.Errors, l.Errors)
 	l.OpenTasks = slices.Clone(old.OpenTasks)
+	l.Changes = slices.Concat(old.Changes, l.Changes)
+	l.Branch = cmp.Or(old.Branch, l.Branch)
+	l.Jobs = slices.Concat(old.Jobs, l.Jobs)
+	l.Questions = slices.Concat(old.Questions, l.Questions)
 }
 
 func (l *Ledger) bound() {
@@ -278,6 +310,9 @@ func (l *Ledger) bound() {
 	l.OpenTasks = newest(l.OpenTasks, maxOpen)
 	l.Reads = newest(l.Reads, maxReads)
 	l.Errors = newest(l.Errors, maxErrors)
+	l.Changes = newest(l.Changes, maxState)
+	l.Jobs = newest(l.Jobs, maxState)
+	l.Questions = newest(l.Questions, maxState)
 	l.Prompts = shortenedPrompts(l.Prompts, maxPrompts)
 }
 
@@ -345,8 +380,25 @@ func (l Ledger) Text() string {
 	section("The user's words; limits in them still hold", l.Prompts)
 	section("Your answers", l.Answers)
 	section("Decisions", l.Decisions)
-	if l.ShellState != "" {
-		fmt.Fprintf(&b, "Shell: %s\n", l.ShellState)
+	answered := func(answer string) (questions []string) {
+		for _, q := range l.Questions {
+			if about, ok := strings.CutPrefix(q, answer); ok {
+				questions = append(questions, about)
+			}
+		}
+		return questions
+	}
+	for _, l := range [][2]string{
+		{"The user allowed", strings.Join(answered("allowed "), "; ")},
+		{"The user refused", strings.Join(answered("refused "), "; ")},
+		{"Shell", l.ShellState},
+		{"Changed in the shell", strings.Join(l.Changes, "; ")},
+		{"Branch", l.Branch},
+		{"Jobs", strings.Join(l.Jobs, "; ")},
+	} {
+		if l[1] != "" {
+			fmt.Fprintf(&b, "%s: %s\n", l[0], l[1])
+		}
 	}
 	cwd, known := strings.CutPrefix(l.ShellState, workingDirectory)
 	var changed []string // relative to cwd where they are below it

@@ -43,6 +43,10 @@ type Ledger struct {
 	Reads      []string        `msgpack:"reads"`   // files that were read, each with the lines unless it is all: "main.go:10-29,40-"
 	Errors     []string        `msgpack:"errors"`  // the newest three, with their messages
 	Answers    []string        `msgpack:"answers"` // the beginning of the last text of each turn
+	Changes    []string        `msgpack:"changes"` // exports, aliases, functions and options that commands changed in the shell
+	Branch     string          `msgpack:"branch"`
+	Jobs       []string        `msgpack:"jobs"`      // background jobs, each with its state
+	Questions  []string        `msgpack:"questions"` // that the user answered without a comment, each with the answer
 }
 
 type LedgerCommand struct {

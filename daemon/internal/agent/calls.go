@@ -29,6 +29,7 @@ type finished struct {
 	result  tool.Result
 	command string
 	comment string // of the user, on the question
+	answer  string // of the user to the question; see answerText
 	reach   string // the confinement that the command ran in
 	seq     int64
 }
@@ -90,7 +91,7 @@ func (r *runner) results(done []finished) {
 		e.msg.Parts = append(e.msg.Parts, part)
 		e.facts[id] = fact{seq: d.seq, Result: compaction.Result{
 			Tool: d.call.name, Command: mask.String(d.command), ExitCode: d.result.ExitCode, Files: d.result.FilesModified,
-			Cwd: d.result.Cwd, Decision: decisionText(d.command, d.comment),
+			Cwd: d.result.Cwd, Decision: decisionText(d.command, d.comment), Answer: d.answer, Changes: shellChanges(d.command, d.reach),
 		}}
 		if e.first == 0 || d.seq < e.first {
 			e.first = d.seq
@@ -179,6 +180,7 @@ func (r *runner) planAndRun(ctx context.Context, c call, t tool.Tool, args json.
 		if d.Comment != "" {
 			f.comment = d.Comment
 		}
+		f.answer = answerText(d.By, d.Allowed)
 		if !d.Allowed {
 			f.result = denied(d)
 			f.addUserWords(edited, "")

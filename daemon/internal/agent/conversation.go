@@ -10,6 +10,7 @@ import (
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
+	"sublet/lease/shell/dialect"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -59,6 +60,29 @@ func decisionText(command, comment string) string {
 		return mask.String("the user: " + comment)
 	}
 	return mask.String("the user on `" + clip(command, 100) + "`: " + comment)
+}
+
+// answerText returns the answer to a question, as compaction.Result has it; "" if it was not the user's.
+func answerText(by string, allowed bool) string {
+	switch {
+	case !strings.HasPrefix(by, "client "):
+		return ""
+	case allowed:
+		return "allowed"
+	}
+	return "refused"
+}
+
+// shellChanges returns what a command that ran with this reach sets in the shell, with secrets masked.
+func shellChanges(command, reach string) []string {
+	if reach != "" {
+		return nil // it ran in a child of the shell
+	}
+	changes := dialect.Lasting(command)
+	for i := range changes {
+		changes[i] = mask.String(changes[i])
+	}
+	return changes
 }
 
 func promptEntry(text string, extra []provider.Part, seq int64) entry {
@@ -168,7 +192,7 @@ type Thread struct {
 	order     []string
 	pieces    []textPiece // of the newest answer, since its newest call
 	asked     map[wire.ConfirmationID]wire.ExecutionID
-	comments  map[wire.ExecutionID]string // the user's, on questions
+	answers   map[wire.ExecutionID]*wire.ConfirmationResolved
 }
 
 func threadOf(events []wire.EventMessage) *Thread {
@@ -196,7 +220,7 @@ func (h *Thread) Add(ev wire.EventMessage) {
 		h.endTurn("interrupted", "")
 		h.turn, h.agent, h.open, h.seq = meta.TurnID, m.Agent, true, meta.Seq
 		h.modelless, h.refreshed = m.Model == "", false
-		h.asked, h.comments = map[wire.ConfirmationID]wire.ExecutionID{}, map[wire.ExecutionID]string{}
+		h.asked, h.answers = map[wire.ConfirmationID]wire.ExecutionID{}, map[wire.ExecutionID]*wire.ConfirmationResolved{}
 		h.calls, h.order, h.failure = map[string]provider.ToolCall{}, nil, ""
 		if !h.modelless {
 			h.entries = append(h.entries, promptEntry(m.Prompt, h.takePending(), meta.Seq))
@@ -236,7 +260,7 @@ func (h *Thread) Add(ev wire.EventMessage) {
 	case *wire.ConfirmationRequest:
 		h.asked[m.ConfirmationID] = m.ExecutionID
 	case *wire.ConfirmationResolved:
-		h.comments[h.asked[m.ConfirmationID]] = m.Comment
+		h.answers[h.asked[m.ConfirmationID]] = m
 	case *wire.Error:
 		h.failure = m.Message
 	case *wire.AgentComplete:
@@ -344,11 +368,15 @@ func (h *Thread) result(m *wire.CommandResult, seq int64) {
 		h.plan = tool.ParseTodo(string(m.Output))
 	}
 	h.addResult(call, string(m.Output), m.Status != wire.StatusSuccess, seq)
-	e := &h.entries[len(h.entries)-1]
-	e.facts[id] = fact{seq: seq, Result: compaction.Result{
+	f := fact{seq: seq, Result: compaction.Result{
 		Tool: m.Tool, Command: string(m.Command), ExitCode: m.ExitCode, Cwd: string(m.Cwd),
-		Files: fromOS(m.FilesModified), Decision: decisionText(string(m.Command), h.comments[m.ExecutionID]),
+		Files: fromOS(m.FilesModified), Changes: shellChanges(string(m.Command), m.Reach),
 	}}
+	if a := h.answers[m.ExecutionID]; a != nil {
+		f.Decision = decisionText(string(m.Command), a.Comment)
+		f.Answer = answerText(a.By, a.Decision == wire.DecisionAllow || a.Decision == wire.DecisionAllowAlways)
+	}
+	h.entries[len(h.entries)-1].facts[id] = f
 }
 
 func (h *Thread) addResult(call provider.ToolCall, content string, isError bool, seq int64) {

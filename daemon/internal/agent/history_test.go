@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sublet/compaction"
 	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
@@ -250,6 +251,61 @@ func TestDecisionsSurviveAFold(t *testing.T) {
 	got, err := compact(t, Compaction{Conversation: History(rec.events), Model: newModel(step{text: "ok"})})
 	if want := []string{"the user on `rm x`: use git clean"}; err != nil || !slices.Equal(got.Ledger.Decisions, want) {
 		t.Errorf("got %q, %v; want %q", got.Ledger.Decisions, err, want)
+	}
+}
+
+// A ledger has what was answered, changed in the shell, and started in the background, and the branch, each as it was last.
+func TestLedgerHasTheState(t *testing.T) {
+	zero := 0
+	ran := func(id, name, command, output string, exit *int) []wire.EventMessage {
+		c, r := called("t1", Orchestrator, id), result("t1", Orchestrator, id, output)
+		c.Chunk.Tool, r.Tool, r.Command, r.ExitCode = name, name, wire.OSString(command), exit
+		if name == "edit" {
+			c.Chunk.Arguments = `{"path":"a.go"}`
+		}
+		return []wire.EventMessage{c, r}
+	}
+	asked := func(id, by, decision string, events []wire.EventMessage) []wire.EventMessage {
+		q := wire.ConfirmationID("q" + id)
+		return []wire.EventMessage{
+			events[0], &wire.ConfirmationRequest{Event: in("t1"), ConfirmationID: q, ExecutionID: wire.ExecutionID(id)},
+			&wire.ConfirmationResolved{Event: in("t1"), ConfirmationID: q, By: by, Decision: decision}, events[1],
+		}
+	}
+	context := func(turn wire.TurnID, text string) *wire.AgentStreamChunk {
+		return &wire.AgentStreamChunk{Event: in(turn), Agent: Orchestrator, Chunk: wire.Chunk{Type: wire.ChunkContext, Text: situationHead + text}}
+	}
+	confined := ran("g", "bash", "export LOST=1", "", &zero)
+	confined[1].(*wire.CommandResult).Reach = "read"
+	events := numbered(slices.Concat(
+		[]wire.EventMessage{started("t1", "go"), context("t1", "Git: branch main, clean, no upstream")},
+		asked("a", "client ann 1", wire.DecisionAllow, ran("a", "bash", "export PORT=8081 && make", "ok", &zero)),
+		asked("b", "client ann 1", wire.DecisionDeny, ran("b", "bash", "rm -r out", "Denied", nil)),
+		asked("c", "client ann 1", wire.DecisionAllowAlways, ran("c", "edit", "", "done", nil)),
+		asked("d", "rule 3", wire.DecisionAllow, ran("d", "bash", "alias ll='ls -l'; greet() { alias no=1; }; (export no=1); shopt -s globstar", "", &zero)),
+		ran("e", "bash", "node a.js", "[job j1 was started in a private bash, process 7. It goes on by itself; its output goes to /x]", nil),
+		ran("f", "bash", "node b.js", "[job j2 was started in a private bash, process 8. It goes on by itself; its output goes to /x]", nil),
+		ran("h", "bash", "node c.js", "up\n[it goes on as the job j3: wait for it]", nil),
+		confined,
+		ran("i", "jobs", "", "[j1: ended with exit code 0; ended by its agent, after 3s; 5 bytes of output; in a private bash: node a.js]\n", nil),
+		[]wire.EventMessage{
+			ended("t1", wire.StatusSuccess),
+			started("t2", WakeHead+"job j2 (node b.js) ended with exit code 3. Look at it with the jobs tool and go on with what waited for it."),
+			context("t2", "Git: branch fix/x, 2 changed, no upstream\nJobs running: none"), said("t2", Orchestrator, "ok"), ended("t2", wire.StatusSuccess),
+		},
+	)...)
+	items := toItems(History(events).entries)
+	first := compaction.Build("", items[:len(items)-2])
+	got := compaction.Build("", append([]compaction.Item{{Kind: compaction.Summary, Ledger: new(fromWire(toWire(first)))}}, items[len(items)-2:]...)).Text()
+	for _, want := range []string{
+		"\nThe user allowed: `export PORT=8081 && make`; `edit a.go`\nThe user refused: `rm -r out`\n",
+		"\nChanged in the shell: export PORT=8081; alias ll='ls -l'; greet(); shopt -s globstar\n",
+		"\nBranch: fix/x\n",
+		"\nJobs: j3 `node c.js` ended; j1 `node a.js` ended with exit code 0; ended by its agent; j2 `node b.js` ended with exit code 3\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant in it\n%s", got, want)
+		}
 	}
 }
 

@@ -86,7 +86,7 @@ func (h *Thread) clone() Thread {
 	}
 	c.pending, c.pieces = slices.Clone(h.pending), slices.Clone(h.pieces)
 	c.calls, c.order = maps.Clone(h.calls), slices.Clone(h.order)
-	c.asked, c.comments = maps.Clone(h.asked), maps.Clone(h.comments)
+	c.asked, c.answers = maps.Clone(h.asked), maps.Clone(h.answers)
 	return c
 }
 

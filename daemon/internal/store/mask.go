@@ -49,8 +49,8 @@ func Mask(m wire.EventMessage) {
 }
 
 func maskLedger(l *wire.Ledger) {
-	l.Goal, l.ShellState = mask.String(l.Goal), mask.String(l.ShellState)
-	for _, list := range [][]string{l.Limits, l.Decisions, l.OpenTasks, l.Prompts, l.Reads, l.Errors, l.Answers} {
+	l.Goal, l.ShellState, l.Branch = mask.String(l.Goal), mask.String(l.ShellState), mask.String(l.Branch)
+	for _, list := range [][]string{l.Limits, l.Decisions, l.OpenTasks, l.Prompts, l.Reads, l.Errors, l.Answers, l.Changes, l.Jobs, l.Questions} {
 		for i := range list {
 			list[i] = mask.String(list[i])
 		}

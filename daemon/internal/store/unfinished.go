@@ -65,6 +65,6 @@ func openQuestions(events []wire.EventMessage, id wire.TurnID) []wire.Confirmati
 func EmptyLedger() wire.Ledger {
 	return wire.Ledger{
 		Limits: []string{}, Decisions: []string{}, Files: []wire.OSString{}, Commands: []wire.LedgerCommand{}, OpenTasks: []string{},
-		Prompts: []string{}, Reads: []string{}, Errors: []string{}, Answers: []string{},
+		Prompts: []string{}, Reads: []string{}, Errors: []string{}, Answers: []string{}, Changes: []string{}, Jobs: []string{}, Questions: []string{},
 	}
 }
