@@ -505,6 +505,18 @@ func TestLink(t *testing.T) {
 	}
 }
 
+// Tables below the one that sublet made stay when that is taken back.
+func TestUndoKeepsTablesBelow(t *testing.T) {
+	const mine, later = "[features.x]\na = 1\n", "\n[later]\nb = 2\n"
+	a, _ := agent(t, "codex")
+	f := a.Files[0]
+	write(t, f.Path, mine)
+	write(t, f.Path, connect(t, f)+later)
+	if got := undo(t, f); got != mine+later {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // Codex 0.57 lists its features with tabs, and knows no shell_tool; 0.169 lists them with spaces.
 func TestFeaturesOfCodex(t *testing.T) {
 	a, _ := agent(t, "codex")

@@ -128,7 +128,7 @@ func (f *tomlFile) remove(path []string) error {
 	if table, at := f.find(path); at >= 0 {
 		t := &f.tables[table]
 		if t.lines = slices.Delete(t.lines, at, at+1); slices.IndexFunc(t.lines[1:], func(line string) bool { return !blank(line) }) < 0 {
-			whole = t.name // nothing is left of it
+			f.tables = slices.Delete(f.tables, table, table+1) // nothing is left of it
 		}
 	}
 	f.tables = slices.DeleteFunc(f.tables, func(t tomlTable) bool { return t.name == whole || strings.HasPrefix(t.name, whole+".") })
