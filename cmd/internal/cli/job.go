@@ -36,7 +36,11 @@ func (a *app) jobList() *cobra.Command {
 		}
 		w := a.table("ID\tSTATE\tTIME\tAGENT\tSHELL\tCOMMAND")
 		for _, j := range reply.Jobs {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", plain(j.JobID), jobState(j), jobAge(j), plain(j.Agent), plain(j.Shell), firstLine(string(j.Command), 24)) // so that the table has 80 columns
+			what := firstLine(string(j.Command), 24) // so that the table has 80 columns
+			if j.Note != "" {
+				what += " (" + plain(j.Note) + ")"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", plain(j.JobID), jobState(j), jobAge(j), plain(j.Agent), plain(j.Shell), what)
 		}
 		return w.Flush()
 	}), &asJSON, "job")

@@ -45,6 +45,9 @@ func TestJob(t *testing.T) {
 			if out, _, _ := w.sublet("job", "ls", "--json"); !strings.Contains(out, `"state":"running"`) || !strings.Contains(out, "found again by a new daemon") {
 				t.Errorf("after kill -9 of the daemon: %s", out)
 			}
+			if out, _, _ := w.sublet("job", "ls"); !strings.Contains(out, "… (found again by a new daemon)\n") {
+				t.Errorf("the table after kill -9 of the daemon: %s", out)
+			}
 			term.run("kill %sublet_job", `.*`)
 			term.see(`sent by sublet, not by the user.* job j1`)
 			term.see(`It went down`)
