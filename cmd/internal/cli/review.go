@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -64,6 +65,13 @@ func (a *app) review() *cobra.Command {
 			a.printNotice("nothing to review", "`git diff "+revisions+"` shows no change", hint)
 			return a.printReview([]byte("{}"), asJSON, sarif)
 		}
+		if !strings.Contains(revisions, "..") { // else the working tree is not reviewed
+			if n, err := untrackedFiles(); err != nil {
+				return err
+			} else if n > 0 {
+				a.printNotice("not reviewed", fmt.Sprintf("untracked files (%d); `git add -N FILE` includes one", n), "")
+			}
+		}
 		q.agent, q.ephemeral, q.prompt = "reviewer", true, "Review the changes that `git diff "+revisions+"` shows. Look at the code around them where that decides. "+
 			"Report what is wrong: faults, missing cases, security, what contradicts the code around it; no matters of taste. The worst comes first; "+
 			"an empty list is a good review."
@@ -105,6 +113,15 @@ func hasChanges(revisions string) (bool, error) {
 		return false, &usageError{fmt.Errorf("git diff %s: %s", revisions, cmp.Or(visible.FirstLine(string(out)), err.Error()))}
 	}
 	return false, nil
+}
+
+// untrackedFiles returns the number of files in the working tree that git neither tracks nor ignores.
+func untrackedFiles() (int, error) {
+	out, err := exec.Command("git", "ls-files", "-z", "--others", "--exclude-standard", "--", ":/").Output()
+	if err != nil {
+		return 0, fmt.Errorf("git ls-files: %w", err)
+	}
+	return bytes.Count(out, []byte{0}), nil
 }
 
 func (a *app) printReview(value json.RawMessage, asJSON, sarif bool) error {
