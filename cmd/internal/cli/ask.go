@@ -136,7 +136,7 @@ func (a *app) runAsk(q question) error {
 	}
 	for _, rule := range q.allow {
 		if _, err := c.Request(ctx, &wire.PolicyRequest{Op: "add", Rule: &wire.Rule{Decision: "allow", Pattern: rule, Scope: "session"}}); err != nil {
-			return fmt.Errorf("--allow %q: %w", rule, err)
+			return invalidFlag(fmt.Errorf("--allow %q: %w", rule, err))
 		}
 	}
 	if !q.json && !q.ephemeral && !isTerminal(a.stderr) {
@@ -156,9 +156,17 @@ func (a *app) runAsk(q question) error {
 		err = kerr
 	}
 	if err != nil {
-		return err
+		return invalidFlag(err)
 	}
 	return statusOfTurn(end)
+}
+
+// invalidFlag returns err as a usageError if the daemon refused a value, which is that of a flag.
+func invalidFlag(err error) error {
+	if errors.Is(err, wire.ErrInvalidMessage) {
+		return &usageError{err}
+	}
+	return err
 }
 
 // request returns the question as a message. done, if there is no error, must be called after the turn: it removes the file of input.
