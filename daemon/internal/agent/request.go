@@ -12,7 +12,7 @@ const (
 	maxSteps  = 1000     // model calls that a request may ask for
 )
 
-// CheckRequest returns what of a request is out of its bounds.
+// CheckRequest returns what of a request is out of its bounds, or names a tool that does not exist.
 func CheckRequest(r *wire.AgentRequest) error {
 	if len(r.Prompt) > MaxPrompt {
 		return fmt.Errorf("prompt: %d bytes is more than the limit of %d; name a file instead", len(r.Prompt), MaxPrompt)
@@ -28,5 +28,5 @@ func CheckRequest(r *wire.AgentRequest) error {
 	case len(o.System)+len(o.AppendSystem) > maxSystem:
 		return fmt.Errorf("options.system and append_system: %d bytes are more than the limit of %d", len(o.System)+len(o.AppendSystem), maxSystem)
 	}
-	return nil
+	return checkTools("options.tools", r.Options.Tools)
 }

@@ -104,17 +104,17 @@ func Roles(cfg config.Config, project string) (roles map[string]Role, faults []e
 // CheckSettings reports a role of the settings that lists a tool which does not exist.
 func CheckSettings(c *config.Config) error {
 	for _, role := range slices.Sorted(maps.Keys(c.Agents)) {
-		if err := checkTools(c, "agents."+role+".tools", c.Agents[role].Tools); err != nil {
+		if err := checkTools("agents."+role+".tools", c.Agents[role].Tools); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkTools reports a tool of a role's list that does not exist. Tools of MCP servers are not looked for.
-func checkTools(c *config.Config, key string, list []string) error {
+// checkTools reports a tool of a list that does not exist. Tools of MCP servers are not looked for: they may come later.
+func checkTools(key string, list []string) error {
 	var names []string
-	for _, t := range Tools(*c, nil) {
+	for _, t := range Tools(config.Config{}, nil) {
 		names = append(names, t.Spec().Name)
 	}
 	for _, name := range list {
@@ -289,7 +289,7 @@ func parseRole(cfg *config.Config, name, text string) (r Role, line int, err err
 					err = setRole(&a, key, unquote(v))
 				}
 			}
-			if err = cmp.Or(err, cfg.CheckAgent("", a), checkTools(cfg, "tools", a.Tools)); err != nil {
+			if err = cmp.Or(err, cfg.CheckAgent("", a), checkTools("tools", a.Tools)); err != nil {
 				return Role{}, line, err
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -275,13 +274,8 @@ func (r *runner) repairRequest(ctx context.Context, err error) error {
 	return err
 }
 
-// begin adds the prompt and its context to the conversation, and names what the request asks for in vain.
+// begin adds the prompt and its context to the conversation.
 func (r *runner) begin(ctx context.Context) {
-	for _, name := range r.t.Options.Tools {
-		if !r.t.subAgent && !r.exists[name] && !isRemote(name) { // those of an MCP server may come later
-			r.notice("no tool is called " + strconv.Quote(name) + ", so the list of allowed tools is shorter by it")
-		}
-	}
 	images, attached := r.attachments()
 	beside := r.promptContext(ctx, attached)
 	r.entries = append(r.entries, promptEntry(r.forModel(r.t.Prompt), images, r.t.StartSeq))

@@ -126,18 +126,6 @@ func TestBadCallsGoBackToTheModel(t *testing.T) {
 	}
 }
 
-// A misspelt name in the request's list of tools is named: the agent would lack a tool, and nobody would know why.
-func TestUnknownAllowedTool(t *testing.T) {
-	rec := &recorder{}
-	o := rec.play(t.Context(), Turn{
-		Model: newModel(step{text: "fine"}), Prompt: "go", Tools: []tool.Tool{&stubTool{name: "read"}},
-		Options: wire.RequestOptions{Tools: []string{"raed", "mcp__web__*"}},
-	})
-	if n := notices(rec); o.Status != wire.StatusSuccess || !strings.HasPrefix(n, `no tool is called "raed"`) || strings.Contains(n, "mcp__") {
-		t.Errorf("got %s, notices %q", o.Status, n)
-	}
-}
-
 // H11: denied does not run, the model is told why with the user's words, and the turn goes on.
 func TestDeniedCallsDoNotRun(t *testing.T) {
 	sh := &stubTool{name: "sh"}
