@@ -9,6 +9,7 @@ import (
 	"sublet/compaction"
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
 
@@ -145,7 +146,7 @@ func (r *runner) count(resp provider.Response) {
 type call struct {
 	id   wire.ExecutionID
 	name string
-	args json.RawMessage // as the model wrote it
+	args json.RawMessage // as the model wrote it; the text of an object is repaired
 }
 
 // answer adds the model's message to the conversation and announces its calls. Calls get ids of ours, because some servers
@@ -166,14 +167,17 @@ func (r *runner) answer(resp provider.Response, ids map[string]wire.ExecutionID)
 				id = wire.ExecutionID(wire.NewID())
 			}
 			delete(ids, p.ToolCall.ID)
-			name := r.meantTool(p.ToolCall.Name)
-			calls = append(calls, call{id: id, name: name, args: p.ToolCall.Arguments})
+			name, args := r.meantTool(p.ToolCall.Name), p.ToolCall.Arguments
+			if object, err := tool.Object(args); err == nil {
+				args = object
+			}
+			calls = append(calls, call{id: id, name: name, args: args})
 			msg.Parts = append(msg.Parts, provider.Part{ToolCall: &provider.ToolCall{
-				ID: string(id), Name: name, Arguments: provider.ArgumentsObject(p.ToolCall.Arguments),
+				ID: string(id), Name: name, Arguments: provider.ArgumentsObject(args),
 			}})
 			emit(wire.Chunk{
 				Type: wire.ChunkToolCall, ExecutionID: id, Tool: strings.ToValidUTF8(name, "\uFFFD"),
-				Arguments: strings.ToValidUTF8(string(p.ToolCall.Arguments), "\uFFFD"),
+				Arguments: strings.ToValidUTF8(string(args), "\uFFFD"),
 			})
 		case p.Reasoning != nil:
 			msg.Parts = append(msg.Parts, p)

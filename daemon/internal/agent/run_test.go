@@ -85,6 +85,26 @@ func TestNameWithACapital(t *testing.T) {
 	}
 }
 
+// A call whose JSON could be repaired runs, and was shown to the model afterwards as {"invalid_arguments":…}.
+func TestRepairedCallIsReplayedRepaired(t *testing.T) {
+	for _, args := range []string{`{"command":"ls",}`, "```json\n{\"command\":\"ls\"}\n```", `"{\"command\":\"ls\"}"`} {
+		model := newModel(call1("sh", args), step{text: "done"})
+		rec := &recorder{}
+		rec.play(t.Context(), Turn{Model: model, Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}})
+		for where, messages := range map[string][]provider.Message{"request": model.requests()[1].Messages, "history": History(rec.events).Messages()} {
+			var got string
+			for _, p := range messages[1].Parts {
+				if p.ToolCall != nil {
+					got += strings.ReplaceAll(string(p.ToolCall.Arguments), " ", "")
+				}
+			}
+			if got != `{"command":"ls"}` {
+				t.Errorf("%s: got %s in the %s", args, got, where)
+			}
+		}
+	}
+}
+
 // G9, G12: a call that cannot be run is answered with an error, and the turn continues; nothing is judged or run in its place.
 func TestBadCallsGoBackToTheModel(t *testing.T) {
 	judged := 0

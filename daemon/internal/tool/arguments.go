@@ -30,7 +30,7 @@ func Arguments(spec Spec, args json.RawMessage) (json.RawMessage, error) {
 	if spec.Closed {
 		s.close()
 	}
-	object, err := asObject(args)
+	object, err := Object(args)
 	if err != nil {
 		return nil, fmt.Errorf("%w; got %s%s", err, visible.Clip(string(args), 100), s.usage(spec))
 	}
@@ -50,8 +50,8 @@ const maxRepaired = 64 << 10
 // maxInvalid bounds the error about an invalid value, in bytes.
 const maxInvalid = 300
 
-// asObject returns args as the text of one JSON object.
-func asObject(args []byte) ([]byte, error) {
+// Object returns args as the text of one JSON object: without a code fence, quotes around it, last commas and comments.
+func Object(args []byte) ([]byte, error) {
 	text := bytes.TrimSpace(args)
 	if rest, ok := bytes.CutPrefix(text, []byte("```")); ok {
 		_, rest, _ = bytes.Cut(rest, []byte("\n")) // the fence may name a language
