@@ -19,7 +19,7 @@ import (
 )
 
 // Arguments validates a call's arguments against the schema of its tool and repairs unambiguous mistakes: a code fence, a
-// trailing comma, another common name of an argument, "2" for 2, a string for a list of one, null for an optional value. Any
+// trailing comma, another common name of an argument, "2" for 2, a string for a list of one, a list of one for its value, null for an optional value. Any
 // other mistake is an error that describes what the tool takes, with an example; nothing is guessed. Arguments of a tool that is not
 // Closed are repaired only: its server validates them.
 func Arguments(spec Spec, args json.RawMessage) (json.RawMessage, error) {
@@ -109,7 +109,7 @@ func (s schema) validate(args json.RawMessage) error {
 		return err
 	}
 	if err := resolved.Validate(value); err != nil {
-		text, _ := Bound(strings.TrimPrefix(err.Error(), "validating root: "), maxInvalid) // it has the whole value
+		text, _ := Bound(withPlace(err.Error()), maxInvalid) // it has the whole value
 		return errors.New(text)
 	}
 	return nil
@@ -117,6 +117,23 @@ func (s schema) validate(args json.RawMessage) error {
 
 // nothing returns the schema false, as the library reads it.
 func nothing() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
+
+// withPlace replaces the schemas that the text of a validator's error begins with, the outermost first, by the place of the value in
+// the arguments: "validating /properties/a/items/properties/b: " by "a[].b: ".
+func withPlace(text string) string {
+	place := ""
+	for {
+		rest, ok := strings.CutPrefix(text, "validating ")
+		if !ok {
+			break
+		}
+		place, text, _ = strings.Cut(rest, ": ")
+	}
+	if place == "root" {
+		return text
+	}
+	return strings.TrimPrefix(strings.NewReplacer("/properties/", ".", "/items", "[]").Replace(place), ".") + ": " + text
+}
 
 // closed reports whether the properties are all the names that there may be.
 func (s schema) closed() bool { return reflect.DeepEqual(s.AdditionalProperties, nothing()) }
@@ -133,6 +150,7 @@ var otherNames = map[string][]string{
 	"include":     {"glob"},
 	"url":         {"uri"},
 	"offset":      {"start_line"},
+	"timeout_ms":  {"timeout"},
 	"ignore_case": {"case_insensitive", "-i"},
 	"role":        {"agent", "subagent_type"},
 	"title":       {"description", "name"},
@@ -153,8 +171,8 @@ func (s schema) object(text json.RawMessage) (json.RawMessage, error) {
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		value, p := given[key], s.Properties[key]
 		if p == nil && s.closed() {
-			name := s.standsFor(key)
-			if name != "" && given[name] == nil && fixed[name] == nil {
+			name := s.standsFor(key, func(own string) bool { return given[own] != nil || fixed[own] != nil })
+			if name != "" {
 				key, p = name, s.Properties[name]
 			}
 		}
@@ -181,11 +199,11 @@ func marshal(v any) (json.RawMessage, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-// standsFor returns the argument that an unknown name can stand for, "" if there is none or more than one.
-func (s schema) standsFor(name string) (found string) {
+// standsFor returns the argument, not one that is taken, which an unknown name can stand for, "" if there is none or more than one.
+func (s schema) standsFor(name string, taken func(own string) bool) (found string) {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
 	for own := range s.Properties {
-		if plain(own) != plain(name) && !slices.ContainsFunc(otherNames[own], func(o string) bool { return o == name || plain(o) == plain(name) }) {
+		if taken(own) || plain(own) != plain(name) && !slices.ContainsFunc(otherNames[own], func(o string) bool { return o == name || plain(o) == plain(name) }) {
 			continue
 		}
 		if found != "" {
@@ -231,6 +249,9 @@ func jsonType(v json.RawMessage) string {
 func (s schema) value(v json.RawMessage) (json.RawMessage, error) {
 	if s.Type != "string" {
 		v = unquoted(v, s.Type)
+	}
+	if one := []json.RawMessage(nil); s.Type != "" && s.Type != "array" && v[0] == '[' && json.Unmarshal(v, &one) == nil && len(one) == 1 {
+		return s.value(one[0])
 	}
 	switch got := jsonType(v); {
 	case s.Type == "array":
@@ -288,11 +309,16 @@ func (s schema) array(v json.RawMessage) (json.RawMessage, error) {
 	return marshal(list)
 }
 
-// usage describes a tool's arguments for an error, the required ones first; "" where the schema allows others, as an MCP server's may.
+// usage describes a tool's arguments for an error; "" where the schema allows others, as an MCP server's may.
 func (s schema) usage(spec Spec) string {
 	if !s.closed() {
 		return ""
 	}
+	return fmt.Sprintf("\n%s takes %s. For example: %s", spec.Name, s.fields(), spec.Example)
+}
+
+// fields describes the properties with their types, the required ones first.
+func (s schema) fields() string {
 	var list []string
 	for _, name := range slices.SortedFunc(maps.Keys(s.Properties), func(a, b string) int {
 		if x, y := slices.Contains(s.Required, a), slices.Contains(s.Required, b); x != y {
@@ -307,11 +333,14 @@ func (s schema) usage(spec Spec) string {
 		kind := p.Type
 		if kind == "array" && p.Items != nil {
 			kind = "list of " + p.Items.Type + "s"
+			if p.Items.Type == "object" {
+				kind = "list of {" + schema{p.Items}.fields() + "}"
+			}
 		}
 		if !slices.Contains(s.Required, name) {
 			kind += ", optional"
 		}
 		list = append(list, name+" ("+kind+")")
 	}
-	return fmt.Sprintf("\n%s takes %s. For example: %s", spec.Name, strings.Join(list, ", "), spec.Example)
+	return strings.Join(list, ", ")
 }

@@ -21,7 +21,12 @@ func TestArgumentsWithOneMeaning(t *testing.T) {
 		{Read(), "```json\n{\"path\":\"a,]\",}\n```", `{"path":"a,]"}`},
 		{Read(), `"{\"path\":\"a\"}"`, `{"path":"a"}`},
 		{Edit(), `{"file_path":"a","old_string":"x","newString":"y","replace_all":"True"}`, `{"path":"a","old":"x","new":"y","replace_all":true}`},
-		{Grep(), `{"pattern":404,"glob":"*.go"}`, ``}, // glob: pattern, or include?
+		{Grep(), `{"pattern":404,"glob":"*.go"}`, `{"pattern":"404","include":"*.go"}`},
+		{Grep(), `{"glob":"*.go"}`, ``}, // pattern, or include?
+		{Read(), `{"path":["a.txt"],"limit":["2"]}`, `{"path":"a.txt","limit":2}`},
+		{Read(), `{"path":["a.txt","b.txt"]}`, ``},
+		{Bash(1e9, 2e9), `{"command":"make","timeout":500}`, `{"command":"make","timeout_ms":500}`},
+		{Bash(1e9, 2e9), `{"command":"make","timeout":500,"timeout_ms":600}`, ``},
 		{Grep(), `{"pattern":404,"include":"*.go"}`, `{"pattern":"404","include":"*.go"}`},
 		{Grep(), `{"pattern":"x","mode":""}`, `{"pattern":"x"}`}, // of a model that fills in every argument
 		{Task("reviewer: reads"), `{"tasks":{"agent":"reviewer","prompt":"look"}}`, `{"tasks":[{"role":"reviewer","prompt":"look"}]}`},
@@ -42,6 +47,28 @@ func TestArgumentsWithOneMeaning(t *testing.T) {
 		}
 		if err != nil || !sameJSON(got, tc.want) {
 			t.Errorf("%s:\ngot  %s, %v\nwant %s", tc.args, got, err, tc.want)
+		}
+	}
+}
+
+// The answer to a wrong object of a list described neither the object's fields nor showed one, and named its place by the schema's.
+func TestMistakeInAnObjectOfAList(t *testing.T) {
+	for _, tc := range []struct {
+		tool        Tool
+		args, where string
+		usage       string
+	}{
+		{Read(), `{"path":"a","ranges":[{"limit":3}]}`, `arguments: ranges[]: required: missing properties: ["offset"]`, "ranges (list of {offset (integer), limit (integer, optional)}, optional)"},
+		{Read(), `{"path":"a","ranges":[{"offset":1,"limit":"x"}]}`, "arguments: ranges[].limit: type: ", `"ranges":[{"offset":`},
+		{Read(), `{"path":"a","limit":"x"}`, "arguments: limit: type: ", "limit (integer, optional)"},
+		{Edit(), `{"path":"a","edits":[{"old":"x"}]}`, "arguments: edits[]: ", "edits (list of {new (string), old (string), replace_all (boolean, optional)}, optional)"},
+		{Todo(), `{"todos":[{"text":"x","status":"validating /a: b"}]}`, "arguments: todos[].status: enum: validating /a: b does", "todos (list of {status (string), text (string)}, optional)"},
+		{Task("reviewer: reads"), `{"tasks":[{"role":"reviewer"}]}`, "arguments: tasks[]: ", `For example: {"tasks":[{"role":"reviewer",`},
+		{Plan(), `{"items":[{"a":1}]}`, "arguments: items[]: type: ", "items (list of strings)"},
+	} {
+		_, err := Arguments(tc.tool.Spec(), json.RawMessage(tc.args))
+		if err == nil || !strings.HasPrefix(err.Error(), tc.where) || !strings.Contains(err.Error(), tc.usage) {
+			t.Errorf("%s: got %v, want %q, and %q", tc.args, err, tc.where, tc.usage)
 		}
 	}
 }

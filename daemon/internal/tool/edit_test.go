@@ -30,7 +30,7 @@ func TestEditsAreMadeTogetherOrNotAtAll(t *testing.T) {
 		{edits(m{"old": "start(1)", "new": "start(2)"}, m{"old": "ready()", "new": "x"}), "edits[1]: old occurs in the file 2 times, in lines 4 and 10"},
 		{edits(m{"old": "\tstart(1)\n", "new": ""}, m{"old": "start(1)", "new": "x"}), "edits[0] and edits[1] overlap in line 5"},
 		{edits(m{"old": "", "new": "x"}), "old: is empty"},
-		{edits(m{"old": "x"}), `/properties/edits/items: required: missing properties: ["new"]`},
+		{edits(m{"old": "x"}), `edits[]: required: missing properties: ["new"]`},
 		{edits(), "edits: is missing"},
 		{m{"path": "main.go", "old": "stop()", "new": "x", "edits": []m{{"old": "a", "new": "b"}}}, "either edits or old and new"},
 		{m{"path": "main.go", "old": "stop()"}, "new: is missing"},

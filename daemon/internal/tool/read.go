@@ -44,7 +44,7 @@ func Read() Tool {
 	return newTool(Spec{
 		Name:        "read",
 		Description: "Show a text file with line numbers (number, tab, line), or an image. ranges shows several parts.",
-		Example:     `{"path":"main.go"}`,
+		Example:     `{"path":"main.go","ranges":[{"offset":1,"limit":50}]}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},` + one + `,` +
 			`"ranges":{"type":"array","items":{"type":"object","properties":{"offset":{"type":"integer"},"limit":{"type":"integer"}},"required":["offset"]}}},` +
 			`"required":["path"]}`),

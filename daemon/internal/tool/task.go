@@ -22,7 +22,7 @@ func Task(roles ...string) Tool {
 		Description: "Give a task (role, prompt) or, in parallel, several (tasks) to other agents, and wait for their reports. Each has its own shell and cannot see this conversation: put all it needs in the prompt. " +
 			"With background you need not wait; reports come later. For a started agent: {agent, prompt} asks it further, {agent, stop} ends it, {agent} shows its state or report. " +
 			"Roles: " + strings.Join(roles, "; ") + ".",
-		Example: `{"role":"reviewer","prompt":"Review the changes in main.go and report what is wrong."}`,
+		Example: `{"tasks":[{"role":"reviewer","prompt":"Review the changes in main.go and report what is wrong."}]}`,
 		Schema: json.RawMessage(`{"type":"object","properties":{"tasks":{"type":"array","maxItems":16,"items":{"type":"object","properties":{` +
 			`"role":{"type":"string"},"title":{"type":"string"},"prompt":{"type":"string"}},"required":["role","prompt"]}},` +
 			`"role":{"type":"string"},"title":{"type":"string"},"background":{"type":"boolean"},"agent":{"type":"string","description":"engineer-1"},"prompt":{"type":"string"},"stop":{"type":"boolean"}}}`),
