@@ -3,8 +3,13 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -35,6 +40,9 @@ func readSchema(path string) (*outputSchema, error) {
 }
 
 func parseSchema(text []byte) (*outputSchema, error) {
+	if err := checkSchema("#", text); err != nil {
+		return nil, err
+	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, err
@@ -48,6 +56,92 @@ func parseSchema(text []byte) (*outputSchema, error) {
 		return nil, err
 	}
 	return &outputSchema{compact.String(), resolved}, nil
+}
+
+// schemaTypes are what the keyword type may name.
+var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+
+// checkSchema returns an error for the first invalid schema in text, the innermost first. path is the JSON pointer of text, which the error
+// begins with.
+func checkSchema(path string, text json.RawMessage) error {
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return err
+	}
+	if _, ok := value.(bool); ok {
+		return nil
+	}
+	if _, ok := value.(map[string]any); !ok {
+		return fmt.Errorf("%s: %s is no schema; a schema is an object, true or false", path, firstLine(string(text), 40))
+	}
+	var keywords map[string]json.RawMessage
+	if err := json.Unmarshal(text, &keywords); err != nil {
+		return err
+	}
+	for _, keyword := range slices.Sorted(maps.Keys(keywords)) {
+		inside := subschemas(keyword, keywords[keyword])
+		for _, at := range slices.Sorted(maps.Keys(inside)) {
+			if err := checkSchema(path+"/"+keyword+at, inside[at]); err != nil {
+				return err
+			}
+		}
+	}
+	var s jsonschema.Schema
+	err := json.Unmarshal(text, &s)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s/%s: a JSON %s is not allowed; it takes %s", path, strings.ReplaceAll(strings.TrimPrefix(wrong.Field, "schemaWithoutMethods."), ".", "/"), wrong.Value, jsonKind(wrong.Type))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	for _, t := range append(s.Types, s.Type) {
+		if t != "" && !slices.Contains(schemaTypes, t) {
+			return fmt.Errorf("%s/type: %q is none of %s", path, t, strings.Join(schemaTypes, ", "))
+		}
+	}
+	return nil
+}
+
+// subschemas returns the schemas in a keyword's value, by their JSON pointer below it.
+func subschemas(keyword string, value json.RawMessage) map[string]json.RawMessage {
+	inside := map[string]json.RawMessage{}
+	switch keyword {
+	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
+		var named map[string]json.RawMessage
+		_ = json.Unmarshal(value, &named) // what is no object, the caller finds
+		for name, schema := range named {
+			inside["/"+name] = schema
+		}
+	case "allOf", "anyOf", "oneOf", "prefixItems":
+		var list []json.RawMessage
+		_ = json.Unmarshal(value, &list)
+		for i, schema := range list {
+			inside["/"+strconv.Itoa(i)] = schema
+		}
+	case "items":
+		if value[0] == '[' { // of draft 7
+			return subschemas("prefixItems", value)
+		}
+		inside[""] = value
+	case "additionalItems", "additionalProperties", "contains", "else", "if", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties":
+		inside[""] = value
+	}
+	return inside
+}
+
+// jsonKind returns the JSON type that a Go type is decoded from.
+func jsonKind(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	case reflect.Slice:
+		return "an array"
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "a boolean"
+	}
+	return "a number"
 }
 
 // instruction returns the part of the system prompt that asks for an answer valid by the schema.

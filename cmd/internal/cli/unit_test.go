@@ -369,3 +369,36 @@ func TestMute(t *testing.T) {
 		}
 	}
 }
+
+// An invalid schema of --output-schema is named by its place before a model is asked.
+func TestParseSchema(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"objekt"}`:                    `#/type: "objekt" is none of array, boolean, integer, null, number, object, string`,
+		`{"type":["string","nil"]}`:            `#/type: "nil" is none of `,
+		`{"type":4}`:                           `#: invalid value for "type"`,
+		`{"properties":{"a":3}}`:               `#/properties/a: 3 is no schema; a schema is an object, true or false`,
+		`{"properties":{"a":null}}`:            `#/properties/a: null is no schema; `,
+		`{"properties":3}`:                     `#/properties: a JSON number is not allowed; it takes an object`,
+		`{"items":{"required":"n"}}`:           `#/items/required: a JSON string is not allowed; it takes an array`,
+		`{"items":{"enum":true}}`:              `#/items/enum: a JSON bool is not allowed; it takes an array`,
+		`{"anyOf":[true,{"type":"int"}]}`:      `#/anyOf/1/type: "int" is none of `,
+		`{"items":[{"type":"int"}]}`:           `#/items/0/type: "int" is none of `,
+		`{"additionalProperties":"no"}`:        `#/additionalProperties: "no" is no schema; `,
+		`{"properties":{"a":{"minimum":"x"}}}`: `#/properties/a/minimum: a JSON string is not allowed; it takes a number`,
+		`[]`:                                   `#: [] is no schema; `,
+		`{`:                                    `unexpected end of JSON input`,
+		`{"pattern":"("}`:                      "missing closing )",
+		`{"$ref":"#/$defs/x"}`:                 "/$defs/x",
+		`true`:                                 "",
+		`{"type":["string","null"],"items":true,"properties":{"type":{"enum":[1]}},"const":{"type":"x"},"x-own":{"type":7},"minLength":2.0}`: "",
+	} {
+		_, err := parseSchema([]byte(schema))
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if (want == "") != (err == nil) || !strings.HasPrefix(got, "#") && strings.HasPrefix(want, "#") || !strings.Contains(got, want) || len(got) > 200 {
+			t.Errorf("%s: got %q, want %q", schema, got, want)
+		}
+	}
+}
