@@ -88,6 +88,19 @@ func (s *spending) exceeded() string {
 	return ""
 }
 
+// overrun returns the bound that the requests so far have exceeded, for the end of a turn; "" for none.
+func (s *spending) overrun() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch b := s.budget; {
+	case b.Turn > 0 && s.turn > b.Turn:
+		return fmt.Sprintf("This turn has cost $%.2f, more than the $%.2f that it may.", s.turn, b.Turn)
+	case b.Day > 0 && s.today > b.Day:
+		return fmt.Sprintf("Today's turns have cost $%.2f, more than the $%.2f that they may.", s.today, b.Day)
+	}
+	return ""
+}
+
 // raise increases the bounds to what was spent plus those of the settings.
 func (s *spending) raise(b Budget) {
 	s.mu.Lock()

@@ -81,6 +81,27 @@ func TestCostIsNotKnown(t *testing.T) {
 	}
 }
 
+// A turn whose only request costs more than it may, or than the day may, ends with a notice: no request followed that could be asked about.
+func TestCostOfOneRequestIsOver(t *testing.T) {
+	for _, tt := range []struct {
+		budget Budget
+		want   string
+	}{
+		{Budget{Turn: 0.2}, "This turn has cost $1.05, more than the $0.20 that it may."},
+		{Budget{Day: 11}, "Today's turns have cost $11.05, more than the $11.00 that they may."},
+		{Budget{Turn: 2, Day: 12}, ""},
+	} {
+		cost, today, rec := 1.05, 10.0, &recorder{}
+		tt.budget.Spend = func(usd float64) (float64, error) { today += usd; return today, nil }
+		o := rec.play(t.Context(), Turn{
+			Model: newModel(step{text: "ok", usage: provider.Usage{Input: 10, CostUSD: &cost}}), Prompt: "go", Bounds: Bounds{Budget: tt.budget},
+		})
+		if got := notices(rec); got != tt.want || o.Status != wire.StatusSuccess {
+			t.Errorf("%+v: got %s, notices %q, want %q", tt.budget, o.Status, got, tt.want)
+		}
+	}
+}
+
 // Where the store fails, what a day has cost is asked about, and counted all the same.
 func TestCostOfADayThatCannotBeRead(t *testing.T) {
 	fails := func(float64) (float64, error) { return 0, errors.New("the disk is full") }

@@ -318,6 +318,11 @@ func (r *runner) failed(ctx context.Context, err error) Outcome {
 }
 
 func (r *runner) outcome(status, stop string, err error) Outcome {
+	if status == wire.StatusSuccess && !r.t.subAgent {
+		if over := r.t.spending.overrun(); over != "" {
+			r.notice(over)
+		}
+	}
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
 	o := Outcome{
