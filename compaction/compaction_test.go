@@ -137,8 +137,8 @@ func TestLedgerKeepsWhatWasDone(t *testing.T) {
 	}
 }
 
-// A file has one entry with the lines that were read, at the place of the newest read, and none beside a change of it. A command has one with all its outcomes, without
-// what cuts its output.
+// A file that was read has one entry with its lines, at the place of the newest read, and none if it was changed, too. A command has
+// one entry with all its outcomes, without what cuts its output.
 func TestLedgerHasEachThingOnce(t *testing.T) {
 	var l Ledger
 	for _, args := range []string{

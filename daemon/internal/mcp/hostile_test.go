@@ -60,8 +60,8 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// A server that says what is not a message is told as that, also where that was read before the next request was sent: it ends
-// because it is given up, and that had been told as the reason.
+// Where a server sends a line that is not a message, the error names that as the reason, also if the line was read before the next
+// request was sent. The end of the server, which follows from it, is not the reason.
 func TestNonsenseBehindTheGreeting(t *testing.T) {
 	w := newWorld(t, Options{}, program("db", "chatty"))
 	c, err := w.list[0].greet(t.Context(), w.at, commonVersion)

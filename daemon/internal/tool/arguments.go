@@ -19,9 +19,9 @@ import (
 )
 
 // Arguments validates a call's arguments against the schema of its tool and repairs unambiguous mistakes: a code fence, a
-// trailing comma, another common name of an argument, "2" for 2, a string for a list of one, a list of one for its value, null for an optional value. Any
-// other mistake is an error that describes what the tool takes, with an example; nothing is guessed. Arguments of a tool that is not
-// Closed are repaired only: its server validates them.
+// trailing comma, another common name of an argument, "2" for 2, a string for a list of one, a list of one for its value, null for
+// an optional value. Any other mistake is an error that describes what the tool takes, with an example; nothing is guessed.
+// Arguments of a tool that is not Closed are repaired only: its server validates them.
 func Arguments(spec Spec, args json.RawMessage) (json.RawMessage, error) {
 	s := schema{new(jsonschema.Schema)}
 	if err := json.Unmarshal(spec.Schema, s.Schema); err != nil {

@@ -132,8 +132,9 @@ func (x *examiner) visit(n syntax.Node) bool {
 	return true
 }
 
-// Lasting returns the parts of a text for bash that change what remains in the shell beside its directory: declarations, aliases, options
-// and the like, and the names of functions with "()". It returns nil for a text that cannot be parsed or that runs in a subshell.
+// Lasting returns the parts of a text for bash that change what remains in the shell, other than its directory: declarations,
+// aliases, options and the like, and the names of functions with "()". It returns nil for a text that cannot be parsed or that runs
+// in a subshell.
 func Lasting(text string) (parts []string) {
 	file := parse(syntax.LangBash, text)
 	if file == nil || Examine(syntax.LangBash, false, text, nil).Ends {

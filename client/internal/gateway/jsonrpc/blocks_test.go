@@ -25,7 +25,7 @@ func TestF6_Blocks(t *testing.T) {
 	}
 }
 
-// P4: no line makes the server fall, and what is not a request is told so.
+// P4: no line ends the server, and a line that is not a request is answered with an error.
 func FuzzEnvelope(f *testing.F) {
 	for _, seed := range []string{`{"jsonrpc":"2.0","id":1,"method":"x","params":[1]}`, `[{}]`, `{"id":"\ud800"}`, `[`, `{"params":{"a":`} {
 		f.Add(seed)

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// longBlock is from how many bytes on an unfinished block is parsed anew only once it has grown by a sixteenth.
+	// longBlock is a size in bytes: an unfinished block of that size or more is parsed again only when it has grown by a sixteenth.
 	longBlock = 6 << 10
 	// liveBytes is how much of the unfinished block is drawn while it grows.
 	liveBytes = 2 * longBlock
