@@ -53,9 +53,8 @@ type Client struct {
 	ctx    context.Context // ends with the connection
 	cancel context.CancelCauseFunc
 
-	// Used by the connection's reader alone: the ids of the newest requests, to refuse repeats, each with the turn that it steers;
-	// nil: it steers none.
-	seen      map[wire.RequestID]*turn
+	// Used by the connection's reader alone: the ids of the newest requests, to refuse repeats.
+	seen      map[wire.RequestID]struct{}
 	seenOrder []wire.RequestID // the oldest first
 
 	mu sync.Mutex

@@ -2,9 +2,8 @@
 // after the other in each session. It speaks no protocol of its own (see server), knows no model (see provider), lends no shell
 // (see lend), and leaves a session's events and questions to eventlog and question.
 //
-// Locks: the mu of the Hub, a Client, a session or a turn is never taken while another of them is held, but for that of
-// a turn under its session's. That of a session's questions is taken before any of them, and those of its events and of its policy
-// after them. Sending to a Peer only queues, so it is done under the lock whose order it must follow.
+// Locks: the mu of the Hub, a Client, a session or a turn is never taken while another of them is held. That of a session's
+// questions is taken before any of them, and those of its events and of its policy after them. Sending to a Peer only queues, so it is done under the lock whose order it must follow.
 package hub
 
 import (

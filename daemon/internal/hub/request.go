@@ -80,9 +80,9 @@ func (c *Client) RememberID(id wire.RequestID) error {
 		return ErrDuplicateID
 	}
 	if c.seen == nil {
-		c.seen = map[wire.RequestID]*turn{}
+		c.seen = map[wire.RequestID]struct{}{}
 	}
-	c.seen[id] = nil
+	c.seen[id] = struct{}{}
 	if c.seenOrder = append(c.seenOrder, id); len(c.seenOrder) > maxRequestIDs {
 		delete(c.seen, c.seenOrder[0])
 		c.seenOrder = c.seenOrder[1:]
@@ -103,15 +103,12 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 			if t.id == *r.TurnID {
 				t.cancel(why)
 			}
-			t.dropSteering(why, func(st steering) bool { return st.id == *r.TurnID })
 		}
 	default:
 		if o := c.hub.find(func(o *operation) bool { return o.origin == c && o.request == *r.RequestID }); o != nil {
 			o.cancel(why)
-		} else if t, seen := c.seen[*r.RequestID]; !seen {
+		} else if _, seen := c.seen[*r.RequestID]; !seen {
 			return invalid("no request %q was made on this connection", *r.RequestID)
-		} else if t != nil {
-			t.dropSteering(why, func(st steering) bool { return st.client == c && st.request.RequestID == *r.RequestID })
 		}
 	}
 	return nil

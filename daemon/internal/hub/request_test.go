@@ -64,24 +64,27 @@ func TestCancelWhatSteeredAnEndedTurn(t *testing.T) {
 		<-steered
 		return agent.Outcome{Status: wire.StatusSuccess}
 	}
-	said := wire.RequestID("said")
-	if err := errors.Join(h.enqueue(u), c.RememberID(said)); err != nil {
+	if err := h.enqueue(u); err != nil {
 		t.Fatal(err)
 	}
 	<-begun
-	if !s.steer(c, &wire.AgentRequest{RequestID: said, Prompt: "wait"}) {
-		t.Fatal("the turn was not steered")
+	id := wire.RequestID("said")
+	said := c.turn(s, id)
+	if said.steers = s.running(); said.steers != u {
+		t.Fatal("no turn could be steered")
+	}
+	h.hold(s.id, s)
+	if err := errors.Join(c.RememberID(id), h.enqueue(said)); err != nil {
+		t.Fatal(err)
 	}
 	close(steered)
 	<-w.ended
-	cancelled := make(chan error)
-	go func() { cancelled <- c.Cancel(&wire.CancelRequest{RequestID: &said}) }()
-	if e := awaitSent[*wire.Error](w.window); e.RequestID != said || e.Code != wire.CodeCancelled {
-		t.Errorf("got %+v", e)
+	if err := c.Cancel(&wire.CancelRequest{RequestID: &id}); err != nil {
+		t.Error(err)
 	}
 	close(w.goOn)
-	if err := <-cancelled; err != nil {
-		t.Error(err)
+	if e := awaitSent[*wire.Error](w.window); e.RequestID != id || e.Code != wire.CodeCancelled {
+		t.Errorf("got %+v", e)
 	}
 }
 
@@ -95,7 +98,7 @@ func TestWhatHasNotBegunIsNotSteered(t *testing.T) {
 	if _, err := s.queue(next, 1); err != nil {
 		t.Fatal(err)
 	}
-	if s.steer(c, &wire.AgentRequest{RequestID: "said", Prompt: "wait"}) {
-		t.Error("it was steered")
+	if s.running() != nil {
+		t.Error("it would be steered")
 	}
 }

@@ -31,6 +31,7 @@ type turn struct {
 	cwd     wire.OSString                                   // of such an agent: where its private shells start
 	rules   []wire.Rule                                     // of such an agent
 	foreign *foreign                                        // works for an agent of another program; nil: for one of ours, or a person
+	steers  *turn                                           // the running turn that is to take in the prompt, unless it ends before; nil: none
 
 	ctx  context.Context // ends when the turn is cancelled, also while it waits
 	done chan struct{}   // closed when the turn is over, and all that were queued before it
@@ -39,7 +40,6 @@ type turn struct {
 	approved map[wire.ExecutionID]lend.Approval // guarded by mu
 	shells   []*lend.Private                    // guarded by mu: that this turn started
 	cleanups []func()                           // guarded by mu: to be called when it is over
-	steering []steering                         // guarded by mu: prompts added to it that it has not taken in yet
 
 	begun    atomic.Bool // it has had its turn in the queue, and has work
 	unstored atomic.Bool // the store failed: nothing more of the turn is stored
@@ -67,7 +67,7 @@ func (h *Hub) enqueue(t *turn) error {
 	s := t.s
 	t.ctx, t.cancel = context.WithCancelCause(h.ctx)
 	t.hub, t.id, t.done = h, wire.TurnID(wire.NewID()), make(chan struct{})
-	t.turn, t.limited = t, true
+	t.turn, t.limited = t, t.steers == nil
 	if err := h.begin(&t.operation); err != nil {
 		t.cancel(nil)
 		h.release(s)
@@ -142,19 +142,11 @@ func (s *session) sendWaiting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waiting := []wire.QueuedTurn{}
-	add := func(id wire.TurnID, request wire.RequestID, prompt string, steer bool) {
-		if prompt != "" {
-			waiting = append(waiting, wire.QueuedTurn{TurnID: id, RequestID: request, Prompt: visible.Cut(mask.String(prompt), wire.QueuedPrompt), Steer: steer})
-		}
-	}
-	for i, t := range s.turns {
-		t.mu.Lock()
-		for _, st := range t.steering {
-			add(st.id, st.request.RequestID, st.request.Prompt, true)
-		}
-		t.mu.Unlock()
-		if i > 0 {
-			add(t.id, t.request, t.prompt, false)
+	for _, steer := range []bool{true, false} {
+		for _, t := range s.turns[min(len(s.turns), 1):] {
+			if t.prompt != "" && steer == (t.steers == s.turns[0]) {
+				waiting = append(waiting, wire.QueuedTurn{TurnID: t.id, RequestID: t.request, Prompt: visible.Cut(mask.String(t.prompt), wire.QueuedPrompt), Steer: steer})
+			}
 		}
 	}
 	if slices.Equal(waiting, s.waiting) {
@@ -172,7 +164,6 @@ func (s *session) sendWaiting() {
 func (t *turn) close() {
 	t.cancel(nil)
 	t.leaveQueue()
-	t.enqueueSteering()
 	t.hub.release(t.s)
 	t.mu.Lock()
 	cleanups := t.cleanups
@@ -190,21 +181,18 @@ func (t *turn) cleanup(f func()) {
 	t.cleanups = append(t.cleanups, f)
 }
 
-// neverBegan answers a request that was cancelled while it waited: by one Error; nothing is stored.
-func (c *Client) neverBegan(s *session, id wire.RequestID, why error) {
-	c.Send(&wire.Error{
-		Event: wire.Event{SessionID: s.id, RequestID: id}, Code: wire.CodeCancelled,
-		Message: why.Error() + " before it began", Details: map[string]string{}, Recoverable: true,
-	})
-}
-
 // play runs one turn to its one end: AgentComplete, after a stored Error where it failed. A turn that was cancelled before, or that has
 // a serve function, has no such events: an Error answers the request if there is one.
 func (t *turn) play() {
 	h := t.hub
 	if err := context.Cause(t.ctx); err != nil {
 		t.leaveQueue()
-		t.origin.neverBegan(t.s, t.request, err)
+		if err != errTakenIn { // else TurnSteered answers
+			t.origin.Send(&wire.Error{
+				Event: wire.Event{SessionID: t.s.id, RequestID: t.request}, Code: wire.CodeCancelled,
+				Message: err.Error() + " before it began", Details: map[string]string{}, Recoverable: true,
+			})
+		}
 		return
 	}
 	err := t.s.events.StoreEnds(t.ctx) // of earlier turns, if the store failed then: this one must not begin before
@@ -334,83 +322,36 @@ func (c *Client) turn(s *session, request wire.RequestID) *turn {
 	return &turn{s: s, operation: operation{origin: c, request: request}}
 }
 
-// steering is a prompt that its session's running turn is to take in.
-type steering struct {
-	id      wire.TurnID // by which it can be withdrawn
-	client  *Client
-	request *wire.AgentRequest
-}
-
-// steer gives r to the session's turn that runs, and reports whether there is one. One that has yet to begin is not the one that the user
-// saw running. If the turn takes nothing in any more, as one of a tool never does, enqueueSteering makes a turn of r.
-func (s *session) steer(c *Client, r *wire.AgentRequest) bool {
-	defer s.sendWaiting() // after unlocking
+// running returns the turn that has begun in the session and whose end was not sent yet, nil if there is none.
+func (s *session) running() *turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.turns) == 0 || !s.turns[0].begun.Load() {
-		return false
+		return nil
 	}
-	t := s.turns[0]
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.steering = append(t.steering, steering{wire.TurnID(wire.NewID()), c, r})
-	c.seen[r.RequestID] = t
-	return true
+	return s.turns[0]
 }
 
-// dropSteering takes the prompt for which is returns true from the turn, and answers its request as cancelled. It does nothing if the
-// turn has no such prompt, or has taken it in.
-func (t *turn) dropSteering(why error, is func(steering) bool) {
-	t.mu.Lock()
-	i := slices.IndexFunc(t.steering, is)
-	if i < 0 {
-		t.mu.Unlock()
-		return
-	}
-	st := t.steering[i]
-	t.steering = slices.Delete(t.steering, i, i+1)
-	t.mu.Unlock()
-	st.client.neverBegan(t.s, st.request.RequestID, why)
-	t.s.sendWaiting()
-}
+// errTakenIn is why a turn in the queue ends whose prompt the running one takes in.
+var errTakenIn = errors.New("the running turn took it in")
 
 // takeSteering stores and sends the prompts that were added to the turn since the last call, and returns them. It is agent.Turn.Steering.
-func (t *turn) takeSteering() []*wire.TurnSteered {
-	t.mu.Lock()
-	list := t.steering
-	t.steering = nil
-	t.mu.Unlock()
-	var out []*wire.TurnSteered
-	for i, st := range list {
-		m := &wire.TurnSteered{Event: wire.Event{TurnID: t.id, RequestID: st.request.RequestID}, Prompt: st.request.Prompt}
+func (t *turn) takeSteering() (taken []*wire.TurnSteered) {
+	t.s.mu.Lock()
+	list := slices.DeleteFunc(slices.Clone(t.s.turns), func(q *turn) bool { return q.steers != t })
+	t.s.mu.Unlock()
+	for _, q := range list {
+		if q.cancel(errTakenIn); context.Cause(q.ctx) != errTakenIn { // withdrawn before
+			continue
+		}
+		q.leaveQueue()
+		m := &wire.TurnSteered{Event: wire.Event{TurnID: t.id, RequestID: q.request}, Prompt: q.prompt}
 		if err := t.s.events.Emit(m); err != nil {
 			t.storeFailed(err)
-			t.mu.Lock()
-			t.steering = append(list[i:len(list):len(list)], t.steering...) // for enqueueSteering, once this turn has ended
-			t.mu.Unlock()
-			break
+			q.origin.fail(context.Background(), q.request, err)
+			continue
 		}
-		out = append(out, m)
+		taken = append(taken, m)
 	}
-	t.s.sendWaiting()
-	return out
-}
-
-// enqueueSteering makes turns of the prompts that were added to the turn and not taken in, in their order.
-func (t *turn) enqueueSteering() {
-	t.s.mu.Lock() // nobody steers the turn any more: it is out of the queue
-	t.mu.Lock()
-	list := t.steering
-	t.steering = nil
-	t.mu.Unlock()
-	t.s.mu.Unlock()
-	for _, st := range list {
-		r := *st.request
-		r.Options.Steer = false
-		id := t.s.id
-		r.SessionID = &id
-		if err := st.client.Ask(context.WithoutCancel(t.ctx), &r); err != nil {
-			st.client.fail(context.Background(), r.RequestID, err)
-		}
-	}
+	return taken
 }

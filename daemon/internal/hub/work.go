@@ -31,9 +31,8 @@ func (c *Client) Ask(ctx context.Context, r *wire.AgentRequest) error {
 		return err
 	}
 	// What runs in a shell that agents use does not speak as the user in their turn.
-	if r.Options.Steer && len(r.Attachments) == 0 && c.mayDecide() == nil && t.s.steer(c, r) {
-		c.hub.release(t.s)
-		return nil
+	if r.Options.Steer && len(r.Attachments) == 0 && c.mayDecide() == nil {
+		t.steers = t.s.running()
 	}
 	t.work = func(ctx context.Context, t *turn) agent.Outcome { return t.converse(ctx, role, r) }
 	return c.hub.enqueue(t)
