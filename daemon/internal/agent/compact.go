@@ -45,7 +45,7 @@ type Compaction struct {
 func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error) {
 	entries := c.Conversation.entries
 	items := toItems(entries)
-	win, before := window(c.Model.Info()), compaction.Tokens(items)
+	win, before := c.Model.Info().ContextWindow, compaction.Tokens(items)
 	tail := min(manualTail, win/8, before/4) // of a small window or a short conversation a small part, so that the rest can be summarised
 	p := compaction.Make(items, compaction.Options{Target: win, Tail: tail, Fold: true})
 	complete := folding(entries[p.From:p.To], before)
@@ -192,7 +192,7 @@ func (r *runner) fixed() int {
 
 // fit compacts the conversation if it is near the model's context window. Its error is that of ctx.
 func (r *runner) fit(ctx context.Context) error {
-	win := float64(window(r.t.Model.Info()))
+	win := float64(r.t.Model.Info().ContextWindow)
 	r.estimate = r.size()
 	if float64(r.estimate)*r.scale <= r.t.Threshold*win || r.estimate <= r.futile {
 		return nil
@@ -213,7 +213,7 @@ func (r *runner) shrink(ctx context.Context, err error) (again bool, _ error) {
 	}
 	r.tooLong++
 	before := r.size()
-	win := int(float64(window(r.t.Model.Info())) / r.scale)
+	win := int(float64(r.t.Model.Info().ContextWindow) / r.scale)
 	target := min(before, win) >> r.tooLong
 	if cerr := r.compact(ctx, target, target/2); cerr != nil {
 		return false, cerr
@@ -277,7 +277,7 @@ func (r *runner) fold(ctx context.Context, items []compaction.Item, p compaction
 	if r.t.Compactor != nil {
 		model = r.t.Compactor
 	}
-	room := promptRoom(int(float64(window(r.t.Model.Info())) / r.scale))
+	room := promptRoom(int(float64(r.t.Model.Info().ContextWindow) / r.scale))
 	folded, err := fold(ctx, r.log, items, p, summarizer(model, r.spend, r.waiting), "", room, complete)
 	done := complete.Status == wire.StatusSuccess
 	if done {
@@ -403,14 +403,6 @@ func fromWire(w wire.Ledger) compaction.Ledger {
 	return l
 }
 
-// window returns a model's context window in tokens, never 0.
-func window(i provider.Info) int {
-	if i.ContextWindow > 0 {
-		return i.ContextWindow
-	}
-	return provider.DefaultContextWindow
-}
-
 // promptRoom returns how many tokens of the conversation fit in a request for a summary.
 func promptRoom(win int) int { return max(win*3/4-summaryTokens/4, 500) }
 
@@ -421,7 +413,7 @@ func summarizer(m provider.Model, used func(provider.Usage), waiting func(text s
 		return nil
 	}
 	return func(ctx context.Context, system, prompt string) (string, error) {
-		limit := min(summaryTokens, max(window(m.Info())/8, 256)) // of a small window an eighth, but enough for a paragraph
+		limit := min(summaryTokens, max(m.Info().ContextWindow/8, 256)) // of a small window an eighth, but enough for a paragraph
 		resp, err := m.Stream(ctx, provider.Request{
 			System: system, MaxTokens: &limit, Thinking: "off",
 			Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: prompt}}}},

@@ -45,7 +45,7 @@ type step struct {
 
 func newModel(steps ...step) *stubModel {
 	return &stubModel{
-		info:  provider.Info{Name: "stub/one", Kind: config.KindScripted, ContextWindow: 100_000},
+		info:  provider.Info{Name: "stub/one", Kind: config.KindScripted, Limit: provider.Limit{ContextWindow: 100_000}},
 		steps: map[string][]step{"": steps},
 	}
 }

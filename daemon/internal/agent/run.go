@@ -334,7 +334,7 @@ func (r *runner) outcome(status, stop string, err error) Outcome {
 	if r.t.Model != nil {
 		i := r.t.Model.Info()
 		o.Model = i.Name
-		o.Context = wire.ContextUse{Used: r.used, Window: int64(window(i))}
+		o.Context = wire.ContextUse{Used: r.used, Window: int64(i.ContextWindow)}
 	}
 	return o
 }

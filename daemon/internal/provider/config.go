@@ -64,11 +64,12 @@ func (a adding) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.base.RoundTrip(r)
 }
 
-// Cost returns the price of u with the prices of l, overridden by those of the settings; nil as for Limit.Cost.
-func (c Config) Cost(l Limit, u Usage) *float64 {
+// InForce returns l with the window and the prices of the settings, where they set any, and a window in any case.
+func (c Config) InForce(l Limit) Limit {
+	l.ContextWindow = cmp.Or(c.ContextWindow, l.ContextWindow, DefaultContextWindow)
 	l.Input, l.Output = cmp.Or(c.Prices.Input, l.Input), cmp.Or(c.Prices.Output, l.Output)
 	l.CacheRead, l.CacheWrite = cmp.Or(c.Prices.CacheRead, l.CacheRead), cmp.Or(c.Prices.CacheWrite, l.CacheWrite)
-	return l.Cost(u)
+	return l
 }
 
 // FullName returns "provider/model".

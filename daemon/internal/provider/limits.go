@@ -2,8 +2,8 @@ package provider
 
 import "strings"
 
-// A Limit is what is known about a model without a request: tokens, and prices in US dollars for a million of them. A price
-// of 0 is unknown.
+// A Limit is what is known about a model without a request: tokens, and prices in US dollars for a million of them. 0 is
+// unknown.
 type Limit struct {
 	ContextWindow, MaxOutput             int
 	Input, Output, CacheRead, CacheWrite float64

@@ -13,8 +13,8 @@ import (
 
 // A Model answers conversations. Implementations are safe for concurrent use.
 type Model interface {
-	// Info is cheap and does no I/O. ContextWindow and MaxOutput may change after the first Stream, when the server has been
-	// asked, and NoImages may become true after one that failed with ErrImages; the rest is constant.
+	// Info is cheap and does no I/O. The Limit may change after the first Stream, when the server has been asked, and NoImages
+	// may become true after one that failed with ErrImages; the rest is constant.
 	Info() Info
 	// Stream sends req and calls onDelta, never concurrently, for each piece as it arrives. It returns the whole message once
 	// the provider has sent its stop reason. A stream that breaks off earlier is requested again, after a DeltaVoid, and is an
@@ -22,15 +22,14 @@ type Model interface {
 	Stream(ctx context.Context, req Request, onDelta func(Delta)) (Response, error)
 }
 
-// Info describes a Model. ContextWindow is in tokens; DefaultContextWindow if the provider does not report it.
+// Info describes a Model. Its ContextWindow is DefaultContextWindow if the provider does not report it.
 type Info struct {
-	Name          string // "provider/model", as the configuration has it
-	Provider      string
-	Kind          string // one of config.ProviderKinds
-	Loaded        bool   // usable: has its key, or needs none
-	ContextWindow int
-	MaxOutput     int  // tokens; 0 = unknown
-	NoImages      bool // takes no images: by the settings, or because it has refused one
+	Name     string // "provider/model", as the configuration has it
+	Provider string
+	Kind     string // one of config.ProviderKinds
+	Loaded   bool   // usable: has its key, or needs none
+	NoImages bool   // takes no images: by the settings, or because it has refused one
+	Limit
 }
 
 // Offer is what a provider reports about one of its models; 0 or nil = not reported.

@@ -71,9 +71,7 @@ func (m *Model) Info() provider.Info {
 	defer m.mu.Unlock()
 	return provider.Info{
 		Name: m.config.FullName(), Provider: m.config.Name, Kind: config.KindAnthropic,
-		Loaded:        m.config.APIKey != "",
-		ContextWindow: cmp.Or(m.config.ContextWindow, m.limit.ContextWindow, provider.DefaultContextWindow),
-		MaxOutput:     m.limit.MaxOutput, NoImages: m.noImages,
+		Loaded: m.config.APIKey != "", NoImages: m.noImages, Limit: m.config.InForce(m.limit),
 	}
 }
 
@@ -103,9 +101,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 		cancel() // a failed call does not wait for the probe
 		return provider.Response{}, err
 	}
-	m.mu.Lock()
-	resp.Usage.CostUSD = m.config.Cost(m.limit, resp.Usage)
-	m.mu.Unlock()
+	resp.Usage.CostUSD = m.Info().Cost(resp.Usage)
 	return resp, nil
 }
 

@@ -9,7 +9,6 @@
 package offline
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,8 +29,7 @@ func Open(c provider.Config) *Model {
 		c.Name = config.KindOffline
 	}
 	return &Model{info: provider.Info{
-		Name: c.FullName(), Provider: c.Name, Kind: config.KindOffline, Loaded: true,
-		ContextWindow: cmp.Or(c.ContextWindow, provider.DefaultContextWindow),
+		Name: c.FullName(), Provider: c.Name, Kind: config.KindOffline, Loaded: true, Limit: c.InForce(provider.Limit{}),
 	}}
 }
 

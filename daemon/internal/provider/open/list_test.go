@@ -77,10 +77,10 @@ func isAuth(err error) bool {
 func TestCost(t *testing.T) {
 	u := provider.Usage{Input: 1_000_000, Output: 1_000_000, CacheRead: 1_000_000}
 	c := provider.Config{Prices: provider.Limit{Output: 7}}
-	if got := c.Cost(provider.Limit{Input: 1, Output: 2, CacheRead: 0.5}, u); got == nil || *got != 8.5 {
+	if got := c.InForce(provider.Limit{Input: 1, Output: 2, CacheRead: 0.5}).Cost(u); got == nil || *got != 8.5 {
 		t.Errorf("got %v, want 8.5", got)
 	}
-	if got := (provider.Config{}).Cost(provider.Limit{}, u); got != nil {
+	if got := (provider.Config{}).InForce(provider.Limit{}).Cost(u); got != nil {
 		t.Errorf("without prices: got %v", *got)
 	}
 }

@@ -31,7 +31,7 @@ func List(ctx context.Context, c provider.Config) ([]provider.Offer, error) {
 		return l.List(ctx)
 	}
 	info, no, yes := m.Info(), false, true
-	return []provider.Offer{{Limit: provider.Limit{ContextWindow: info.ContextWindow}, Images: &no, Tools: &yes, Thinking: &no}}, nil
+	return []provider.Offer{{Limit: info.Limit, Images: &no, Tools: &yes, Thinking: &no}}, nil
 }
 
 // Open makes the model that c names. It does no I/O beyond reading a script, so a model that cannot be reached, or lacks

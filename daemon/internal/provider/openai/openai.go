@@ -8,7 +8,6 @@
 package openai
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -59,11 +58,9 @@ func (m *Model) loaded() bool {
 }
 
 func (m *Model) Info() provider.Info {
-	limit := m.probe.known()
 	return provider.Info{
 		Name: m.config.FullName(), Provider: m.config.Name, Kind: m.config.Kind, Loaded: m.loaded(),
-		ContextWindow: cmp.Or(m.config.ContextWindow, limit.ContextWindow, provider.DefaultContextWindow),
-		MaxOutput:     limit.MaxOutput, NoImages: m.quirks.get().noImages,
+		NoImages: m.quirks.get().noImages, Limit: m.config.InForce(m.probe.known()),
 	}
 }
 
@@ -89,7 +86,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	}
 	beside.Wait() // it may have found the price
 	if resp.Usage.CostUSD == nil {
-		resp.Usage.CostUSD = m.config.Cost(m.probe.known(), resp.Usage)
+		resp.Usage.CostUSD = m.Info().Cost(resp.Usage)
 	}
 	return resp, nil
 }

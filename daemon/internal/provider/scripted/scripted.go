@@ -77,8 +77,7 @@ func Open(c provider.Config) (*Model, error) {
 		}
 	}
 	m := &Model{path: c.Script, info: provider.Info{
-		Name: c.FullName(), Provider: c.Name, Kind: config.KindScripted, Loaded: true,
-		ContextWindow: provider.DefaultContextWindow,
+		Name: c.FullName(), Provider: c.Name, Kind: config.KindScripted, Loaded: true, Limit: c.InForce(provider.Limit{}),
 	}}
 	f, err := load(c.Script)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
