@@ -27,7 +27,7 @@ type spending struct {
 	mu sync.Mutex
 	// guarded by mu
 	turn, today float64
-	last        float64 // cost of the newest request, used as the estimate for the next
+	next        float64 // what the next request is expected to cost: the cost of the newest, or an estimate of the first
 	unknown     bool    // the day's total could not be read
 	unpriced    bool    // the user was notified that a request's price is not known
 }
@@ -54,7 +54,7 @@ func (r *runner) spend(u provider.Usage) {
 	s.unpriced = s.unpriced || notify
 	if u.CostUSD != nil {
 		s.turn += *u.CostUSD
-		s.last = *u.CostUSD
+		s.next = *u.CostUSD
 		if s.budget.Spend != nil {
 			if today, err := s.budget.Spend(*u.CostUSD); err == nil {
 				s.today = today
@@ -69,20 +69,31 @@ func (r *runner) spend(u provider.Usage) {
 	}
 }
 
+// expect sets what the next request is expected to cost if there is a bound and no request has been made yet.
+func (s *spending) expect(estimate func() *float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == 0 && s.budget.Turn+s.budget.Day > 0 {
+		if usd := estimate(); usd != nil {
+			s.next = *usd
+		}
+	}
+}
+
 // exceeded returns the bound that another request would exceed, "" for none.
 func (s *spending) exceeded() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := ""
-	if s.last > 0 {
-		next = fmt.Sprintf(", and the next request may cost $%.2f", s.last)
+	if s.next > 0 {
+		next = fmt.Sprintf(", and the next request may cost $%.2f", s.next)
 	}
 	switch b := s.budget; {
-	case b.Turn > 0 && s.turn+s.last > b.Turn:
+	case b.Turn > 0 && s.turn+s.next > b.Turn:
 		return fmt.Sprintf("this turn has cost $%.2f of the $%.2f that it may%s", s.turn, b.Turn, next)
 	case b.Day > 0 && s.unknown:
 		return fmt.Sprintf("what today's turns have cost of the $%.2f that they may could not be read", b.Day)
-	case b.Day > 0 && s.today+s.last > b.Day:
+	case b.Day > 0 && s.today+s.next > b.Day:
 		return fmt.Sprintf("today's turns have cost $%.2f of the $%.2f that they may%s", s.today, b.Day, next)
 	}
 	return ""
@@ -105,12 +116,12 @@ func (s *spending) overrun() string {
 func (s *spending) raise(b Budget) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b.Turn > 0 && s.turn+s.last > s.budget.Turn {
-		s.budget.Turn = s.turn + s.last + b.Turn
+	if b.Turn > 0 && s.turn+s.next > s.budget.Turn {
+		s.budget.Turn = s.turn + s.next + b.Turn
 	}
 	s.unknown = false
-	if b.Day > 0 && s.today+s.last > s.budget.Day {
-		s.budget.Day = s.today + s.last + b.Day
+	if b.Day > 0 && s.today+s.next > s.budget.Day {
+		s.budget.Day = s.today + s.next + b.Day
 	}
 }
 
@@ -121,6 +132,7 @@ func (r *runner) keepToBudget(ctx context.Context) error {
 		return costError(fmt.Sprintf("the role %s may cost $%.2f a turn, and has cost $%.2f", r.t.Role.Name, most, r.cost))
 	}
 	s := r.t.spending
+	s.expect(r.estimateCost)
 	if s.exceeded() == "" {
 		return nil
 	}
@@ -141,6 +153,15 @@ func (r *runner) keepToBudget(ctx context.Context) error {
 	}
 	s.raise(r.t.Budget)
 	return nil
+}
+
+// firstOutput is how many tokens a first answer is expected to have: a few sentences, or a call.
+const firstOutput = 500
+
+// estimateCost returns the list price of the next request by its estimated size, as if nothing of it were cached; nil if the
+// model's price is not known.
+func (r *runner) estimateCost() *float64 {
+	return r.t.Model.Info().Cost(provider.Usage{Input: int64(float64(r.size()) * r.scale), Output: firstOutput})
 }
 
 // costError returns the error of a turn that ended because of its cost.

@@ -81,6 +81,42 @@ func TestCostIsNotKnown(t *testing.T) {
 	}
 }
 
+// The first request of a turn is estimated by its size and the model's prices, and asked about before it is made.
+func TestCostOfTheFirstRequestIsAskedBefore(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		budget   Budget
+		price    float64 // of a million tokens, both ways
+		question string  // "" = the request is made without one
+	}{
+		{"over the turn's", Budget{Turn: 0.1}, 100, "this turn has cost $0.00 of the $0.10 that it may, and the next request may cost $0."},
+		{"over the day's", Budget{Day: 10.1}, 100, "today's turns have cost $10.00 of the $10.10 that they may, and the next request may cost $0."},
+		{"within both", Budget{Turn: 1, Day: 11}, 100, ""},
+		{"price not known", Budget{Turn: 0.000001}, 0, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			model := newModel(step{text: "ok"})
+			model.info.Input, model.info.Output = tt.price, tt.price
+			tt.budget.Spend = func(usd float64) (float64, error) { return 10 + usd, nil }
+			asked := ""
+			o := (&recorder{}).play(t.Context(), Turn{
+				Model: model, Prompt: strings.Repeat("word ", 1000), Bounds: Bounds{Budget: tt.budget},
+				Approver: approverFunc(func(_ context.Context, q Question) (Decision, error) {
+					asked = q.Continue
+					return Decision{}, nil
+				}),
+			})
+			want := 1
+			if tt.question != "" {
+				want = 0
+			}
+			if n := len(model.requests()); n != want || !strings.HasPrefix(asked, tt.question) || (asked == "") != (tt.question == "") {
+				t.Errorf("%d requests were made, want %d; asked %q, want %q; ended with %v", n, want, asked, tt.question, o.Err)
+			}
+		})
+	}
+}
+
 // A turn whose only request costs more than it may, or than the day may, ends with a notice: no request followed that could be asked about.
 func TestCostOfOneRequestIsOver(t *testing.T) {
 	for _, tt := range []struct {
