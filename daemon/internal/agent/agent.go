@@ -53,7 +53,7 @@ type Place struct {
 	Propose      tool.Propose             // asks the user about the plan that ends plan mode; nil: it cannot be ended so
 	Jobs         func() string            // describes the running background jobs; nil = left out
 	Trees        *worktree.Trees          // reads the state of the project's git tree; nil = left out
-	Environ      func() map[string]string // of the shell that Env.Shell runs; nil = not known
+	Environ      func() map[string]string // the exported variables of the user's shell or client; nil = not known
 	Instructions string                   // the user's own instruction file; "" = none
 	Trusted      func(dir string) bool    // reports whether the user trusts the folder of dir, so that its instruction files are followed; nil = no
 }

@@ -31,6 +31,7 @@ const (
 var toolchains = [][2]string{
 	{"VIRTUAL_ENV", "Python environment"},
 	{"CONDA_DEFAULT_ENV", "Conda environment"},
+	{"PYENV_VERSION", "pyenv"},
 	{"NVM_BIN", "Node"},
 	{"RUSTUP_TOOLCHAIN", "Rust toolchain"},
 	{"GOTOOLCHAIN", "Go toolchain"},

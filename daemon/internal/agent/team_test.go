@@ -83,6 +83,7 @@ func TestTaskRunsSubAgents(t *testing.T) {
 	questions := map[string]Question{}
 	turn := teamTurn(model, sh)
 	turn.Prompt = "top. Never push."
+	turn.Environ = func() map[string]string { return map[string]string{"GOTOOLCHAIN": "go1.26.8"} }
 	turn.Approver = approverFunc(func(_ context.Context, q Question) (Decision, error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -125,6 +126,9 @@ func TestTaskRunsSubAgents(t *testing.T) {
 		mustBeValid(t, r.Messages)
 		if !strings.Contains(r.System, "Never push.") && firstText(r.Messages[0]) != turn.Prompt {
 			t.Errorf("got a sub-agent without the user's limits: %s", r.System)
+		}
+		if got := show(r.Messages[:1]); !strings.Contains(got, "Go toolchain: go1.26.8") {
+			t.Errorf("got an agent without the toolchain: %s", got)
 		}
 		if firstText(r.Messages[0]) == "three" {
 			for _, s := range r.Tools {

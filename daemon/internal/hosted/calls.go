@@ -65,7 +65,7 @@ func (r *run) shellFor(cwd string, private bool, watch func([]byte)) (tool.Shell
 func (r *run) runTool(ctx context.Context, name string, args json.RawMessage, sh tool.Shell, watch func([]byte)) (*wire.CommandResult, error) {
 	at := r.t.Of
 	at.Name, at.Role = r.name, agent.Role{Name: r.name, Mode: r.t.Of.Role.Mode, ReadOnly: r.readOnly()}
-	at.Roles, at.NewPrivateShell, at.Environ = nil, nil, nil
+	at.Roles, at.NewPrivateShell = nil, nil
 	at.Env.Shell, at.Env.Agent = sh, r.name
 	if name == "bash" { // the working folder comes from the shell alone
 		at.Env.Cwd, at.Context = "", wire.RequestContext{}

@@ -67,7 +67,7 @@ func (f *foreign) who() string {
 func (f *foreign) work(r *wire.ToolRequest, cwd string) func(ctx context.Context, t *turn) agent.Outcome {
 	return func(ctx context.Context, t *turn) agent.Outcome {
 		at := t.agentTurn(agent.Role{Name: f.Name}, cwd)
-		at.Roles, at.NewPrivateShell, at.Environ, at.Env.Agent = nil, nil, nil, f.Name
+		at.Roles, at.NewPrivateShell, at.Env.Agent = nil, nil, f.Name
 		if r.Tool == "bash" { // the working folder comes from the shell alone
 			at.Env.Cwd = ""
 		}

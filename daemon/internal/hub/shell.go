@@ -225,6 +225,15 @@ func (t *turn) environ() map[string]wire.OSString {
 	return env
 }
 
+// exported returns the exported variables of the shell that the turn borrows or, without one, of the client that asked for it.
+func (t *turn) exported() map[string]string {
+	env, _ := t.origin.environ()
+	if ln, err := t.Lent(); err == nil && ln != nil {
+		env, _ = ln.Environ()
+	}
+	return lend.Texts(env)
+}
+
 // ownShell is the session's private shell, nil where it has none.
 func (s *session) ownShell() *lend.Private {
 	s.hub.mu.Lock()

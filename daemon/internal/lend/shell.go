@@ -88,16 +88,6 @@ func (s *Shell) Name() string {
 	return ln.Name()
 }
 
-// Environ returns the exported environment of a window's shell; nil where commands run in a private one.
-func (s *Shell) Environ() map[string]string {
-	ln, err := s.By.Lent()
-	if err != nil || ln == nil {
-		return nil
-	}
-	env, _ := ln.Environ()
-	return Texts(env)
-}
-
 // Trusting is a shell, a *Lender or a *Private, that records which parts of its state no person has approved. Later commands that such a
 // part decides are judged as riskier.
 type Trusting interface {
