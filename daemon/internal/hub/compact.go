@@ -36,11 +36,11 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 }
 
 // compact serves a CompactRequest when its turn in the session's queue has come. It returns the reply to a preview, which is not stored,
-// and nil after any other request, whose reply it stores and sends.
+// and nil after any other request, whose reply it stores and sends. The reply to a request that failed has the reason as its Summary, and
+// the client that asked is sent a Notice with it.
 func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) wire.Message {
 	done, err := t.runCompaction(ctx, r)
 	done.Event = wire.Event{RequestID: t.request}
-	// The summary of a failed compaction, which no conversation contains, is its reason; so is a notice for whoever asked.
 	explain := func(err error) {
 		failure := failed(ctx, err).Failure()
 		if fault, ok := errors.AsType[*store.FaultError](err); ok {
@@ -49,10 +49,10 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) wire.Message
 		t.origin.Send(&wire.Notice{Level: "error", Text: "not compacted: " + failure.Message, Hint: failure.Hint})
 		done.Status, done.Summary = wire.StatusError, failure.Message
 	}
-	switch {
-	case err != nil && done.Status != wire.StatusCancelled:
+	if err != nil && done.Status != wire.StatusCancelled {
 		explain(err)
-	case r.Op == "preview": // shown to whoever asked, and nowhere kept
+	}
+	if r.Op == "preview" {
 		return t.unnumbered(done)
 	}
 	if err := t.emitLast(done); err != nil {

@@ -543,6 +543,22 @@ func TestUserCommand(t *testing.T) {
 	checkNumbers(t, p, 0)
 }
 
+// A preview that fails is answered, and stored no more than one that succeeds.
+func TestCompactPreviewFails(t *testing.T) {
+	r := newRig(t, say("hello", "hi"))
+	p := r.dial(withoutShell)
+	p.ended(p.ask("hello"))
+	if err := os.WriteFile(r.script, []byte("no JSON"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id := requestID()
+	p.send(&wire.CompactRequest{RequestID: id, Op: "preview"})
+	got := await(p, func(m *wire.CompactionComplete) bool { return m.RequestID == id })
+	if got.Status != "error" || got.Summary == "" || got.Seq != 0 {
+		t.Errorf("%s %q with number %d, want an error with its reason and no number", got.Status, got.Summary, got.Seq)
+	}
+}
+
 // Compaction is asked for, shown, and taken back (J1 to J3).
 func TestCompact(t *testing.T) {
 	r := newRig(t, say("^hello$", strings.Repeat("a long answer ", 2000)), scripted.Script{Steps: []scripted.Step{{Waits: "waiting 2s", Text: "what was done: many things"}}})
