@@ -65,10 +65,9 @@ func (h host) Cancel(own wire.SessionID, by string) {
 	}
 }
 
+// Wake implements crew.Host.
 func (h host) Wake(claim func() bool, what, prompt string) {
-	if !h.hub.refuses() {
-		h.hub.wake(h.id, claim, what, prompt)
-	}
+	h.hub.wake(h.id, claim, what, prompt)
 }
 
 // policySession returns the session whose mode and settings hold for the turn.

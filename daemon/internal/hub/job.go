@@ -34,7 +34,8 @@ func (t *turn) draft(c tool.Command, shellName string) (*job.Draft, error) {
 	}, t.hub.opts.Config().Limits.Jobs)
 }
 
-// jobChanged is called when a job has ended or printed what was waited for.
+// jobChanged records the end of a job in the audit log, and wakes its agent if that has not received the job's report yet. It is called
+// when the job has ended or printed a line that its agent waits for.
 func (h *Hub) jobChanged(i job.Info) {
 	h.signalActivity()
 	if i.State == job.Ended {
@@ -45,7 +46,7 @@ func (h *Hub) jobChanged(i job.Info) {
 		if i.ExitCode == nil || *i.ExitCode != 0 {
 			e.Status = wire.StatusError
 		}
-		_ = h.audit(e) // it is in the daemon's log
+		_ = h.audit(e) // audit logs its errors
 	}
 	if i.Due != "" {
 		h.wakeForJob(i)
@@ -58,8 +59,9 @@ func (h *Hub) wakeForJob(i job.Info) {
 	h.wake(wire.SessionID(i.Session), func() bool { return h.jobs.ClaimReport(i.ID) }, what, what+". Look at it with the jobs tool and go on with what waited for it.")
 }
 
-// wake begins a turn with prompt, for a client of the session. If none is attached, wakeDue calls it again later. It begins no turn if
-// claim returns false: another call has begun it.
+// wake begins a turn with prompt, for a client of the session. what is the event in one line, for notices. It calls claim first and begins
+// no turn if that returns false: another call has begun it. Without a client, and while the daemon stops, nothing is claimed: wakeDue
+// calls it again later.
 func (h *Hub) wake(id wire.SessionID, claim func() bool, what, prompt string) {
 	s, err := h.session(h.ctx, id)
 	if errors.Is(err, ErrNoSession) {
@@ -77,7 +79,7 @@ func (h *Hub) wake(id wire.SessionID, claim func() bool, what, prompt string) {
 			to = c
 		}
 	}
-	if to == nil || !claim() {
+	if to == nil || h.refuses() || !claim() {
 		return
 	}
 	s.mu.Lock()

@@ -3,11 +3,13 @@ package server_test
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"sublet/daemon/config"
+	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/provider/scripted"
 	"sublet/daemon/internal/store"
 	"sublet/wire"
@@ -102,6 +104,34 @@ func TestJobsWake(t *testing.T) {
 	}
 	if ends != 1 {
 		t.Errorf("%d ends of j1 in the audit log", ends)
+	}
+}
+
+// The report of a job that ends while the daemon stops is left for the next daemon.
+func TestJobEndsWhileTheDaemonStops(t *testing.T) {
+	r := newRig(t, say(".", "well"))
+	p := r.dial(withoutShell, r.there)
+	gate := filepath.Join(r.dir, "gate")
+	p.background("until [ -e "+gate+" ]; do sleep 0.01; done", true)
+	r.hub.Refuse()
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for ended, end := false, time.Now().Add(patience); !ended && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if err := store.ReadAudit(r.dir+"/audit.log", func(e store.AuditEntry) error {
+			ended = ended || strings.HasPrefix(e.Why, "background job j1 ended")
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.close()
+	m, err := job.Open(filepath.Join(r.dir, "jobs"), r.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.List("")[0]; got.State != job.Ended || got.Due == "" {
+		t.Errorf("got state %s and no report that is due", got.State)
 	}
 }
 
