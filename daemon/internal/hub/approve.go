@@ -311,7 +311,8 @@ func (t *turn) entry(event, who, tool, command, cwd string) store.AuditEntry {
 	}
 }
 
-// audit records e. A log that another program has changed is reported to every client, and is not an error.
+// audit records e and logs an error of that. Where another program has changed the log, e is recorded nevertheless: every client is
+// sent a notice, and audit returns nil.
 func (h *Hub) audit(e store.AuditEntry) error {
 	err := h.opts.Audit.Record(e)
 	if touched, ok := errors.AsType[*store.TouchedError](err); ok {

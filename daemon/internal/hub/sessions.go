@@ -204,13 +204,13 @@ func (s *session) clear(ctx context.Context) error {
 // restarted is what an unfinished turn of an earlier daemon is ended with.
 const restarted = "daemon restarted"
 
-// endUnfinished stores the end of every turn and compaction that was cut short, in the session of or, if that is "", in all: it resolves
-// open questions, and stores an Error and an AgentComplete, or a CompactionComplete. Stored events stay; a command that still runs is not
-// taken over. why is shown to the user.
-func (h *Hub) endUnfinished(ctx context.Context, of wire.SessionID, why string) error {
+// endUnfinished stores the end of every turn and compaction that was cut short, in the session with that id or, for "", in all sessions:
+// it resolves open questions, and stores an Error and an AgentComplete, or a CompactionComplete. Stored events stay; a command that still
+// runs is not taken over. why is shown to the user.
+func (h *Hub) endUnfinished(ctx context.Context, id wire.SessionID, why string) error {
 	open, err := h.opts.Store.Unfinished(ctx)
 	for _, u := range open {
-		if of != "" && of != u.SessionID {
+		if id != "" && id != u.SessionID {
 			continue
 		}
 		var s *session

@@ -94,8 +94,8 @@ func (t *turn) Prepare(c tool.Command, a lend.Approval, shellName string) (lend.
 	return cmd, err
 }
 
-// Terms returns those on which the turn borrows a window's shell. Live output goes to the session's clients, but for the one that
-// lends the shell, which has it already; an agent of another program has its own.
+// Terms implements lend.Borrower. While the command runs, its output goes to all clients of the session except the one that lends the
+// shell, which shows it already. foreign.watch changes that for an agent of another program.
 func (t *turn) Terms(ln *lend.Lender, id wire.ExecutionID) lend.Terms {
 	on := t.terms()
 	on.Watch = func(m wire.LeaseMessage) {

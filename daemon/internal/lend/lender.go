@@ -68,8 +68,9 @@ func (ln *Lender) Window() Window {
 	return ln.conn.window
 }
 
-// link does what Link says for this lender: Reconnect compares the leases that both ends believe are held. An older connection is ended
-// because two would get each other's messages. link reports whether it connected: false means that the lender is closed.
+// link makes w the lender's connection and sends it ready. The lease under which the client still runs its command is kept and added to
+// ready; any other ends. An older connection is ended, because each of two would get the other's messages. link returns false, and has
+// done nothing, if the lender is closed.
 func (ln *Lender) link(w Window, env *wire.EnvSnapshot, ready *wire.Ready) bool {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()

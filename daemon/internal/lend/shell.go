@@ -30,7 +30,7 @@ type Command struct {
 	Continue func() (*job.Draft, error)
 }
 
-// folder is that of the job which the command becomes.
+// folder returns the folder of the job that the command becomes, "" if it becomes none.
 func (c *Command) folder() string {
 	if c.Draft == nil {
 		return ""

@@ -18,8 +18,8 @@ type uses struct {
 // usage is a client's answer to who has its shell. nil: it was not asked; one without a reply: it did not answer.
 type usage struct{ reply *wire.ShellUseReply }
 
-// askUses asks all clients at once who has their shells, but for those that askUse does not ask, and waits for the answers, for
-// wire.ShellUseBound at most.
+// askUses asks the clients at once who has their shells, and waits for the answers for wire.ShellUseBound at most. The result lacks those
+// that cannot be asked, or need not be: see askUse.
 func askUses(ctx context.Context, lenders []*Lender) map[*Lender]*usage {
 	bound, cancel := context.WithTimeout(ctx, wire.ShellUseBound)
 	defer cancel()
@@ -36,7 +36,7 @@ func askUses(ctx context.Context, lenders []*Lender) map[*Lender]*usage {
 		select {
 		case uses[ln].reply = <-answer:
 		case <-bound.Done():
-			select { // it may have been there first
+			select { // an answer that came before the bound counts, even if both were ready
 			case uses[ln].reply = <-answer:
 			default:
 			}
