@@ -8,10 +8,10 @@ type again struct {
 	until time.Time
 }
 
-// armed reports whether a repetition of what at the time now would carry it out.
+// armed reports whether what, if repeated at the time now, is carried out.
 func (a *again) armed(what string, now time.Time) bool { return a.what == what && now.Before(a.until) }
 
-// second reports whether what was asked for twice within the given time. The first time arms it.
+// second reports whether this is the repetition of what. If not, it arms what for the given time.
 func (a *again) second(what string, now time.Time, within time.Duration) bool {
 	if a.armed(what, now) {
 		*a = again{}
@@ -21,8 +21,8 @@ func (a *again) second(what string, now time.Time, within time.Duration) bool {
 	return false
 }
 
-// other disarms the action of another key than this one. /clear stays armed, since its repetition is typed key by key.
-func (a *again) other(key string) {
+// disarmUnless disarms the action unless key carries it out. /clear stays armed, since its repetition is typed key by key.
+func (a *again) disarmUnless(key string) {
 	if a.what != key && a.what != "/clear" {
 		*a = again{}
 	}

@@ -136,7 +136,7 @@ func (m *model) cancelTurn(reason string) {
 		return
 	}
 	m.send(func(context.Context) error { return m.Daemon.Notify(r) },
-		func(err error) { m.fail("could not stop it: "+err.Error(), "") })
+		func(err error) { m.fail("could not stop the turn: "+err.Error(), "") })
 }
 
 // withdraw has the daemon drop the newest prompt that waits, whichever window asked it. The window that did gets an Error.

@@ -83,7 +83,7 @@ func (m *model) askKey(k, text string) {
 		m.pickerKey(k, text)
 		return
 	}
-	m.again.other(k)
+	m.again.disarmUnless(k)
 	switch k {
 	case "enter":
 		m.submit(strings.TrimSpace(m.ed.Text), true)
@@ -140,7 +140,7 @@ func (m *model) editKey(k, text string) {
 // interrupt handles ^C: it gives up the innermost thing that can be, such as the line or the running turn, and never ends the
 // program.
 func (m *model) interrupt() {
-	m.again.other("ctrl+c")
+	m.again.disarmUnless("ctrl+c")
 	q := m.question()
 	switch {
 	case q != nil && q.Back():

@@ -171,7 +171,7 @@ func await[R any](m *model, what string, send func(context.Context) (R, error), 
 	})
 }
 
-// list prints lines that were asked for. One that is too long for the window goes on below, indented.
+// list prints lines. One that is wider than the window is wrapped, and its continuation indented.
 func (m *model) list(lines []string) {
 	const indent = "    "
 	var out []string
