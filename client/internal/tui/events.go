@@ -272,9 +272,6 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 	case wire.ChunkNotice:
 		m.flushText(e.Agent)
 		m.notice(s, visible.Text(c.Text))
-	case wire.ChunkBlock:
-		m.flushText(e.Agent)
-		m.block(s, c.Block)
 	case wire.ChunkVoid:
 		s.text.Finish() // discards what is not printed yet
 		s.reasoning = ""
@@ -293,19 +290,6 @@ func (m *model) notice(s *speaker, text string) {
 		}
 	}
 	m.note(text)
-}
-
-// block prints a structured block.
-func (m *model) block(s *speaker, b *wire.Block) {
-	switch {
-	case b == nil || b.Content == "":
-	case b.Type == "error":
-		m.fail(b.Content, "")
-	case b.Type == "code" || b.Type == "diff" || b.Type == "tool_output":
-		m.say(s, visible.Fenced(cmp.Or(visible.Line(b.Language), b.Type), visible.Text(b.Content))+"\n")
-	default:
-		m.say(s, visible.Text(b.Content))
-	}
 }
 
 // say prints a block of an agent's words. They answer the user if they are the main agent's, or of the only agent.

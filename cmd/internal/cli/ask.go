@@ -307,12 +307,6 @@ func (o *answer) chunk(m *wire.AgentStreamChunk) {
 		o.mayBeVoid.Void(m.Chunk.FromSeq)
 		o.endLine()
 		o.app.printNotice("the answer so far is void and asked for again", m.Chunk.Text, "")
-	case wire.ChunkBlock:
-		if m.Chunk.Block != nil {
-			o.release()
-			o.endLine()
-			o.text(m.Chunk.Block.Content)
-		}
 	case wire.ChunkToolCall:
 		o.release()
 		o.endLine()
