@@ -6,29 +6,27 @@ import (
 	"slices"
 )
 
-// Superseded results are shortened in batches, since a change in earlier messages invalidates the provider's prompt cache: only
-// when they are at least stepTokens and 1/stepShare of the conversation so far.
-const (
-	stepShare  = 4 // a quarter of the conversation
-	stepTokens = 2000
-)
+// mostResent is how many tokens may follow a superseded result for each token that shortening it saves: they have to be sent once
+// without the provider's prompt cache, in which a token costs about a tenth.
+const mostResent = 10
 
 // Supersede returns a copy of items in which a tool's result is replaced by one line if a newer result supersedes it: the same
-// file was read, or the same command run, again. It works in batches, so that most requests to a model begin with the same
-// text as the one before. It returns items itself if nothing is superseded.
+// file was read, or the same command run, again. It returns items itself if nothing is superseded. A result long ago that is
+// short is left as it is.
 func Supersede(items []Item) []Item {
-	return supersede(items, func(saved, total int) bool { return saved >= stepTokens && saved*stepShare >= total })
+	return supersede(items, func(saved, after int) bool { return saved*mostResent >= after })
 }
 
-// supersede shortens a batch once enough reports that the tokens it saves, of the total so far, are enough.
-func supersede(items []Item, enough func(saved, total int) bool) []Item {
+// supersede shortens a superseded result if worth reports so of the tokens that it saves and of those after the result.
+func supersede(items []Item, worth func(saved, after int) bool) []Item {
 	out := items
-	newest := map[string][2]int{} // item index and result index of the newest result, by subject
-	var old [][2]int
-	total, waiting, cwd := 0, 0, ""
+	newest := map[string][2]int{}      // item index and result index of the newest result, by subject
+	through := make([]int, len(items)) // the tokens of the items up to each
+	total, cwd := 0, ""
 	calls := map[string]Call{}
 	for i, it := range items {
 		total += it.Tokens()
+		through[i] = total
 		for _, c := range it.Calls {
 			calls[c.ID] = c
 		}
@@ -40,25 +38,22 @@ func supersede(items []Item, enough func(saved, total int) bool) []Item {
 			if key == "" {
 				continue
 			}
-			if before, ok := newest[key]; ok {
-				if gain := gained(items[before[0]].Results[before[1]]); gain > 0 {
-					old, waiting = append(old, before), waiting+gain
-				}
-			}
+			before, ok := newest[key]
 			newest[key] = [2]int{i, j}
+			if !ok {
+				continue
+			}
+			old := items[before[0]].Results[before[1]]
+			if gain := gained(old); gain <= 0 || !worth(gain, total-through[before[0]]) {
+				continue
+			}
+			if &out[0] == &items[0] {
+				out = slices.Clone(items)
+			}
+			results := slices.Clone(out[before[0]].Results)
+			results[before[1]].Content, results[before[1]].Extra = inShort(old), 0
+			out[before[0]].Results = results
 		}
-		if len(old) == 0 || !enough(waiting, total) {
-			continue
-		}
-		if &out[0] == &items[0] {
-			out = slices.Clone(items)
-		}
-		for _, at := range old {
-			results := slices.Clone(out[at[0]].Results)
-			results[at[1]].Content, results[at[1]].Extra = inShort(results[at[1]]), 0
-			out[at[0]].Results = results
-		}
-		total, waiting, old = total-waiting, 0, nil
 	}
 	return out
 }
