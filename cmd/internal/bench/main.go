@@ -53,6 +53,7 @@ var groups = []group{
 	{"G", false, searchRows},
 	{"Q", false, storedRows},
 	{"B", false, jobRows},
+	{"A", false, agentRows},
 }
 
 func main() {

@@ -3,9 +3,11 @@ package agent
 import (
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -121,12 +123,57 @@ func TestProbes(t *testing.T) {
 			}
 		}
 	}
-	share := func(n, of int) float64 { return 100 * float64(n) / float64(of) }
 	for kind, n := range asked {
 		t.Logf("%-12s %3d probes, %5.1f %% from the ledger, %5.1f %% with recall", kind, n, share(kept[kind], n), share(recalled[kind], n))
 	}
 	t.Logf("wanted: 95 %% from the ledger, 99 %% with recall, at 10 %% of the tokens: the ledger has %.1f %%", share(folded, tokens))
+	attribute(t, "forgotten", 100-share(kept["all"], asked["all"]))
+	attribute(t, "unrecalled", 100-share(recalled["all"], asked["all"]))
+	attribute(t, "ledger", share(folded, tokens))
 	if share(kept["all"], asked["all"]) < 95 || share(recalled["all"], asked["all"]) < 99 || share(folded, tokens) > 10 {
 		t.Error("less is kept than is wanted")
+	}
+}
+
+func share(n, of int) float64 { return 100 * float64(n) / float64(of) }
+
+// attribute gives a figure of a test to `make bench`.
+func attribute(t *testing.T, name string, value float64) {
+	t.Attr(name, fmt.Sprintf("%.2f", value))
+}
+
+// Nearly all that is sent after the first turn, directories that change included, begins as the request before it, so that a provider has
+// it in its cache. System prompt and tools, which always are the same, are not counted.
+func TestRequestsBeginAsTheOneBefore(t *testing.T) {
+	paths, err := filepath.Glob("testdata/sessions/*.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent, same int
+	for _, path := range paths {
+		events, _ := readSession(t, path)
+		items := toItems(History(events).entries)
+		turns, before := 0, []compaction.Item(nil)
+		for i, it := range items {
+			if it.Kind == compaction.Request {
+				turns++
+			}
+			if it.Kind != compaction.Answer {
+				continue
+			}
+			request, n := compaction.Supersede(items[:i]), 0
+			for n < len(before) && reflect.DeepEqual(before[n], request[n]) {
+				n++
+			}
+			if turns > 1 {
+				sent, same = sent+compaction.Tokens(request), same+compaction.Tokens(request[:n])
+			}
+			before = request
+		}
+	}
+	attribute(t, "uncached", 100-share(same, sent))
+	t.Logf("of %d tokens %.2f %% begin a request as the one before", sent, share(same, sent))
+	if share(same, sent) < 90 {
+		t.Error("less of a request than is wanted begins as the one before")
 	}
 }
