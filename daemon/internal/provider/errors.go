@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,12 +27,16 @@ type Fault struct {
 	BaseURL string // where requests are actually sent
 }
 
+// later are the statuses below 500 of a request that may succeed if it is sent again. 499 is a proxy's: the connection to the
+// server behind it was closed.
+var later = []int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests, 499}
+
 // Status converts an unsuccessful response. code is the provider's error code, such as "overloaded_error" or
 // "context_length_exceeded", message its explanation; header may be nil.
 func (f Fault) Status(status int, code, message string, header http.Header) *Error {
 	e := &Error{Provider: f.Config.Name, Message: f.Clean(message), RetryAfter: RetryAfter(header, time.Now())}
 	if e.Message == "" {
-		e.Message = strings.ToLower(http.StatusText(status))
+		e.Message = cmp.Or(strings.ToLower(http.StatusText(status)), "no explanation")
 	}
 	switch {
 	case isAny(message, noImages...): // some servers report it with status 500, or as a missing model
@@ -46,8 +52,8 @@ func (f Fault) Status(status int, code, message string, header http.Header) *Err
 	case status == http.StatusNotFound, code == "not_found_error", code == "model_not_found":
 		e.Kind = ErrNotFound
 		e.HintText = f.modelHint()
-	case status == http.StatusTooManyRequests, status == 529 /* Anthropic: overloaded */, code == "overloaded_error", code == "rate_limit_error", code == "rate_limit_exceeded",
-		status >= 500 && status != http.StatusNotImplemented, code == "api_error", code == "server_error", code == "timeout_error":
+	case slices.Contains(later, status), status >= 500 && status != http.StatusNotImplemented, code == "overloaded_error", code == "rate_limit_error",
+		code == "rate_limit_exceeded", code == "api_error", code == "server_error", code == "timeout_error":
 		e.Kind = ErrOverloaded
 		when := "wait a moment and ask again"
 		if e.RetryAfter > 0 {

@@ -236,6 +236,21 @@ func TestEveryErrorHasAHint(t *testing.T) {
 	}
 }
 
+// Statuses by which a server or a proxy reports that a request may succeed later are retried like an overload; others are not.
+func TestStatusesThatAreRetried(t *testing.T) {
+	f := provider.Fault{Config: provider.Config{Name: "p"}}
+	for status, want := range map[int]provider.ErrorKind{
+		408: provider.ErrOverloaded, 409: provider.ErrOverloaded, 425: provider.ErrOverloaded, 429: provider.ErrOverloaded, 499: provider.ErrOverloaded,
+		500: provider.ErrOverloaded, 502: provider.ErrOverloaded, 504: provider.ErrOverloaded, 522: provider.ErrOverloaded, 524: provider.ErrOverloaded, 529: provider.ErrOverloaded,
+		400: provider.ErrInvalid, 405: provider.ErrInvalid, 422: provider.ErrInvalid, 501: provider.ErrInvalid,
+	} {
+		e := f.Status(status, "", "", nil)
+		if e.Kind != want || strings.Contains(e.Error(), ":  (") || want == provider.ErrOverloaded && !strings.Contains(e.Hint(), "ask again") {
+			t.Errorf("HTTP %d: got %s, %v, hint %q, want %s", status, e.Kind, e, e.Hint(), want)
+		}
+	}
+}
+
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
