@@ -184,7 +184,15 @@ func (k *Keyboard) Feed(p []byte) bool {
 	}
 	if len(k.decoder.pending) == 0 && k.decoder.paste == nil {
 		to := k.Routed() // ToUs also in command mode, while this program prints something
-		if (to == ToShell || to == ToUs) && k.switches(p, now) && k.enters(p) || k.forOthers(p) {
+		key := p
+		if len(p) < longChunk && bytes.HasPrefix(p, []byte("?")) { // a question typed fast, or over a slow link; no command begins so
+			key = p[:1]
+		}
+		if (to == ToShell || to == ToUs) && k.switches(key, now) && k.enters(key) {
+			if p = p[len(key):]; len(p) == 0 {
+				return true
+			}
+		} else if k.forOthers(p) {
 			if len(p) >= longChunk {
 				k.longRead = k.Now()
 			}

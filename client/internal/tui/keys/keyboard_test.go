@@ -110,8 +110,8 @@ func TestKeyboardEscape(t *testing.T) {
 	}
 }
 
-// In command mode every byte is the shell's, as it came. It is asked about a Tab, a question mark or the chosen key that come by
-// themselves, and about nothing else: not one in a paste, at the end of one, or in what was typed ahead.
+// In command mode every byte is the shell's, as it came. It is asked about a Tab or the chosen key that come by themselves and
+// about a question mark that begins what was typed, and about nothing else: not one in a paste, at the end of one, or in what was typed ahead.
 func TestKeyboardIsTransparent(t *testing.T) {
 	all := ""
 	for i := range 256 {
@@ -120,7 +120,7 @@ func TestKeyboardIsTransparent(t *testing.T) {
 	ty := newTypist()
 	ty.k.Switch = []byte("\x1b[24~")
 	long := strings.Repeat("make\r", 800)
-	for _, chunk := range []string{all, "\x1b", "[A", "\tls", "??", "ls\t", "\x1b[200~\t\x1b[201~", "\x1b[24~x", long, "\t", "?"} {
+	for _, chunk := range []string{all, "\x1b", "[A", "\tls", "ls?", "ls\t", "\x1b[200~\t\x1b[201~", "\x1b[24~x", long, "\t", "?", "?x"} {
 		ty.shell = nil
 		ty.feed(chunk)
 		if string(ty.shell) != chunk || len(ty.asked) != 0 || len(ty.events) != 0 {
@@ -129,11 +129,17 @@ func TestKeyboardIsTransparent(t *testing.T) {
 	}
 	ty.shell = nil
 	ty.clock = ty.clock.Add(time.Second)
-	ty.feed("\t", "?", "\x1b[24~")
-	if want := []string{"\t", "?", "\x1b[24~"}; !slices.Equal(ty.asked, want) || string(ty.shell) != strings.Join(want, "") {
-		t.Errorf("refused: asked about %q, the shell got %q, want both %q", ty.asked, ty.shell, want)
+	ty.feed("\t", "?", "\x1b[24~", "?why")
+	if want := []string{"\t", "?", "\x1b[24~", "?"}; !slices.Equal(ty.asked, want) || string(ty.shell) != strings.Join(want, "")+"why" {
+		t.Errorf("refused: asked about %q, the shell got %q, want %q for both and \"why\"", ty.asked, ty.shell, want)
 	}
 	ty.enter, ty.shell = true, nil
+	ty.feed("?hi")
+	if string(ty.shell) != "" || !slices.Equal(ty.events, []string{"h", "i"}) {
+		t.Errorf("taken, typed fast: the shell got %q; events %q", ty.shell, ty.events)
+	}
+	ty.events = nil
+	ty.k.Route(ToShell)
 	ty.feed("\t", "a\x1b[24~")
 	if string(ty.shell) != "" || !slices.Equal(ty.events, []string{"a", "switch"}) {
 		t.Errorf("taken: the shell got %q; events %q", ty.shell, ty.events)
