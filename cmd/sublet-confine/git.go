@@ -94,6 +94,23 @@ func gitDir(project, tree string) string {
 	return real
 }
 
+// isRepository reports whether the user's git takes a folder for a repository. In doubt it does not: the file HEAD may also be a link.
+func isRepository(dir string) bool {
+	for _, name := range bareNames {
+		if st, err := os.Lstat(filepath.Join(dir, name)); err != nil || !st.IsDir() || st.Mode()&0o500 != 0o500 {
+			return false
+		}
+	}
+	head := filepath.Join(dir, "HEAD")
+	st, err := os.Lstat(head)
+	if err != nil || !st.Mode().IsRegular() || st.Mode()&0o400 == 0 {
+		return false
+	}
+	text := string(readRegular(head))
+	branch, ok := strings.CutPrefix(text, "ref:")
+	return ok && strings.HasPrefix(strings.TrimLeft(branch, " \t\n"), "refs/") || len(text) >= 40 && strings.Trim(text[:40], "0123456789abcdef") == ""
+}
+
 // modules returns the git folders of the submodules in a git folder.
 func modules(git string) (list []string) {
 	list = []string{git}

@@ -136,6 +136,10 @@ func TestPromptsGitRunsNothing(t *testing.T) {
 		{"mkdir sub", "sub", "cd sub" + nested},
 		{"mkdir -p sub/deep", "sub/deep", "cd sub" + nested},
 		{"mkdir -p sub/deep", "sub/deep", "cd sub" + bare},
+		{"mkdir sub", "sub", "rm .git/HEAD" + bare}, // git passes over a .git that is no repository
+		{"mkdir refs", "", "chmod 0 .git/objects; mv .git/objects .git/o" + bare},
+		{"mkdir sub", "sub", "mkdir evil; cd evil" + bare + `; git config -f config diff.external "touch $h/RAN; false"; cd ../sub; cp ../evil/HEAD .; echo ../evil >commondir`},
+		{"rm -rf .git; git init -q --bare; git config core.bare false; git config core.worktree .", "", `git config core.fsmonitor "touch $h/RAN; false"`},
 	} {
 		who := users(t)[i%len(users(t))]
 		tried := func(held bool) (string, bool) {
@@ -153,7 +157,7 @@ func TestPromptsGitRunsNothing(t *testing.T) {
 			}
 			out, _ := run("h=" + u.dir + "/h; " + row.attack) // it may fail
 			_ = os.Remove(filepath.Join(u.dir, "h/RAN"))
-			later, _ := u.does("cd " + dir + "; git status")
+			later, _ := u.does("cd " + dir + "; git status || :; git diff --no-index /etc/passwd /etc/group")
 			effect := exists(filepath.Join(u.dir, "h/RAN"))
 			if left, _ := u.does("find . -perm -1000"); left != "" {
 				t.Errorf("%s: %q: left %s", who.name, row.attack, left)

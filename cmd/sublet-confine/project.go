@@ -110,7 +110,13 @@ func protectedNames(s confine.Spec) (list []string) {
 		if dir != project {
 			list = append(list, filepath.Join(dir, ".git"))
 		} else if repositories[0].dir != "" {
-			break
+			break // see setAside
+		}
+		list = append(list, filepath.Join(dir, "commondir")) // where git then looks for bareNames
+		if isRepository(dir) {
+			for _, name := range confine.GitProtected {
+				list = append(list, filepath.Join(dir, name))
+			}
 		}
 		for _, name := range bareNames { // git takes a folder with both, and a file HEAD, for a repository
 			if st, err := os.Lstat(filepath.Join(dir, name)); err != nil || isPlaceholder(st) {

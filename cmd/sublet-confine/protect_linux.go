@@ -311,12 +311,24 @@ func (p *placeholders) release() {
 }
 
 // setAside renames the git folder of each repository in the project that a command may have made, and returns a line about each. Git looks
-// for changes in the repositories that an index names, and so would run the programs that their settings name.
+// for changes in the repositories that an index names, and so would run the programs that their settings name. If the command left a
+// .git that is no repository, git would take the project's folder itself for one, by its file HEAD.
 func setAside(s confine.Spec) (lines string) {
 	if s.Reach != confine.Project {
 		return ""
 	}
 	known := recorded(s.Project)
+	rename := func(path, why string) {
+		to := fmt.Sprintf("%s.untrusted-%x", path, rand.Uint64())
+		if err := os.Rename(path, to); err != nil {
+			lines += fmt.Sprintf("%s: %s, and renaming %q failed: %v\n", confine.Program, why, path, err)
+			return
+		}
+		lines += fmt.Sprintf("%s: %q is %q now: %s\n", confine.Program, path, filepath.Base(to), why)
+	}
+	if head := filepath.Join(s.Project, "HEAD"); exists(head) && known[0].dir != "" && !isRepository(known[0].dir) {
+		rename(head, "without a repository in .git, git would run what the settings in the project's folder name")
+	}
 	for _, r := range repositories(s.Project) {
 		git := filepath.Join(r.tree, ".git")
 		st, err := os.Lstat(git)
@@ -326,12 +338,7 @@ func setAside(s confine.Spec) (lines string) {
 		if r.tree == "" || err != nil || isPlaceholder(st) && !exists(filepath.Join(git, "HEAD")) || old {
 			continue
 		}
-		to := fmt.Sprintf("%s.untrusted-%x", git, rand.Uint64())
-		if err := os.Rename(git, to); err != nil {
-			lines += fmt.Sprintf("%s: git runs what the new repository %q sets, and renaming that failed: %v\n", confine.Program, git, err)
-			continue
-		}
-		lines += fmt.Sprintf("%s: %q is %q now: git would run what this new repository sets whenever it looks for changes in the project\n", confine.Program, git, filepath.Base(to))
+		rename(git, "git would run what this new repository sets whenever it looks for changes in the project")
 	}
 	return lines
 }
