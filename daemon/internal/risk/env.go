@@ -1,8 +1,10 @@
 package risk
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"sublet/daemon/internal/risk/bashread"
 	"sublet/daemon/internal/risk/programs"
@@ -16,13 +18,38 @@ func harmlessValue(name string, v programs.Variable, f *field) bool {
 	return f.Known && v.Harmless(f.S)
 }
 
+// plainValue matches values that are no path, no address, no option and no code.
+var plainValue = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:\w[\w.,:=+@%*#-]*(?:\s+|$))*$`) })
+
+// inert reports whether a variable that is set in the user's shell cannot make what the user runs there next load, run or ask
+// something else. What decides is the value, for the programs that read variables of a name are not all known.
+func inert(name string, v programs.Variable, f *field) bool {
+	switch {
+	case name == "PATH", v.Level == Low, v.Level > Low && harmlessValue(name, v, f):
+		return true
+	case v.Level > Low:
+		return false
+	case slices.ContainsFunc(programs.Places("settings"), func(end string) bool { return strings.HasSuffix(name, end) }):
+		return f.Known && f.S == ""
+	}
+	return f.Known && plainValue().MatchString(f.S)
+}
+
+// assigns notes that the text sets a variable in the shell itself.
+func (s *shellText) assigns(name string, v programs.Variable, f *field) {
+	s.changes = true
+	s.wide = s.wide || !inert(name, v, f)
+}
+
 // Assign implements bashread.Judge: it judges the assignment of a variable and remembers it for the commands that follow.
 func (a *analysis) Assign(name string, f *field, st *state, kind bashread.Assignment, sp Span) {
 	// As a number, an index or a prompt it is expanded once more: x='a[$(rm z)]' and $((x)) run rm.
 	a.EvalText(f.S, st, sp)
 	v := programs.VariableOf(name)
 	prefix := kind == bashread.Prefix
-	a.shell.changes = a.shell.changes || !prefix && a.Outermost()
+	if !prefix && a.Outermost() {
+		a.shell.assigns(name, v, f)
+	}
 	switch {
 	case name == "", strings.Contains(name, unknownPart):
 		a.note(High, ShellState, sp, "sets a variable whose name is not known here")
@@ -33,7 +60,7 @@ func (a *analysis) Assign(name string, f *field, st *state, kind bashread.Assign
 	level := v.Level
 	switch {
 	case name == "PATH":
-		level = pathLevel(f, a.c.Env["PATH"])
+		level = a.c.pathLevel(f)
 	case prefix && level == Critical && !v.Code: // it ends with the one command
 		level = High
 	}
@@ -59,10 +86,11 @@ func (a *analysis) Assign(name string, f *field, st *state, kind bashread.Assign
 	}
 }
 
-// pathLevel returns the level of a new PATH: a folder before the old one can replace any program.
-func pathLevel(f *field, old string) Level {
+// pathLevel returns the level of a new PATH: a folder before the old one can replace any program, and one that agents write in can
+// have any that is missing elsewhere.
+func (c Context) pathLevel(f *field) Level {
 	s := f.S
-	if old != "" {
+	if old := c.Env["PATH"]; old != "" {
 		s = strings.Replace(s, old, bashread.OldPath, 1)
 	}
 	kept := false
@@ -70,7 +98,7 @@ func pathLevel(f *field, old string) Level {
 		switch {
 		case dir == bashread.OldPath:
 			kept = true
-		case !strings.HasPrefix(dir, "/"), !kept && !systemBin(dir): // an empty entry is the current folder
+		case !strings.HasPrefix(dir, "/"), !kept && !systemBin(dir), c.ProjectRoot != "" && under(dir, c.ProjectRoot), c.inTemporary(dir): // an empty entry is the current folder
 			return High
 		}
 	}

@@ -54,10 +54,11 @@ func (a *analysis) needs(text string) Reach {
 	if a.v.Unread { // else a list of what the shell has
 		alone = alone && slices.ContainsFunc(a.v.Reasons, func(r Reason) bool { return r.Effect == ShellState })
 	}
+	inShell := (s.changes || s.quick) && !s.runs && !a.v.Unread && need != ReachFree && literal().MatchString(text) && (a.v.Level == Low || a.v.Level == Medium && !s.lists)
 	switch {
-	case a.v.Level >= Critical:
+	case a.v.Level >= Critical, inShell && s.wide:
 		return ReachFree
-	case (s.changes || s.quick) && !s.runs && !a.v.Unread && need != ReachFree && literal().MatchString(text) && (a.v.Level == Low || a.v.Level == Medium && !s.lists):
+	case inShell:
 		return ReachShell
 	case need == ReachProject && a.c.ProjectRoot == "", alone && (a.v.Unread || need == ReachRead && a.v.Level > Low):
 		return ReachFree // in a child, what is meant for the shell would change nothing that lasts
@@ -192,6 +193,7 @@ type shellText struct {
 	quick   bool // it has true or pwd, which run faster in the shell than in a child
 	lists   bool // it has builtins that list, or set, what the shell has
 	runs    bool // one of its builtins runs something else than the activate script of a virtual environment of the project
+	wide    bool // it may change what the user's next commands run or do
 	more    bool // it has other commands
 }
 

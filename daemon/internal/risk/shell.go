@@ -117,7 +117,9 @@ func (a *analysis) doAlias(c *call) {
 			}
 		}
 		a.Active = append(a.Active, "alias "+name)
+		found := len(a.v.Commands)
 		a.Inline(val, f.Span, c.st.Clone())
+		a.shell.wide = a.shell.wide || slices.ContainsFunc(a.v.Commands[found:], func(cmd Command) bool { return cmd.Level > Low })
 		a.Active = a.Active[:len(a.Active)-1]
 	}
 }
@@ -151,6 +153,7 @@ func (a *analysis) doSet(c *call) {
 			c.st.Args, c.st.ArgsOK = args[i+1:], true
 			i = len(args)
 		case len(s) > 1 && (s[0] == '-' || s[0] == '+'):
+			a.shell.wide = true // set -e ends the user's shell
 			long := strings.HasSuffix(s, "o") && i+1 < len(args)
 			if strings.ContainsRune(s, 'e') || long && args[i+1].S == "errexit" {
 				c.st.Errexit = s[0] == '-'
