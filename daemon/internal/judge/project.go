@@ -202,7 +202,8 @@ func (t Tightening) Faults() []Fault {
 	return faults
 }
 
-// AfterPlan returns the mode in which an accepted plan is carried out: the session's, else that of the settings, but never plan.
+// AfterPlan returns the mode in which an accepted plan is carried out: the session's or, if that is plan, the one of the settings, or ask
+// if both are plan.
 func AfterPlan(session, settings policy.Mode) policy.Mode {
 	for _, mode := range []policy.Mode{session, settings} {
 		if mode != policy.ModePlan {

@@ -85,6 +85,7 @@ func statement(text string, s *syntax.Stmt) string {
 
 func quoted(s string) string { return "`" + visible.Clip(s, maxRefusedText) + "`" }
 
+// few joins at most maxRefusedParts of the list, and the number of the others.
 func few(list []string) string {
 	if more := len(list) - maxRefusedParts; more > 0 {
 		list = append(list[:maxRefusedParts:maxRefusedParts], fmt.Sprintf("and %d more", more))

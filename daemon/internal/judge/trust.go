@@ -10,7 +10,8 @@ import (
 	"sublet/wire"
 )
 
-// Trust returns the question whether the folder root is to be trusted, and what it would do then, for people.
+// Trust returns the question whether to trust the folder root, and the verdict to show with it. would describes, for people, what a
+// trusted folder does.
 func Trust(root, would string) (agent.Question, risk.Verdict) {
 	args, _ := json.Marshal(map[string]string{"path": strings.ToValidUTF8(root, "\uFFFD")}) // strings can be encoded
 	q := agent.Question{Agent: "sublet", Tool: wire.ToolTrust, ExecutionID: wire.ExecutionID(wire.NewID()), Arguments: args, Action: tool.Action{Cwd: root}}

@@ -211,7 +211,8 @@ func (a *analysis) byPath(c *call) {
 }
 
 // runFile judges a file that is run as code: by its text if this text wrote it or it can be read (script), else by where it is.
-// What it runs may change the files that this text wrote, so that their texts are no longer known (ForgetTexts).
+// What it runs may change the files that this text wrote, so that their texts are no longer known (ForgetTexts). Where that is not called
+// the level is High anyway.
 func (a *analysis) runFile(c *call, f *field) {
 	a.runs()
 	p, key := bashread.Path(f, c.st), bashread.Key(f, c.st)

@@ -10,7 +10,8 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-// harmlessValue reports whether a variable of the table has no effect on what runs with this value.
+// harmlessValue reports whether the variable of that name, whose line in the table is v, cannot change what runs once it has the value f.
+// Empty, it has no effect, except for the variables named here: an empty PATH, for one, is the current folder.
 func harmlessValue(name string, v programs.Variable, f *field) bool {
 	if f.S == "" {
 		return f.Known && !slices.Contains([]string{"PATH", "HOME", "IFS"}, name) && !strings.HasPrefix(name, "HIST")

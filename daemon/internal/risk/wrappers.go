@@ -205,7 +205,8 @@ func listed(roots []field, name string) string {
 	return strings.TrimRight(root.S, "/") + "/" + cmp.Or(name, "*")
 }
 
-// findRoots returns the folders in which find looks, and the words that follow them.
+// findRoots returns the folders in which find looks, and the words that follow them. Options that consist of the letters below, such as
+// -L and -O2, come before the folders; any other word that begins with - is a test or an action.
 func findRoots(c *call) (roots, tests []field) {
 	args := c.fields[1:]
 	for i := range args {
