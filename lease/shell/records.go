@@ -141,7 +141,7 @@ const (
 	userTail   = 16 << 10 // how much of its raw output that is rendered from
 )
 
-// directLocked sends a directive to the widget, which must be blocked.
+// directLocked sends a directive to the widget, which must be blocked, as a line of 20 bytes, which the script of zsh reads at once.
 func (s *Shell) directLocked(directive string) {
 	if _, err := fmt.Fprintf(s.files.down, "%-19s\n", directive); err != nil {
 		s.log.Warn("direct the line editor", "err", err)

@@ -39,6 +39,7 @@ func (a *app) agents() *cobra.Command {
 		"sent. Known programs that are installed follow, with the line of the settings that hosts them.", ""), &asJSON, "agent")
 }
 
+// checkAgents is daemon.CheckAgents in the current folder.
 func checkAgents(ctx context.Context, conf config.Config, prompt string) []daemon.AgentCheck {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -139,7 +139,7 @@ func (a *app) borrow(ctx context.Context, b leaseFlags, out *borrowed) (*wire.Co
 func leaseStatus(ctx context.Context, end *wire.CommandCompleted) error {
 	switch {
 	case end.Status == wire.StatusTimeout:
-		return coded{fmt.Errorf("the command was ended: it took longer than its time-out"), exitLeaseTimeout}
+		return coded{errors.New("the command was ended: it took longer than its time-out"), exitLeaseTimeout}
 	case end.Status == wire.StatusCancelled && ctx.Err() != nil:
 		return exitCode(exitCancelled)
 	case end.Status == wire.StatusCancelled:

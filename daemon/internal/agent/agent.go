@@ -139,10 +139,10 @@ type Question struct {
 	Continue    string // if set, the question is not a call but whether the agent may continue; this is what it has done
 }
 
-// maxSubject bounds Subject, in bytes.
+// maxSubject bounds a Subject that has the arguments of an MCP server's tool, in bytes.
 const maxSubject = 4 << 10
 
-// Subject returns what a call works on (a command, path or the arguments), for the audit log.
+// Subject returns what a call works on (a command, path or the arguments), for the audit log. A command is not cut.
 func (q Question) Subject() string {
 	act := q.Action
 	switch {

@@ -29,7 +29,7 @@ func Answered(ask *wire.ConfirmationRequest, r *wire.ConfirmationResponse) (Deci
 		case ask.Tool == wire.ToolPlan && err != nil:
 			return d, fmt.Errorf("edited_command: %w", err)
 		case ask.Tool != "bash" && ask.Tool != wire.ToolPlan || always:
-			return d, errors.New("edited_command: only a shell command or a plan can be changed, and only be allowed once then")
+			return d, errors.New("edited_command: only a shell command or a plan can be edited, and an edited one is allowed once, not always")
 		case text == "":
 			return d, errors.New("edited_command: is empty")
 		}

@@ -79,7 +79,8 @@ func Roles(cfg config.Config, project string) (roles map[string]Role, faults []e
 		a := cfg.Agents[name]
 		r := roleOf(name, a)
 		if len(a.Command) > 0 {
-			r.Hosted, r.Private, r.Model = &a, a.Reach != "" && a.Reach != "free", "acp/"+name
+			r.Hosted, r.Model = &a, "acp/"+name
+			r.Private = a.Reach != "" && a.Reach != "free" // a program that the kernel confines does not borrow the user's shell
 			r.Description = cmp.Or(a.Description, a.Command[0]+", a program of its own with its own model")
 		}
 		roles[name] = r

@@ -237,8 +237,8 @@ func (r *run) markHeard() {
 	r.heard = time.Now()
 }
 
-// begin counts a call or question as running here until done is called, which must be. joined ends with ctx, the turn or done. It returns errNoTurn
-// after the turn, and errBusy beyond maxActive.
+// begin counts a call or question as running here until the caller calls done. joined ends with ctx, the turn or done. The error is
+// errNoTurn after the turn, errBusy beyond maxActive; then done is nil.
 func (r *run) begin(ctx context.Context) (joined context.Context, done func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

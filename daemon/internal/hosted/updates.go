@@ -199,7 +199,9 @@ func (r *run) update(n change) *call {
 	return c
 }
 
-// applyChange applies a change to its call, which it makes if it is new. It returns the call, a copy of its fields after the change, and which events are to be sent.
+// applyChange applies a change to its call, which it makes if it is new. It returns the call, nil beyond maxCalls; now, a copy of it after
+// the change; and whether the event of its begin (show) and that of its end (finish) are to be sent. The begin waits for the call's
+// input, unless the call ends without one.
 func (r *run) applyChange(n change) (c *call, now call, show, finish bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

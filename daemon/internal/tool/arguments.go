@@ -199,7 +199,8 @@ func marshal(v any) (json.RawMessage, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-// standsFor returns the argument, not one that is taken, which an unknown name can stand for, "" if there is none or more than one.
+// standsFor returns the argument that is meant by the unknown name: the only one that is not taken and either is spelled so, apart from
+// case, _ and -, or has the name among its otherNames. It returns "" if none or more than one is.
 func (s schema) standsFor(name string, taken func(own string) bool) (found string) {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
 	for own := range s.Properties {

@@ -248,7 +248,7 @@ func readLine(r *bufio.Reader) (line string, n, left int, err error) {
 	}
 }
 
-// readHead returns what binaryKind and picture.Is need of f, and rewinds it.
+// readHead returns the first binaryHead bytes of f, or all of a shorter file, and rewinds f.
 func readHead(f *os.File) ([]byte, error) {
 	head := make([]byte, binaryHead)
 	n, err := io.ReadFull(f, head)
