@@ -76,7 +76,7 @@ type daemon struct {
 	hub   *hub.Hub
 	mcp   *mcp.Servers // the settings'
 	debug *sideServer  // profiles
-	proxy *sideServer  // connects held commands to the hosts that the settings allow
+	proxy *sideServer  // connects confined commands to the hosts that the settings allow
 
 	serving bool      // the start succeeded, and clients are served
 	stops   chan stop // capacity 1: the first request to stop counts
@@ -144,7 +144,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.debug = &sideServer{path: filepath.Join(d.o.Paths.Runtime, "debug.sock"), what: "serve profiles", serve: serveProfiles, log: d.log}
 	defer d.debug.set(false)
 	d.proxy = &sideServer{
-		path: filepath.Join(d.o.Paths.Runtime, "proxy.sock"), what: "connect held commands to allowed hosts", log: d.log,
+		path: filepath.Join(d.o.Paths.Runtime, "proxy.sock"), what: "connect confined commands to allowed hosts", log: d.log,
 		serve: func(ctx context.Context, ln net.Listener) error {
 			return proxy.Serve(ctx, ln, proxy.Options{Hosts: func() []string { return d.conf.get().Policy.Project.Hosts }, Log: d.log})
 		},

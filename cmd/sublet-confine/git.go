@@ -55,7 +55,7 @@ func repositories(project string) (list []repository) {
 	return list
 }
 
-// recordName is a file in the git folder of a project that held commands can write in: while any of them runs, it has the repositories
+// recordName is a file in the git folder of a project that confined commands can write in: while any of them runs, it has the repositories
 // that were there when the first of these began.
 const recordName = "sublet.repositories"
 
@@ -223,7 +223,7 @@ func absolute(base, path string) string {
 	return filepath.Join(base, path)
 }
 
-// readRegular returns the content of a regular file, nil of anything else: a named pipe, which another held command may have made,
+// readRegular returns the content of a regular file, nil of anything else: a named pipe, which another confined command may have made,
 // would block.
 func readRegular(path string) []byte {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)

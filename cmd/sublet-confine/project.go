@@ -125,7 +125,7 @@ func protectedNames(s confine.Spec) (list []string) {
 			}
 		}
 	}
-	if len(repositories) > maxModules { // and perhaps not all of them
+	if len(repositories) > maxModules { // there may be submodules that were not found
 		list = append(list, filepath.Join(repositories[0].dir, "modules"))
 	}
 	return list

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package filter has the system calls that a held command may not make, and assembles from them the program that the launcher
+// Package filter has the system calls that a confined command may not make, and assembles from them the program that the launcher
 // has the kernel run at each call. The launcher carries the assembled program, as the tables of all architectures that this
 // needs would cost it a millisecond at each of its starts.
 package filter
@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refused are the system calls that no held command may make: they reach other processes, the kernel or its mounts. What an
+// refused are the system calls that no confined command may make: they reach other processes, the kernel or its mounts. What an
 // architecture or the library does not have is passed over.
 var refused = []string{
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "pidfd_getfd", "kcmp", "perf_event_open",

@@ -211,7 +211,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !Allows(g.o.Hosts(), address):
 		g.deny(address)
-		http.Error(w, fmt.Sprintf("sublet: %q is not among the hosts that a held command may reach: hosts under [policy.project]", address), http.StatusForbidden)
+		http.Error(w, fmt.Sprintf("sublet: %q is not among the hosts that confined commands may reach; to allow it, add it to hosts under [policy.project]", address), http.StatusForbidden)
 	case r.Method == http.MethodConnect:
 		g.tunnel(w, r, address)
 	default:

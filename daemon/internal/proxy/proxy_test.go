@@ -197,8 +197,8 @@ func TestHeldCommandReachesAllowedHosts(t *testing.T) {
 		cmd.Stderr = &errs
 		out, _ := cmd.Output() // grep finds nothing
 		want := "came to example.com\nsublet: 127.0.0.1 is not the address of another machine\n" +
-			`sublet: "other.org:80" is not among the hosts that a held command may reach: hosts under [policy.project]` + "\ncame to example.com\n" +
-			`sublet: "` + local + `" is not among the hosts that a held command may reach: hosts under [policy.project]` + "\n0\n"
+			`sublet: "other.org:80" is not among the hosts that confined commands may reach; to allow it, add it to hosts under [policy.project]` + "\ncame to example.com\n" +
+			`sublet: "` + local + `" is not among the hosts that confined commands may reach; to allow it, add it to hosts under [policy.project]` + "\n0\n"
 		if string(out) != want || len(met) > 0 {
 			t.Errorf("got\n%swant\n%sand %v", out, want, met)
 		}

@@ -1,4 +1,4 @@
-// Package confinetest builds the launcher of held commands for tests.
+// Package confinetest builds the launcher of confined commands for tests.
 package confinetest
 
 import (
@@ -24,7 +24,7 @@ func Build(dir string) (string, error) {
 	return path, nil
 }
 
-// Need returns the path of a launcher, and skips the test where it can hold nothing; in CI the test fails there.
+// Need returns the path of a launcher, and skips the test where it can confine nothing; in CI the test fails there.
 func Need(t *testing.T) string {
 	t.Helper()
 	return need(t, t.TempDir())
