@@ -103,7 +103,7 @@ func (l *Lender) sendState() {
 	}
 }
 
-// next returns the message that has the state, without what the daemon has already, and what is to be done when it is sent.
+// next returns the message with the state, without what the daemon has already. The caller calls sent once the message was sent.
 func (k *known) next() (s *wire.ShellState, sent func()) {
 	s = &wire.ShellState{
 		Digest: k.state.Digest, Cwd: wire.OSString(k.state.Dir),

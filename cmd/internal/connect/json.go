@@ -29,7 +29,7 @@ func parseJSON(text []byte) (document, error) {
 	return &jsonFile{v, text}, nil
 }
 
-// pointer is a path as RFC 6901 has it.
+// pointer returns a path as a JSON Pointer (RFC 6901).
 func pointer(path []string) string {
 	var b strings.Builder
 	for _, name := range path {

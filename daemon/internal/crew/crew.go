@@ -169,8 +169,8 @@ func (m *Manager) Find(session wire.SessionID, name string) (Agent, error) {
 	return Agent{}, &UnknownError{name}
 }
 
-// List returns the agents of a session in the order in which their newest turns started, and of one millisecond in that of the agents
-// themselves.
+// List returns the agents of a session in the order in which their newest turns started. Where those started in the same millisecond, the
+// agent that was started first comes first.
 func (m *Manager) List(session wire.SessionID) (list []Agent) {
 	m.mu.Lock()
 	for _, e := range m.agents {

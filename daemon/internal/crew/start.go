@@ -67,7 +67,7 @@ func (c sessionCrew) Start(ctx context.Context, o agent.Order) error {
 	if err == nil { // it is asked further
 		var ok bool
 		if o.Role, ok = h.Role(a.Role, a.Cwd); !ok {
-			return fmt.Errorf("its role %s is not there any more", visible.Exact(a.Role))
+			return fmt.Errorf("the role %s of agent %s does not exist any more", visible.Exact(a.Role), a.Name)
 		}
 	} else {
 		a = Agent{Session: h.ID(), Cwd: o.Cwd, SubAgent: wire.SubAgent{

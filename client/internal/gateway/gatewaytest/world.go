@@ -39,7 +39,7 @@ type Step struct {
 	ChunkBytes int    `json:"chunk_bytes,omitempty"`
 	ChunkMS    int    `json:"chunk_ms,omitempty"`
 	Error      string `json:"error,omitempty"`
-	ErrorOver  int    `json:"error_over_bytes,omitempty"` // only where the model is told more than so much
+	ErrorOver  int    `json:"error_over_bytes,omitempty"` // Error only for a longer conversation
 	StopReason string `json:"stop_reason,omitempty"`
 	Usage      *Usage `json:"usage,omitempty"` // nil = estimated
 }
@@ -51,7 +51,7 @@ type Usage struct {
 	Output    int
 }
 
-// A Call is one of a tool.
+// A Call is a call of a tool.
 type Call struct {
 	Name      string         `json:"name"`
 	Arguments map[string]any `json:"arguments"`
@@ -115,7 +115,7 @@ func (w *World) Script(scenes []Scene) {
 	w.Write("script.json", string(raw))
 }
 
-// Write puts a file below Root, renamed into place.
+// Write creates or replaces a file below Root, by a rename.
 func (w *World) Write(name, text string) string {
 	w.T.Helper()
 	path := filepath.Join(w.Root, name)
@@ -128,7 +128,7 @@ func (w *World) Write(name, text string) string {
 	return path
 }
 
-// Path is that of a file below Root.
+// Path returns the path of a file below Root.
 func (w *World) Path(name string) string { return filepath.Join(w.Root, name) }
 
 // Start starts the daemon and waits until it listens.
@@ -173,7 +173,7 @@ func (w *World) Stop() {
 	}
 }
 
-// Daemon is the way to it, as `sublet serve` has it.
+// Daemon returns a gateway.Daemon that connects to the world's daemon as `sublet serve` does, but starts none.
 func (w *World) Daemon() *gateway.Daemon {
 	l := launch.New(launch.Options{Paths: w.Paths, NoStart: true, Answer: Patience})
 	return &gateway.Daemon{

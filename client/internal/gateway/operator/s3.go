@@ -293,8 +293,8 @@ type s3Grant struct {
 	Covers string `json:"covers"`
 }
 
-// question returns the event of a question of the turn. The daemon asks only if the dispatch had metadata.approvals, as the page of --ui
-// sets it.
+// question returns the event of a question of the turn. There are questions only if the dispatch had metadata.approvals, which the web
+// page of --ui sets.
 func (s *s3Turn) question(m *wire.ConfirmationRequest) []byte {
 	grants := []s3Grant{}
 	for _, g := range m.Grants {
