@@ -30,7 +30,8 @@ func (a *app) ask() *cobra.Command {
 	}), "ask runs one turn and prints the answer. Standard input, where it is a file or a pipe, goes along as context; with\n"+
 		"the prompt - it is the prompt. On a terminal you are asked before anything risky; in a script, what would need\n"+
 		"a question is refused, and the exit status is 3. The agent works in a private shell that starts in the current folder.\n"+
-		"Retries, notices and errors are on standard error; so is, where that is no terminal, the session: `sublet: session: ID`.",
+		"Retries, notices and errors are on standard error; so is, where that is no terminal, the session: `sublet: session: ID`.\n"+
+		"With --json all are events on standard output; retries and the session are on standard error as well.",
 		"  sublet ask 'what changed since yesterday?'\n  go test ./... 2>&1 | sublet ask 'why does this fail?'\n"+
 			"  sublet ask --ephemeral --output-schema schema.json --allow 'bash: go test *' -f task.md")
 	f := c.Flags()
@@ -139,7 +140,7 @@ func (a *app) runAsk(q question) error {
 			return invalidFlag(fmt.Errorf("--allow %q: %w", rule, err))
 		}
 	}
-	if !q.json && !q.ephemeral && !isTerminal(a.stderr) {
+	if !q.ephemeral && !isTerminal(a.stderr) {
 		a.printNotice("session", string(c.Session().ID), "")
 	}
 	out := &answer{app: a, json: q.json, asker: asker, conn: c, quiet: schema != nil}
@@ -271,6 +272,12 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 	}
 	if o.json {
 		_ = o.app.printMessage(m)
+	}
+	if t, ok := m.(*wire.AgentThinking); ok && t.Phase == wire.PhaseWaiting { // on every standard error: it shows why it takes so long
+		o.endLine()
+		o.app.printNotice(t.Agent, t.Message, "")
+	}
+	if o.json {
 		return
 	}
 	switch m := m.(type) {
@@ -280,11 +287,6 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 		}
 	case *wire.TurnStarted:
 		o.model = m.Model
-	case *wire.AgentThinking:
-		if m.Phase == wire.PhaseWaiting { // printed also if standard error is not a terminal: nothing else shows why it takes so long
-			o.endLine()
-			o.app.printNotice(m.Agent, m.Message, "")
-		}
 	case *wire.Error:
 		o.release()
 		o.endLine()
