@@ -180,9 +180,9 @@ func (l *FileLog) Undo(ctx context.Context) (c store.FileChange, more int, err e
 	case c.Secret && c.Existed:
 		kept = "holds secrets, so what it was before the change is not kept; it stays as it is"
 	case c.Existed:
-		err = replaceFile(c.Path, c.Before)
+		err = inFolder(c.Path, false, func(path string) error { return replaceFile(path, c.Before) })
 	default:
-		err = os.Remove(c.Path)
+		err = inFolder(c.Path, false, os.Remove)
 	}
 	if err == nil {
 		err = l.Changes.Remove(ctx, c.ID)

@@ -127,7 +127,7 @@ type grepOutput struct {
 
 // file searches one file, block by block. It returns the error of ctx only.
 func (g *grepOutput) file(ctx context.Context, rel string) error {
-	in, err := os.OpenFile(filepath.Join(g.args.path, rel), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	in, err := openNoLinks(filepath.Join(g.args.path, rel), os.O_RDONLY|syscall.O_NONBLOCK)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) {
 		return nil // deleted meanwhile, or a link, which is not searched
 	}

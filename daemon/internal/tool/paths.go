@@ -104,13 +104,21 @@ func (l *located) find(cwd, path string) (err error) {
 
 // OpenRegular opens a regular file for reading; it does not block on a pipe. The caller closes it.
 func OpenRegular(path string) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	return regular(os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0))
+}
+
+// openResolved is OpenRegular for a path from Resolve: it fails if a command has put a link into the path since.
+func openResolved(path string) (*os.File, fs.FileInfo, error) {
+	return regular(openNoLinks(path, os.O_RDONLY|syscall.O_NONBLOCK))
+}
+
+func regular(f *os.File, err error) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: is %s, not a file", path, kindOf(info.Mode()))
+		err = fmt.Errorf("%s: is %s, not a file", f.Name(), kindOf(info.Mode()))
 	}
 	if err != nil {
 		f.Close()
@@ -135,7 +143,7 @@ func kindOf(m fs.FileMode) string {
 
 // readWhole reads a regular file of at most maxFile bytes.
 func readWhole(path string) ([]byte, fs.FileInfo, error) {
-	f, info, err := OpenRegular(path)
+	f, info, err := openResolved(path)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -96,7 +96,7 @@ func (a *readArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 	if !slices.Equal(approved.Reads, a.names) {
 		return Result{}, ErrChanged // a link was changed meanwhile
 	}
-	f, info, err := OpenRegular(path)
+	f, info, err := openResolved(path)
 	if err != nil {
 		return Result{}, err
 	}

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"unicode/utf8"
@@ -132,12 +130,7 @@ func (env Env) replace(ctx context.Context, file located, digest string, next fu
 			return c, nil, err
 		}
 	}
-	if digest == "" {
-		err = os.MkdirAll(filepath.Dir(file.path), 0o755)
-	}
-	if err == nil {
-		err = replaceFile(file.path, after)
-	}
+	err = inFolder(file.path, digest == "", func(path string) error { return replaceFile(path, after) })
 	if err != nil && changes.Store != nil {
 		err = errors.Join(err, changes.Remove(context.WithoutCancel(ctx), c.ID))
 	}
