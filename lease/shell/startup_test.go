@@ -97,3 +97,23 @@ func TestPromptIsMadeOnceForACommand(t *testing.T) {
 		u.do("echo $made", want, 0)
 	}
 }
+
+// Under set -x, the agent's result ended with what __sublet_end does, and each prompt of the user's with what __sublet_prompt does.
+func TestTracedHooks(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "zsh"} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			u := newSession(t, shell, "")
+			u.enter("set -x")
+			r := do(t, u.Shell, "echo hi")
+			if !strings.HasSuffix(string(r.Output), "echo hi\nhi\n") || strings.Contains(string(r.Output), "__sublet_end") {
+				t.Errorf("the result is %q", r.Output)
+			}
+			u.enter("echo mine")
+			if out := u.scr.String(); strings.Contains(out, "__sublet_found") {
+				t.Errorf("the screen shows %q", out)
+			}
+		})
+	}
+}

@@ -24,7 +24,7 @@ __sublet_prompt() {
 	builtin printf 'P %s %s %s\0' "$$" "$__sublet_found" "$PWD" >"$__sublet_folder/up"
 	builtin printf '\e]7701;P;%s;%s\a' "$$" "$__sublet_nonce"
 	builtin return "$__sublet_status"
-}
+} 2>/dev/null # what set -x prints
 
 # Both stand around the text of a borrowed command, in the line that __sublet_widget sets.
 __sublet_begin() {
@@ -92,7 +92,7 @@ __sublet_widget() {
 			builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce"
 			[[ ! ${HISTCONTROL+set} ]] || __sublet_histcontrol=$HISTCONTROL
 			HISTCONTROL=ignorespace
-			READLINE_LINE=' __sublet_begin; . "$__sublet_folder/text"; __sublet_end'
+			READLINE_LINE=' __sublet_begin; . "$__sublet_folder/text"; { __sublet_end; } 2>/dev/null'
 			READLINE_POINT=${#READLINE_LINE}
 			builtin return
 			;;

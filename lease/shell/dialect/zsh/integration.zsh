@@ -3,7 +3,7 @@
 # command, and a key that calls __sublet_widget. The protocol is described in the package comment of lease/shell/dialect.
 #
 # Functions begin with `emulate -L zsh`, so that the user's options do not hold in them; those that zsh calls by itself also switch
-# set -x off. The text of a borrowed command is sourced at the top level, where the user's options do hold. Names of local
+# set -x off, unseen. The text of a borrowed command is sourced at the top level, where the user's options do hold. Names of local
 # variables begin as all others do, because the state is listed from inside of them.
 
 # Sends the record $1, with the text $2 behind the process id, and prints its mark. For each call of a function inside of another
@@ -15,8 +15,7 @@ __sublet_report() {
 
 # Zsh calls this before each prompt, first in precmd_functions. Zsh itself keeps the status for the hooks that follow.
 __sublet_prompt() {
-	builtin local __sublet_found=$?
-	builtin emulate -L zsh +x
+	{ builtin local __sublet_found=$?; builtin emulate -L zsh +x; } 2>/dev/null
 	__sublet_resume # where the line never came to __sublet_begin
 	if [[ -n $__sublet_running ]]; then
 		__sublet_running=
@@ -28,7 +27,7 @@ __sublet_prompt() {
 
 # Zsh calls this when a line of the user's begins, not for the borrowed line: __sublet_widget sees to that.
 __sublet_command() {
-	builtin emulate -L zsh +x
+	{ builtin emulate -L zsh +x; } 2>/dev/null
 	__sublet_report B "${${1:-$3}[1,3000]}"
 }
 
@@ -118,7 +117,7 @@ __sublet_follow() {
 				__sublet_zshaddhistory=("${zshaddhistory_functions[@]}") zshaddhistory_functions=()
 				__sublet_aside=1
 				builtin fc -p
-				BUFFER=' { __sublet_begin; builtin . "$__sublet_folder/text"; } always { __sublet_end; }; __sublet_status'
+				BUFFER=' { __sublet_begin; builtin . "$__sublet_folder/text"; } always { { __sublet_end; } 2>/dev/null; }; { __sublet_status; } 2>/dev/null'
 				builtin zle .accept-line
 				builtin break
 				;;
