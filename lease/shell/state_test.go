@@ -160,3 +160,14 @@ func TestStateOfPlugins(t *testing.T) {
 		t.Errorf("got %q", d)
 	}
 }
+
+// Each job that a command started in fish was shown as a change of last_pid.
+func TestLastPIDOfFish(t *testing.T) {
+	t.Parallel()
+	u := newSession(t, "fish", "")
+	before := u.look()
+	u.do("sh -c : &", "", 0)
+	if d := Difference(before, u.look()); d != "" {
+		t.Errorf("a job changed %q", d)
+	}
+}

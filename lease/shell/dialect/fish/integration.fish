@@ -118,7 +118,7 @@ function __sublet_state
         for __sublet_name in (builtin set --export --names)
             builtin printf 'export %s\0=%s\0' $__sublet_name "$$__sublet_name"
         end
-        for __sublet_name in (builtin set --global --names | builtin string match -rv '^(history|status.*|pipestatus|__sublet_.*)$')
+        for __sublet_name in (builtin set --global --names | builtin string match -rv '^(history|status.*|pipestatus|last_pid|__sublet_.*)$')
             builtin set --query --export $__sublet_name; and continue
             builtin printf 'global %s\0' $__sublet_name
             builtin set --query "$__sublet_name"'[1]'; and builtin printf '=%s\0' $$__sublet_name
