@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"sublet/wire"
 )
 
@@ -10,7 +12,23 @@ const AskAgain = "ask again; what was done before is in the conversation"
 // Ends returns the missing end of a turn or compaction whose session has these events: it resolves the open questions and
 // adds an Error and an AgentComplete, or a CompactionComplete. why is shown to the user.
 func (u Unfinished) Ends(events []wire.EventMessage, why string) (ends []wire.EventMessage) {
-	if m := openCompaction(events); m != nil {
+	var folding *wire.CompactionStarted
+	var questions []wire.ConfirmationID // open, of the turn
+	for _, m := range events {
+		switch m := m.(type) {
+		case *wire.CompactionStarted:
+			folding = m
+		case *wire.CompactionComplete:
+			folding = nil
+		case *wire.ConfirmationRequest:
+			if m.TurnID == u.TurnID {
+				questions = append(questions, m.ConfirmationID)
+			}
+		case *wire.ConfirmationResolved:
+			questions = slices.DeleteFunc(questions, func(q wire.ConfirmationID) bool { return q == m.ConfirmationID })
+		}
+	}
+	if m := folding; m != nil {
 		ends = append(ends, &wire.CompactionComplete{
 			Event: wire.Event{TurnID: m.TurnID, RequestID: m.RequestID}, Status: wire.StatusError, Summary: why,
 			Ledger: EmptyLedger(), Events: m.Events, TokensBefore: m.TokensBefore, TokensAfter: m.TokensBefore,
@@ -20,7 +38,7 @@ func (u Unfinished) Ends(events []wire.EventMessage, why string) (ends []wire.Ev
 		return ends
 	}
 	of := wire.Event{TurnID: u.TurnID, RequestID: u.RequestID}
-	for _, q := range openQuestions(events, u.TurnID) {
+	for _, q := range questions {
 		ends = append(ends, &wire.ConfirmationResolved{Event: of, ConfirmationID: q, Decision: wire.DecisionDeny, By: "cancel", Comment: why})
 	}
 	return append(ends, &wire.Error{
@@ -29,36 +47,6 @@ func (u Unfinished) Ends(events []wire.EventMessage, why string) (ends []wire.Ev
 		Event: of, Agent: u.Agent, Status: wire.StatusError, StopReason: wire.StatusError, Summary: why,
 		ToolsExecuted: []string{}, Refused: []wire.RefusedTool{},
 	})
-}
-
-// openCompaction returns the compaction without an end, nil if there is none.
-func openCompaction(events []wire.EventMessage) (open *wire.CompactionStarted) {
-	for _, m := range events {
-		switch m := m.(type) {
-		case *wire.CompactionStarted:
-			open = m
-		case *wire.CompactionComplete:
-			open = nil
-		}
-	}
-	return open
-}
-
-// openQuestions returns the questions of a turn that were not resolved.
-func openQuestions(events []wire.EventMessage, id wire.TurnID) []wire.ConfirmationID {
-	var open []wire.ConfirmationID
-	ended := map[wire.ConfirmationID]bool{}
-	for _, m := range events {
-		if r, ok := m.(*wire.ConfirmationResolved); ok {
-			ended[r.ConfirmationID] = true
-		}
-	}
-	for _, m := range events {
-		if q, ok := m.(*wire.ConfirmationRequest); ok && q.TurnID == id && !ended[q.ConfirmationID] {
-			open = append(open, q.ConfirmationID)
-		}
-	}
-	return open
 }
 
 // EmptyLedger returns the ledger of a failed compaction.
