@@ -50,6 +50,7 @@ func (m *model) ask(prompt string, steer bool) {
 	m.sendAsk(a, first)
 }
 
+// sendAsk sends a question to the daemon. first reports that it is next: its text is printed now, not when its turn begins.
 func (m *model) sendAsk(a *asked, first bool) {
 	a.unsent = false
 	if first {

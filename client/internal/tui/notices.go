@@ -39,7 +39,7 @@ func (m *model) onCompaction(e *wire.CompactionComplete) {
 
 func (m *model) onNotice(n *wire.Notice) {
 	text := visible.Text(n.Text)
-	if n.SessionID != "" && n.SessionID == m.SessionInfo.ID {
+	if n.SessionID != "" && n.SessionID == m.SessionInfo.ID { // it may announce a mode that another client has set
 		m.readMode()
 	}
 	switch n.Level {

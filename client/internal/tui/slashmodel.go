@@ -112,13 +112,14 @@ func (m *model) slashAgent(args string) {
 
 // slashThinking sets how much the model thinks before it answers the questions that follow in this window.
 func (m *model) slashThinking(args string) {
-	if args != "" {
-		m.thinking = strings.TrimPrefix(args, "default")
-	}
 	switch args {
-	case "", "default":
-		m.note("thinking: " + cmp.Or(m.thinking, "as in the settings"))
+	case "":
+	case "default":
+		m.thinking = ""
 	default:
+		m.thinking = args
 		m.note("thinking: " + args + ", in this window; where the model can")
+		return
 	}
+	m.note("thinking: " + cmp.Or(m.thinking, "as in the settings"))
 }
