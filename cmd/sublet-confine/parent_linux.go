@@ -147,7 +147,7 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 		}
 		defer unix.Close(fd)
 		if s.Script == "" {
-			files = append(files, ^uintptr(0))
+			files = append(files, ^uintptr(0)) // -1: descriptor 3, which is for the script, stays closed
 		}
 		files = append(files, uintptr(fd))
 	}

@@ -279,7 +279,7 @@ func (s *Shell) giveScreen(ctx context.Context, change func(e *editor)) error {
 	if e.screen {
 		change(e)
 	}
-	e.screen = shows // then until the prompt is there
+	e.screen = shows // showPrompt ends it
 	s.changeLocked()
 	s.mu.Unlock()
 	if shows {

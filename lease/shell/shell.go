@@ -125,7 +125,7 @@ type process struct {
 }
 
 // Start starts a shell and returns when its process runs; the event PromptShown follows when it is ready. The error is a
-// *NoShellError, or says what could not be made or started.
+// *NoShellError, or names what could not be made or started.
 func Start(o Options) (*Shell, error) {
 	if o.Env == nil {
 		o.Env = os.Environ()

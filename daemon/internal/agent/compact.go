@@ -124,7 +124,7 @@ func updateInForce(stack []*wire.CompactionComplete, m *wire.CompactionComplete)
 	return stack
 }
 
-// outermost returns the compactions that no later one contains, in the order of their events.
+// outermost returns the compactions that overlap no later one, in the order of their events.
 func outermost(all []*wire.CompactionComplete) []*wire.CompactionComplete {
 	var out []*wire.CompactionComplete
 	for _, m := range all {

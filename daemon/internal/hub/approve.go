@@ -271,7 +271,7 @@ func (t *turn) recordDecision(q agent.Question, v risk.Verdict, p policy.Decisio
 	if err := t.hub.audit(e); err != nil { // what is not on record does not run
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be recorded: "+err.Error()
 	}
-	if d.Allowed {
+	if d.Allowed { // a person who could not see in the text what it runs has approved none of its changes to the shell
 		t.rememberApproval(q.ExecutionID, lend.Approval{
 			Person: strings.HasPrefix(d.By, clientPrefix) && !judge.Opaque(v), Literal: p.Reach == risk.ReachShell,
 			Holds: func() bool { return judge.Unchanged(v.Scripts, t.s.files.Written) },

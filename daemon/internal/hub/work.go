@@ -125,7 +125,7 @@ func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentReque
 	return agent.Run(ctx, at)
 }
 
-// conversation is an agent's turn with what came before it in the session.
+// conversation returns the agent's turn that answers r, with the conversation of the session before it.
 func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentRequest) (agent.Turn, error) {
 	h := t.hub
 	model, err := h.opts.OpenModel(ctx, t.model, t.origin.creds)

@@ -231,7 +231,8 @@ func (ln *Lender) sendQueue() {
 
 func sameWaiter(a, b wire.LeaseWaiter) bool { return a.LeaseID == b.LeaseID }
 
-// releaseAnswered ends the wait of Where for the client's answer to a release: it came, or is not waited for any more.
+// releaseAnswered ends the wait of Where for the client's answer to a release: it came, or is not waited for any more. It is called with
+// mu held.
 func (ln *Lender) releaseAnswered() {
 	if ln.answered != nil {
 		close(ln.answered)

@@ -299,8 +299,8 @@ func (p *Private) retire(sh *shell.Shell) {
 	}
 }
 
-// PrivateEnv is the client's environment without secrets, but for those that the settings name. A client does not send
-// values that look like secrets; those that are to be passed come from the daemon's own environment.
+// PrivateEnv returns the client's environment, or the daemon's own if the client sent none, without secrets except those named in pass. A
+// client does not send values that look like secrets; those of pass come from the daemon's own environment.
 func PrivateEnv(env map[string]wire.OSString, pass []string) []string {
 	var list []string
 	for name, value := range env {
@@ -315,7 +315,7 @@ func PrivateEnv(env map[string]wire.OSString, pass []string) []string {
 			mask.Keep(value) // programs there may print it
 		}
 	}
-	if len(env) == 0 { // a client that sent no environment
+	if len(env) == 0 {
 		for _, kv := range os.Environ() {
 			name, _, _ := strings.Cut(kv, "=")
 			if !secretname.IsSecret(name) || slices.Contains(pass, name) {

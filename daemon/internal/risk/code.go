@@ -326,7 +326,7 @@ func (a *analysis) statements(c *call) (texts []field) {
 	case !c.spec.Has(Network):
 		a.touch(Read, &ops[0], c.st, touching{})
 		texts = append(texts, ops[1:]...)
-	case strings.HasSuffix(c.name, "-cli"):
+	case strings.HasSuffix(c.name, "-cli"): // redis-cli; the operands of other clients with a server name the database
 		texts = append(texts, bashread.Join(ops, c.span))
 	}
 	if in := c.st.Stdin.Plain(); len(texts) == 0 && in != nil {

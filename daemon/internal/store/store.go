@@ -50,6 +50,7 @@ func Open(ctx context.Context, path string, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
+// openWithin is Open with a bound of its own for a locked database, and without hints.
 func openWithin(ctx context.Context, path string, log *slog.Logger, busy time.Duration) (*Store, error) {
 	// SQLite creates files with the umask; its journal files copy the mode of this one.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
