@@ -4,13 +4,11 @@
 package lsp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -28,20 +26,17 @@ type Program struct {
 // Start starts a program in dir. The error is fs.ErrNotExist if it is not installed.
 type Start func(dir string, args []string) (Program, error)
 
-// Options of Servers. Zero durations mean the defaults.
-type Options struct {
-	Log    *slog.Logger  // nil = discard
-	Idle   time.Duration // how long a server that nobody asks is kept; 10 min
-	Silent time.Duration // how long a server may leave questions without an answer, its start included; 1 min
-}
-
-// most bounds the servers of one session; the one that was asked least recently is ended for another.
-const most = 4
+const (
+	// most bounds the servers of one session; the one that was asked least recently is ended for another.
+	most = 4
+	// idleBound is how long a server that nobody asks is kept.
+	idleBound = 10 * time.Minute
+	// silentBound is how long a server may leave questions without an answer, its start included.
+	silentBound = time.Minute
+)
 
 // Servers are the language servers of one session. The zero value is ready; it is safe for concurrent use.
 type Servers struct {
-	Options
-
 	mu sync.Mutex
 	// below: guarded by mu
 	running map[key]*server
@@ -97,16 +92,16 @@ func (s *Servers) get(start Start, k key) *server {
 	v := s.running[k]
 	if v == nil {
 		s.makeRoomLocked()
-		v = newServer(k, cmp.Or(s.Silent, time.Minute), cmp.Or(s.Log, slog.New(slog.DiscardHandler)))
+		v = newServer(k)
 		if s.running == nil {
 			s.running, s.failed, s.live = map[key]*server{}, map[key]bool{}, map[*server]struct{}{}
 		}
 		s.running[k], s.live[v] = v, struct{}{}
 		go s.run(v, start) // until drop or Close ends it
-		v.idle = time.AfterFunc(cmp.Or(s.Idle, 10*time.Minute), func() { s.drop(v, nil) })
+		v.idle = time.AfterFunc(idleBound, func() { s.drop(v, nil) })
 	}
 	v.used = time.Now()
-	v.idle.Reset(cmp.Or(s.Idle, 10*time.Minute))
+	v.idle.Reset(idleBound)
 	return v
 }
 
@@ -140,7 +135,6 @@ func (s *Servers) drop(v *server, cause error) bool {
 	}
 	if cause != nil {
 		s.failed[v.key] = true
-		cmp.Or(s.Log, slog.New(slog.DiscardHandler)).Warn("a language server is not used any more", "server", v.command[0], "root", v.root, "err", cause)
 	}
 	s.dropLocked(v)
 	return true

@@ -42,8 +42,6 @@ var errFlood = fault("it sent more than %d MiB that nobody asked for", maxOutput
 // server is one server from its start to its end. It answers one question at a time.
 type server struct {
 	key
-	silent time.Duration
-	log    *slog.Logger
 	ctx    context.Context // ends when the server is to end
 	cancel context.CancelFunc
 	ready  chan struct{} // closed when it is initialised or cannot be
@@ -69,9 +67,9 @@ type server struct {
 	news    chan struct{} // capacity 1: there is a new report
 }
 
-func newServer(k key, silent time.Duration, log *slog.Logger) *server {
+func newServer(k key) *server {
 	v := &server{
-		key: k, silent: silent, log: log, ready: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
+		key: k, ready: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
 		turn: make(chan struct{}, 1), news: make(chan struct{}, 1),
 	}
 	v.ctx, v.cancel = context.WithCancel(context.Background()) // Servers.drop and Close end it
@@ -94,7 +92,7 @@ func (v *server) run(start Start) {
 	}
 	v.left.Store(maxOutput)
 	v.conn = jsonrpc2.NewConn(v.ctx, jsonrpc2.NewBufferedStream(stream{v, p}, jsonrpc2.VSCodeObjectCodec{}), v,
-		jsonrpc2.SetLogger(slog.NewLogLogger(v.log.Handler(), slog.LevelDebug)))
+		jsonrpc2.SetLogger(slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)))
 	if err := v.initialize(); err != nil {
 		if !errors.As(err, new(*jsonrpc2.Error)) { // the server's own answer
 			err = errBroken
@@ -167,7 +165,7 @@ func (v *server) ask(ctx context.Context, path, language, text string) ([]string
 		v.since = time.Time{}
 	case v.err != nil:
 		err = v.err
-	case waited >= v.silent:
+	case waited >= silentBound:
 		err = fault("it has not answered for %s", waited.Round(time.Second))
 	}
 	return lines, err
@@ -320,15 +318,15 @@ func problems(path string, all []diagnostic) (lines []string) {
 	return lines
 }
 
-// published records a report. A server need not send the version.
+// published records a report. One that is not understood counts as none, so that its question stays without an answer. A server
+// need not send the version.
 func (v *server) published(params json.RawMessage) {
 	var p struct {
 		URI         lsp.DocumentURI `json:"uri"`
 		Version     *int            `json:"version"`
 		Diagnostics []diagnostic    `json:"diagnostics"`
 	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		v.log.Debug("a report of a language server is not understood", "server", v.command[0], "err", err)
+	if json.Unmarshal(params, &p) != nil {
 		return
 	}
 	v.mu.Lock()
