@@ -111,9 +111,14 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 	return report, o.Err
 }
 
-// workRecord lists the files that the agent changed and the commands that it ran. It reads them from its calls, not from its answer.
+// workRecord lists the files that the agent changed and the commands that it ran in this turn. It reads them from its calls, not from
+// its answer. Once the turn's prompt is compacted, it lists those of earlier turns too.
 func (r *runner) workRecord() string {
-	done := compaction.Build("", toItems(r.entries))
+	from := max(len(r.entries)-1, 0)
+	for from > 0 && !(isRequest(r.entries[from]) && r.entries[from].first == r.t.StartSeq) {
+		from--
+	}
+	done := compaction.Build("", toItems(r.entries[from:]))
 	text := compaction.Ledger{Files: done.Files, Commands: done.Commands}.Text()
 	if text == "" {
 		text = "no file was changed with its tools, and no command was run"

@@ -152,6 +152,29 @@ func TestTaskRunsSubAgents(t *testing.T) {
 }
 
 // A model that learned another program's tool names the agent to start by its role alone.
+// The report of an agent that is asked further has only what it did since.
+func TestReportOfAgentAskedFurther(t *testing.T) {
+	model := newModel(
+		call1("task", `{"tasks":[{"role":"engineer","prompt":"one"}]}`), call1("task", `{"agent":"engineer-1","prompt":"two"}`), step{text: "all done"},
+	)
+	model.steps["one"] = []step{
+		call1("bash", `{"command":"make one"}`), {text: "built one"}, call1("bash", `{"command":"make two"}`), {text: "built two"},
+	}
+	rec := &recorder{}
+	turn := teamTurn(model, &shells{})
+	turn.Approver = approverFunc(func(context.Context, Question) (Decision, error) { return Decision{Allowed: true}, nil })
+	rec.play(t.Context(), turn)
+	var reports []string
+	for _, m := range rec.results() {
+		if m.Tool == "task" {
+			reports = append(reports, string(m.Output))
+		}
+	}
+	if len(reports) != 2 || !strings.Contains(reports[0], "\n- make one ") || !strings.Contains(reports[1], "given):\n- make two ") {
+		t.Errorf("got %q", reports)
+	}
+}
+
 func TestTaskOfOneAgent(t *testing.T) {
 	for _, args := range []string{`{"subagent_type":"explorer","description":"a look","prompt":"one"}`, `{"agent":"explorer","prompt":"one"}`, `{"role":"explorer","prompt":"one"}`} {
 		model := newModel(call1("task", args), step{text: "all done"})

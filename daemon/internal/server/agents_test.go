@@ -38,7 +38,7 @@ func TestAgentInTheBackground(t *testing.T) {
 	gate := filepath.Join(r.dir, "gate")
 	r.play(
 		scripted.Script{Match: "^go", Steps: []scripted.Step{task("explorer", "dig deep", true), {Text: "meanwhile"}}},
-		scripted.Script{Match: "^dig", Steps: []scripted.Step{{WaitFile: gate, Text: "found it"}}},
+		scripted.Script{Match: "^dig", Steps: []scripted.Step{step("bash", map[string]any{"command": "echo first"}), {WaitFile: gate, Text: "found it"}}},
 		scripted.Script{Match: "has ended", Steps: []scripted.Step{{Text: "thanks"}}},
 		scripted.Script{Match: "^ask", Steps: []scripted.Step{step("task", map[string]any{"agent": "explorer-1", "prompt": "where"}), {Text: "so there"}}},
 		scripted.Script{Match: "^where", Steps: []scripted.Step{{Text: "below"}}},
@@ -56,7 +56,7 @@ func TestAgentInTheBackground(t *testing.T) {
 		t.Fatal(err)
 	}
 	news := p.reported("explorer-1")
-	if !strings.Contains(news, "agent explorer-1 (dig) has ended: success. Its report:\n\nfound it\n\n[from the record of its calls]\nno file was changed") {
+	if !strings.Contains(news, "agent explorer-1 (dig) has ended: success. Its report:\n\nfound it\n\n[from the record of its calls]\nCommands (exit code 0 unless another is given):\n- echo first") {
 		t.Errorf("told %q", news)
 	}
 	sessions := func() []wire.SessionInfo {
@@ -71,7 +71,7 @@ func TestAgentInTheBackground(t *testing.T) {
 		saw := &spy{}
 		r.spy.Store(saw)
 		got := string(p.result(p.ask("ask"), "task").Output)
-		if !strings.Contains(got, "## explorer-1\nbelow\n\n[from the record") {
+		if !strings.Contains(got, "## explorer-1\nbelow\n\n[from the record of its calls]\nno file was changed") {
 			t.Errorf("asked further, it reports %q", got)
 		}
 		saw.mu.Lock()
