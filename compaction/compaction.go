@@ -56,7 +56,6 @@ type Result struct {
 	Cwd      string   // afterwards; "" = as it was
 	Decision string   // the user's comment on a question about it
 	Answer   string   // the user's answer to a question about it: allowed, refused; "" = there was none
-	Changes  []string // what it changed in the shell, other than the directory: exports, aliases, functions, options
 	Extra    int      // tokens beyond Content, of images; 0 once a plan has shortened it
 }
 

@@ -19,7 +19,7 @@ var (
 // job sets the state of a job.
 func (l *Ledger) job(id, command, state string) {
 	l.Jobs = append(slices.DeleteFunc(slices.Clone(l.Jobs), func(j string) bool { return strings.HasPrefix(j, id+" ") }),
-		id+" `"+line(command, maxChange)+"` "+state)
+		id+" `"+line(command, maxJob)+"` "+state)
 }
 
 // jobsOf sets the states of the jobs that a result of the tool jobs, or a prompt about the end of one, reports.

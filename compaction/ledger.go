@@ -52,7 +52,8 @@ const (
 	maxReads     = 240
 	maxErrors    = 3
 	maxState     = 20       // shell changes, jobs, and questions
-	maxChange    = 60       // bytes of a shell change, or of a job's command
+	maxChanged   = 120      // bytes of what a command changed in the shell
+	maxJob       = 60       // bytes of a job's command
 	maxAsked     = 30       // bytes of what a question was about: commands that ran are listed, too
 	maxError     = 220      // bytes of an error's message, from its end
 	maxPrompts   = 24 << 10 // bytes of the user's prompts that are kept word for word, the newest
@@ -142,6 +143,9 @@ func Build(first string, items []Item) Ledger {
 	return l
 }
 
+// shellChanged matches the note in a command's result about what it changed in the shell, other than the directory.
+var shellChanged = lazy(`(?m)^\[changed in the shell: (.*?)(?:, look at .*)?\]$`)
+
 // decision matches the lines in which an agent states a decision.
 var decision = lazy(`(?im)^\W*decision:\W*(.+)$`)
 
@@ -193,10 +197,8 @@ func (l *Ledger) result(r Result, c Call) {
 		path, _ := readOf(c.Arguments)
 		l.Questions = addNewest(l.Questions, r.Answer+" `"+line(cmp.Or(r.Command, strings.TrimSpace(r.Tool+" "+path)), maxAsked)+"`")
 	}
-	if r.ExitCode != nil { // else it did not run
-		for _, change := range r.Changes {
-			l.Changes = addNewest(l.Changes, line(change, maxChange))
-		}
+	if m := shellChanged().FindStringSubmatch(r.Content); m != nil {
+		l.Changes = addNewest(l.Changes, line(m[1], maxChanged))
 	}
 	if c.Tool == "jobs" {
 		l.jobsOf(r.Content)
@@ -262,6 +264,7 @@ func (c Command) String() string {
 // outcome returns in one line what a command printed: all of it where that is short, else the lines that report what failed, the address
 // in it, at which what it started may still listen, or its last line.
 func outcome(content string) string {
+	content = shellChanged().ReplaceAllString(content, "")
 	content, _, _ = strings.Cut(content, "\n[exit code ") // is kept next to it
 	content = strings.TrimPrefix(strings.TrimSpace(content), "[no output]")
 	if all := plain(content); len(all) <= maxOutcome {

@@ -91,7 +91,7 @@ func (r *runner) results(done []finished) {
 		e.msg.Parts = append(e.msg.Parts, part)
 		e.facts[id] = fact{seq: d.seq, Result: compaction.Result{
 			Tool: d.call.name, Command: mask.String(d.command), ExitCode: d.result.ExitCode, Files: d.result.FilesModified,
-			Cwd: d.result.Cwd, Decision: decisionText(d.command, d.comment), Answer: d.answer, Changes: shellChanges(d.command, d.reach),
+			Cwd: d.result.Cwd, Decision: decisionText(d.command, d.comment), Answer: d.answer,
 		}}
 		if e.first == 0 || d.seq < e.first {
 			e.first = d.seq

@@ -10,7 +10,6 @@ import (
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
-	"sublet/lease/shell/dialect"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -71,18 +70,6 @@ func answerText(by string, allowed bool) string {
 		return "allowed"
 	}
 	return "refused"
-}
-
-// shellChanges returns what a command that ran with this reach sets in the shell, with secrets masked.
-func shellChanges(command, reach string) []string {
-	if reach != "" {
-		return nil // it ran in a child of the shell
-	}
-	changes := dialect.Lasting(command)
-	for i := range changes {
-		changes[i] = mask.String(changes[i])
-	}
-	return changes
 }
 
 func promptEntry(text string, extra []provider.Part, seq int64) entry {
@@ -370,7 +357,7 @@ func (h *Thread) result(m *wire.CommandResult, seq int64) {
 	h.addResult(call, string(m.Output), m.Status != wire.StatusSuccess, seq)
 	f := fact{seq: seq, Result: compaction.Result{
 		Tool: m.Tool, Command: string(m.Command), ExitCode: m.ExitCode, Cwd: string(m.Cwd),
-		Files: fromOS(m.FilesModified), Changes: shellChanges(string(m.Command), m.Reach),
+		Files: fromOS(m.FilesModified),
 	}}
 	if a := h.answers[m.ExecutionID]; a != nil {
 		f.Decision = decisionText(string(m.Command), a.Comment)

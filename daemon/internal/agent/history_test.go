@@ -275,18 +275,16 @@ func TestLedgerHasTheState(t *testing.T) {
 	context := func(turn wire.TurnID, text string) *wire.AgentStreamChunk {
 		return &wire.AgentStreamChunk{Event: in(turn), Agent: Orchestrator, Chunk: wire.Chunk{Type: wire.ChunkContext, Text: situationHead + text}}
 	}
-	confined := ran("g", "bash", "export LOST=1", "", &zero)
-	confined[1].(*wire.CommandResult).Reach = "read"
 	events := numbered(slices.Concat(
 		[]wire.EventMessage{started("t1", "go"), context("t1", "Git: branch main, clean, no upstream")},
-		asked("a", "client ann 1", wire.DecisionAllow, ran("a", "bash", "export PORT=8081 && make", "ok", &zero)),
+		asked("a", "client ann 1", wire.DecisionAllow, ran("a", "bash", "export PORT=8081 && make", "ok\n[changed in the shell: set PORT]", &zero)),
 		asked("b", "client ann 1", wire.DecisionDeny, ran("b", "bash", "rm -r out", "Denied", nil)),
 		asked("c", "client ann 1", wire.DecisionAllowAlways, ran("c", "edit", "", "done", nil)),
-		asked("d", "rule 3", wire.DecisionAllow, ran("d", "bash", "alias ll='ls -l'; greet() { alias no=1; }; (export no=1); shopt -s globstar", "", &zero)),
+		asked("d", "rule 3", wire.DecisionAllow, ran("d", "bash", ". ./env.sh", "[no output]\n[changed in the shell: set DATABASE, PATH, set alias ll, look at PATH: it decides what later commands run]", &zero)),
 		ran("e", "bash", "node a.js", "[job j1 was started in a private bash, process 7. It goes on by itself; its output goes to /x]", nil),
 		ran("f", "bash", "node b.js", "[job j2 was started in a private bash, process 8. It goes on by itself; its output goes to /x]", nil),
 		ran("h", "bash", "node c.js", "up\n[it goes on as the job j3: wait for it]", nil),
-		confined,
+		ran("g", "bash", "(export LOST=1)", "[no output]", &zero),
 		ran("i", "jobs", "", "[j1: ended with exit code 0; ended by its agent, after 3s; 5 bytes of output; in a private bash: node a.js]\n", nil),
 		[]wire.EventMessage{
 			ended("t1", wire.StatusSuccess),
@@ -299,7 +297,8 @@ func TestLedgerHasTheState(t *testing.T) {
 	got := compaction.Build("", append([]compaction.Item{{Kind: compaction.Summary, Ledger: new(fromWire(toWire(first)))}}, items[len(items)-2:]...)).Text()
 	for _, want := range []string{
 		"\nThe user allowed: `export PORT=8081 && make`; `edit a.go`\nThe user refused: `rm -r out`\n",
-		"\nChanged in the shell: export PORT=8081; alias ll='ls -l'; greet(); shopt -s globstar\n",
+		"\nChanged in the shell: set PORT; set DATABASE, PATH, set alias ll\n",
+		"\n- . ./env.sh\n",
 		"\nBranch: fix/x\n",
 		"\nJobs: j3 `node c.js` ended; j1 `node a.js` ended with exit code 0; ended by its agent; j2 `node b.js` ended with exit code 3\n",
 	} {

@@ -74,7 +74,7 @@ func (f *foreign) work(r *wire.ToolRequest, cwd string) func(ctx context.Context
 		if r.Tool == wire.ToolAskUser {
 			return f.askUser(ctx, t, r)
 		}
-		at.Env.Shell = &lend.Shell{By: t, Cwd: string(r.Cwd), Agent: f.private, NoteChanges: true}
+		at.Env.Shell = &lend.Shell{By: t, Cwd: string(r.Cwd), Agent: f.private}
 		return agent.RunTool(ctx, at, r.Tool, []byte(r.Arguments))
 	}
 }

@@ -24,7 +24,7 @@ func (t *turn) hostedTurn(at agent.Turn) hosted.Turn {
 	return hosted.Turn{
 		Of: at, Env: lend.PrivateEnv(env, nil), Home: lend.Home(env),
 		Shell: func(cwd string, watch func([]byte)) tool.Shell {
-			return &lend.Shell{By: t, Cwd: cwd, NoteChanges: true, Watch: watch}
+			return &lend.Shell{By: t, Cwd: cwd, Watch: watch}
 		},
 		Private: t.privateShell,
 		Ask: func(ctx context.Context, arguments string) (*wire.CommandResult, error) {

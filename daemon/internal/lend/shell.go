@@ -71,10 +71,9 @@ type Shell struct {
 	By Borrower
 
 	// Of agents of other programs:
-	Cwd         string              // the folder that their request names, "" for the shell's own
-	Agent       bool                // a private shell is theirs alone
-	NoteChanges bool                // a note of the result names what the command changed in the shell
-	Watch       func(output []byte) // gets a window's output as well, in pieces, for as long as the command runs; it must not block; nil = nobody
+	Cwd   string              // the folder that their request names, "" for the shell's own
+	Agent bool                // a private shell is theirs alone
+	Watch func(output []byte) // gets a window's output as well, in pieces, for as long as the command runs; it must not block; nil = nobody
 
 	planned string // the shell's own folder when the command was planned in Cwd
 }
@@ -136,18 +135,20 @@ func (s *Shell) Where(ctx context.Context) (tool.ShellPlace, error) {
 	return place, nil
 }
 
-// Run implements tool.Shell.
+// Run implements tool.Shell. A note of the result names what the command changed in the shell, other than the directory.
 func (s *Shell) Run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
 	if s.Cwd != "" && c.Approved.Cwd == s.Cwd {
 		c.Approved.Cwd = s.planned // by which Run of a shell sees whether it has changed; it goes to Cwd only to run the command
 	}
-	if !s.NoteChanges || c.Reach != "" {
+	if c.Reach != "" { // it runs in a child of the shell
 		return s.run(ctx, c, live)
 	}
 	before := s.state(ctx)
 	r, err := s.run(ctx, c, live)
 	if err == nil {
-		if changed := shell.Difference(before, s.state(ctx)); changed != "" {
+		after := s.state(ctx)
+		before.Dir = after.Dir
+		if changed := shell.Difference(before, after); changed != "" {
 			r.Notes = append(r.Notes, "changed in the shell: "+changed)
 		}
 	}

@@ -132,44 +132,6 @@ func (x *examiner) visit(n syntax.Node) bool {
 	return true
 }
 
-// Lasting returns the parts of a text for bash that change what remains in the shell, other than its directory: declarations,
-// aliases, options and the like, and the names of functions with "()". It returns nil for a text that cannot be parsed or that runs
-// in a subshell.
-func Lasting(text string) (parts []string) {
-	file := parse(syntax.LangBash, text)
-	if file == nil || Examine(syntax.LangBash, false, text, nil).Ends {
-		return nil
-	}
-	directory := []string{"cd", "chdir", "pushd", "popd"}
-	syntax.Walk(file, func(n syntax.Node) bool {
-		changes := false
-		switch n := n.(type) {
-		case *syntax.Subshell, *syntax.ProcSubst, *syntax.CmdSubst:
-			return false
-		case *syntax.Stmt:
-			return !n.Background
-		case *syntax.BinaryCmd:
-			return n.Op != syntax.Pipe && n.Op != syntax.PipeAll
-		case *syntax.FuncDecl:
-			parts = append(parts, n.Name.Value+"()")
-			return false
-		case *syntax.DeclClause:
-			changes = len(n.Args) > 0
-		case *syntax.CallExpr:
-			name := ""
-			if len(n.Args) > 1 {
-				name = literal(n.Args[0])
-			}
-			changes = slices.Contains(lasting, name) && !slices.Contains(directory, name)
-		}
-		if changes {
-			parts = append(parts, text[n.Pos().Offset():n.End().Offset()])
-		}
-		return true
-	})
-	return parts
-}
-
 // call examines a simple command by the first word that is none of prefixes. After a prefix every command counts as a change.
 func (x *examiner) call(c *syntax.CallExpr) {
 	if len(c.Args) == 0 {
