@@ -87,7 +87,7 @@ shells: ## install the shells and programs that tests use (on Debian, as root)
 	else echo 'make shells: missing:' $$missing >&2; exit 1; fi
 
 # -count=1: go test would take an old result of a test that builds and starts a program, whose sources it does not look at.
-test: ## unit and end-to-end tests, race detector on; each fuzz seed and each benchmark once
+test: ## unit and end-to-end tests, race detector on; each fuzz seed once, each benchmark once and briefly
 ifeq ($(RACE),)
 	@if [ -n "$${CI:-}" ]; then echo 'make test: no C compiler for the race detector: install gcc or clang' >&2; exit 1; fi
 	@echo 'make test: no C compiler, so without the race detector; install gcc or clang to have it'
@@ -96,7 +96,7 @@ endif
 		echo "make test: neither root nor sudo without a password, so without the tests of other users' programs"
 	@missing="$(missing_shells)"; [ -z "$$missing" ] || echo 'make test: without the tests of what is missing (`make shells` installs it):' $$missing
 	go test $(RACE) -count=1 -timeout 10m ./...
-	go test $(RACE) -run '^$$' -bench . -benchtime 1x $$(grep -rl '^func Benchmark' --include='*_test.go' . | xargs -n1 dirname | sort -u) >/dev/null
+	go test $(RACE) -short -run '^$$' -bench . -benchtime 1x $$(grep -rl '^func Benchmark' --include='*_test.go' . | xargs -n1 dirname | sort -u) >/dev/null
 
 test-attacks: ## run every attack on confined commands, also without confinement
 	go test -count=1 -timeout 30m -run '^TestAttacks$$' -v ./cmd/sublet-confine -every

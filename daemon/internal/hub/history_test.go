@@ -105,6 +105,9 @@ func TestHistoryOfATurn(t *testing.T) {
 func BenchmarkHistory(b *testing.B) {
 	for _, events := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(events), func(b *testing.B) {
+			if testing.Short() && events > 100 {
+				b.Skip()
+			}
 			h := newHub(b)
 			s := h.newSession("/w", "")
 			defer h.release(s)

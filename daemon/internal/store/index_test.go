@@ -98,6 +98,9 @@ func TestOlderIndexIsTakenOver(t *testing.T) {
 func BenchmarkDeleteBesideOthers(b *testing.B) {
 	for _, others := range []int{1_000, 20_000} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {
+			if testing.Short() && others > 1_000 {
+				b.Skip()
+			}
 			s := open(b, filepath.Join(b.TempDir(), "sublet.db"))
 			newSession(b, s, "others", 1)
 			tx, err := s.db.Begin()
