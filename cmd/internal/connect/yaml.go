@@ -26,12 +26,12 @@ func parseYAML(text []byte) (document, error) {
 	return f, nil
 }
 
-// find returns the object that a path leads into, nil where there is none, and the index in it of the last name, -1 where that is
-// missing. If make is set, missing objects are made.
-func (f *yamlFile) find(path []string, make bool) (object *yaml.Node, i int) {
+// find returns the object that has the setting at a path, and the index of the setting's name in its Content; the value follows the name.
+// object is nil if there is no such setting or, with create, if it cannot be made.
+func (f *yamlFile) find(path []string, create bool) (object *yaml.Node, i int) {
 	object = f.file.Content[0]
 	for n, name := range path {
-		if make && object.ShortTag() == "!!null" {
+		if create && object.ShortTag() == "!!null" {
 			*object = yaml.Node{Kind: yaml.MappingNode}
 		}
 		if object.Kind != yaml.MappingNode {
@@ -41,7 +41,7 @@ func (f *yamlFile) find(path []string, make bool) (object *yaml.Node, i int) {
 			i += 2
 		}
 		switch missing := i == len(object.Content); {
-		case missing && !make:
+		case missing && !create:
 			return nil, -1
 		case missing:
 			object.Content = append(object.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, &yaml.Node{Kind: yaml.MappingNode})
