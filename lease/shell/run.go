@@ -59,7 +59,7 @@ func (r *run) output(p []byte) {
 
 // Run runs a borrowed command to its end. If the editor is not held yet, Run holds it first and releases it afterwards. When
 // ctx or the command's time ends, the command is cancelled: SIGINT, SIGTERM after 2 s, SIGKILL after 2 s more; its end is
-// certain within 5 s. The errors are those of Hold, and others that say why the command was not begun.
+// certain within 5 s. The errors are those of Hold, and others with the reason why the command was not begun.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	release, err := s.ensureHeld(ctx)
 	if err != nil {

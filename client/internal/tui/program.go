@@ -264,7 +264,7 @@ func (p *Program) newModel(th style.Theme, size shell.Size) *model {
 	}
 }
 
-// deliver gives one message to the event loop and returns when the loop has handled it.
+// deliver gives one message to the event loop and returns when the loop has handled it. ok is false if the program is to end instead.
 func (p *Program) deliver(msg any) (pass, ok bool) {
 	e := &keyEvent{msg: msg, done: make(chan struct{})}
 	p.inbox.push(e)

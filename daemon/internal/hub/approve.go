@@ -236,7 +236,7 @@ func (t *turn) action(q agent.Question, to risk.Reach) policy.Action {
 	if at == "" {
 		at = string(cwd)
 	}
-	var bound risk.Reach
+	var bound risk.Reach // the shell of one agent alone is held to what the agent's role needs
 	switch {
 	case !q.Action.AgentShell:
 	case q.ReadOnly:
@@ -247,7 +247,8 @@ func (t *turn) action(q agent.Question, to risk.Reach) policy.Action {
 	root := rootOf(q, at)
 	return policy.Action{
 		Tool: q.Tool, Command: q.Action.Command, Cwd: at, Reads: q.Action.Reads, Writes: q.Action.Writes,
-		Network: q.Action.Network, Server: q.Action.Server, Reach: to, Bound: bound, Passing: q.Action.ServerOfClient, Session: string(t.s.id), Project: root, Real: reach.Real(root), Editable: reach.IsProject(root, reach.Home()), Home: lend.Home(env), Now: time.Now(),
+		Network: q.Action.Network, Server: q.Action.Server, Reach: to, Bound: bound, Passing: q.Action.ServerOfClient, Session: string(t.s.id),
+		Project: root, Real: reach.Real(root), Editable: reach.IsProject(root, reach.Home()), Home: lend.Home(env), Now: time.Now(),
 	}
 }
 

@@ -137,7 +137,8 @@ func (t *turn) leaveQueue() {
 	t.s.sendWaiting()
 }
 
-// sendWaiting sends the clients that want it the prompts that wait in the session, if they are others than those sent last.
+// sendWaiting sends the clients that want it the prompts that wait in the session, if they differ from those sent last. Those that the
+// running turn is to take in come first, since that happens before the next turn begins.
 func (s *session) sendWaiting() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -240,7 +240,7 @@ func (ln *Lender) releaseAnswered() {
 	ln.unanswered, ln.answered = lease.Ref{}, nil
 }
 
-// send queues a message for the client, if it is connected.
+// send queues a message for the client, if it is connected. It is called with mu held.
 func (ln *Lender) send(m wire.Message) {
 	if ln.conn.window != nil {
 		ln.conn.window.Send(m)

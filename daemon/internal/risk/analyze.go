@@ -35,7 +35,7 @@ const (
 // are.
 func Analyze(text string, c Context) (v Verdict) {
 	defer func() {
-		// The parser is not ours, and the texts are hostile: what makes either panic is not examined, and is asked.
+		// The parser is not ours, and the texts are hostile: what makes either panic is not examined, and is asked about.
 		if p := recover(); p != nil {
 			why := "it could not be examined"
 			v = Verdict{Level: High, Rest: High, Unread: true, Reach: ReachFree, Reasons: []Reason{{Text: why, Effect: Unknown, Level: High}}}
@@ -238,7 +238,7 @@ func AnalyzeFile(f FileAction, c Context) Verdict {
 			if path.IsAbs(p) {
 				a.touch(e, &field{S: p, Known: true}, st, touching{})
 			} else {
-				a.note(High, Unknown, Span{}, "works on "+show(p)+", which is not a whole path")
+				a.note(High, Unknown, Span{}, "works on "+show(p)+", which is not an absolute path")
 			}
 		}
 	}

@@ -14,7 +14,7 @@ func (a *analysis) effects(c *call) {
 	s := c.spec
 	if a.cmd >= 0 {
 		cmd := &a.v.Commands[a.cmd]
-		for _, e := range s.Effects[1:] {
+		for _, e := range s.Effects[1:] { // base has noted the first
 			if !slices.Contains(cmd.Effects, e) {
 				cmd.Effects = append(cmd.Effects, e)
 			}

@@ -89,6 +89,10 @@ func (a *analysis) moves(f *field, st *state) {
 	a.touch(Delete, f, st, touching{tree: p != "", safe: back, verb: "moves away"})
 }
 
+// maxLinked bounds the links of a text that are followed: each later path is compared with all of them.
+const maxLinked = 32
+
+// doLn judges ln. Later commands are judged by what the link leads to.
 func (a *analysis) doLn(c *call) {
 	a.base(c)
 	to, ops := c.destination()
@@ -103,7 +107,7 @@ func (a *analysis) doLn(c *call) {
 	if c.has("-s", "--symbolic") && dst != "" {
 		src = bashread.Absolute(path.Dir(dst), ops[0].S)
 	}
-	if src != "" && dst != "" && src != dst && len(a.links) < 32 {
+	if src != "" && dst != "" && src != dst && len(a.links) < maxLinked {
 		a.links = append(a.links, link{from: dst, to: src})
 		if a.placeOf(src) == credential { // a later command reads it by another name
 			a.note(High, Secret, ops[0].Span, "links to "+show(ops[0].S)+", keys or passwords")

@@ -205,7 +205,7 @@ func (a *analysis) target(e Effect, p string, tree bool) {
 	case n < maxTargets:
 		a.v.Targets = append(a.v.Targets, Target{Effect: e, Path: p, Tree: tree || strings.ContainsAny(p, "*?[")})
 	case n == maxTargets:
-		a.v.Targets = append(a.v.Targets, Target{Effect: e}) // and others
+		a.v.Targets = append(a.v.Targets, Target{Effect: e}) // without a path: it stands for all others
 	}
 }
 
