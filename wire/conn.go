@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -46,6 +48,9 @@ type Conn struct {
 
 	stallTimer *time.Timer // cuts the peer off; runs during a write
 
+	socket    syscall.RawConn // of rw, where that is one; else nil
+	answering atomic.Bool     // a message was received since Send wrote one itself
+
 	mu           sync.Mutex
 	out          queue
 	backlogTimer *time.Timer // cuts the peer off; runs while the queue is over softQueue
@@ -69,6 +74,9 @@ func NewConn(rw io.ReadWriteCloser, o Options) *Conn {
 	}
 	if c.closeWait <= 0 {
 		c.closeWait = 2 * time.Second
+	}
+	if s, ok := rw.(*net.UnixConn); ok {
+		c.socket, _ = s.SyscallConn() // nil where rw is closed already
 	}
 	c.SetMaxFrame(o.MaxFrame)
 	cutOff := func() { c.fail(ErrSlow) }
@@ -114,10 +122,27 @@ func (c *Conn) Send(m Message) error {
 	if before <= softQueue && c.out.size > softQueue {
 		c.backlogTimer.Reset(c.slowAfter)
 	}
-	if !c.writing {
+	if !c.writing && !(before == 0 && c.socket != nil && c.answering.Swap(false) && c.writeNowLocked()) {
 		c.signal()
 	}
 	return nil
+}
+
+// writeNowLocked writes the queue's only batch without waiting, which spares a reply, or the next request, the way through the
+// writer. It reports whether nothing is left. A stream is left to the writer, which writes several messages at once.
+func (c *Conn) writeNowLocked() bool {
+	batch := c.out.batches[0]
+	var n int
+	_ = c.socket.Write(func(fd uintptr) bool {
+		n, _ = syscall.Write(int(fd), batch) // the writer meets the error, too
+		return true
+	})
+	if n == len(batch) {
+		c.out.recycle(c.out.take())
+		return true
+	}
+	c.out.written(n)
+	return false
 }
 
 // signal wakes the writer.
@@ -252,6 +277,7 @@ func (c *Conn) Receive() (Message, error) {
 	if err != nil {
 		return nil, c.readError(err, false)
 	}
+	c.answering.Store(true)
 	return Unmarshal(payload)
 }
 

@@ -331,3 +331,31 @@ func TestCloseIsBounded(t *testing.T) {
 		c.Close()
 	})
 }
+
+// A reply is written by Send itself as far as the socket takes it; the writer continues behind that.
+func TestReplyLongerThanTheSocketTakes(t *testing.T) {
+	a, b := socketPair(t)
+	x, y := wire.NewConn(a, wire.Options{}), wire.NewConn(b, wire.Options{})
+	defer x.Close()
+	defer y.Close()
+	data := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
+	for round := range uint64(3) {
+		if err := y.Send(&wire.Heartbeat{Nonce: round}); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := x.Receive(); err != nil || m.(*wire.Heartbeat).Nonce != round {
+			t.Fatalf("got %+v, %v", m, err)
+		}
+		for _, m := range []wire.Message{&wire.CommandOutput{ExecutionID: "e", Data: data}, &wire.Heartbeat{Nonce: round}} {
+			if err := x.Send(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m, err := y.Receive(); err != nil || !bytes.Equal(m.(*wire.CommandOutput).Data, data) {
+			t.Fatalf("the long reply: %T, %v", m, err)
+		}
+		if m, err := y.Receive(); err != nil || m.(*wire.Heartbeat).Nonce != round {
+			t.Fatalf("the message behind it: got %+v, %v", m, err)
+		}
+	}
+}

@@ -65,6 +65,13 @@ func (q *queue) take() []byte {
 	return batch
 }
 
+// written removes the first n bytes of the only batch. What is left of it is not merged with.
+func (q *queue) written(n int) {
+	if n > 0 {
+		q.batches[0], q.size, q.tail = q.batches[0][n:], q.size-n, nil
+	}
+}
+
 // spares are written batches of all connections, for a connection that fills several while one is written.
 var spares = sync.Pool{New: func() any { return new([]byte) }}
 
