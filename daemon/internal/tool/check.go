@@ -54,8 +54,11 @@ func (env Env) checkChange(ctx context.Context, path string, before, after []byt
 		if c, n := env.checkDeeper(ctx, path, after); c.by != "" || n != "" {
 			now, notes = c, n
 		}
-		if now.served {
-			check = env.askServer
+		switch {
+		case now.served:
+			check, before = env.askServer, env.Files.checkedBefore(path, before)
+		case env.Languages != nil && ctx.Err() != nil:
+			env.Files.notChecked(path, before)
 		}
 	}
 	was, known := env.Files.reported(path, now)

@@ -158,4 +158,15 @@ func TestLanguageServers(t *testing.T) {
 	if !strings.HasSuffix(r.Content, "[words reports of a.rs:\na.rs:1:1: badly\n1 as before]") {
 		t.Errorf("what was wrong before the first change: got %q", r.Content)
 	}
+	synctest.Test(t, func(t *testing.T) { // a server that is slow to start: what it missed is new to the agent
+		slow := &words{late: time.Hour}
+		env.Languages = slow.Check
+		mustDo(t, Write(), env, m{"path": "b.rs", "content": "worse1"})
+		mustDo(t, Edit(), env, m{"path": "b.rs", "old": "worse1", "new": "bad1"})
+		slow.late = 0
+		r := mustDo(t, Edit(), env, m{"path": "b.rs", "old": "bad1", "new": "bad1 badly"})
+		if !strings.HasSuffix(r.Content, "[words reports of b.rs:\nb.rs:1:0: bad\nb.rs:1:1: badly]") {
+			t.Errorf("after a change that was not checked in time: got %q", r.Content)
+		}
+	})
 }

@@ -25,6 +25,7 @@ type FileLog struct {
 	// guarded by mu
 	seen    map[seenBy]string  // digest of the content that an agent knows
 	reports map[string]checked // the last report of a checker, by path
+	missed  map[string][]byte  // the content before the first change that a language server did not check in time, by path
 	wrote   map[string]written // what a tool wrote last, by path
 	slow    map[string]int     // how many changes are not checked, by folder
 }
@@ -108,6 +109,29 @@ func (l *FileLog) reported(path string, now checked) (before []string, known boo
 		return nil, false
 	}
 	return was.lines, true
+}
+
+// notChecked records the content of path before a change that a language server did not check in time.
+func (l *FileLog) notChecked(path string, before []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.missed == nil {
+		l.missed = map[string][]byte{}
+	}
+	if _, known := l.missed[path]; !known {
+		l.missed[path] = before
+	}
+}
+
+// checkedBefore returns the content of path before the changes that were not checked, or before if there were none, and forgets them.
+func (l *FileLog) checkedBefore(path string, before []byte) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if content, missed := l.missed[path]; missed {
+		before = content
+	}
+	delete(l.missed, path)
+	return before
 }
 
 // skips reports whether a change in dir is not to be checked, and counts it.
