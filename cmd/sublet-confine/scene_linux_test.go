@@ -155,7 +155,7 @@ func (s *scene) own(path string) {
 // guarded are the names in the project that no reach changes; written out, not taken from what is tested.
 var guarded = strings.Fields(`.git/config .git/hooks .git/config.worktree .git/info/attributes .git/commondir .git/modules/m/config .git/modules/m/hooks
 .git/worktrees/w/commondir .git/worktrees/w/gitdir .git .github ci .githooks .vscode .idea .zed .helix .nvim.lua .nvimrc .exrc .vimrc .dir-locals.el .envrc .mise.toml
-mise.toml .husky .devcontainer .claude .codex .gemini .mcp.json .sublet .sublet.toml .gitlab-ci.yml .circleci .travis.yml Jenkinsfile .woodpecker.yml .drone.yml
+mise.toml mise.local.toml .dir-locals-2.el .qwen .opencode opencode.json .husky .devcontainer .claude .codex .gemini .mcp.json .sublet .sublet.toml .gitlab-ci.yml .circleci .travis.yml Jenkinsfile .woodpecker.yml .drone.yml
 azure-pipelines.yml bitbucket-pipelines.yml .cursor .pre-commit-config.yaml lefthook.yml .hg .jj .gitea .forgejo .woodpecker .buildkite appveyor.yml
 cloudbuild.yaml .env`)
 

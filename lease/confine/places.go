@@ -15,9 +15,10 @@ import (
 // its code anyway. No confined command can change one that exists. While a command runs, a placeholder (a socket or an empty
 // folder) stands for each that does not exist and is not in Spec.Inert, and for .git.
 var Protected = []string{
-	".vscode", ".idea", ".zed", ".helix", ".nvim.lua", ".nvimrc", ".exrc", ".vimrc", ".dir-locals.el",
-	".envrc", ".mise.toml", "mise.toml", ".devcontainer", ".claude", ".codex", ".cursor", ".gemini", ".mcp.json", ".sublet", ".sublet.toml",
-	".husky", ".pre-commit-config.yaml", "lefthook.yml", ".hg/hgrc", ".jj/repo/config.toml",
+	".vscode", ".idea", ".zed", ".helix", ".nvim.lua", ".nvimrc", ".exrc", ".vimrc", ".dir-locals.el", ".dir-locals-2.el",
+	".envrc", ".mise.toml", "mise.toml", ".mise.local.toml", "mise.local.toml", ".mise", ".config/mise", ".config/mise.toml", ".devcontainer",
+	".claude", ".codex", ".cursor", ".gemini", ".qwen", ".opencode", "opencode.json", "opencode.jsonc", ".aider.conf.yml", ".kiro", ".windsurf", ".mcp.json",
+	".sublet", ".sublet.toml", ".husky", ".pre-commit-config.yaml", "lefthook.yml", "lefthook-local.yml", ".lefthook.yml", ".lefthook-local.yml", ".hg/hgrc", ".jj/repo/config.toml",
 	".github", ".gitlab-ci.yml", ".gitea", ".forgejo", ".circleci", ".travis.yml", "Jenkinsfile", ".woodpecker", ".woodpecker.yml", ".drone.yml", ".buildkite",
 	"appveyor.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "cloudbuild.yaml",
 }
@@ -31,19 +32,24 @@ var traces = []struct{ names, home []string }{
 	{[]string{".helix"}, []string{"CONFIG/helix", ".cache/helix"}},
 	{[]string{".nvim.lua", ".nvimrc"}, []string{"CONFIG/nvim"}},
 	{[]string{".exrc", ".vimrc"}, []string{".vimrc", ".vim", ".exrc", "CONFIG/vim", "CONFIG/nvim"}},
-	{[]string{".dir-locals.el"}, []string{".emacs*", "CONFIG/emacs"}},
+	{[]string{".dir-locals.el", ".dir-locals-2.el"}, []string{".emacs*", "CONFIG/emacs"}},
 	{[]string{".envrc"}, []string{"CONFIG/direnv", ".local/share/direnv"}},
-	{[]string{".mise.toml", "mise.toml"}, []string{"CONFIG/mise", ".local/share/mise"}},
+	{[]string{".mise.toml", "mise.toml", ".mise.local.toml", "mise.local.toml", ".mise", ".config/mise", ".config/mise.toml"}, []string{"CONFIG/mise", ".local/share/mise"}},
 	{[]string{".claude", ".mcp.json"}, []string{".claude*"}},
 	{[]string{".codex"}, []string{".codex"}},
 	{[]string{".cursor"}, []string{".cursor*"}},
 	{[]string{".gemini"}, []string{".gemini"}},
+	{[]string{".qwen"}, []string{".qwen"}},
+	{[]string{".opencode", "opencode.json", "opencode.jsonc"}, []string{".opencode", "CONFIG/opencode", ".local/share/opencode"}},
+	{[]string{".aider.conf.yml"}, []string{".aider*"}},
+	{[]string{".kiro"}, []string{".kiro"}},
+	{[]string{".windsurf"}, []string{".windsurf*", ".codeium"}},
 	{[]string{".hg/hgrc"}, []string{".hgrc", "CONFIG/hg"}},
 	{[]string{".jj/repo/config.toml"}, []string{".jjconfig.toml", "CONFIG/jj"}},
 	// Services that the owner of a repository first turns on, and hook managers, which begin in git's hooks: a project that uses one
 	// has its file.
 	{[]string{
-		".husky", ".pre-commit-config.yaml", "lefthook.yml", ".circleci", ".travis.yml", "Jenkinsfile", ".woodpecker", ".woodpecker.yml", ".drone.yml",
+		".husky", ".pre-commit-config.yaml", "lefthook.yml", "lefthook-local.yml", ".lefthook.yml", ".lefthook-local.yml", ".circleci", ".travis.yml", "Jenkinsfile", ".woodpecker", ".woodpecker.yml", ".drone.yml",
 		".buildkite", "appveyor.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "cloudbuild.yaml",
 	}, nil},
 }

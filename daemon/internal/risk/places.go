@@ -156,12 +156,11 @@ func projectPlace(rest string, open bool) *place {
 		}
 		return gitData
 	}
-	first, _, _ := strings.Cut(rest, "/")
 	base := path.Base(rest)
 	switch {
 	case !open && secret.Named(base):
 		return credential
-	case programs.In("guarded", first), programs.In("guarded", base):
+	case slices.ContainsFunc(programs.Places("guarded"), func(name string) bool { return name == base || under(rest, name) }):
 		return guarded
 	case programs.Ends(base, programs.Places("build-ends")):
 		return built
