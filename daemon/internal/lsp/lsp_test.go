@@ -272,6 +272,7 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 		"never reads":        {&fake{raw: func(net.Conn) {}}, 20, "gopls is not used any more: it has not answered for 1m0s"},
 		"hangs at its start": {&fake{raw: func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }}, 20, "gopls is not used any more: it has not answered for 1m0s"},
 		"refuses":            {&fake{refuse: "no\n\x1b[31m" + strings.Repeat("x", 5000)}, 1, "gopls is not used any more: " + visible.Clip("jsonrpc2: code 1 message: no␤␛[31m"+strings.Repeat("x", 5000), maxLine)},
+		"refuses, and ends":  {&fake{refuse: "no compiler", why: "it ended: exit status 1"}, 1, "gopls is not used any more: jsonrpc2: code 1 message: no compiler"},
 		"never reports":      {&fake{mute: true}, 20, "gopls is not used any more: it has not answered for 1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -113,7 +113,7 @@ func (v *server) ended(p Program, err error) error {
 		return errFlood
 	}
 	p.End()
-	if why := p.Why(); why != "" {
+	if why := p.Why(); why != "" && !errors.As(err, new(*jsonrpc2.Error)) { // the server's own answer gives the cause
 		return fault("%s", why)
 	}
 	return fault("%s", visible.Clip(visible.Line(err.Error()), maxLine)) // it may be the server's text
