@@ -32,8 +32,8 @@ type Compaction struct {
 	Conversation Conversation // of all the session's events
 	Model        provider.Model
 	Instructions string                        // the user's wishes for the summary
-	Preview      bool                          // make the summary without applying it
-	Waiting      func(text string)             // called before a wait for the provider, which is tried again, and with "" after it
+	Preview      bool                          // do not apply it; Summary is then the whole text that the model would get
+	Waiting      func(text string)             // called before a wait for the provider, with "" after it, and with why there is no summary
 	Started      func(*wire.CompactionStarted) // called once before the model is asked, if there is something to summarise
 	Used         func(provider.Usage)          // called with the usage of each request
 	Log          *slog.Logger
@@ -57,9 +57,12 @@ func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error
 		return complete, errors.New("compact: events without numbers")
 	}
 	c.Started(&wire.CompactionStarted{Events: complete.Events, TokensBefore: complete.TokensBefore})
-	_, err := fold(ctx, c.Log, items, p, summarizer(c.Model, c.Used, c.Waiting), c.Instructions, promptRoom(win), complete)
+	folded, err := fold(ctx, c.Log, items, p, summarizer(c.Model, c.Used, c.Waiting), c.Instructions, promptRoom(win), complete)
+	if folded.Err != nil {
+		c.Waiting(clean("no summary could be written: " + folded.Err.Error()))
+	}
 	if complete.Status == wire.StatusSuccess && c.Preview {
-		complete.Status = CompactionPreview
+		complete.Status, complete.Summary = CompactionPreview, folded.Text()
 	}
 	return complete, err
 }

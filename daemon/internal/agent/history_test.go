@@ -191,6 +191,15 @@ func TestCompactAndUndo(t *testing.T) {
 	if s := show(asked.requests()[0].Messages); !strings.Contains(s, "Summarise") {
 		t.Errorf("got %s", s)
 	}
+	// It shows what the model would get; without a summary, for want of a model, the lists that are kept, and why.
+	if s := preview.Summary; !strings.Contains(s, "Parts 0 to 5 went well.\n\n") || !strings.Contains(s, "\n- go test ./p1") {
+		t.Errorf("the preview is %q", s)
+	}
+	said := ""
+	lists, err := compact(t, Compaction{Conversation: History(rec.events), Model: newModel(), Preview: true, Waiting: func(text string) { said += text }})
+	if s := lists.Summary; err != nil || !strings.Contains(s, "\n- go test ./p1") || !strings.Contains(said, "no summary could be written: stub: no step left") {
+		t.Errorf("without a model the preview is %q, %v, said %q", s, err, said)
+	}
 	rec.emit(preview)
 	if got := show(History(rec.events).Messages()); got != before {
 		t.Errorf("got the conversation changed by a preview")

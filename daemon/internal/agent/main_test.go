@@ -320,7 +320,10 @@ func show(messages []provider.Message) string {
 
 // compact calls Compact with observers where c has none.
 func compact(t *testing.T, c Compaction) (*wire.CompactionComplete, error) {
-	c.Log, c.Waiting = slog.New(slog.DiscardHandler), func(string) {}
+	c.Log = slog.New(slog.DiscardHandler)
+	if c.Waiting == nil {
+		c.Waiting = func(string) {}
+	}
 	if c.Started == nil {
 		c.Started = func(*wire.CompactionStarted) {}
 	}
