@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -366,11 +365,4 @@ func (c *Conn) Session() wire.SessionInfo {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session
-}
-
-// Seen returns the number of the last delivered event, by session. The caller owns the map.
-func (c *Conn) Seen() map[wire.SessionID]int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.seen)
 }

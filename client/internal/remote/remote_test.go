@@ -343,7 +343,7 @@ func TestEndStoredLater(t *testing.T) {
 		if want := []string{"TurnStarted", "Error", "AgentComplete", "TurnStarted"}; !slices.Equal(kinds, want) {
 			t.Errorf("got %q, want %q", kinds, want)
 		}
-		if got := c.Seen()["s1"]; got != 4 {
+		if got := c.seen["s1"]; got != 4 {
 			t.Errorf("got seen %d, want 4", got)
 		}
 		c.Close()
@@ -360,7 +360,7 @@ func TestMergedChunksCountAsAll(t *testing.T) {
 		if got := len(s.messages()); got != 3 {
 			t.Errorf("got %d messages, want 3: number 4 was in 2 to 5", got)
 		}
-		if got := c.Seen()["s1"]; got != 6 {
+		if got := c.seen["s1"]; got != 6 {
 			t.Errorf("got seen %d, want 6", got)
 		}
 		c.Close()
