@@ -81,6 +81,7 @@ func Assemble(goarch string) ([]unix.SockFilter, error) {
 			when("ioctl", arg(1, seccomp.Equal, unix.TIOCCONS)),
 			when("ioctl", arg(1, seccomp.Equal, unix.TIOCSETD)),
 			when("ioctl", arg(1, seccomp.Equal, unix.TIOCEXCL)), // would outlast the command
+			when("ioctl", arg(1, seccomp.Equal, unix.TCXONC)),   // would suspend the output of the user's shell
 			// The filter compares 64 bits, the kernel takes 32: between them is no request that a program means.
 			when("ioctl", arg(1, seccomp.GreaterThan, 1<<32-1), arg(1, seccomp.LessThan, 0xffffffff80000000)),
 		},
