@@ -74,10 +74,10 @@ func (m *model) onError(e *wire.Error) {
 		t := m.turnOf(e.Meta())
 		t.failed = true
 		if e.Code == wire.CodeCancelled && t.cancel {
-			return // the turn's last line says so
+			return // the turn's last line reports it
 		}
 		if t.toolOnly && t.calls > 0 {
-			return // the tool's card said so
+			return // the tool's card shows it
 		}
 		if t.toolOnly && e.Code == wire.CodeToolFailed { // such as an undo of nothing
 			m.note(visible.Text(e.Message))

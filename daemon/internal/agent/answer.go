@@ -10,7 +10,7 @@ import (
 	"sublet/wire/visible"
 )
 
-// Answered returns the decision of a response to a question, without By. The error says what is wrong with the response.
+// Answered returns the decision of a response to a question, without By. The error names the invalid field and the reason.
 func Answered(ask *wire.ConfirmationRequest, r *wire.ConfirmationResponse) (Decision, error) {
 	d := Decision{Comment: r.Comment}
 	always := r.Decision == wire.DecisionAllowAlways || r.Decision == wire.DecisionDenyAlways

@@ -20,7 +20,7 @@ import (
 	"sublet/wire/visible"
 )
 
-// answerBound is how long a question about a foreign agent's command waits for an answer where the request says nothing.
+// answerBound is how long a question about a foreign agent's command waits for an answer where the request sets no time.
 const answerBound = 5 * time.Minute
 
 // foreign is what a turn has that works for an agent of another program: its commands are judged as those of our own agents

@@ -85,7 +85,7 @@ func (t *turn) runCompaction(ctx context.Context, r *wire.CompactRequest) (*wire
 		Conversation: conversation,
 		Used: func(u provider.Usage) {
 			if u.CostUSD != nil {
-				_, _ = t.spend(*u.CostUSD) // it is logged
+				_, _ = t.spend(*u.CostUSD) // spend logs its errors
 			}
 		},
 		Waiting: func(text string) {

@@ -90,7 +90,7 @@ func (t *turn) propose(role agent.Role, cwd string) tool.Propose {
 			Action: tool.Action{Cwd: cwd, Preview: tool.Preview{Type: "text", Content: tool.PlanText(steps)}},
 		}
 		if t.whyUnasked() != "" {
-			return tool.Proposal{Reason: "nobody is there who could"}, nil
+			return tool.Proposal{Reason: "nobody is attached who could accept it"}, nil
 		}
 		next := judge.AfterPlan(t.s.policyMode(), policy.Mode(t.hub.opts.Config().Policy.Mode))
 		holds := next

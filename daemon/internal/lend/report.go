@@ -123,7 +123,7 @@ func (ln *Lender) completed(now time.Time, ref lease.Ref, m *wire.CommandComplet
 	}
 }
 
-// released ends the lease that the client says is over, for m.Reason.
+// released ends the lease that the client reports as over, for m.Reason.
 func (ln *Lender) released(now time.Time, ref lease.Ref, m *wire.ShellLeaseReleased) {
 	outcome := lease.Revoked
 	switch m.Reason {

@@ -113,6 +113,7 @@ func (s *Servers) run(v *server, start Start) {
 	close(v.gone)
 }
 
+// makeRoomLocked ends the server that was asked least recently if there are most of them.
 func (s *Servers) makeRoomLocked() {
 	if len(s.running) < most {
 		return

@@ -216,8 +216,8 @@ func (v *server) try(ctx context.Context, path, language, text string) ([]string
 	return nil, ctx.Err()
 }
 
-// show notifies the server of the files that changed since the last question, and sends it the text. A server ignores changes on disk to a file
-// that is open, so only the file of the last question is open.
+// show notifies the server of the files that changed since the last question, and sends it the text. A server ignores changes on disk
+// to a file that is open, so only the file of the last question is open.
 func (v *server) show(path, language, text string) error {
 	now := v.scan(v.root)
 	if list := changes(v.files, now); len(list) > 0 {

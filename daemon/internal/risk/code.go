@@ -242,7 +242,7 @@ var sedPlain = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(parts)
 })
 
-// sedInPlace returns the ending of the copies that -i keeps.
+// sedInPlace reports whether -i edits the files in place, and returns the suffix of the copies that it keeps; "" if it keeps none.
 func sedInPlace(c *call) (suffix string, inPlace bool) {
 	for _, f := range c.fields[1:] {
 		if m := expr("sed-in-place").FindStringSubmatch(f.S); m != nil {

@@ -98,7 +98,7 @@ func TestPlanNotAccepted(t *testing.T) {
 	}{
 		{"no", nil, "", "denied by the user. Change nothing"},
 		{"with a comment", nil, "tests first", "says: tests first"},
-		{"nobody there", []func(*wire.EnvSnapshot){script}, "", "nobody is there who could. Change nothing"},
+		{"nobody there", []func(*wire.EnvSnapshot){script}, "", "nobody is attached who could accept it. Change nothing"},
 	} {
 		r := newRig(t, scripted.Script{Match: ".", Steps: []scripted.Step{proposal("a"), step("todo", struct{}{}), {Text: "well"}}})
 		asking(r)

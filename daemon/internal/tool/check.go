@@ -30,7 +30,7 @@ const (
 // confined. The error is fs.ErrNotExist if there is no such program.
 type Held func(ctx context.Context, dir string, args []string, stdin []byte) (output []byte, err error)
 
-// Languages asks a language server what would be wrong with a file with this content. by is the server that says so, "" if none
+// Languages asks a language server what would be wrong with a file with this content. by is the server that answered, "" if none
 // answered; fault is why a server is not used any more, the first time. It returns when ctx ends. It is nil if there are none.
 type Languages func(ctx context.Context, path string, text []byte) (by string, problems []string, fault error)
 

@@ -15,7 +15,7 @@ import (
 	"sublet/daemon/internal/provider/scripted"
 )
 
-// lister is a model whose provider says which models it has. Without a name none of them can be asked.
+// lister is a model whose provider lists the models that it has. Without a name none of them can be asked.
 type lister interface {
 	List(ctx context.Context) ([]provider.Offer, error)
 }
