@@ -3,9 +3,9 @@ package shell
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
+	"strings"
 )
 
 // HoldIfEmpty takes the editor and the screen for a key that has a meaning on an empty line only. It does not wait for
@@ -71,11 +71,9 @@ func (s *Shell) eraseLocked() []byte {
 	if s.editor.erased {
 		return nil
 	}
-	up := ""
-	if rows := s.out.painted.rows(s.size.Cols); rows > 0 { // below the prompt's first row; 0 after the widget's redraw
-		up = fmt.Sprintf("\x1b[%dA", rows)
-	}
-	return []byte("\r" + up + "\x1b[J")
+	rows := s.out.painted.rows(s.size.Cols) // below the prompt's first row; 0 after the widget's redraw
+	// Each row first: tmux keeps in its scrollback what "\x1b[J" erases from the top left corner.
+	return []byte("\r\x1b[K" + strings.Repeat("\x1b[A\x1b[K", rows) + "\x1b[J")
 }
 
 // Hold takes the editor for a borrower once the user is not busy; while the screen is taken it does not wait for that. It is

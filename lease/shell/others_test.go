@@ -12,6 +12,28 @@ import (
 	"github.com/charmbracelet/x/vt"
 )
 
+// A prompt in the first row of a tmux, after ^L, was in its scrollback once more for each lease and each way to AI mode: tmux keeps what is
+// erased from the top left corner, but not blank rows.
+func TestRowsAreErasedFirst(t *testing.T) {
+	for name, want := range map[string]string{
+		"bash": "\r\x1b[K\x1b[A\x1b[K\x1b[J",
+		"fish": "\r\x1b[K\x1b[A\x1b[K\x1b[J",
+		"zsh":  "\r\x1b[K", // and what zle erases
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newSession(t, name, languages[name].rows)
+			before := len(u.scr.String())
+			if err := u.TakeScreen(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if shown := u.scr.String()[before:]; !strings.Contains(shown, want) {
+				t.Errorf("got %q, want %q in it", shown, want)
+			}
+		})
+	}
+}
+
 // While another screen is shown, the shell's prompt and half-typed line are not on it, whatever runs meanwhile; afterwards they are below
 // what was shown.
 func TestTakenScreen(t *testing.T) {
