@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -256,7 +255,7 @@ func versionLine() string {
 		from = "commit " + commit + ", "
 	}
 	return fmt.Sprintf("sublet %s (protocol %d, %s%s, %s/%s)",
-		Version(), wire.Version, from, strings.TrimPrefix(runtime.Version(), "go"), runtime.GOOS, runtime.GOARCH)
+		Version(), wire.Version, from, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func (a *app) versionCommand() *cobra.Command {
