@@ -135,6 +135,7 @@ func (c *Config) checkRanges() error {
 		spans("lease.term", c.Lease.Term, time.Second, time.Hour),
 		spans("lease.patience", c.Lease.Patience, 10*time.Millisecond, time.Minute),
 		spans("shell.command_timeout", c.Shell.CommandTimeout, time.Second, MaxCommandTimeout),
+		spans("limits.check_time", c.Limits.CheckTime, 100*time.Millisecond, 10*time.Minute),
 		spans("daemon.idle_exit", c.Daemon.IdleExit, 0, 365*24*time.Hour),
 		within("shell.output_head", c.Shell.OutputHead, 1<<10, 1<<20),
 		within("shell.output_tail", c.Shell.OutputTail, 1<<10, 1<<20),

@@ -111,13 +111,14 @@ type Compaction struct {
 }
 
 type Limits struct {
-	RequestsPerSecond int     `toml:"requests_per_second" comment:"Per connection."`
-	RunningTurns      int     `toml:"running_turns" comment:"Per connection; queued ones count."`
-	Jobs              int     `toml:"jobs" comment:"Background jobs that run at once."`
-	MaxAgents         int     `toml:"max_agents" comment:"Agents that one turn may have started, at once."`
-	MessageBytes      int     `toml:"message_bytes" comment:"Of one message to sublet serve."`
-	CostTurn          float64 `toml:"cost_usd_turn" comment:"US dollars that a turn may cost before you are asked; 0: no bound."`
-	CostDay           float64 `toml:"cost_usd_day" comment:"And all turns of a day."`
+	RequestsPerSecond int      `toml:"requests_per_second" comment:"Per connection."`
+	RunningTurns      int      `toml:"running_turns" comment:"Per connection; queued ones count."`
+	Jobs              int      `toml:"jobs" comment:"Background jobs that run at once."`
+	MaxAgents         int      `toml:"max_agents" comment:"Agents that one turn may have started, at once."`
+	MessageBytes      int      `toml:"message_bytes" comment:"Of one message to sublet serve."`
+	CheckTime         Duration `toml:"check_time" comment:"Of the checks of one file that an agent changes: go vet, a language server."`
+	CostTurn          float64  `toml:"cost_usd_turn" comment:"US dollars that a turn may cost before you are asked; 0: no bound."`
+	CostDay           float64  `toml:"cost_usd_day" comment:"And all turns of a day."`
 }
 
 type Daemon struct {
@@ -176,7 +177,7 @@ func Default() Config {
 		Shell:      Shell{CommandTimeout: Duration{2 * time.Minute}, OutputHead: 32 << 10, OutputTail: 32 << 10},
 		Policy:     Policy{Mode: "ask"},
 		Compaction: Compaction{Threshold: 0.8},
-		Limits:     Limits{RequestsPerSecond: 100, RunningTurns: 3, Jobs: 16, MaxAgents: 4, MessageBytes: 10 << 20},
+		Limits:     Limits{RequestsPerSecond: 100, RunningTurns: 3, Jobs: 16, MaxAgents: 4, MessageBytes: 10 << 20, CheckTime: Duration{3 * time.Second}},
 		Daemon:     Daemon{IdleExit: Duration{30 * time.Minute}, LogLevel: "info"},
 		Agents:     map[string]Agent{},
 		MCP:        map[string]MCP{},

@@ -144,6 +144,7 @@ func TestBadFilesSayWhere(t *testing.T) {
 		{"[provider]\nx = [1]", ":2:5:", "provider.x: want a table with keys of its own, found a list"},
 		{"[lease]\nwait = \"0s\"", ":2:1:", "lease.wait: 0s is outside"},
 		{"[lease]\npatience = \"1h\"", ":2:1:", "lease.patience: 1h0m0s is outside"},
+		{"[limits]\ncheck_time = \"0s\"", ":2:1:", "limits.check_time: 0s is outside"},
 		{"[shell]\npath = \"zsh\"", ":2:1:", "not an absolute path"},
 		{"[shell]\nswitch_key = \"ctrl+c\"", ":2:1:", "none of ctrl+a"},
 		{"[policy]\nmode = \"full\"", ":2:1:", "none of plan, ask, auto"},

@@ -196,7 +196,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	at := agent.Turn{
 		Role: role, Tools: agent.Tools(cfg, roles), Approver: t, Emit: t.emitFromAgent,
 		Log: t.hub.log, ShowSecrets: t.policySession().policy.ShowSecrets.Load, Team: agent.Team{Roles: roles, NewPrivateShell: t.newPrivateShell, Host: t.playHosted},
-		Env:   tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: held, Languages: languages, Secrets: reach.Secrets(cfg.Policy), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
+		Env:   tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: held, Languages: languages, CheckTime: cfg.Limits.CheckTime.Duration, Secrets: reach.Secrets(cfg.Policy), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
 		Place: agent.Place{Project: root, Environ: t.exported, Trusted: t.hub.trusts, Jobs: func() string { return t.hub.jobs.Summary(string(t.s.id)) }, Trees: &t.hub.projects.Trees, Instructions: t.hub.opts.Instructions},
 		Bounds: agent.Bounds{
 			Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,

@@ -2,7 +2,6 @@ package tool
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 )
 
 const (
-	checkTime   = 3 * time.Second        // for all checks of one change, unless Env sets another
 	serverAlone = 500 * time.Millisecond // how long a language server may take before go vet is started, too
 	maxProblems = 10                     // lines of one report
 	slowSkips   = 10                     // changes in a folder after which a check that was too slow there is tried again
@@ -42,12 +40,10 @@ type checked struct {
 	fault  error    // of a language server: see Languages
 }
 
-func (env Env) checkTime() time.Duration { return cmp.Or(env.CheckTime, checkTime) }
-
 // checkChange checks a changed file and returns its new problems as lines for the model, "" for none. Problems that existed before are only
 // counted. It ends within Env.CheckTime.
 func (env Env) checkChange(ctx context.Context, path string, before, after []byte, existed bool) string {
-	ctx, cancel := context.WithTimeout(ctx, env.checkTime())
+	ctx, cancel := context.WithTimeout(ctx, env.CheckTime)
 	defer cancel()
 	check, now, notes := env.syntax, env.syntax(ctx, path, after), ""
 	if len(now.lines) == 0 {
@@ -208,7 +204,7 @@ func (env Env) vet(ctx context.Context, path string) (c checked, slow string) {
 	}
 	if ctx.Err() != nil {
 		env.Files.skip(dir, slowSkips)
-		return checked{}, fmt.Sprintf("\n[go vet did not end within %s here; the next %d changes are not checked by it]", env.checkTime(), slowSkips)
+		return checked{}, fmt.Sprintf("\n[go vet did not end within %s here; the next %d changes are not checked by it]", env.CheckTime, slowSkips)
 	}
 	if err == nil {
 		return checked{by: "go vet"}, ""

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -26,7 +27,7 @@ func newEnv(t *testing.T) Env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Env{Cwd: dir, Files: &FileLog{}, Todo: &TodoList{}, ExecutionID: "x1"}
+	return Env{Cwd: dir, Files: &FileLog{}, Todo: &TodoList{}, ExecutionID: "x1", CheckTime: 3 * time.Second}
 }
 
 // undoable is newEnv with a store for what Undo undoes.

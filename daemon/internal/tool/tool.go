@@ -94,7 +94,7 @@ type Env struct {
 	Private     Shell         // bash's shell for private calls; nil: only Shell
 	Held        Held          // runs checkers of changed files; nil: only checks without a program
 	Languages   Languages     // check changed files beyond that; nil: none
-	CheckTime   time.Duration // bound for the checks of one change; 0 = 3 s
+	CheckTime   time.Duration // bound for the checks of one change
 	Files       *FileLog      // what this session has read and changed; for "read before edit" and undo
 	Delegate    Delegate      // starts other agents; nil if the agent may not
 	Todo        *TodoList
