@@ -166,5 +166,5 @@ func (r *runner) estimateCost() *float64 {
 
 // costError returns the error of a turn that ended because of its cost.
 func costError(what string) error {
-	return &workError{"stopped: " + what, "say `go on`, or raise cost_usd_turn or cost_usd_day under [limits]"}
+	return &workError{"stopped: " + what, "say `go on`, or raise --max-cost of `sublet ask`, or cost_usd_turn or cost_usd_day under [limits]"}
 }
