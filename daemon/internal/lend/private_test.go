@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"sublet/daemon/internal/job"
+	"sublet/daemon/internal/tool"
+	"sublet/wire"
 )
 
 // Nobody can type in a private shell: a command that waits for keys there was run until its time was over.
@@ -30,6 +32,46 @@ func TestKeysThatNobodyTypes(t *testing.T) {
 				want != "" && (err != nil || r.Status != "cancelled" || !slices.Contains(r.Notes, want+rest) || strings.Contains(string(r.Output), "got")) {
 				t.Errorf("%s: got %s, %q, %q, %v, want %q", text, r.Status, r.Output, r.Notes, err, want)
 			}
+		}
+	}
+}
+
+// borrower runs everything in one private shell.
+type borrower struct {
+	Borrower
+	p *Private
+}
+
+func (b borrower) Lent() (*Lender, error)                    { return nil, nil }
+func (b borrower) Private(context.Context) (*Private, error) { return b.p, nil }
+func (b borrower) Approved(wire.ExecutionID) Approval        { return Approval{} }
+func (b borrower) Prepare(c tool.Command, _ Approval, _ string) (Command, error) {
+	return Command{Command: c}, nil
+}
+
+// A result names what its command changed in the shell, also after a cancel, but not for a shell that ended.
+func TestChangesAreNoted(t *testing.T) {
+	p, _ := privateShell(t)
+	sh := &Shell{By: borrower{p: p}}
+	for _, c := range []struct {
+		text   string
+		cancel time.Duration
+		want   []string
+	}{
+		{"export DATABASE=mine; cd /", time.Hour, []string{"changed in the shell: set DATABASE"}},
+		{"export DATABASE=yours; sleep 60", 300 * time.Millisecond, []string{"changed in the shell: changed DATABASE"}},
+		{"export DATABASE=theirs; kill -9 $$", time.Hour, nil},
+	} {
+		place, err := sh.Where(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), c.cancel)
+		r, err := sh.Run(ctx, tool.Command{ExecutionID: "x", Text: c.text, Approved: place, Timeout: time.Minute}, nil)
+		cancel()
+		changed := slices.DeleteFunc(r.Notes, func(n string) bool { return !strings.HasPrefix(n, "changed in") })
+		if err != nil || !slices.Equal(changed, c.want) {
+			t.Errorf("%s: got %s, %q, %v, want %q", c.text, r.Status, changed, err, c.want)
 		}
 	}
 }
