@@ -24,7 +24,7 @@ import (
 // It is fast enough for thousands of calls a second, and safe for concurrent use.
 func Explain(command, cwd string, p config.Policy) wire.Verdict {
 	c := freshShell(cwd, p)
-	return judge.Verdict(judge.Entering(risk.Analyze(command, c), c.ProjectRoot, c.Home))
+	return judge.Verdict(judge.Entering(risk.Analyze(command, c), c))
 }
 
 // ExplainModes judges a command as Explain does, but for a new shell of the user's kind (bash, zsh or fish). It also returns what each
@@ -35,7 +35,7 @@ func ExplainModes(command, cwd string, s config.Config) (wire.Verdict, []wire.Po
 	if c.Dialect != "zsh" && c.Dialect != "fish" {
 		c.Dialect = "bash"
 	}
-	v := judge.Entering(risk.Analyze(command, c), c.ProjectRoot, c.Home)
+	v := judge.Entering(risk.Analyze(command, c), c)
 	action := freshAction(command, c)
 	if path, err := confine.Find(); err == nil && confine.Probe(path).Holds(confine.Project) {
 		action.Reach = v.Reach

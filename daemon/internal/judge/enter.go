@@ -3,39 +3,75 @@ package judge
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/risk"
 	"sublet/wire/visible"
 )
 
-// Entering returns v, with the reach raised to free if the command changes the user's shell into a git repository inside the project root.
-// A prompt that shows git's state runs what that repository's settings name, and a command confined to the project may have written them.
-// v is unchanged where root is not a project that commands are confined to, such as a home folder.
-func Entering(v risk.Verdict, root, home string) risk.Verdict {
-	if dir := entered(v, root); dir != "" && v.Reach == risk.ReachShell && reach.IsProject(root, home) {
-		v.Reach = risk.ReachFree
-		v.Reasons = append(v.Reasons, risk.Reason{Text: "a prompt that shows git's state runs what the settings of the repository in " + visible.Exact(dir) + " name", Effect: risk.RunCode, Level: risk.Low})
+// Entering returns v, with the reach raised to free if the command changes the user's shell into a git repository inside the project, or
+// into a folder that is not known here. A prompt that shows git's state runs what that repository's settings name, and a command confined
+// to the project may have written them. v is unchanged where c.ProjectRoot is not a project that commands are confined to, such as a home.
+func Entering(v risk.Verdict, c risk.Context) risk.Verdict {
+	if v.Reach != risk.ReachShell || !reach.IsProject(c.ProjectRoot, c.Home) {
+		return v
+	}
+	moves := 0
+	for _, cmd := range v.Commands {
+		if cmd.Name != "cd" && cmd.Name != "pushd" && cmd.Name != "popd" {
+			continue
+		}
+		moves++
+		dirs, known := targets(cmd, c, moves == 1)
+		where := "a folder that is not known beforehand"
+		if known {
+			where = repositoryAround(dirs, reach.Real(c.ProjectRoot))
+		}
+		if where != "" {
+			v.Reach = risk.ReachFree
+			v.Reasons = append(v.Reasons, risk.Reason{Text: "a prompt that shows git's state runs what the settings of a repository there name (" + where + ")", Effect: risk.RunCode, Level: risk.Low})
+			break
+		}
 	}
 	return v
 }
 
-// entered returns the folder in a project that a text changes into and that is, or is in, a repository other than the project's own;
-// "" if there is none.
-func entered(v risk.Verdict, root string) string {
-	root = reach.Real(root)
-	for _, c := range v.Commands {
-		if len(c.Argv) < 2 || c.Cwd == "" || c.Name != "cd" && c.Name != "pushd" {
-			continue
-		}
-		dir := c.Argv[len(c.Argv)-1]
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(c.Cwd, dir)
-		}
-		for dir = reach.Real(dir); dir != root && within(root, dir); dir = filepath.Dir(dir) {
+// targets returns the folders that a command may change into: two if .. may be meant with or without links. first is set for the first
+// change of a text, before which the shell's last folder is that of c.
+func targets(cmd risk.Command, c risk.Context, first bool) (dirs []string, known bool) {
+	words := slices.DeleteFunc(slices.Clone(cmd.Argv[1:]), func(w string) bool { return slices.Contains([]string{"-L", "-P", "-e", "-@", "--"}, w) })
+	switch {
+	case len(words) == 0 && cmd.Name == "cd":
+		return []string{c.Home}, true
+	case len(words) != 1 || cmd.Name == "popd":
+		return nil, false // the folders that pushd keeps; in zsh two words replace a part of the folder's name
+	case words[0] == "-" && first:
+		words[0] = c.Env["OLDPWD"]
+	}
+	dir := words[0]
+	if !filepath.IsAbs(dir) && (cmd.Cwd == "" || dir == "" || strings.ContainsRune("-+~", rune(dir[0]))) || strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' || strings.ContainsRune("*?[", r) }) {
+		return nil, false
+	}
+	if !filepath.IsAbs(dir) {
+		dir = cmd.Cwd + "/" + dir
+	}
+	dirs = []string{reach.Real(filepath.Clean(dir))}
+	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dirs[0] {
+		dirs = append(dirs, real)
+	}
+	return dirs, true
+}
+
+// repositoryAround returns the first of some folders that is, or is in, a repository in a project other than the project's own; "" if
+// there is none.
+func repositoryAround(dirs []string, root string) string {
+	for _, dir := range dirs {
+		for ; dir != root && within(root, dir); dir = filepath.Dir(dir) {
 			for _, name := range []string{".git", "HEAD"} { // HEAD: one without a work tree
 				if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-					return dir
+					return visible.Exact(dir)
 				}
 			}
 		}

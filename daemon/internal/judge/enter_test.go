@@ -22,11 +22,19 @@ func TestEnteringARepository(t *testing.T) {
 	if err := os.Symlink("made", filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
-	p := Place{Cwd: root, Home: t.TempDir(), Trees: &worktree.Trees{}, Shell: func(context.Context, *risk.Context) bool { return true }}
+	old := filepath.Join(root, "plain")
+	if err := os.Symlink("made/sub", filepath.Join(root, "deep")); err != nil {
+		t.Fatal(err)
+	}
+	p := Place{Cwd: root, Home: t.TempDir(), Trees: &worktree.Trees{}, Shell: func(_ context.Context, c *risk.Context) bool {
+		c.Env = map[string]string{"OLDPWD": old}
+		return true
+	}}
 	for text, want := range map[string]risk.Reach{
 		"cd plain": risk.ReachShell, "cd plain/sub": risk.ReachShell, "cd ..": risk.ReachShell, "cd /": risk.ReachShell, "cd": risk.ReachShell, "cd plain && cd ..": risk.ReachShell,
 		"cd made": risk.ReachFree, "cd ./made/sub": risk.ReachFree, "cd " + root + "/made": risk.ReachFree, "cd link": risk.ReachFree, "cd -P -- made": risk.ReachFree, "cd plain && cd ../made": risk.ReachFree,
-		"pushd made": risk.ReachFree, "cd bare": risk.ReachFree,
+		"pushd made": risk.ReachFree, "cd bare": risk.ReachFree, "cd mad*": risk.ReachFree, "cd plain made": risk.ReachFree, "cd -P deep/..": risk.ReachFree,
+		"cd -": risk.ReachShell, "cd plain && cd -": risk.ReachFree, "popd": risk.ReachFree, "pushd": risk.ReachFree, "cd -2": risk.ReachFree,
 	} {
 		if v := p.Judge(t.Context(), tool.Action{Command: text}); v.Reach != want {
 			t.Errorf("%s: %s, want %s: %+v", text, v.Reach, want, v.Reasons)
@@ -34,6 +42,10 @@ func TestEnteringARepository(t *testing.T) {
 		if v := p.Judge(t.Context(), tool.Action{Command: text, AgentShell: true}); v.Reach != risk.ReachShell { // nobody's prompt is there
 			t.Errorf("%s in an agent's own shell: %s", text, v.Reach)
 		}
+	}
+	old = filepath.Join(root, "made")
+	if v := p.Judge(t.Context(), tool.Action{Command: "cd -"}); v.Reach != risk.ReachFree {
+		t.Errorf("back to a repository: %s", v.Reach)
 	}
 	p.Home = root // in which no command is held to project
 	if v := p.Judge(t.Context(), tool.Action{Command: "cd made"}); v.Reach != risk.ReachShell {

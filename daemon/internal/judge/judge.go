@@ -65,7 +65,7 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 	v := risk.Analyze(act.Command, c)
 	v.Scripts = append(v.Scripts, venvs...)
 	if !act.AgentShell { // where nobody has a prompt
-		v = Entering(v, c.ProjectRoot, c.Home)
+		v = Entering(v, c)
 	}
 	if act.Background {
 		v.Reasons = append(v.Reasons, risk.Reason{Text: "goes on in the background, until it ends by itself or is ended", Effect: risk.RunCode, Level: risk.Low})
