@@ -45,6 +45,7 @@ func TestNeeds(t *testing.T) {
 		"export A=1 B=$UNKNOWN":               ReachFree,
 		"export SHELL=x":                      ReachFree,
 		"export TMOUT=1":                      ReachFree,
+		"precmd_functions=x":                  ReachFree,
 		"export PATH=$PATH:$PWD/bin":          ReachFree,
 		"export PATH=$PATH:/tmp/bin":          ReachFree,
 		"export PATH=$PATH:/opt/bin":          ReachShell,
