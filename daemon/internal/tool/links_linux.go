@@ -10,9 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openNoLinks opens a file without following any link in its path, which a command may have put there since it was judged.
+var openat2 = unix.Openat2 // replaced by a test
+
+// openNoLinks opens a file without following any link in its path, which a command may have put there since it was judged. Before
+// Linux 5.6, which cannot do that and holds no command either, only the last name may not be a link.
 func openNoLinks(path string, flags int) (*os.File, error) {
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_NO_SYMLINKS})
+	fd, err := openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if errors.Is(err, unix.ENOSYS) {
+		fd, err = unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	}
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
