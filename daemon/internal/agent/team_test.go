@@ -151,7 +151,6 @@ func TestTaskRunsSubAgents(t *testing.T) {
 	}
 }
 
-// A model that learned another program's tool names the agent to start by its role alone.
 // The report of an agent that is asked further has only what it did since.
 func TestReportOfAgentAskedFurther(t *testing.T) {
 	model := newModel(
@@ -175,6 +174,7 @@ func TestReportOfAgentAskedFurther(t *testing.T) {
 	}
 }
 
+// A model that learned another program's tool names the agent to start by its role alone.
 func TestTaskOfOneAgent(t *testing.T) {
 	for _, args := range []string{`{"subagent_type":"explorer","description":"a look","prompt":"one"}`, `{"agent":"explorer","prompt":"one"}`, `{"role":"explorer","prompt":"one"}`} {
 		model := newModel(call1("task", args), step{text: "all done"})
