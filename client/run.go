@@ -232,7 +232,7 @@ func (w *window) snapshot() *wire.EnvSnapshot {
 	size := cmp.Or(tui.SizeOf(w.o.Stdout), shell.Size{Cols: 80, Rows: 24})
 	s := &wire.EnvSnapshot{
 		Client:       wire.ClientInfo{Name: "sublet", Version: w.o.Version, PID: os.Getpid()},
-		Capabilities: []string{wire.CapShell, wire.CapConfirm, wire.CapRestore, wire.CapQueue, wire.CapUse, wire.CapJobs, wire.CapTurns},
+		Capabilities: []string{wire.CapShell, wire.CapConfirm, wire.CapRestore, wire.CapQueue, wire.CapUse, wire.CapJobs, wire.CapContinue, wire.CapTurns},
 		Shell:        wire.ShellInfo{Path: wire.OSString(w.sh.Path()), Version: w.sh.Version(), Name: w.sh.Name()},
 		Term: wire.TermInfo{
 			Cols: size.Cols, Rows: size.Rows, PixelWidth: size.PixelWidth, PixelHeight: size.PixelHeight, Term: lookup(w.o.Env, "TERM"),

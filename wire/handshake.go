@@ -7,7 +7,7 @@ type EnvSnapshot struct {
 	ProtocolMin  int                 `msgpack:"protocol_min"`
 	ProtocolMax  int                 `msgpack:"protocol_max"`
 	Client       ClientInfo          `msgpack:"client"`
-	Capabilities []string            `msgpack:"capabilities"` // CapShell, CapConfirm, CapRestore, CapQueue, CapUse, CapConfine, CapJobs, CapTurns
+	Capabilities []string            `msgpack:"capabilities"` // CapShell, CapConfirm, CapRestore, CapQueue, CapUse, CapConfine, CapJobs, CapContinue, CapTurns
 	Env          map[string]OSString `msgpack:"env"`          // no value of a variable that looks like a secret
 	Cwd          OSString            `msgpack:"cwd"`
 	Shell        ShellInfo           `msgpack:"shell"`
@@ -33,14 +33,15 @@ type MCPServer struct {
 
 // Client capabilities.
 const (
-	CapShell   = "shell"   // has a shell to lend
-	CapConfirm = "confirm" // somebody is there to answer questions
-	CapRestore = "restore" // knows RestoreShellState
-	CapQueue   = "queue"   // knows ShellQueueChanged
-	CapUse     = "use"     // answers ShellUseRequest
-	CapTurns   = "turns"   // knows TurnQueueChanged
-	CapJobs    = "jobs"    // runs a command as a background job
-	CapConfine = "confine" // has the kernel enforce a command's Confinement, or does not run the command
+	CapShell    = "shell"    // has a shell to lend
+	CapConfirm  = "confirm"  // somebody is there to answer questions
+	CapRestore  = "restore"  // knows RestoreShellState
+	CapQueue    = "queue"    // knows ShellQueueChanged
+	CapUse      = "use"      // answers ShellUseRequest
+	CapTurns    = "turns"    // knows TurnQueueChanged
+	CapJobs     = "jobs"     // runs a command as a background job
+	CapContinue = "continue" // has a running command go on as a job
+	CapConfine  = "confine"  // has the kernel enforce a command's Confinement, or does not run the command
 )
 
 // CapMCPServers, in Ready.Capabilities, reports that the daemon takes EnvSnapshot.MCPServers.

@@ -37,6 +37,9 @@ type Job struct {
 	Bytes       int64     `msgpack:"bytes"`       // of output; the newest 16 MiB are kept
 	OutputPath  OSString  `msgpack:"output_path"`
 	Wake        string    `msgpack:"wake"` // when its agent is woken: "" = never, $end, else a pattern for a line of its output
+	// Terminal reports that it went on as a job of the user's shell and prints to its terminal: only what it printed before is in
+	// its output, and its exit status is not known.
+	Terminal bool `msgpack:"terminal"`
 }
 
 func (*JobRequest) AnsweredBy() *JobReply { return nil }

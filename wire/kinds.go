@@ -79,6 +79,7 @@ func allKinds() []*kindInfo {
 		row[CommandOutput](Both),
 		row[CommandCompleted](Both),
 		row[CancelLeasedCommand](ToClient),
+		row[ContinueLeasedCommand](ToClient),
 		row[RestoreShellState](ToClient),
 		row[ReleaseShellLease](ToClient),
 		row[ShellLeaseReleased](Both),

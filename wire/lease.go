@@ -84,6 +84,9 @@ type ExecuteLeasedCommand struct {
 	// was started. Only set for clients with CapJobs. "" = it runs in the foreground.
 	Job     OSString    `msgpack:"job"`
 	Confine Confinement `msgpack:"confine"` // only sent with a reach to clients with CapConfine
+	// Continue has the command go on as a job of the shell when its time has passed, and at ContinueLeasedCommand. Only set for
+	// clients with CapContinue.
+	Continue bool `msgpack:"continue"`
 }
 
 // Confinement is what the kernel must restrict a command to. Paths are absolute and clean.
@@ -101,6 +104,7 @@ type CommandStarted struct {
 	LeaseRef
 	ExecutionID ExecutionID `msgpack:"execution_id"`
 	Keyboard    bool        `msgpack:"keyboard"` // the command has the user's keyboard
+	Stays       string      `msgpack:"stays"`    // answers ContinueLeasedCommand: why the command stays in the foreground; "" = nobody asked
 }
 
 // CommandOutput is live output; under pressure pieces are merged and left out (then Offset jumps). Since protocol 1.
@@ -123,7 +127,8 @@ type CommandCompleted struct {
 	Cwd         OSString    `msgpack:"cwd"`       // afterwards
 	DurationMS  int64       `msgpack:"duration_ms"`
 	Leftovers   []Process   `msgpack:"leftovers"`
-	Notes       []string    `msgpack:"notes"` // what the agent should know: ran in a subshell, shell respawned, the user answered a prompt
+	Notes       []string    `msgpack:"notes"`   // what the agent should know: ran in a subshell, shell respawned, the user answered a prompt
+	JobPID      int         `msgpack:"job_pid"` // the process group in which the command goes on as a job of the shell; 0 = it has ended
 }
 
 // Truncation is how many bytes of rendered output are missing, and the file that has the whole output as it was written.
@@ -142,6 +147,13 @@ type CancelLeasedCommand struct {
 	LeaseRef
 	ExecutionID ExecutionID `msgpack:"execution_id"`
 	Reason      string      `msgpack:"reason"` // user_abort, timeout, stale
+}
+
+// ContinueLeasedCommand has a running command with Continue go on as a job of the shell. CommandCompleted answers or, where that is
+// not possible, CommandStarted with Stays. Only for clients with CapContinue. Since protocol 1.
+type ContinueLeasedCommand struct {
+	LeaseRef
+	ExecutionID ExecutionID `msgpack:"execution_id"`
 }
 
 // RestoreShellState undoes what the last borrowed command that changed the shell's state changed in it, or with All what

@@ -98,8 +98,12 @@ type Command struct {
 	Job string
 	// Overdue is called once Timeout has passed: true lets the command go on without one. nil = it is cancelled.
 	Overdue func() bool
-	Started func()
-	Output  func(p []byte) // raw, as it comes; p is only valid during the call
+	// Continue has the command go on as a job of the shell: when it receives, and once Timeout has passed. A command that cannot is
+	// cancelled at its Timeout, else it stays in the foreground, and Stays reports why. nil = it does not become a job.
+	Continue <-chan struct{}
+	Stays    func(why string)
+	Started  func()
+	Output   func(p []byte) // raw, as it comes; p is only valid during the call
 	// Keyboard reports that the program wants the keyboard, or no longer does: why is "password" (echo off, by a program of the
 	// system that is known to ask for passwords), "secret" (echo off, by any other), "screen" (alternate screen), "input"
 	// (waits for the terminal), or "" when it is over. who is the program that asks for a password or secret.
@@ -117,7 +121,7 @@ type Result struct {
 	SpoolPath string // "" = nothing was spooled
 	Duration  time.Duration
 	Leftovers []Process // still running in the command's session; background jobs are none
-	JobPID    int       // of Job: the leader of its process group; 0 = it was not started
+	JobPID    int       // the process group of the job that was started (Job) or that the command became (Continue); 0 = there is none
 	Notes     []string  // what a borrower should know: ran in a subshell, shell was restarted, was answered at the keyboard
 	Lost      string    // the builtin, such as cd, whose effect ended with the child of the shell that the command was held in; "" = none
 	Why       string    // why the shell was started again during the command; "" = it was not

@@ -41,6 +41,9 @@ type run struct {
 	answered  bool         // keys were typed for it
 	restarted string       // the shell was restarted, and why
 	changes   bool         // it may change the shell's state
+	job       bool         // its line is one job of the shell
+	halted    int          // the process group that was stopped so that it can go on as a job; 0 = none
+	stays     string       // why it could not, when its time had passed
 	printed   atomic.Int64 // when it printed last, in nanoseconds
 }
 
@@ -81,9 +84,12 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 			return Result{}, err
 		}
 		lost = x.Lasts
-		x = dialect.Examination{Text: line}
+		x = dialect.Examination{Text: line, Job: line}
 	case x.Refused != "": // no reason against the commands above: they run in a child of the shell
 		return Result{}, errors.New(x.Refused)
+	}
+	if c.Continue != nil && x.Job != "" {
+		x.Text = x.Job
 	}
 	if c.Dir != "" {
 		st, err := os.Stat(c.Dir)
@@ -104,7 +110,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if dir == s.Dir() {
 		dir = ""
 	}
-	r.changes = x.Changes || dir != ""
+	r.changes, r.job = x.Changes || dir != "", x.Job != ""
 	if err := s.begin(r, x.Text, dir); err != nil {
 		return Result{}, err
 	}
@@ -198,6 +204,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 		watch     = &watcher{s: s, r: r, wait: lookAfter, due: time.Now().Add(lookAfter), t: time.NewTimer(lookAfter)}
 		begin     = time.After(beginBound)
 		limit     clock
+		halt      = &halt{s: s, r: r}
 	)
 	stop := func(why error) {
 		if cancelled == nil {
@@ -227,7 +234,15 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 			watch.examine()
 			limit.pause(watch.why != "")
 		case <-limit.tick():
-			if cancelled == nil && (r.command.Overdue == nil || !r.command.Overdue()) {
+			if cancelled == nil && halt.timeOver() {
+				stop(errTimeout)
+			}
+		case <-r.command.Continue:
+			if halt.try() {
+				stop(errTimeout)
+			}
+		case <-halt.next:
+			if halt.try() {
 				stop(errTimeout)
 			}
 		case <-done:
@@ -269,6 +284,9 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 	switch {
 	case errors.Is(cancelled, errTimeout):
 		res.Status = "timeout"
+		if r.stays != "" {
+			res.Notes = append(res.Notes, "it could not go on as a job: "+r.stays)
+		}
 	case errors.Is(cancelled, errNoBegin):
 		return res, &BrokenError{Why: errNoBegin.Error(), Fix: "open sublet again"}
 	case cancelled != nil:
@@ -280,6 +298,9 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 		if res.JobPID = s.jobStarted(r.command.Job); res.JobPID != 0 {
 			res.ExitCode = nil // what ended is the start
 		}
+	}
+	if ended && s.continues(r, cancelled != nil) {
+		res.JobPID, res.ExitCode, res.Signal = r.halted, nil, "" // what ended is the wait for it
 	}
 	if ended {
 		res.Leftovers = s.leftovers(pid, t, r.from)

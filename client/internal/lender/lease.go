@@ -28,12 +28,14 @@ func (l *Lender) Handle(m wire.LeaseMessage) {
 	case *wire.AcquireShellLease:
 		l.acquireLocked(m)
 	case *wire.ExecuteLeasedCommand:
-		l.executeLocked(&execution{msg: m})
+		l.executeLocked(&execution{msg: m, toJob: make(chan struct{}, 1)})
 	case *wire.RestoreShellState:
 		msg := &wire.ExecuteLeasedCommand{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, TimeoutMS: m.TimeoutMS}
 		l.executeLocked(&execution{msg: msg, undo: true, all: m.All})
 	case *wire.CancelLeasedCommand:
 		l.cancelLocked(m)
+	case *wire.ContinueLeasedCommand:
+		l.continueLocked(m)
 	case *wire.ReleaseShellLease:
 		l.releaseLocked(m)
 	default:
@@ -193,6 +195,16 @@ func (l *Lender) cancelLocked(m *wire.CancelLeasedCommand) {
 		}
 	}
 	l.Log.Debug("nothing to cancel", "lease", m.LeaseID, "execution", m.ExecutionID)
+}
+
+// continueLocked has the running command go on as a job of the shell. A command that has ended was reported.
+func (l *Lender) continueLocked(m *wire.ContinueLeasedCommand) {
+	if g := l.grant; g != nil && g.ref() == refOf(m) && g.exec != nil && g.exec.msg.ExecutionID == m.ExecutionID && g.exec.msg.Continue {
+		select {
+		case g.exec.toJob <- struct{}{}:
+		default: // it is asked for already
+		}
+	}
 }
 
 func cancelCause(reason string) error {

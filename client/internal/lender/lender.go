@@ -166,6 +166,7 @@ type execution struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the shell has finished it
+	toJob  chan struct{} // holds one: it is to go on as a job
 
 	// guarded by Lender.mu
 	began    bool

@@ -188,7 +188,7 @@ func (l *Lender) run(e *execution) {
 		return
 	}
 	began, printed := false, int64(0)
-	r, err := l.Shell.Run(e.ctx, shell.Command{
+	c := shell.Command{
 		Text: string(m.Command), Dir: string(m.Cwd), Timeout: time.Duration(m.TimeoutMS) * time.Millisecond,
 		Confine: specOf(m.Confine), Launcher: l.Launcher, Job: string(m.Job),
 		Started: func() {
@@ -209,7 +209,12 @@ func (l *Lender) run(e *execution) {
 			l.started(e, why != "")
 			l.Observer.Observe(LeasedKeyboard{ExecutionID: m.ExecutionID, Why: why, Who: who})
 		},
-	})
+		Stays: func(why string) { l.stays(e, why) },
+	}
+	if m.Continue {
+		c.Continue = e.toJob
+	}
+	r, err := l.Shell.Run(e.ctx, c)
 	if !began {
 		l.complete(e, completed(e, r, err))
 		return
@@ -235,6 +240,13 @@ func (l *Lender) started(e *execution, keyboard bool) {
 		e.began, e.keyboard, e.handed = true, keyboard, e.handed || keyboard
 		l.sendStartedLocked(e)
 	}
+}
+
+// stays reports to the daemon why a command stays in the foreground.
+func (l *Lender) stays(e *execution, why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.send(&wire.CommandStarted{LeaseRef: e.msg.LeaseRef, ExecutionID: e.msg.ExecutionID, Keyboard: e.keyboard, Stays: why})
 }
 
 func (l *Lender) sendStartedLocked(e *execution) {
@@ -274,7 +286,7 @@ const outputMost = wire.MaxFrame / 4
 func completed(e *execution, r shell.Result, err error) *wire.CommandCompleted {
 	done := &wire.CommandCompleted{
 		LeaseRef: e.msg.LeaseRef, ExecutionID: e.msg.ExecutionID, Output: r.Output, ExitCode: r.ExitCode, Signal: r.Signal, Status: r.Status,
-		Cwd: wire.OSString(r.Dir), DurationMS: r.Duration.Milliseconds(), Leftovers: []wire.Process{}, Notes: slices.Clone(r.Notes),
+		Cwd: wire.OSString(r.Dir), JobPID: r.JobPID, DurationMS: r.Duration.Milliseconds(), Leftovers: []wire.Process{}, Notes: slices.Clone(r.Notes),
 	}
 	if done.Output == nil {
 		done.Output = []byte{}

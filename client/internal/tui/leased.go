@@ -112,7 +112,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 	}
 	m.ahead, m.again = line.Line{}, again{}
 	c.shellReported, c.Taken, m.dir = true, m.takenBack, e.Result.Dir
-	c.Exit, c.Signal, c.Took = e.Result.ExitCode, e.Result.Signal, e.Result.Duration
+	c.Exit, c.Signal, c.Took, c.Job = e.Result.ExitCode, e.Result.Signal, e.Result.Duration, e.Result.JobPID != 0
 	c.Output, c.Cut, c.Spool = e.Result.Output, e.Result.Truncated, e.Result.SpoolPath // the daemon's result also has notes for the model
 	if c.Status == "" {
 		c.Status = cmp.Or(e.Status, e.Result.Status)

@@ -97,7 +97,7 @@ ctrl+o  all of an agent's last output; again: of the one before
 enter  while an agent works: it gets your message with its next results
 ctrl+q  while an agent works: ask that when it is done
 ctrl+q  on an empty line: take back what waits, the last first
-ctrl+b  while a command in an agent's private shell runs: it goes on as a job
+ctrl+b  while an agent's command runs: it goes on as a job
 ctrl+t  how much the model thinks: off, low, medium, high, default
 alt+enter, ctrl+j  a new line
 ctrl+c  in your shell, while an agent's command runs: takes it back

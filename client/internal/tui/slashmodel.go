@@ -91,7 +91,11 @@ func (m *model) thinkMore() {
 func (m *model) toBackground() {
 	request(m, "ctrl+b", &wire.JobRequest{Op: "background"}, func(reply *wire.JobReply) {
 		for _, j := range reply.Jobs {
-			m.note("it goes on as the job " + visible.Line(j.JobID) + ": sublet job attach " + visible.Line(j.JobID))
+			see := "sublet job attach " + visible.Line(j.JobID)
+			if j.Terminal {
+				see = "a job of your shell, to which it prints"
+			}
+			m.note("it goes on as the job " + visible.Line(j.JobID) + ": " + see)
 		}
 	})
 }

@@ -50,6 +50,8 @@ func jobState(j wire.Job) string {
 	switch {
 	case j.State == "ended" && j.ExitCode != nil:
 		return fmt.Sprintf("exit %d", *j.ExitCode)
+	case j.State == "ended" && j.Terminal:
+		return "ended"
 	case j.State == "ended":
 		return "killed"
 	case j.State == "stopped":

@@ -72,3 +72,55 @@ func TestJob(t *testing.T) {
 		})
 	}
 }
+
+// A command in the user's own shell becomes a job of that shell when its time has passed, or at Ctrl-B: the prompt is back, `jobs` lists it,
+// it outlives the daemon's kill -9, and the shell's kill ends it. Its agent waits for its end, and learns that its output is not known.
+func TestCommandInYourShellGoesOnAsAJob(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		t.Run(shell, func(t *testing.T) {
+			w := newWorld(t, "", script{
+				{Match: "^slow", Steps: []step{
+					{ToolCalls: []call{{"bash", map[string]any{"command": "sleep 1000", "timeout_ms": 400}}}},
+					{ToolCalls: []call{{"jobs", map[string]any{"id": "j1", "until": "up"}}}},
+					{Text: "It goes on."},
+				}},
+				{Match: "^by hand", Steps: []step{
+					{ToolCalls: []call{{"bash", map[string]any{"command": "sleep 1001"}}}},
+					{Text: "So it does."},
+				}},
+			}, "[policy]\nmode = \"auto\"")
+			w.login(shell, "")
+			term := w.openShell()
+			term.ask("slow")
+			term.allow("the answer", func() bool { return term.sees(`It goes on`) })
+			term.see(`none of its later lines is known`)
+			term.mode(false)
+			term.run("jobs", `unning .*sublet-confine`)
+			if err := syscall.Kill(w.daemonPID(), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			w.awaitWindows(1)
+			if out, _, _ := w.sublet("job", "ls", "--json"); !strings.Contains(out, `"state":"running"`) || !strings.Contains(out, `"terminal":true`) {
+				t.Errorf("after kill -9 of the daemon: %s", out)
+			}
+			end := "kill %%"
+			if shell == "fish" {
+				end = "kill %1"
+			}
+			term.run(end, `.*`)
+			if _, _, status := w.sublet("job", "attach", "j1"); status == 0 {
+				t.Error("attach: the status that is not known is 0")
+			}
+
+			term.ask("by hand")
+			term.see(`sleep 1001`)
+			term.allow("the job", func() bool { term.send("\x02"); return term.sees(`it goes on as the job j2: a job of your shell`) })
+			term.see(`So it does`)
+			term.mode(false)
+			term.run("jobs", `unning .*sublet-confine`)
+			if out, errs, status := w.sublet("job", "kill", "j2"); status != 0 {
+				t.Errorf("kill: %s %s", out, errs)
+			}
+		})
+	}
+}

@@ -138,9 +138,14 @@ func (c *Client) Job(r *wire.JobRequest) error {
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// toBackground makes the commands that the session's agents run in private shells background jobs. It returns these jobs and, possibly
+// toBackground makes the commands that the session's agents run background jobs. It returns these jobs and, possibly
 // together with them, an error for the commands that cannot become one.
 func (s *session) toBackground(ctx context.Context) (list []job.Info, err error) {
+	note := func(i *job.Info, fault error) {
+		if err = errors.Join(err, fault); i != nil {
+			list = append(list, *i)
+		}
+	}
 	var shells []*lend.Private
 	if p := s.ownShell(); p != nil {
 		shells = append(shells, p)
@@ -150,16 +155,16 @@ func (s *session) toBackground(ctx context.Context) (list []job.Info, err error)
 			t.mu.Lock()
 			shells = append(shells, t.shells...)
 			t.mu.Unlock()
+			if ln, fault := t.Lent(); fault == nil && ln != nil {
+				note(ln.Background(ctx, t.id))
+			}
 		}
 	}
 	for _, p := range shells {
-		i, fault := p.Background(ctx)
-		if err = errors.Join(err, fault); i != nil {
-			list = append(list, *i)
-		}
+		note(p.Background(ctx))
 	}
 	if err == nil && len(list) == 0 {
-		err = invalid("no agent runs a command in a shell of its own; one in yours becomes a job only where it is started as one, for it prints to your terminal")
+		err = invalid("no agent runs a command that can go on as a job")
 	}
 	return list, err
 }

@@ -138,7 +138,10 @@ func (i Info) End() string {
 		return ""
 	}
 	end := "ended without an exit status: it was killed"
-	if i.ExitCode != nil {
+	switch {
+	case i.ExitCode == nil && i.Terminal:
+		end = "ended; its exit status is not known"
+	case i.ExitCode != nil:
 		end = fmt.Sprintf("ended with exit code %d", *i.ExitCode)
 	}
 	if i.Note != "" && i.Note != foundAgain {

@@ -82,6 +82,9 @@ type Info struct {
 	Dropped  int64  // bytes of output that are not kept any more
 	Bytes    int64  // of output, Dropped included
 	Output   string // the file
+	// Terminal reports that it began in the foreground of the user's shell and prints to its terminal: its output is what it printed
+	// before it was a job, and its exit status is not known.
+	Terminal bool
 	Matched  bool   // a line that matches Wake was printed
 	Due      string // the report that its agent has not received yet; "" = none
 }
@@ -291,6 +294,17 @@ func (d *Draft) Started() (Info, bool) {
 		return Info{}, false
 	}
 	return d.add(nil), true
+}
+
+// Continues records that a command of the user's shell goes on as a job in that process group, and what it printed before.
+func (d *Draft) Continues(pgid int, output []byte) (Info, error) {
+	if err := os.WriteFile(d.info.Output, output, 0o600); err != nil {
+		d.Discard()
+		return Info{}, fmt.Errorf("write the job's output: %w", err)
+	}
+	d.info.Terminal = true
+	d.info.lead(pgid)
+	return d.add(nil), nil
 }
 
 // Held is a command that began in the foreground of a private shell and continues as a job. Its terminal belongs to the

@@ -87,7 +87,7 @@ func wireJob(i Info) wire.Job {
 	j := wire.Job{
 		JobID: i.ID, SessionID: wire.SessionID(i.Session), Agent: i.Agent, Command: wire.OSString(i.Command), Cwd: wire.OSString(i.Cwd),
 		Shell: i.Shell, Reach: i.Reach, PID: i.PID, State: i.State, ExitCode: i.ExitCode, Note: i.Note, StartedAtMS: i.Started.UnixMilli(),
-		Bytes: i.Bytes, OutputPath: wire.OSString(i.Output), Wake: i.Wake,
+		Bytes: i.Bytes, OutputPath: wire.OSString(i.Output), Wake: i.Wake, Terminal: i.Terminal,
 	}
 	if i.State == Ended {
 		j.EndedAtMS = i.Ended.UnixMilli()

@@ -12,10 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/tool"
 	"sublet/lease/shell"
+	"sublet/lease/shell/procs"
 	"sublet/wire"
 )
 
@@ -279,6 +281,68 @@ func (p *Private) Background(ctx context.Context) (*job.Info, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.info, nil
+}
+
+// onward is how a command in a window's shell goes on as a job of that shell.
+type onward struct {
+	refused chan string   // holds one: the answer to ContinueLeasedCommand, why it stays in the foreground
+	over    chan struct{} // closed once it has ended, or is a job
+	info    *job.Info     // of that job; nil = it has ended. Written before over is closed.
+}
+
+// refuse is called with the client's answer. o may be nil: no such answer was due.
+func (o *onward) refuse(why string) {
+	if o == nil {
+		return
+	}
+	select {
+	case o.refused <- why:
+	default: // nobody took the answer before
+	}
+}
+
+// adopt records the job that the command became, also in its result. A job that cannot be recorded, as when too many run, is ended.
+func (o *onward) adopt(draft func() (*job.Draft, error), done *wire.CommandCompleted, r *tool.CommandResult) {
+	d, err := draft()
+	if err == nil {
+		var info job.Info
+		if info, err = d.Continues(done.JobPID, done.Output); err == nil {
+			o.info, r.Job, r.Continued = &info, &info, true
+			return
+		}
+	}
+	procs.SignalGroup(done.JobPID, syscall.SIGTERM)
+	r.Status, r.Notes = wire.StatusTimeout, append(r.Notes, "it could not go on as a job, and was sent SIGTERM: "+err.Error())
+}
+
+// Background makes the command that runs in the shell for a turn continue as a background job of the shell, and returns the job; nil
+// if there is no such command.
+func (ln *Lender) Background(ctx context.Context, turn wire.TurnID) (*job.Info, error) {
+	ln.mu.Lock()
+	var o *onward
+	if l := ln.m.Current(); l != nil && l.Running() != "" {
+		if b := l.Owner.(*borrow); b.request.Turn == turn && b.request.onward != nil {
+			o = b.request.onward
+			select {
+			case <-o.refused: // an answer that came too late for its request
+			default:
+			}
+			ref := wire.LeaseRef{LeaseID: wire.LeaseID(l.ID), Fence: l.Fence}
+			ln.send(&wire.ContinueLeasedCommand{LeaseRef: ref, ExecutionID: wire.ExecutionID(l.Running())})
+		}
+	}
+	ln.mu.Unlock()
+	if o == nil {
+		return nil, nil
+	}
+	select {
+	case why := <-o.refused:
+		return nil, errors.New(why)
+	case <-o.over:
+		return o.info, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // wentOn is the result of a command that has become a job.

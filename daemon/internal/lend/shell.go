@@ -26,7 +26,7 @@ type Command struct {
 	Confine  confine.Spec // what the kernel holds it to, where it has a reach
 	Launcher string       // the program that does that
 	Draft    *job.Draft   // the background job that it becomes; nil: none
-	// Continue prepares the job that the command becomes in a private shell when its time-out has passed; nil: it is ended then.
+	// Continue prepares the job that the command becomes when its time-out has passed; nil: it is ended then.
 	Continue func() (*job.Draft, error)
 }
 
@@ -198,9 +198,17 @@ func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (r t
 			show(m)
 		}
 	}
-	done, err := ln.run(ctx, request{Terms: on, Command: cmd})
+	ask := request{Terms: on, Command: cmd}
+	if cmd.Continue != nil && ln.Can(wire.CapContinue) {
+		ask.onward = &onward{refused: make(chan string, 1), over: make(chan struct{})}
+		defer close(ask.onward.over)
+	}
+	done, err := ln.run(ctx, ask)
 	if err == nil {
 		r = resultOf(done, ctx.Err() != nil)
+	}
+	if err == nil && done.JobPID != 0 && ask.onward != nil {
+		ask.onward.adopt(cmd.Continue, done, &r)
 	}
 	return cmd.jobResult(r, err)
 }

@@ -3,8 +3,10 @@ package server_test
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -217,7 +219,7 @@ func TestACommandGoesOnAsAJob(t *testing.T) {
 
 	none := &wire.JobRequest{RequestID: requestID(), Op: "background"}
 	p.send(none)
-	if e := await(p, func(m *wire.Error) bool { return m.RequestID == none.RequestID }); !strings.Contains(e.Message, "no agent runs a command in a shell of its own") {
+	if e := await(p, func(m *wire.Error) bool { return m.RequestID == none.RequestID }); !strings.Contains(e.Message, "no agent runs a command that can go on as a job") {
 		t.Errorf("got %q", e.Message)
 	}
 	id := begin(map[string]any{"command": "echo by hand; sleep 1000; true"})
@@ -278,4 +280,96 @@ func TestNoJobWithoutItsTool(t *testing.T) {
 			t.Errorf("with %v: %q", tools, got)
 		}
 	}
+}
+
+// A command in the user's shell that goes on as a job is one of that shell. One that cannot runs on, and Ctrl-B is answered with the
+// reason; one beyond the limit of jobs is ended. The command of an agent without the tool for jobs does not become one.
+func TestACommandOfYourShellGoesOnAsAJob(t *testing.T) {
+	sleeper := func() int {
+		t.Helper()
+		cmd := exec.Command("sleep", "1000")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { cmd.Wait(); close(ended) }()
+		t.Cleanup(func() { cmd.Process.Kill(); <-ended })
+		return cmd.Process.Pid
+	}
+	call := func(tools ...string) func(*wire.AgentRequest) {
+		return func(m *wire.AgentRequest) { m.Options.Tools = tools }
+	}
+	r := newRig(t, scripted.Script{Match: ".", Steps: []scripted.Step{step("bash", map[string]any{"command": "block"}), {Text: "done"}}})
+	r.set(func(c *config.Config) { c.Limits.Jobs = 1 })
+	p := r.dial(func(env *wire.EnvSnapshot) { env.Capabilities = append(env.Capabilities, wire.CapContinue) })
+	began := make(chan *wire.ExecuteLeasedCommand, 3)
+	p.shell.onExec = func(m *wire.ExecuteLeasedCommand) { began <- m }
+	running := func() *wire.ExecuteLeasedCommand {
+		t.Helper()
+		select {
+		case m := <-began:
+			return m
+		case <-time.After(patience):
+			t.Fatal("no command began")
+			return nil
+		}
+	}
+	toBackground := func(nth int) (request wire.RequestID) {
+		t.Helper()
+		r := &wire.JobRequest{RequestID: requestID(), Op: "background"}
+		p.send(r)
+		n := 0
+		await(p, func(*wire.ContinueLeasedCommand) bool { n++; return n == nth })
+		return r.RequestID
+	}
+	goesOn := func(m *wire.ExecuteLeasedCommand, pid int) {
+		p.shell.mu.Lock()
+		defer p.shell.mu.Unlock()
+		p.shell.running = nil
+		p.send(&wire.CommandCompleted{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Status: wire.StatusOK, Cwd: m.Cwd, Output: []byte("so far\n"), JobPID: pid})
+	}
+	result := func(id wire.RequestID) string {
+		t.Helper()
+		p.ended(id)
+		return string(await(p, func(m *wire.CommandResult) bool { return m.RequestID == id }).Output)
+	}
+
+	id := p.ask("go", call("bash", "jobs"))
+	m := running()
+	if !m.Continue {
+		t.Fatalf("got %+v", m)
+	}
+	ask := toBackground(1)
+	p.send(&wire.CommandStarted{LeaseRef: m.LeaseRef, ExecutionID: m.ExecutionID, Stays: "it does not stop"})
+	if e := await(p, func(e *wire.Error) bool { return e.RequestID == ask }); !strings.Contains(e.Message, "it does not stop") {
+		t.Errorf("got %q", e.Message)
+	}
+	ask = toBackground(2)
+	goesOn(m, sleeper())
+	j := await(p, func(a *wire.JobReply) bool { return a.RequestID == ask }).Jobs
+	if len(j) != 1 || j[0].JobID != "j1" || !j[0].Terminal || j[0].State != "running" {
+		t.Errorf("got %+v", j)
+	}
+	if got := result(id); !strings.HasPrefix(got, "so far\n[it goes on as the job j1: ") || !strings.Contains(got, "prints to their terminal") {
+		t.Errorf("got %q", got)
+	}
+
+	id = p.ask("go", call("bash", "jobs"))
+	pid := sleeper()
+	goesOn(running(), pid)
+	if got := result(id); !strings.Contains(got, "limits.jobs") {
+		t.Errorf("beyond the limit: %q", got)
+	}
+	for syscall.Kill(pid, 0) == nil { // until it is reaped
+		time.Sleep(time.Millisecond)
+	}
+
+	id = p.ask("go", call("bash"))
+	if m = running(); m.Continue {
+		t.Errorf("without the tool jobs: %+v", m)
+	}
+	p.shell.finish()
+	p.ended(id)
+	p.jobs(&wire.JobRequest{Op: "kill", JobID: "j1"})
 }

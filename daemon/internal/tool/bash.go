@@ -165,8 +165,11 @@ func continued(env Env, r CommandResult) (Result, error) {
 	for _, n := range r.Notes {
 		notes += "\n[" + oneLine(n) + "]"
 	}
-	res := bounded(fmt.Sprintf("%s[it goes on as the job %s: wait for it, look at what is new, or end it, by that id. Your shell is another one, in %s and as it was before this command.]",
-		text, r.Job.ID, r.Cwd) + notes)
+	what := fmt.Sprintf("wait for it, look at what is new, or end it, by that id. Your shell is another one, in %s and as it was before this command", r.Cwd)
+	if r.Job.Terminal {
+		what = "wait for its end, or end it, by that id. It is a job of the user's shell and prints to their terminal: what it prints from now on, and its exit status, are not known here"
+	}
+	res := bounded(fmt.Sprintf("%s[it goes on as the job %s: %s.]", text, r.Job.ID, what) + notes)
 	res.TruncatedBy, res.Cwd = res.TruncatedBy+left, r.Cwd
 	return res, nil
 }

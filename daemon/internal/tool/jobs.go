@@ -81,6 +81,9 @@ func (a *jobsArgs) run(ctx context.Context, env Env, _ Action, _ func([]byte)) (
 			return Result{}, err
 		}
 	case a.Until != nil:
+		if i, err := env.Jobs.Get(env.Session, a.ID); err == nil && i.Terminal && a.until != nil {
+			return Result{}, fmt.Errorf("until: %s prints to the user's terminal, so none of its later lines is known; an empty until waits for its end", a.ID)
+		}
 		wait := jobsWait
 		if a.TimeoutMS > 0 {
 			wait = time.Duration(a.TimeoutMS) * time.Millisecond
@@ -124,7 +127,10 @@ func newOutput(env Env, i job.Info) (text string, left int64, err error) {
 	if left > 0 {
 		text += fmt.Sprintf("\n[… %d bytes left out; the newest 16 MiB are in %s …]\n", left, i.Output)
 	}
-	if text += renderOutput(tail); len(head) == 0 {
+	switch text += renderOutput(tail); {
+	case len(head) == 0 && i.Terminal:
+		text += "[what it prints now goes to the user's terminal, and is not known here]"
+	case len(head) == 0:
 		text += "[nothing new was printed]"
 	}
 	return text, left, nil

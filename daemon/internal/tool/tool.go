@@ -143,7 +143,7 @@ type Command struct {
 	Timeout     time.Duration // of the command, from its start
 	Reach       string        // the confinement: read, project; otherwise it runs in the shell itself
 	Background  bool          // it becomes a background job
-	Continue    bool          // in a private shell it becomes one when Timeout is over
+	Continue    bool          // it becomes one when Timeout is over, where it can
 	Wake        string        // when the job wakes its agent: see job.Spec
 	Agent       string        // whose it is; "" = the turn's own
 	Purpose     string        // shown to the user while the shell is lent
@@ -162,7 +162,7 @@ type CommandResult struct {
 	Leftovers []string // "pid command"
 	Notes     []string
 	Job       *job.Info // the background job; nil: none
-	Continued bool      // it began in the foreground of a private shell and continues as Job; Cwd is that of a new shell with the state before
+	Continued bool      // it began in the foreground and continues as Job; Cwd is that of a private shell's successor, with the state before
 }
 
 // ErrNoShell reports that no client lends a shell.

@@ -108,5 +108,6 @@ type Examination struct {
 	Lasts   string // the first builtin in it whose effect is meant to outlast it in the shell, such as cd or export; "" = none
 	Ends    bool   // it may end or replace the shell: it is run in a subshell
 	Text    string // what is sourced: the text itself, or the text in a subshell
+	Job     string // a text of the same effect that is one job of the shell, which stops and continues as a whole; "" = there is none
 	Refused string // why the shell cannot run it; "" = it can
 }

@@ -35,12 +35,36 @@ func Examine(lang syntax.LangVariant, fish bool, text string, known func(name st
 		x := examiner{known: known, fish: fish}
 		syntax.Walk(file, x.visit)
 		e.Changes, e.Ends, e.Lasts = x.changes, x.ends, x.lasts
+		switch {
+		case x.changes:
+		case len(file.Stmts) == 1 && isPipeline(file.Stmts[0]):
+			e.Job = text
+		case !fish && !x.jobs:
+			e.Job = inSubshell(text)
+		}
 	}
 	if e.Ends {
 		e.Changes = false
-		e.Text = "(\n" + text + "\n)"
+		e.Text = inSubshell(text)
+		e.Job = e.Text
 	}
 	return e
+}
+
+func inSubshell(text string) string { return "(\n" + text + "\n)" }
+
+// isPipeline reports whether a statement is a simple command or a pipeline of them.
+func isPipeline(s *syntax.Stmt) bool {
+	if s.Background || s.Negated || s.Coprocess {
+		return false
+	}
+	switch c := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		return true
+	case *syntax.BinaryCmd:
+		return (c.Op == syntax.Pipe || c.Op == syntax.PipeAll) && isPipeline(c.X) && isPipeline(c.Y)
+	}
+	return false
 }
 
 func parse(lang syntax.LangVariant, text string) *syntax.File {
@@ -99,6 +123,7 @@ type examiner struct {
 	known         func(name string) bool
 	fish          bool
 	changes, ends bool
+	jobs          bool // it starts or names jobs of the shell
 	lasts         string
 }
 
@@ -112,6 +137,7 @@ func (x *examiner) visit(n syntax.Node) bool {
 	case *syntax.Redirect:
 		x.changes = x.changes || n.N != nil && strings.HasPrefix(n.N.Value, "{") // {name}>file stays open
 	case *syntax.Stmt:
+		x.jobs = x.jobs || n.Background
 		if n.Background && !x.fish {
 			return false
 		}
@@ -158,6 +184,7 @@ func (x *examiner) call(c *syntax.CallExpr) {
 	case name == ":" && len(c.Assigns) > 0, name == "test" || name == "[": // x=1 : lasts under POSIX; test -v 'a[$(…)]' runs code
 		x.changes = true
 	}
+	x.jobs = x.jobs || slices.Contains([]string{"jobs", "kill", "wait"}, name)
 	x.ends = x.ends || x.mayEndShell(name, words[1:])
 }
 

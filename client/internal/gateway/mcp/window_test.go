@@ -97,7 +97,7 @@ func openWindow(t *testing.T, w *gatewaytest.World) *window {
 		Snapshot: func() *wire.EnvSnapshot {
 			s := &wire.EnvSnapshot{
 				Client:       wire.ClientInfo{Name: "sublet", Version: "test", PID: os.Getpid()},
-				Capabilities: []string{wire.CapShell, wire.CapConfirm, wire.CapRestore, wire.CapQueue, wire.CapUse, wire.CapConfine, wire.CapJobs},
+				Capabilities: []string{wire.CapShell, wire.CapConfirm, wire.CapRestore, wire.CapQueue, wire.CapUse, wire.CapConfine, wire.CapJobs, wire.CapContinue},
 				Shell:        wire.ShellInfo{Path: wire.OSString(sh.Path()), Version: sh.Version(), Name: sh.Name()},
 			}
 			win.lender.Snapshot(s)

@@ -52,6 +52,7 @@ type Card struct {
 	Spool  string
 	Took   time.Duration
 	Notes  []string
+	Job    bool   // it goes on as a job of the shell
 	Why    string // why it was refused
 	Taken  bool   // the user took the shell back during it
 }
@@ -223,12 +224,16 @@ func (c *Card) verdict(th *style.Theme) (mark string, parts []string) {
 		}
 	}
 	dim("exit 0", c.Exit != nil && *c.Exit == 0 && !cut)
-	// A command that was started as a background job continues after the end of its call.
-	job := c.Tool == "bash" && (c.Status == wire.StatusSuccess || c.Status == wire.StatusOK) && c.Exit == nil && c.arguments().Background
-	dim("goes on in the background: sublet job ls", job)
+	dim("goes on in the background: sublet job ls", c.goesOn())
 	dim(visible.Line(c.Reach), c.Reach != "")
 	dim(style.Elapsed(c.Took), c.Took >= 100*time.Millisecond && c.Status != wire.StatusDenied)
 	return ink.Render(mark), parts
+}
+
+// goesOn reports whether the command was started as a background job, or became one: it continues after the end of its call.
+func (c *Card) goesOn() bool {
+	ok := c.Status == wire.StatusSuccess || c.Status == wire.StatusOK
+	return c.Tool == "bash" && ok && c.Exit == nil && (c.Job || c.arguments().Background)
 }
 
 // text returns the output without the note for the model at its end ("[exit code 1]"), since the card's last line has that.

@@ -47,8 +47,34 @@ func TestExamine(t *testing.T) {
 		if want.Ends {
 			want.Text = "(\n" + text + "\n)"
 		}
-		if got != want {
+		if want.Job = got.Job; got != want { // TestJobText has that
 			t.Errorf("%s: got %+v, want %+v", text, got, want)
+		}
+	}
+}
+
+// What changes nothing in the shell can be one job of it: a pipeline as it is, a longer text in a subshell, unless it starts jobs of its
+// own or names the shell's.
+func TestJobText(t *testing.T) {
+	known := func(name string) bool { return name == "mine" }
+	for text, want := range map[string]string{
+		"make":                       "make",
+		"X=1 make 2>&1 | tee log":    "X=1 make 2>&1 | tee log",
+		"make && make test":          "(\nmake && make test\n)",
+		"make; ls # all":             "(\nmake; ls # all\n)",
+		"while sleep 1; do ls; done": "(\nwhile sleep 1; do ls; done\n)",
+		"make; exit 3":               "(\nmake; exit 3\n)",
+		"! make":                     "(\n! make\n)",
+		"serve & ls":                 "",
+		"ls; kill %1":                "",
+		"make; wait":                 "",
+		"mine":                       "",
+		"cd /; make":                 "",
+		"for x in a; do make; done":  "",
+		"for x in a b {{":            "",
+	} {
+		if got := Dialect.Examine(text, known).Job; got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
 		}
 	}
 }

@@ -42,3 +42,12 @@ func TestExamine(t *testing.T) {
 		}
 	}
 }
+
+// fish has no subshells: only a pipeline can be one job.
+func TestJobText(t *testing.T) {
+	for text, want := range map[string]string{"make | cat": "make | cat", "make; make test": "", "while make; end": ""} {
+		if got := Dialect.Examine(text, func(string) bool { return false }).Job; got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}

@@ -30,7 +30,7 @@ func TestExamine(t *testing.T) {
 		if want.Ends {
 			want.Text = "(\n" + text + "\n)"
 		}
-		if got != want {
+		if want.Job = got.Job; got != want { // TestJobText has that
 			t.Errorf("%s: got %+v, want %+v", text, got, want)
 		}
 	}

@@ -1,0 +1,101 @@
+package shell
+
+import (
+	"slices"
+	"syscall"
+	"time"
+
+	"sublet/lease/procstat"
+	"sublet/lease/shell/procs"
+)
+
+// haltWithin is how long a program may take to stop: after SIGTSTP, which it can handle, and again after SIGSTOP.
+const haltWithin = 500 * time.Millisecond
+
+// halt stops the borrowed command r as ^Z does, so that its line ends in the shell and the command is a job of the shell. It is used by
+// one goroutine (follow).
+type halt struct {
+	s    *Shell
+	r    *run
+	next <-chan time.Time // when to call step again; nil = never
+	hard bool             // SIGSTOP was sent
+	over bool             // the command's time has passed
+}
+
+// timeOver handles the end of the command's time. It reports whether the command must be cancelled.
+func (h *halt) timeOver() bool {
+	c := &h.r.command
+	if c.Overdue != nil && c.Overdue() {
+		return false
+	}
+	h.over = true
+	return c.Continue == nil || h.try()
+}
+
+// try has the command stop. It reports whether the command must be cancelled, because its time has passed and it cannot be a job.
+func (h *halt) try() bool {
+	switch why := h.step(); {
+	case why == "":
+		return false
+	case h.over:
+		h.r.stays = why
+		return true
+	default:
+		h.r.command.Stays(why)
+		return false
+	}
+}
+
+// step sends the signal that is due. It returns why the command stays in the foreground, "" if it is being stopped.
+func (h *halt) step() (why string) {
+	h.next = nil
+	h.s.mu.Lock()
+	p, began, job := h.s.proc, h.r.began(), h.r.job
+	h.s.mu.Unlock()
+	fg, sig := p.term.Foreground(), syscall.SIGTSTP
+	switch {
+	case h.hard:
+		procs.SignalGroup(h.r.halted, syscall.SIGCONT)
+		h.r.halted, h.hard = 0, false
+		return "it does not stop"
+	case !began:
+		return "it has not begun"
+	case !job || fg <= 1 || fg == p.pid:
+		return "the shell runs it itself"
+	case h.r.halted != 0:
+		h.hard, sig = true, syscall.SIGSTOP
+	}
+	if !procs.SignalGroup(fg, sig) {
+		h.r.halted = 0
+		return "it is another user's program"
+	}
+	h.r.halted, h.next = fg, time.After(haltWithin)
+	return ""
+}
+
+// isStopped reports whether a process of the group is stopped. Without /proc, every process counts as stopped.
+func isStopped(pgid int) bool {
+	return slices.ContainsFunc(procs.Group(pgid), func(pid int) bool {
+		st, err := procstat.Read(pid)
+		return err != nil || st.State == 'T'
+	})
+}
+
+// continues continues the command that halt has stopped, as a job of the shell, which has ended its line. If the command is cancelled,
+// continues ends it. It reports whether the command goes on.
+func (s *Shell) continues(r *run, cancelled bool) bool {
+	if r.halted == 0 || !isStopped(r.halted) {
+		return false
+	}
+	if cancelled {
+		procs.SignalGroup(r.halted, syscall.SIGTERM)
+	}
+	procs.SignalGroup(r.halted, syscall.SIGCONT)
+	if cancelled {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs = append(s.jobs, r.halted)
+	return true
+}
