@@ -195,6 +195,36 @@ func TestHandOverOfSecretsIsAsked(t *testing.T) {
 	}
 }
 
+// A secret that is typed or pasted while the question about its reader is open is neither shown nor kept: not for the shell, and not in
+// the line for the model.
+func TestSecretTypedIntoItsQuestion(t *testing.T) {
+	for _, ai := range []bool{false, true} {
+		d := newDesk(t)
+		if !ai {
+			d.leaveAI()
+		}
+		d.wait(time.Hour)
+		d.send(leasedStart("x1", "read -rsp 'password: ' p"))
+		d.send(lender.LeasedKeyboard{ExecutionID: "x1", Why: "secret", Who: "bash"})
+		for _, k := range []any{keys.Key{Name: "h", Text: "h"}, keys.Key{Name: "2", Text: "2"}, keys.Key{Name: "enter"}} {
+			e := &keyEvent{msg: k, done: make(chan struct{})}
+			d.send(e)
+			if e.pass {
+				t.Errorf("AI mode %v: the shell got %v", ai, k)
+			}
+		}
+		if d.onPaste("hunter2") {
+			t.Errorf("AI mode %v: the shell got the paste", ai)
+		}
+		if d.question() == nil {
+			t.Fatal("the question is gone")
+		}
+		if d.ahead.Text != "" || d.ed.Text != "" {
+			t.Errorf("AI mode %v: typed ahead %q, the line %q", ai, d.ahead.Text, d.ed.Text)
+		}
+	}
+}
+
 // The question whether a program may read unseen is this window's own: it stays when the daemon is lost or the user goes to another
 // session, since the command goes on and waits for it. It was dropped with the daemon's questions, and the command hung.
 func TestTheQuestionAboutASecretStays(t *testing.T) {

@@ -46,7 +46,7 @@ func (m *model) onInput(e *keyEvent) {
 func (m *model) onPaste(text string) (pass bool) {
 	q := m.question()
 	switch {
-	case q != nil && q.Paste(text):
+	case q != nil && (q.Paste(text) || q.Local != nil): // of a secret, as in questionKey
 	case m.picker != nil:
 		m.picker.typed(strings.TrimSpace(text))
 	case m.own.has && !m.own.ai():

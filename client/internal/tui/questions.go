@@ -49,11 +49,13 @@ func (m *model) onForeign(msg wire.Message) {
 }
 
 // questionKey handles a key while a question is on the screen. A key that was not meant for the question goes into the line; pass
-// reports that this is the shell's. Enter runs and asks nothing then, since the user does not see what it would run: in AI mode it only
+// reports that this is the shell's. While the question is whether a program may read a secret, it is dropped: it may be of the secret. Enter runs and asks nothing then, since the user does not see what it would run: in AI mode it only
 // keeps what follows apart, and in command mode the line waits in the shell.
 func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 	answer, typing := q.Key(k, text, m.now(), m.lastKey)
 	switch {
+	case typing && q.Local != nil:
+		return false
 	case typing && k == "enter":
 		if m.own.ai() && !m.ed.Empty() {
 			m.ed.Insert("\n")
