@@ -224,11 +224,11 @@ func (r *runner) run(ctx context.Context) Outcome {
 				}
 				return r.outcome(wire.StatusError, string(provider.ToolUse), err)
 			}
-			r.steer()
+			r.steer(ctx, step)
 		case resp.StopReason == provider.MaxTokens:
 			r.notice("The answer is cut off at the model's output limit.")
 			return r.outcome(wire.StatusSuccess, string(provider.MaxTokens), nil)
-		case r.steer():
+		case r.steer(ctx, step):
 		default:
 			return r.outcome(wire.StatusSuccess, string(provider.EndTurn), nil)
 		}
@@ -283,9 +283,10 @@ func (r *runner) begin(ctx context.Context) {
 	r.addContext(beside)
 }
 
-// steer adds prompts that the running turn took in to the conversation, and reports whether there were any.
-func (r *runner) steer() bool {
-	if r.t.Steering == nil {
+// steer takes in prompts for the running turn after the given step, adds them to the conversation, and reports whether there were any. It
+// takes in none if no request follows that would answer them: ctx has ended, or that was the turn's last step.
+func (r *runner) steer(ctx context.Context, step int) bool {
+	if r.t.Steering == nil || ctx.Err() != nil || step+1 == r.t.MaxSteps {
 		return false
 	}
 	prompts := r.t.Steering()

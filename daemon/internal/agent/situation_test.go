@@ -169,6 +169,16 @@ func TestSteering(t *testing.T) {
 	}
 }
 
+// After its last step a turn takes in nothing, since no request follows that would answer it.
+func TestNoSteeringAfterTheLastStep(t *testing.T) {
+	turn := Turn{Model: newModel(call1("sh", `{"command":"a"}`), step{text: "Done."}), Prompt: "go", Tools: []tool.Tool{&stubTool{name: "sh"}}, Bounds: Bounds{MaxSteps: 2}}
+	taken := 0
+	turn.Steering = func() []*wire.TurnSteered { taken++; return nil }
+	if o := (&recorder{}).play(t.Context(), turn); o.Err != nil || taken != 1 {
+		t.Errorf("took in prompts %d times, want once, after the first step; ended with %v", taken, o.Err)
+	}
+}
+
 // What is folded away in the middle of a turn is added again, once, and a later turn derives the same from the events.
 func TestSituationAfterACompaction(t *testing.T) {
 	model := newModel(step{text: "One."})

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"sublet/daemon/internal/provider/scripted"
 	"sublet/wire"
@@ -59,6 +60,30 @@ func TestSteering(t *testing.T) {
 		t.Error("what was cancelled began a turn")
 	}
 	checkNumbers(t, p, 0)
+}
+
+// A turn that is cancelled while its command runs does not take in what was said to it, which it would never answer.
+func TestCancelledTurnIsNotSteered(t *testing.T) {
+	running := filepath.Join(t.TempDir(), "running")
+	r := newRig(t, scripted.Script{Match: "^long", Steps: []scripted.Step{step("bash", map[string]any{"command": "touch " + running + "; sleep 60"})}}, say("^word", "heard"))
+	p := r.dial(withoutShell, r.there)
+	turn := p.ask("long")
+	started := p.began(turn)
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(running); err == nil {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	word := p.ask("word", steer)
+	p.send(&wire.CancelRequest{TurnID: &started.TurnID})
+	if end := p.ended(turn); end.Status != wire.StatusCancelled {
+		t.Errorf("cancelled: got %+v", end)
+	}
+	if end := p.ended(word); end.Status != wire.StatusSuccess || end.Summary != "heard" {
+		t.Errorf("said to it before: got %+v", end)
+	}
 }
 
 // Every client of a session that wants it gets the prompts that wait there, also one that comes later, and each can withdraw
