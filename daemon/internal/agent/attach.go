@@ -298,7 +298,7 @@ func (c Conversation) WithImages(kept map[int64][]*picture.Image) Conversation {
 			e.msg.Parts = parts
 		}
 	}
-	return Conversation{entries, c.pending, c.plan}
+	return Conversation{entries, c.pending, c.plan, c.end}
 }
 
 // Events returns the numbers of the events whose images the conversation would show.

@@ -20,6 +20,7 @@ type Conversation struct {
 	entries []entry
 	pending []string // what the user did since the last prompt, for the next one
 	plan    []tool.TodoItem
+	end     *wire.AgentComplete // of the newest turn of a model; nil = none
 }
 
 // Plan returns the agent's plan after its newest call of the tools todo and plan.
@@ -175,6 +176,7 @@ type Thread struct {
 	seq       int64 // of the newest event of the turn
 	failure   string
 	plan      []tool.TodoItem              // see Conversation
+	end       *wire.AgentComplete          // see Conversation
 	calls     map[string]provider.ToolCall // without a result yet, by id
 	order     []string
 	pieces    []textPiece // of the newest answer, since its newest call
@@ -252,6 +254,9 @@ func (h *Thread) Add(ev wire.EventMessage) {
 		h.failure = m.Message
 	case *wire.AgentComplete:
 		h.seq = meta.Seq
+		if !h.modelless {
+			h.end = m
+		}
 		h.endTurn(m.Status, h.failure)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
@@ -158,10 +159,18 @@ func (r *runner) keepToBudget(ctx context.Context) error {
 // firstOutput is how many tokens a first answer is expected to have: a few sentences, or a call.
 const firstOutput = 500
 
-// estimateCost returns the list price of the next request by its estimated size, as if nothing of it were cached; nil if the
-// model's price is not known.
+// cacheKept is how long a provider keeps what it has cached; some keep it longer.
+const cacheKept = 5 * time.Minute
+
+// estimateCost returns the list price of a turn's first request by its estimated size; nil if the model's price is not known. Nothing of
+// it counts as cached unless the turn before it, of the same model, read the cache and has just ended.
 func (r *runner) estimateCost() *float64 {
-	return r.t.Model.Info().Cost(provider.Usage{Input: int64(float64(r.size()) * r.scale), Output: firstOutput})
+	u, model := provider.Usage{Input: int64(float64(r.size()) * r.scale), Output: firstOutput}, r.t.Model.Info()
+	if end := r.t.History.end; end != nil && end.Model == model.Name && end.Usage.CacheRead > 0 && time.Since(time.UnixMilli(end.AtMS)) < cacheKept {
+		u.CacheRead = min(u.Input, end.Context.Used)
+		u.Input -= u.CacheRead
+	}
+	return model.Cost(u)
 }
 
 // costError returns the error of a turn that ended because of its cost.

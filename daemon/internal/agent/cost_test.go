@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
@@ -114,6 +115,36 @@ func TestCostOfTheFirstRequestIsAskedBefore(t *testing.T) {
 				t.Errorf("%d requests were made, want %d; asked %q, want %q; ended with %v", n, want, asked, tt.question, o.Err)
 			}
 		})
+	}
+}
+
+// What the provider has in its cache from the turn before costs little: a long conversation was asked about at each turn.
+func TestCostOfACachedConversation(t *testing.T) {
+	now := time.Now()
+	for _, tt := range []struct {
+		name  string
+		end   wire.AgentComplete
+		asked bool
+	}{
+		{"just ended", wire.AgentComplete{Event: wire.Event{AtMS: now.UnixMilli()}, Model: "stub/one", Usage: wire.Usage{CacheRead: 1}}, false},
+		{"long ago", wire.AgentComplete{Event: wire.Event{AtMS: now.Add(-6 * time.Minute).UnixMilli()}, Model: "stub/one", Usage: wire.Usage{CacheRead: 1}}, true},
+		{"another model", wire.AgentComplete{Event: wire.Event{AtMS: now.UnixMilli()}, Model: "stub/two", Usage: wire.Usage{CacheRead: 1}}, true},
+		{"no cache", wire.AgentComplete{Event: wire.Event{AtMS: now.UnixMilli()}, Model: "stub/one"}, true},
+	} {
+		rec := &recorder{}
+		rec.turn = "t0"
+		rec.emit(&wire.TurnStarted{Agent: Orchestrator, Prompt: strings.Repeat("word ", 10_000), Model: "stub/one"})
+		tt.end.Context.Used = 12_000
+		rec.emit(&tt.end)
+		model, asked := newModel(step{text: "ok"}), false
+		model.info.Limit = provider.Limit{ContextWindow: 100_000, Input: 10, Output: 10, CacheRead: 1}
+		rec.play(t.Context(), Turn{
+			Model: model, Prompt: "go on", Bounds: Bounds{Budget: Budget{Turn: 0.05}},
+			Approver: approverFunc(func(context.Context, Question) (Decision, error) { asked = true; return Decision{}, nil }),
+		})
+		if asked != tt.asked {
+			t.Errorf("%s: asked %t, want %t", tt.name, asked, tt.asked)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 func (h *Thread) Conversation() Conversation {
 	c := h.clone()
 	c.endTurn("interrupted", "")
-	return Conversation{foldRanges(c.entries, outermost(c.compactions)), c.pending, c.plan}
+	return Conversation{foldRanges(c.entries, outermost(c.compactions)), c.pending, c.plan, c.end}
 }
 
 // maxCached bounds what a Cache may hold between two turns, in bytes.
