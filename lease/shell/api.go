@@ -124,6 +124,7 @@ type Result struct {
 	JobPID    int       // the process group of the job that was started (Job) or that the command became (Continue); 0 = there is none
 	Notes     []string  // what a borrower should know: ran in a subshell, shell was restarted, was answered at the keyboard
 	Lost      string    // the builtin, such as cd, whose effect ended with the child of the shell that the command was held in; "" = none
+	Stays     string    // why it could not go on as a job (Continue) when its time had passed; "" = it was not to
 	Why       string    // why the shell was started again during the command; "" = it was not
 	// Changes reports whether the text may have changed the shell's state, so that State is worth a look.
 	Changes bool

@@ -96,7 +96,7 @@ func TestCannotContinueAsJob(t *testing.T) {
 			r, err := s.Run(ctx, Command{
 				Text: text, Timeout: 300 * time.Millisecond, Continue: now, Started: func() { now <- struct{}{} }, Stays: func(why string) { stays = why },
 			})
-			if err != nil || r.Status != "timeout" || r.JobPID != 0 || !strings.Contains(strings.Join(r.Notes, "; "), "could not go on as a job") || stays == "" {
+			if err != nil || r.Status != "timeout" || r.JobPID != 0 || !strings.Contains(strings.Join(r.Notes, "; "), "could not go on as a job") || stays == "" || r.Stays != stays {
 				t.Errorf("%+v, %v; stays: %q", r, err, stays)
 			}
 		})

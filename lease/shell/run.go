@@ -284,7 +284,7 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 	switch {
 	case errors.Is(cancelled, errTimeout):
 		res.Status = "timeout"
-		if r.stays != "" {
+		if res.Stays = r.stays; r.stays != "" {
 			res.Notes = append(res.Notes, "it could not go on as a job: "+r.stays)
 		}
 	case errors.Is(cancelled, errNoBegin):

@@ -124,6 +124,9 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 	for _, p := range e.Result.Leftovers {
 		after = append(after, "still running: "+p.String())
 	}
+	if e.Result.Stays != "" {
+		after = append(after, "it could not go on as a job: "+e.Result.Stays)
+	}
 	if e.Result.Lost != "" {
 		after = append(after, e.Result.Lost+" had no effect on your shell: the command ran in a child of it")
 	}

@@ -7,6 +7,18 @@ import (
 	"sublet/wire"
 )
 
+// A command over its time that cannot go on as a job of the user's shell shows why.
+func TestLeasedCardShowsWhyItIsNoJob(t *testing.T) {
+	d := newDesk(t)
+	d.send(leasedStart("x1", "make"))
+	end := leasedEnd("x1", 130)
+	end.Status, end.Result.Status, end.Result.Stays = wire.StatusTimeout, wire.StatusTimeout, "the shell runs it itself"
+	d.send(end)
+	if got := d.printed(); !strings.Contains(got, "timed out") || !strings.Contains(got, "it could not go on as a job: the shell runs it itself") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // The card of a command in the user's shell is printed once: with what it changed if the shell reports its end, and without if the
 // daemon gave it up before.
 func TestLeasedCardOnce(t *testing.T) {

@@ -337,7 +337,7 @@ func (ln *Lender) Background(ctx context.Context, turn wire.TurnID) (*job.Info, 
 	}
 	select {
 	case why := <-o.refused:
-		return nil, errors.New(why)
+		return nil, fmt.Errorf("the command in your shell stays in the foreground: %s", why)
 	case <-o.over:
 		return o.info, nil
 	case <-ctx.Done():
