@@ -268,6 +268,7 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 	res = Result{Status: "shell_exited", Dir: s.dir, Why: r.restarted}
 	began, ended, status := r.began(), r.ended, r.status
 	s.stale = s.stale || r.changes || r.restarted != ""
+	_ = t.Resize(s.size) // as the command may have set another one; the same one has no effect. An error: the shell has exited
 	s.changeLocked()
 	s.mu.Unlock()
 	if began {

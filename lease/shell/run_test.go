@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"sublet/wire/citest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -97,6 +99,22 @@ func start2(t *testing.T, change func(*Options)) (*Shell, *screen) {
 		}
 	})
 	return s, scr
+}
+
+// A borrowed command does not change the terminal's size for the user.
+func TestSizeAfterACommand(t *testing.T) {
+	for _, name := range []string{"bash", "zsh", "fish"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := citest.Program(t, name)
+			s, scr := start2(t, func(o *Options) { o.Path, o.Size = path, Size{Cols: 90, Rows: 20} })
+			scr.prompts(t, 1)
+			do(t, s, "stty rows 5 cols 5")
+			if got := do(t, s, "stty size; echo $COLUMNS"); string(got.Output) != "20 90\n90\n" {
+				t.Errorf("got %q", got.Output)
+			}
+		})
+	}
 }
 
 func do(t *testing.T, s *Shell, text string) Result {

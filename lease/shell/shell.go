@@ -293,10 +293,9 @@ func (s *Shell) cols() int { return locked(s, func() int { return s.size.Cols })
 // Resize sets the terminal's size.
 func (s *Shell) Resize(z Size) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.size = z
-	p := s.proc
-	s.mu.Unlock()
-	return p.term.Resize(z)
+	return s.proc.term.Resize(z)
 }
 
 // closeGrace is how long a shell that was hung up may take for its traps and its history.
