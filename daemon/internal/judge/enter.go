@@ -38,8 +38,8 @@ func Entering(v risk.Verdict, c risk.Context) risk.Verdict {
 	return v
 }
 
-// targets returns the folders that a command may change into: two if .. may be meant with or without links. first is set for the first
-// change of a text, before which the shell's last folder is that of c.
+// targets returns the folders that a command may change into: several if .. may be meant with or without links, or if CDPATH is set. first
+// is set for the first change of a text, before which the shell's last folder is that of c.
 func targets(cmd risk.Command, c risk.Context, first bool) (dirs []string, known bool) {
 	words := slices.DeleteFunc(slices.Clone(cmd.Argv[1:]), func(w string) bool { return slices.Contains([]string{"-L", "-P", "-e", "-@", "--"}, w) })
 	switch {
@@ -55,10 +55,18 @@ func targets(cmd risk.Command, c risk.Context, first bool) (dirs []string, known
 		return nil, false
 	}
 	if !filepath.IsAbs(dir) {
+		if dir[0] != '.' {
+			for _, base := range filepath.SplitList(c.Env["CDPATH"]) {
+				if !filepath.IsAbs(base) {
+					base = filepath.Join(cmd.Cwd, base)
+				}
+				dirs = append(dirs, reach.Real(filepath.Join(base, dir)))
+			}
+		}
 		dir = cmd.Cwd + "/" + dir
 	}
-	dirs = []string{reach.Real(filepath.Clean(dir))}
-	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dirs[0] {
+	dirs = append(dirs, reach.Real(filepath.Clean(dir)))
+	if real, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, real) {
 		dirs = append(dirs, real)
 	}
 	return dirs, true

@@ -26,8 +26,9 @@ func TestEnteringARepository(t *testing.T) {
 	if err := os.Symlink("made/sub", filepath.Join(root, "deep")); err != nil {
 		t.Fatal(err)
 	}
+	cdpath := ""
 	p := Place{Cwd: root, Home: t.TempDir(), Trees: &worktree.Trees{}, Shell: func(_ context.Context, c *risk.Context) bool {
-		c.Env = map[string]string{"OLDPWD": old}
+		c.Env = map[string]string{"OLDPWD": old, "CDPATH": cdpath}
 		return true
 	}}
 	for text, want := range map[string]risk.Reach{
@@ -47,6 +48,13 @@ func TestEnteringARepository(t *testing.T) {
 	if v := p.Judge(t.Context(), tool.Action{Command: "cd -"}); v.Reach != risk.ReachFree {
 		t.Errorf("back to a repository: %s", v.Reach)
 	}
+	cdpath = "/usr:made"
+	for text, want := range map[string]risk.Reach{"cd sub": risk.ReachFree, "cd ./sub": risk.ReachShell, "cd plain": risk.ReachFree} {
+		if v := p.Judge(t.Context(), tool.Action{Command: text}); v.Reach != want {
+			t.Errorf("%s with CDPATH %s: %s, want %s", text, cdpath, v.Reach, want)
+		}
+	}
+	cdpath = ""
 	p.Home = root // in which no command is held to project
 	if v := p.Judge(t.Context(), tool.Action{Command: "cd made"}); v.Reach != risk.ReachShell {
 		t.Errorf("in a home: %s", v.Reach)
