@@ -205,6 +205,9 @@ func (a *analysis) byPath(c *call) {
 		a.byTable(c)
 		return
 	}
+	if c.name == "sublet" { // wherever it was installed
+		a.byTable(c)
+	}
 	c.verb = 1
 	a.usesSecret(c)
 	a.runFile(c, f)

@@ -233,7 +233,7 @@ func (a *analysis) doShell(c *call) {
 	}
 }
 
-// doKill judges kill, pkill and killall: what ends the shell, its window or the daemon is critical.
+// doKill judges kill, pkill, killall and skill: what ends the shell, its window or the daemon is critical.
 func (a *analysis) doKill(c *call) {
 	if a.base(c); !c.lowered() && a.endsUs(c) {
 		a.note(Critical, Signal, c.span, "sends a signal to your shell, its window or the daemon")
