@@ -10,12 +10,13 @@ type Limit struct {
 }
 
 // limits are the published figures by prefix of a model's name, a longer prefix before a shorter one. Models that are not in
-// the table get their limits from the server and have no price; so has a new version of a family, whose prefix has none here.
+// the table get their limits from the server and have no price; so has a new version of a family, unless its name begins with that of an
+// older one.
 //
 // Prices are those of November 2026 for a request of ordinary length: platform.claude.com/docs/en/about-claude/pricing,
 // developers.openai.com/api/docs/pricing, ai.google.dev/gemini-api/docs/pricing, and api-docs.deepseek.com/quick_start/pricing
-// (its peak hours). Long requests may cost more, and batches and promotions less. OpenAI's writes to its cache are not
-// counted apart.
+// (its peak hours). Long requests may cost more (above 100,000 tokens, Claude Haiku 5.5 costs five times as much; above 272,000, gpt-6
+// costs twice), and batches and promotions less. OpenAI's writes to its cache are not counted apart.
 var limits = []struct {
 	prefix string
 	Limit
@@ -27,9 +28,11 @@ var limits = []struct {
 	{"claude-opus-4-0", Limit{200_000, 32_000, 15, 75, 1.50, 18.75}},
 	{"claude-opus-4-1", Limit{200_000, 32_000, 15, 75, 1.50, 18.75}},
 	{"claude-opus-4-2", Limit{200_000, 32_000, 15, 75, 1.50, 18.75}}, // names with a date: claude-opus-4-2025…
-	{"claude-opus-4-", Limit{200_000, 64_000, 5, 25, 0.50, 6.25}},
+	{"claude-opus-4-5", Limit{200_000, 64_000, 5, 25, 0.50, 6.25}},
+	{"claude-opus-4-", Limit{1_000_000, 128_000, 5, 25, 0.50, 6.25}},
 	{"claude-sonnet-5-5", Limit{1_000_000, 128_000, 2, 10, 0.10, 2.50}},
 	{"claude-sonnet-5", Limit{1_000_000, 128_000, 2, 10, 0.20, 2.50}},
+	{"claude-sonnet-4-6", Limit{1_000_000, 128_000, 3, 15, 0.30, 3.75}},
 	{"claude-sonnet-4-", Limit{200_000, 64_000, 3, 15, 0.30, 3.75}},
 	{"claude-haiku-5-5", Limit{1_000_000, 128_000, 0.10, 0.50, 0.01, 0.125}},
 	{"claude-haiku-4-5", Limit{200_000, 64_000, 1, 5, 0.10, 1.25}},
@@ -38,15 +41,15 @@ var limits = []struct {
 	{"claude-", Limit{200_000, 32_000, 0, 0, 0, 0}},
 	{"gpt-6.2-astra", Limit{1_050_000, 128_000, 8, 40, 0.40, 0}},
 	{"gpt-6.2-sol", Limit{1_050_000, 128_000, 2, 10, 0.10, 0}},
-	{"gpt-6.1-sol", Limit{400_000, 128_000, 2, 10, 0.10, 0}},
-	{"gpt-6.1-terra", Limit{400_000, 128_000, 1, 5, 0.05, 0}},
-	{"gpt-6-astra", Limit{400_000, 128_000, 10, 50, 1, 0}},
-	{"gpt-6-sol", Limit{400_000, 128_000, 2, 10, 0.20, 0}},
-	{"gpt-6-luna", Limit{400_000, 128_000, 0.10, 0.50, 0.01, 0}},
-	{"gpt-6", Limit{400_000, 128_000, 0, 0, 0, 0}},
-	{"gpt-5.6-sol", Limit{400_000, 128_000, 4, 20, 0.40, 0}},
-	{"gpt-5.6-terra", Limit{400_000, 128_000, 2, 12, 0.20, 0}},
-	{"gpt-5.6-luna", Limit{400_000, 128_000, 0.20, 1.20, 0.02, 0}},
+	{"gpt-6.1-sol", Limit{1_050_000, 128_000, 2, 10, 0.10, 0}},
+	{"gpt-6.1-terra", Limit{1_050_000, 128_000, 1, 5, 0.05, 0}},
+	{"gpt-6-astra", Limit{1_050_000, 128_000, 10, 50, 1, 0}},
+	{"gpt-6-sol", Limit{1_050_000, 128_000, 2, 10, 0.20, 0}},
+	{"gpt-6-luna", Limit{1_050_000, 128_000, 0.10, 0.50, 0.01, 0}},
+	{"gpt-6", Limit{1_050_000, 128_000, 0, 0, 0, 0}},
+	{"gpt-5.6-sol", Limit{1_050_000, 128_000, 4, 20, 0.40, 0}},
+	{"gpt-5.6-terra", Limit{1_050_000, 128_000, 2, 12, 0.20, 0}},
+	{"gpt-5.6-luna", Limit{1_050_000, 128_000, 0.20, 1.20, 0.02, 0}},
 	{"gpt-5.5-pro", Limit{1_000_000, 128_000, 30, 180, 0, 0}},
 	{"gpt-5.5", Limit{1_000_000, 128_000, 5, 30, 0.50, 0}},
 	{"gpt-5.4-pro", Limit{1_000_000, 128_000, 30, 180, 0, 0}},

@@ -315,6 +315,18 @@ func TestArgumentsObject(t *testing.T) {
 	}
 }
 
+// A longer prefix counts before a shorter one, also where a family's later versions have a larger window.
+func TestKnownWindows(t *testing.T) {
+	for model, want := range map[string]int{
+		"claude-opus-4-5": 200_000, "claude-opus-4-6": 1_000_000, "claude-sonnet-4-5": 200_000, "claude-sonnet-4-6": 1_000_000,
+		"gpt-5": 400_000, "gpt-5.6-terra": 1_050_000, "gpt-6-luna": 1_050_000, "gpt-6.1-sol": 1_050_000, "nobody-knows": 0,
+	} {
+		if got := provider.KnownLimit(model).ContextWindow; got != want {
+			t.Errorf("%s: got %d, want %d", model, got, want)
+		}
+	}
+}
+
 func TestCost(t *testing.T) {
 	for model, want := range map[string]float64{ // of a million tokens in, a million out and a million from the cache
 		"anthropic/claude-sonnet-4-5-20250929": 18.3, "claude-opus-4-20250514": 91.5, "claude-opus-4-8": 30.5, "claude-opus-5-5": 24.2,
