@@ -2,7 +2,7 @@ package mask
 
 import (
 	"encoding/base64"
-	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -90,7 +90,10 @@ func KeepTyped(value string) {
 			}
 		}
 	}
-	longer = append(longer, value, hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))))
+	longer = append(longer, value)
+	for _, format := range []string{"%x", "%X", "% x", "% X"} { // with blanks as od and hexdump print it
+		longer = append(longer, fmt.Sprintf(format, value))
+	}
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 { // bytes of something else that share its first group of three bytes in four characters
 			text := enc.EncodeToString(append(make([]byte, before), value...))

@@ -3,6 +3,7 @@ package mask
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -16,9 +17,10 @@ func TestKeepTyped(t *testing.T) {
 		"it is " + secret + "!", secret[:6] + " then " + secret[6:], secret[3:],
 		base64.StdEncoding.EncodeToString([]byte(secret)), base64.StdEncoding.EncodeToString([]byte("x=" + secret + "\n")),
 		base64.URLEncoding.EncodeToString([]byte("a" + secret)), hex.EncodeToString([]byte("p" + secret)), strings.ToUpper(hex.EncodeToString([]byte(secret))),
+		fmt.Sprintf("0000000 % x 0a", secret),
 	} {
 		got := String(text)
-		if !strings.Contains(got, "[masked:typed]") || strings.Contains(got, secret[:6]) || strings.Contains(got, secret[6:]) {
+		if !strings.Contains(got, "[masked:typed]") || strings.Contains(got, secret[:6]) || strings.Contains(got, secret[6:]) || strings.Contains(got, fmt.Sprintf("% x", secret)) {
 			t.Errorf("%q: got %q", text, got)
 		}
 		if again := String(got); again != got {
