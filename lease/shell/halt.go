@@ -88,12 +88,10 @@ func (s *Shell) continues(r *run, cancelled bool) bool {
 		return false
 	}
 	if cancelled {
-		procs.SignalGroup(r.halted, syscall.SIGTERM)
-	}
-	procs.SignalGroup(r.halted, syscall.SIGCONT)
-	if cancelled {
+		procs.EndGroup(r.halted) // what it cannot end is among the leftovers
 		return false
 	}
+	procs.SignalGroup(r.halted, syscall.SIGCONT)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs = append(s.jobs, r.halted)

@@ -130,3 +130,23 @@ func TestContinueHeldAsJob(t *testing.T) {
 		})
 	}
 }
+
+// A command that is cancelled in the moment in which it is stopped is ended, also if it ignores SIGTERM.
+func TestCancelWhileHalted(t *testing.T) {
+	s, scr := start2(t, nil)
+	scr.prompts(t, 1)
+	known(t, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := s.Run(ctx, Command{
+		Text:     "sh -c 'trap \"\" INT TERM; trap \"printf st; echo ops\" TSTP; while :; do (trap \"\" TSTP; exec sleep 0.01); done'",
+		Continue: make(chan struct{}), Timeout: 300 * time.Millisecond,
+		Output: func(p []byte) {
+			if strings.Contains(string(p), "stops") {
+				cancel()
+			}
+		},
+	})
+	if err != nil || r.Status != "cancelled" || r.JobPID != 0 || len(r.Leftovers) > 0 {
+		t.Errorf("%+v, output %q, %v", r, r.Output, err)
+	}
+}

@@ -12,10 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/tool"
+	"sublet/lease"
 	"sublet/lease/shell"
 	"sublet/lease/shell/procs"
 	"sublet/wire"
@@ -285,9 +285,39 @@ func (p *Private) Background(ctx context.Context) (*job.Info, error) {
 
 // onward is how a command in a window's shell goes on as a job of that shell.
 type onward struct {
+	draft   func() (*job.Draft, error)
 	refused chan string   // holds one: the answer to ContinueLeasedCommand, why it stays in the foreground
 	over    chan struct{} // closed once it has ended, or is a job
 	info    *job.Info     // of that job; nil = it has ended. Written before over is closed.
+
+	// guarded by mu
+	mu       sync.Mutex
+	reserved *job.Draft // the job that it is to become; nil = nobody has asked for that
+}
+
+// reserve reserves the job, unless that is done or the command is over. The error is that of draft.
+func (o *onward) reserve() (err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case <-o.over:
+		return nil
+	default:
+	}
+	if o.reserved == nil {
+		o.reserved, err = o.draft()
+	}
+	return err
+}
+
+// end is called once when the command has ended, or is a job.
+func (o *onward) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.reserved != nil {
+		o.reserved.Discard()
+	}
+	close(o.over)
 }
 
 // refuse is called with the client's answer. o may be nil: no such answer was due.
@@ -302,39 +332,55 @@ func (o *onward) refuse(why string) {
 }
 
 // adopt records the job that the command became, also in its result. A job that cannot be recorded, as when too many run, is ended.
-func (o *onward) adopt(draft func() (*job.Draft, error), done *wire.CommandCompleted, r *tool.CommandResult) {
-	d, err := draft()
+func (o *onward) adopt(done *wire.CommandCompleted, r *tool.CommandResult) {
+	err := o.reserve()
 	if err == nil {
+		o.mu.Lock()
+		d := o.reserved
+		o.reserved = nil
+		o.mu.Unlock()
 		var info job.Info
 		if info, err = d.Continues(done.JobPID, done.Output); err == nil {
 			o.info, r.Job, r.Continued = &info, &info, true
 			return
 		}
 	}
-	procs.SignalGroup(done.JobPID, syscall.SIGTERM)
-	r.Status, r.Notes = wire.StatusTimeout, append(r.Notes, "it could not go on as a job, and was sent SIGTERM: "+err.Error())
+	r.Status, r.Notes = wire.StatusTimeout, append(r.Notes, "it could not go on as a job, and was ended: "+err.Error())
+	if !procs.EndGroup(done.JobPID) {
+		r.Notes = append(r.Notes, fmt.Sprintf("after SIGKILL, these processes of it still run: %v", procs.Group(done.JobPID)))
+	}
 }
 
 // Background makes the command that runs in the shell for a turn continue as a background job of the shell, and returns the job; nil
 // if there is no such command.
 func (ln *Lender) Background(ctx context.Context, turn wire.TurnID) (*job.Info, error) {
-	ln.mu.Lock()
-	var o *onward
-	if l := ln.m.Current(); l != nil && l.Running() != "" {
-		if b := l.Owner.(*borrow); b.request.Turn == turn && b.request.onward != nil {
-			o = b.request.onward
-			select {
-			case <-o.refused: // an answer that came too late for its request
-			default:
+	running := func() (l *lease.Lease, o *onward) {
+		if l = ln.m.Current(); l != nil && l.Running() != "" {
+			if r := &l.Owner.(*borrow).request; r.Turn == turn {
+				return l, r.onward
 			}
-			ref := wire.LeaseRef{LeaseID: wire.LeaseID(l.ID), Fence: l.Fence}
-			ln.send(&wire.ContinueLeasedCommand{LeaseRef: ref, ExecutionID: wire.ExecutionID(l.Running())})
 		}
+		return nil, nil
 	}
+	ln.mu.Lock()
+	_, o := running()
 	ln.mu.Unlock()
 	if o == nil {
 		return nil, nil
 	}
+	if err := o.reserve(); err != nil { // where too many jobs run, the command stays as it is
+		return nil, err
+	}
+	ln.mu.Lock()
+	if l, now := running(); now == o {
+		select {
+		case <-o.refused: // an answer that came too late for its request
+		default:
+		}
+		ref := wire.LeaseRef{LeaseID: wire.LeaseID(l.ID), Fence: l.Fence}
+		ln.send(&wire.ContinueLeasedCommand{LeaseRef: ref, ExecutionID: wire.ExecutionID(l.Running())})
+	}
+	ln.mu.Unlock()
 	select {
 	case why := <-o.refused:
 		return nil, fmt.Errorf("the command in your shell stays in the foreground: %s", why)

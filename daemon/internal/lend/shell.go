@@ -200,15 +200,15 @@ func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (r t
 	}
 	ask := request{Terms: on, Command: cmd}
 	if cmd.Continue != nil && ln.Can(wire.CapContinue) {
-		ask.onward = &onward{refused: make(chan string, 1), over: make(chan struct{})}
-		defer close(ask.onward.over)
+		ask.onward = &onward{draft: cmd.Continue, refused: make(chan string, 1), over: make(chan struct{})}
+		defer ask.onward.end()
 	}
 	done, err := ln.run(ctx, ask)
 	if err == nil {
 		r = resultOf(done, ctx.Err() != nil)
 	}
 	if err == nil && done.JobPID != 0 && ask.onward != nil {
-		ask.onward.adopt(cmd.Continue, done, &r)
+		ask.onward.adopt(done, &r)
 	}
 	return cmd.jobResult(r, err)
 }

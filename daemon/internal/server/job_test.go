@@ -283,11 +283,12 @@ func TestNoJobWithoutItsTool(t *testing.T) {
 }
 
 // A command in the user's shell that goes on as a job is one of that shell. One that cannot runs on, and Ctrl-B is answered with the
-// reason; one beyond the limit of jobs is ended. The command of an agent without the tool for jobs does not become one.
+// reason; one beyond the limit of jobs stays in
+// the foreground, and is ended at the end of its time. The command of an agent without the tool for jobs does not become one.
 func TestACommandOfYourShellGoesOnAsAJob(t *testing.T) {
 	sleeper := func() int {
 		t.Helper()
-		cmd := exec.Command("sleep", "1000")
+		cmd := exec.Command("sh", "-c", "trap '' TERM; exec sleep 1000")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -357,7 +358,13 @@ func TestACommandOfYourShellGoesOnAsAJob(t *testing.T) {
 
 	id = p.ask("go", call("bash", "jobs"))
 	pid := sleeper()
-	goesOn(running(), pid)
+	m = running()
+	full := &wire.JobRequest{RequestID: requestID(), Op: "background"}
+	p.send(full)
+	if e := await(p, func(e *wire.Error) bool { return e.RequestID == full.RequestID }); !strings.Contains(e.Message, "limits.jobs") {
+		t.Errorf("beyond the limit: %q", e.Message)
+	}
+	goesOn(m, pid)
 	if got := result(id); !strings.Contains(got, "limits.jobs") {
 		t.Errorf("beyond the limit: %q", got)
 	}

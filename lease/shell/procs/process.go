@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -66,6 +67,27 @@ func KillSession(leader int, but ...int) {
 // SignalGroup signals a process group; it reports whether there was one that could be signalled.
 func SignalGroup(pgid int, sig syscall.Signal) bool {
 	return pgid > 1 && syscall.Kill(-pgid, sig) == nil
+}
+
+// How long EndGroup waits after each signal, and how often it looks meanwhile.
+const (
+	endWithin = 2 * time.Second
+	endPoll   = 10 * time.Millisecond
+)
+
+// EndGroup ends a process group, also a stopped one: SIGTERM, SIGKILL after 2 s. It returns true once no process of it runs, and false
+// after 4 s.
+func EndGroup(pgid int) bool {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		SignalGroup(pgid, sig)
+		SignalGroup(pgid, syscall.SIGCONT) // a stopped process does not handle SIGTERM
+		for end := time.Now().Add(endWithin); time.Now().Before(end); time.Sleep(endPoll) {
+			if len(Group(pgid)) == 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // inSession and inGroup select processes by a system call, which takes a fiftieth of the time of reading about the process.
