@@ -151,7 +151,7 @@ func TestPromptsGitRunsNothing(t *testing.T) {
 				run = u.heldDoes
 			}
 			if held && !strings.Contains(row.setup, ".git") {
-				if out, err := u.heldDoes("cd " + dir + " && echo x >x && git add x && git commit -qm x && git log -p HEAD && git diff HEAD"); err != nil {
+				if out, err := u.heldDoes("cd " + dir + " && echo x >x && git add . && git commit -qm x && git log -p HEAD && git diff HEAD && ! git ls-files | grep -vx x"); err != nil {
 					t.Errorf("%s: %q: what is allowed fails: %v: %s", who.name, row.attack, err, out)
 				}
 			}

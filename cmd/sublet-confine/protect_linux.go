@@ -136,7 +136,7 @@ func (p *protector) mount(path string, attributes uint64) error {
 // placeholders are files at protected names of a project that do not exist, so that a command cannot create them. Those in the
 // project's own folder are Unix sockets: there may be forty, and a socket is removed faster than a folder. .git, most names in
 // subfolders, and all names where the file system has no sockets, get folders. Git ignores sockets and empty folders. Two are files:
-// commondir, which git reads, and recordName, which it does not. Commands that run at the same time share the placeholders. Each command
+// commondir beside a file HEAD, which git reads, and recordName, which it does not. Commands that run at the same time share the placeholders. Each command
 // takes a shared lock on the project, and the last one removes them; that removes the mounts over them, too.
 type placeholders struct {
 	lock *os.File // the project's folder; nil = nothing to remove
@@ -213,12 +213,14 @@ func makePlaceholder(s confine.Spec, project int, path string) error {
 	}
 	switch name {
 	case "commondir":
-		return makeFile(dir, name, ownCommondir)
+		if exists(filepath.Join(filepath.Dir(path), "HEAD")) { // git reads it
+			return makeFile(dir, name, ownCommondir)
+		}
 	case recordName:
 		return makeFile(dir, name, record(s.Project))
 	}
 	made := errors.ErrUnsupported // not made yet
-	if dir == project && name != ".git" || slices.Contains(bareNames, name) {
+	if dir == project && name != ".git" || name == "commondir" || slices.Contains(bareNames, name) {
 		made = unix.Mknodat(dir, name, unix.S_IFSOCK|unix.S_ISVTX|0o444, 0)
 	}
 	if made != nil && !existsOrForbidden(made) { // the file system may not support sockets
