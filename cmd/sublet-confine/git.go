@@ -96,7 +96,7 @@ func gitDir(project, tree string) string {
 
 // isRepository reports whether the user's git takes a folder for a repository. In doubt it does not: the file HEAD may also be a link.
 func isRepository(dir string) bool {
-	for _, name := range bareNames {
+	for _, name := range append([]string{"."}, bareNames...) {
 		if st, err := os.Lstat(filepath.Join(dir, name)); err != nil || !st.IsDir() || st.Mode()&0o500 != 0o500 {
 			return false
 		}
@@ -107,6 +107,7 @@ func isRepository(dir string) bool {
 		return false
 	}
 	text := string(readRegular(head))
+	text = text[:min(len(text), 255)] // git reads no more
 	branch, ok := strings.CutPrefix(text, "ref:")
 	return ok && strings.HasPrefix(strings.TrimLeft(branch, " \t\n"), "refs/") || len(text) >= 40 && strings.Trim(text[:40], "0123456789abcdef") == ""
 }
