@@ -78,6 +78,9 @@ func TestNeeds(t *testing.T) {
 		"jobs -xr git log":                    ReachRead,
 		`bind -l '"\C-a":"x\n"'`:              ReachFree, // binds as well
 		"cd src && unset OLD":                 ReachShell,
+		"unset PATH":                          ReachFree, // bash finds programs in the current folder then
+		"unset OLD HOME":                      ReachFree,
+		"unset GOFLAGS":                       ReachShell,
 		"gh --version":                        ReachRead,
 		"uv pip list":                         ReachRead,
 		"uv pip install requests":             ReachFree,

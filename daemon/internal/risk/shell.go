@@ -129,9 +129,11 @@ func (a *analysis) doUnset(c *call) {
 	for i := range c.operands {
 		f := &c.operands[i]
 		a.EvalText(f.S, c.st, f.Span)
-		if c.has("-f") || f.Opaque() || programs.VariableOf(f.S).Level >= Medium {
+		v := programs.VariableOf(f.S)
+		if c.has("-f") || f.Opaque() || v.Level >= Medium {
 			level = Medium
 		}
+		a.shell.wide = a.shell.wide || !harmlessValue(f.S, v, &field{Known: true}) // without PATH, bash runs ./ls for ls
 		c.st.Set(f.S, bashread.Value{Unset: true})
 		if c.has("-f") {
 			c.st.Hide()
