@@ -55,19 +55,23 @@ func TestChangesAreNoted(t *testing.T) {
 	sh := &Shell{By: borrower{p: p}}
 	for _, c := range []struct {
 		text   string
-		cancel time.Duration
+		cancel bool // at its first output
 		want   []string
 	}{
-		{"export DATABASE=mine; cd /", time.Hour, []string{"changed in the shell: set DATABASE"}},
-		{"export DATABASE=yours; sleep 60", 300 * time.Millisecond, []string{"changed in the shell: changed DATABASE"}},
-		{"export DATABASE=theirs; kill -9 $$", time.Hour, nil},
+		{"export DATABASE=mine; cd /", false, []string{"changed in the shell: set DATABASE"}},
+		{"export DATABASE=yours; echo; sleep 60", true, []string{"changed in the shell: changed DATABASE"}},
+		{"export DATABASE=theirs; kill -9 $$", false, nil},
 	} {
 		place, err := sh.Where(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), c.cancel)
-		r, err := sh.Run(ctx, tool.Command{ExecutionID: "x", Text: c.text, Approved: place, Timeout: time.Minute}, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := sh.Run(ctx, tool.Command{ExecutionID: "x", Text: c.text, Approved: place, Timeout: time.Minute}, func([]byte) {
+			if c.cancel {
+				cancel()
+			}
+		})
 		cancel()
 		changed := slices.DeleteFunc(r.Notes, func(n string) bool { return !strings.HasPrefix(n, "changed in") })
 		if err != nil || !slices.Equal(changed, c.want) {
