@@ -12,6 +12,12 @@ import (
 // haltWithin is how long a program may take to stop: after SIGTSTP, which it can handle, and again after SIGSTOP.
 const haltWithin = 500 * time.Millisecond
 
+// How long a command's program may take to begin, and how often halt looks for it meanwhile.
+const (
+	programWithin = 2 * time.Second
+	programPoll   = 10 * time.Millisecond
+)
+
 // halt stops the borrowed command r as ^Z does, so that its line ends in the shell and the command is a job of the shell. It is used by
 // one goroutine (follow).
 type halt struct {
@@ -29,8 +35,11 @@ func (h *halt) timeOver() bool {
 		return false
 	}
 	h.over = true
-	return c.Continue == nil || h.try()
+	return c.Continue == nil || h.request()
 }
+
+// request is try, unless the command is being stopped already.
+func (h *halt) request() bool { return h.next == nil && h.try() }
 
 // try has the command stop. It reports whether the command must be cancelled, because its time has passed and it cannot be a job.
 func (h *halt) try() bool {
@@ -50,16 +59,21 @@ func (h *halt) try() bool {
 func (h *halt) step() (why string) {
 	h.next = nil
 	h.s.mu.Lock()
-	p, began, job := h.s.proc, h.r.began(), h.r.job
+	p, began, job, since := h.s.proc, h.r.began(), h.r.job, time.Since(h.r.started)
 	h.s.mu.Unlock()
 	fg, sig := p.term.Foreground(), syscall.SIGTSTP
 	switch {
+	case h.r.halted != 0 && fg != h.r.halted: // it has stopped or ended, and the shell is ending its line
+		return ""
 	case h.hard:
 		procs.SignalGroup(h.r.halted, syscall.SIGCONT)
 		h.r.halted, h.hard = 0, false
 		return "it does not stop"
 	case !began:
 		return "it has not begun"
+	case job && (fg <= 1 || fg == p.pid) && since < programWithin:
+		h.next = time.After(programPoll)
+		return ""
 	case !job || fg <= 1 || fg == p.pid:
 		return "the shell runs it itself"
 	case h.r.halted != 0:

@@ -238,7 +238,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 				stop(errTimeout)
 			}
 		case <-r.command.Continue:
-			if halt.try() {
+			if halt.request() {
 				stop(errTimeout)
 			}
 		case <-halt.next:
