@@ -93,5 +93,5 @@ func (t *Trees) Status(ctx context.Context, root string) (Status, error) {
 			s.Unpushed = n
 		}
 	}
-	return s, nil
+	return s, ctx.Err() // without its last answer it would report that there is no upstream
 }

@@ -84,3 +84,22 @@ func TestStatusRunsNothing(t *testing.T) {
 		t.Error("git status does not run it either: the test shows nothing")
 	}
 }
+
+// A git that is too slow for its last answer is not an upstream that is missing.
+func TestStatusOfASlowGit(t *testing.T) {
+	root := repository(t)
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	script := "#!/bin/sh\ncase \" $* \" in *' rev-list '*) exec sleep 60;; esac\nexec " + real + " \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	trees := Trees{Patience: 2 * time.Second}
+	if got, err := trees.Status(t.Context(), root); err == nil {
+		t.Errorf("got %q", got)
+	}
+}
