@@ -331,7 +331,7 @@ func TestCost(t *testing.T) {
 	for model, want := range map[string]float64{ // of a million tokens in, a million out and a million from the cache
 		"anthropic/claude-sonnet-4-5-20250929": 18.3, "claude-opus-4-20250514": 91.5, "claude-opus-4-8": 30.5, "claude-opus-5-5": 24.2,
 		"claude-fable-5-1": 60.25, "claude-sonnet-5": 12.2, "claude-haiku-5-5": 0.61, "claude-next-9": 0,
-		"openai/gpt-5": 11.375, "gpt-5-2025-08-07": 11.375, "gpt-5-codex": 11.375, "gpt-5-pro": 150, "gpt-5.2-codex": 15.925, "gpt-5.4-mini": 5.325,
+		"openai/gpt-5": 11.375, "gpt-5-2025-08-07": 11.375, "gpt-5-codex": 11.375, "gpt-5-pro": 150, "gpt-5.2-codex": 15.925, "gpt-5.4-mini": 5.325, "gpt-5.6": 24.4, "gpt-5.6-sol": 24.4, "gpt-5.6-terra": 14.2,
 		"gpt-5.99": 0, "gpt-6.2-sol": 12.1, "gpt-7": 0, "gpt-4.1": 10.5, "gpt-4o-mini": 0.825,
 		"o1": 82.5, "o3-2025-04-16": 10.5, "o3-pro": 120, "o4-mini": 5.775,
 		"models/gemini-2.5-pro": 11.375, "gemini-2.5-flash-lite": 0.51, "gemini-3.8-flash": 9.15, "gemini-9-pro": 0,
