@@ -20,7 +20,7 @@ func harmlessValue(name string, v programs.Variable, f *field) bool {
 }
 
 // plainValue matches values that are no path, no address, no option and no code.
-var plainValue = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:\w[\w.,:=+@%*#-]*(?:\s+|$))*$`) })
+var plainValue = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[\w*][\w.,:=+@%*#-]*(?:\s+|$))*$`) })
 
 // inert reports whether a variable that is set in the user's shell cannot make what the user runs there next load, run or ask
 // something else. What decides is the value, for the programs that read variables of a name are not all known.

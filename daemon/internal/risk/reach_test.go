@@ -44,6 +44,11 @@ func TestNeeds(t *testing.T) {
 		"export EXTRA='-eval x'":              ReachFree,
 		"export A=1 B=$UNKNOWN":               ReachFree,
 		"export SHELL=x":                      ReachFree,
+		"export VIM=x":                        ReachFree, // vim runs x/vimrc
+		"export VIMRUNTIME=x":                 ReachFree,
+		"export GOSUMDB=off":                  ReachFree,
+		"export CONSUL_HTTP_ADDR=evil:8500":   ReachFree,
+		"export DEBUG=*":                      ReachShell,
 		"export TMOUT=1":                      ReachFree,
 		"precmd_functions=x":                  ReachFree,
 		"export PATH=$PATH:$PWD/bin":          ReachFree,
@@ -52,6 +57,9 @@ func TestNeeds(t *testing.T) {
 		"HOME=/home/u/proj go list":           ReachRead,
 		"D=/home/u/proj; ls $D":               ReachRead,
 		"alias m=make":                        ReachFree, // the user's m would run it where nothing holds it
+		"alias g='git -C sub status'":         ReachFree, // which obeys the settings of a repository that a held command may make there
+		"alias g='cd sub'":                    ReachFree,
+		"alias g='git status'":                ReachShell,
 		"set -e":                              ReachFree, // ends the user's shell
 		"set -o posix; cd sub":                ReachFree,
 		"set -- a b":                          ReachShell,
