@@ -39,7 +39,12 @@ func inert(name string, v programs.Variable, f *field) bool {
 // assigns notes that the text sets a variable in the shell itself.
 func (s *shellText) assigns(name string, v programs.Variable, f *field) {
 	s.changes = true
-	s.wide = s.wide || !inert(name, v, f)
+	if !inert(name, v, f) {
+		s.wide = true
+		if v.Level <= Low {
+			s.decides = append(s.decides, name)
+		}
+	}
 }
 
 // Assign implements bashread.Judge: it judges the assignment of a variable and remembers it for the commands that follow.
