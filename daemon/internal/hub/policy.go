@@ -1,11 +1,13 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/judge"
@@ -223,6 +225,7 @@ func (c *Client) accept(ctx context.Context, s *session, names []string) {
 		}
 	}
 	c.hub.log.Info("changes of the shell accepted", "names", names, "by", c.who())
+	c.announce(nil, "changes of the shell accepted", cmp.Or(strings.Join(names, " "), "all"))
 }
 
 // suspects returns the names (of variables, functions, aliases) that agents' commands changed and no person approved. It keeps the states

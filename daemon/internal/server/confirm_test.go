@@ -390,7 +390,7 @@ func TestAlways(t *testing.T) {
 	}
 }
 
-// A changed mode or handling of secrets is announced to the other windows, with the session that it is of.
+// A changed mode or handling of secrets is announced to the other windows, with the session that it is of; so are rules, and accepted changes.
 func TestPolicyIsAnnounced(t *testing.T) {
 	r := newRig(t)
 	p := r.dial()
@@ -398,7 +398,11 @@ func TestPolicyIsAnnounced(t *testing.T) {
 	p.policy(&wire.PolicyRequest{Op: "set_mode", Mode: "auto"})
 	p.policy(&wire.PolicyRequest{Op: "set_secrets", Secrets: "show"})
 	p.policy(&wire.PolicyRequest{Op: "add", Rule: &wire.Rule{Decision: "deny", Pattern: "bash: make *", Scope: "always"}})
-	for _, of := range []string{"mode of WHOSE: auto, by ", "secrets of WHOSE: show, by ", "rule added: deny bash: make * (always), by "} {
+	p.policy(&wire.PolicyRequest{Op: "accept", Suspects: []string{"PAGER", "ls"}})
+	for _, of := range []string{
+		"mode of WHOSE: auto, by ", "secrets of WHOSE: show, by ", "rule added: deny bash: make * (always), by ",
+		"changes of the shell accepted: PAGER ls, by ",
+	} {
 		for whose, other := range map[string]*peer{"this conversation": here, "session " + string(p.session): elsewhere} {
 			n := await(other, func(m *wire.Notice) bool { return strings.HasPrefix(m.Text, strings.Replace(of, "WHOSE", whose, 1)) })
 			if about := n.SessionID == p.session; about != strings.Contains(of, "WHOSE") {
