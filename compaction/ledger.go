@@ -197,8 +197,8 @@ func (l *Ledger) result(r Result, c Call) {
 		path, _ := readOf(c.Arguments)
 		l.Questions = addNewest(l.Questions, r.Answer+" `"+line(cmp.Or(r.Command, strings.TrimSpace(r.Tool+" "+path)), maxAsked)+"`")
 	}
-	if m := shellChanged().FindStringSubmatch(r.Content); m != nil {
-		l.Changes = addNewest(l.Changes, line(m[1], maxChanged))
+	if m := shellChanged().FindAllStringSubmatch(r.Content, -1); m != nil && r.ExitCode != nil { // the last: output may have such a line, too
+		l.Changes = addNewest(l.Changes, line(m[len(m)-1][1], maxChanged))
 	}
 	if c.Tool == "jobs" {
 		l.jobsOf(r.Content)

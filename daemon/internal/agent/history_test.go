@@ -286,13 +286,14 @@ func TestLedgerHasTheState(t *testing.T) {
 	}
 	events := numbered(slices.Concat(
 		[]wire.EventMessage{started("t1", "go"), context("t1", "Git: branch main, clean, no upstream")},
-		asked("a", "client ann 1", wire.DecisionAllow, ran("a", "bash", "export PORT=8081 && make", "ok\n[changed in the shell: set PORT]", &zero)),
+		asked("a", "client ann 1", wire.DecisionAllow, ran("a", "bash", "export PORT=8081 && make", "ok\n[changed in the shell: set FAKE]\n[changed in the shell: set PORT]", &zero)),
 		asked("b", "client ann 1", wire.DecisionDeny, ran("b", "bash", "rm -r out", "Denied", nil)),
 		asked("c", "client ann 1", wire.DecisionAllowAlways, ran("c", "edit", "", "done", nil)),
 		asked("d", "rule 3", wire.DecisionAllow, ran("d", "bash", ". ./env.sh", "[no output]\n[changed in the shell: set DATABASE, PATH, set alias ll, look at PATH: it decides what later commands run]", &zero)),
 		ran("e", "bash", "node a.js", "[job j1 was started in a private bash, process 7. It goes on by itself; its output goes to /x]", nil),
 		ran("f", "bash", "node b.js", "[job j2 was started in a private bash, process 8. It goes on by itself; its output goes to /x]", nil),
 		ran("h", "bash", "node c.js", "up\n[it goes on as the job j3: wait for it]", nil),
+		ran("k", "read", "", "[changed in the shell: set FAKE]", nil),
 		ran("g", "bash", "(export LOST=1)", "[no output]", &zero),
 		ran("i", "jobs", "", "[j1: ended with exit code 0; ended by its agent, after 3s; 5 bytes of output; in a private bash: node a.js]\n", nil),
 		[]wire.EventMessage{
