@@ -136,8 +136,8 @@ func (p *protector) mount(path string, attributes uint64) error {
 // placeholders are files at protected names of a project that do not exist, so that a command cannot create them. Those in the
 // project's own folder are Unix sockets: there may be forty, and a socket is removed faster than a folder. .git, most names in
 // subfolders, and all names where the file system has no sockets, get folders. Git ignores sockets and empty folders. Two are files:
-// commondir beside a file HEAD, which git reads, and recordName, which it does not. Commands that run at the same time share the placeholders. Each command
-// takes a shared lock on the project, and the last one removes them; that removes the mounts over them, too.
+// commondir beside a file HEAD, which git reads, and recordName, which it does not. Commands that run at the same time share the
+// placeholders. Each command takes a shared lock on the project, and the last one removes them; that removes the mounts over them, too.
 type placeholders struct {
 	lock *os.File // the project's folder; nil = nothing to remove
 	spec confine.Spec

@@ -49,8 +49,9 @@ func (m *model) onForeign(msg wire.Message) {
 }
 
 // questionKey handles a key while a question is on the screen. A key that was not meant for the question goes into the line; pass
-// reports that this is the shell's. While the question is whether a program may read a secret, it is dropped: it may be of the secret. Enter runs and asks nothing then, since the user does not see what it would run: in AI mode it only
-// keeps what follows apart, and in command mode the line waits in the shell.
+// reports that this is the shell's. Enter runs and asks nothing then, since the user does not see what it would run: in AI mode it only
+// keeps what follows apart, and in command mode the line waits in the shell. While the question is whether a program may read a secret,
+// such a key is dropped: it may be part of the secret.
 func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 	answer, typing := q.Key(k, text, m.now(), m.lastKey)
 	switch {

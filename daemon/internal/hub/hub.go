@@ -3,7 +3,8 @@
 // (see lend), and leaves a session's events and questions to eventlog and question.
 //
 // Locks: the mu of the Hub, a Client, a session or a turn is never taken while another of them is held. That of a session's
-// questions is taken before any of them, and those of its events and of its policy after them. Sending to a Peer only queues, so it is done under the lock whose order it must follow.
+// questions is taken before any of them, and those of its events and of its policy after them. Sending to a Peer only queues, so it is
+// done under the lock whose order it must follow.
 package hub
 
 import (
