@@ -27,7 +27,7 @@ func probe() (int, error) {
 		}
 		status, err := parent(spec, []string{"/proc/self/exe", argNothing})
 		if err != nil {
-			return 0, err
+			return 0, fmt.Errorf("%w: %s", err, remedy(landlockABI(), mayMount(), restricted()))
 		}
 		if status != 0 {
 			return status, fmt.Errorf("a command cannot be confined to the reach %s here: %s", s.Reach, remedy(landlockABI(), mayMount(), restricted()))

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -21,5 +24,19 @@ func TestRemedy(t *testing.T) {
 		if got := remedy(row.abi, row.mounts, row.restricted); !strings.Contains(got, row.want) {
 			t.Errorf("%+v: got %q", row, got)
 		}
+	}
+}
+
+// Where the kernel refuses to make the namespaces, the probe still says what to do about it.
+func TestProbeWithoutNamespaces(t *testing.T) {
+	path := launcher(t, user{"user", os.Getuid(), os.Getgid()})
+	cmd := exec.Command("sh", "-c", `echo 0 >/proc/sys/user/max_mnt_namespaces && exec "$0" --probe`, path)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "make namespaces: no space left on device: mounts in a namespace are not allowed") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
