@@ -95,6 +95,18 @@ func isStopped(pgid int) bool {
 	})
 }
 
+// withoutStopped leaves out what the shell prints about a stopped job, which runs again.
+func (s *Shell) withoutStopped(output []byte) []byte {
+	if s.d.Stopped == nil {
+		return output
+	}
+	all := s.d.Stopped.FindAllIndex(output, -1)
+	if len(all) == 0 {
+		return output
+	}
+	return output[:all[len(all)-1][0]]
+}
+
 // continues continues the command that halt has stopped, as a job of the shell, which has ended its line. If the command is cancelled,
 // continues ends it. It reports whether the command goes on.
 func (s *Shell) continues(r *run, cancelled bool) bool {

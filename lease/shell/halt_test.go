@@ -42,6 +42,9 @@ func TestContinueAsJob(t *testing.T) {
 					t.Fatalf("%q: %+v, output %q, %v", text, r, r.Output, err)
 				}
 				t.Cleanup(func() { procs.SignalGroup(r.JobPID, syscall.SIGKILL) })
+				if out := string(r.Output); strings.Contains(out, "topped") || strings.Contains(out, "suspended") {
+					t.Errorf("%q: output %q", text, out)
+				}
 				if isStopped(r.JobPID) {
 					t.Errorf("%q is stopped", text)
 				}

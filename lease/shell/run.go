@@ -302,6 +302,7 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 	}
 	if ended && s.continues(r, cancelled != nil) {
 		res.JobPID, res.ExitCode, res.Signal = r.halted, nil, "" // what ended is the wait for it
+		res.Output = s.withoutStopped(res.Output)
 	}
 	if ended {
 		res.Leftovers = s.leftovers(pid, t, r.from)

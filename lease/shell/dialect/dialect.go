@@ -26,6 +26,7 @@ package dialect
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -43,6 +44,8 @@ type Dialect struct {
 	ChildArgs []string
 	// NoJobs is why the shell cannot run a text in the background; "" = it can.
 	NoJobs string
+	// Stopped matches the beginning of what the shell prints last for a line whose job was stopped; nil = it prints nothing.
+	Stopped *regexp.Regexp
 	// Quote makes one word of any text without NUL.
 	Quote func(text string) string
 	// Start returns the file to be written into the folder before the shell is started, and how the shell is started.
