@@ -69,9 +69,7 @@ func (h *halt) step() (why string) {
 		procs.SignalGroup(h.r.halted, syscall.SIGCONT)
 		h.r.halted, h.hard = 0, false
 		return "it does not stop"
-	case !began:
-		return "it has not begun"
-	case job && (fg <= 1 || fg == p.pid) && since < programWithin:
+	case !began, job && (fg <= 1 || fg == p.pid) && since < programWithin:
 		h.next = time.After(programPoll)
 		return ""
 	case !job || fg <= 1 || fg == p.pid:
