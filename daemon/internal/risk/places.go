@@ -160,7 +160,7 @@ func projectPlace(rest string, open bool) *place {
 	switch {
 	case !open && secret.Named(base):
 		return credential
-	case slices.ContainsFunc(programs.Places("guarded"), func(name string) bool { return name == base || under(rest, name) }):
+	case slices.ContainsFunc(programs.Places("guarded"), func(name string) bool { return strings.Contains("/"+rest+"/", "/"+name+"/") }):
 		return guarded
 	case programs.Ends(base, programs.Places("build-ends")):
 		return built
