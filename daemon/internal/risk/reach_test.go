@@ -124,7 +124,7 @@ func TestNeeds(t *testing.T) {
 // Only a script that is sourced is looked up as that of a virtual environment.
 // A question about a variable says why that one is asked about.
 func TestNeedsOfAVariableHasAReason(t *testing.T) {
-	for text, want := range map[string]int{"X=/usr/share/x": 1, "export A=1 JAVA_HOME=/usr/lib/jvm/x": 1, "X=/usr/share/x; ls $X": 0, "export A=1": 0} {
+	for text, want := range map[string]int{"X=/usr/share/x": 1, "export A=1 JAVA_HOME=/usr/lib/jvm/x": 1, "X=/usr/share/x; ls $X": 0, "export A=1": 0, "unset PATH": 1} {
 		v := Analyze(text, here())
 		if got := len(slices.DeleteFunc(v.Reasons, func(r Reason) bool { return !strings.Contains(r.Text, "may decide what your next commands run") })); got != want {
 			t.Errorf("%q: %+v", text, v.Reasons)

@@ -141,7 +141,10 @@ func (a *analysis) doUnset(c *call) {
 		if c.has("-f") || f.Opaque() || v.Level >= Medium {
 			level = Medium
 		}
-		a.shell.wide = a.shell.wide || !harmlessValue(f.S, v, &field{Known: true}) // without PATH, bash runs ./ls for ls
+		if !harmlessValue(f.S, v, &field{Known: true}) { // without PATH, bash runs ./ls for ls
+			a.shell.wide = true
+			a.shell.decides = append(a.shell.decides, f.S)
+		}
 		c.st.Set(f.S, bashread.Value{Unset: true})
 		if c.has("-f") {
 			c.st.Hide()
