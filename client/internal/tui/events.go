@@ -326,6 +326,11 @@ func (m *model) onResult(e *wire.CommandResult) {
 	}
 	k := m.card(e.ExecutionID, e.Agent, e.Tool)
 	if k.shellReported {
+		for line := range strings.Lines(string(e.Output)) {
+			if k.Job && e.Status == wire.StatusTimeout && strings.HasPrefix(line, "[it could not go on as a job") { // the daemon has ended it
+				m.emit(kindCard, "    "+m.th.Warn.Render(cells.Fit(visible.Line(strings.Trim(line, "[]\n")), m.w-4)))
+			}
+		}
 		delete(m.cards, e.ExecutionID)
 		return
 	}

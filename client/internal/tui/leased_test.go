@@ -19,6 +19,20 @@ func TestLeasedCardShowsWhyItIsNoJob(t *testing.T) {
 	}
 }
 
+// A job of the user's shell that the daemon could not record, and ended, is reported below the card, which has it as a job.
+func TestJobThatTheDaemonEnded(t *testing.T) {
+	d := newDesk(t)
+	d.send(&wire.TurnStarted{Event: event(1), Agent: "orchestrator", Prompt: "go"})
+	d.send(leasedStart("x1", "make"))
+	end := leasedEnd("x1", 0)
+	end.Result.JobPID, end.Result.ExitCode = 4711, nil
+	d.send(end)
+	d.send(&wire.CommandResult{Event: event(3), Agent: "orchestrator", ExecutionID: "x1", Tool: "bash", Command: "make", Status: wire.StatusTimeout, Output: []byte("[timed out]\n[it could not go on as a job, and was ended: 1 jobs run already]")})
+	if got := d.printed(); !strings.Contains(got, "goes on in the background") || !strings.Contains(got, "    it could not go on as a job, and was ended: 1 jobs run already") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // The card of a command in the user's shell is printed once: with what it changed if the shell reports its end, and without if the
 // daemon gave it up before.
 func TestLeasedCardOnce(t *testing.T) {
