@@ -98,7 +98,7 @@ func (s *Shell) withoutStopped(output []byte) []byte {
 	if s.d.Stopped == nil {
 		return output
 	}
-	all := s.d.Stopped.FindAllIndex(output, -1)
+	all := s.d.Stopped().FindAllIndex(output, -1)
 	if len(all) == 0 {
 		return output
 	}

@@ -45,7 +45,7 @@ type Dialect struct {
 	// NoJobs is why the shell cannot run a text in the background; "" = it can.
 	NoJobs string
 	// Stopped matches the beginning of what the shell prints last for a line whose job was stopped; nil = it prints nothing.
-	Stopped *regexp.Regexp
+	Stopped func() *regexp.Regexp
 	// Quote makes one word of any text without NUL.
 	Quote func(text string) string
 	// Start returns the file to be written into the folder before the shell is started, and how the shell is started.

@@ -23,7 +23,7 @@ var Dialect = &dialect.Dialect{
 	Name: "bash", Oldest: [2]int{4, 4}, HoldKey: "\x1bO~", AcceptKey: "\x1bO}",
 	VersionArgs: []string{"--norc", "--noprofile", "-c", `printf %s "${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}.${BASH_VERSINFO[2]}"`},
 	ChildArgs:   []string{"--norc", "--noprofile", "-O", "expand_aliases", "-c", ". /dev/fd/3"},
-	Stopped:     regexp.MustCompile(`(?m)\n?^\[\d+\]\+  \S+  `), // the word is translated
+	Stopped:     stopped,
 	Quote:       dialect.Quote, Start: launch, ReadState: readState, Restore: restore, Examine: examine,
 }
 
@@ -135,6 +135,9 @@ func special(name string) bool {
 	}
 	return dialect.Volatile(name) || strings.HasPrefix(name, "BASH_") && name != "BASH_ENV" || strings.HasPrefix(name, "COMP_")
 }
+
+// stopped is Dialect.Stopped: any word for the state, since it is translated.
+var stopped = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)\n?^\[\d+\]\+  \S+  `) })
 
 // statements are bash's.
 var statements = sync.OnceValue(func() dialect.Statements {

@@ -24,7 +24,7 @@ var Dialect = &dialect.Dialect{
 	Name: "zsh", Oldest: [2]int{5, 8}, HoldKey: "\x1bO~",
 	VersionArgs: []string{"-fc", "print -rn -- ${ZSH_VERSION%%-*}"},
 	ChildArgs:   []string{"-f", "-c", ". /dev/fd/3"},
-	Stopped:     regexp.MustCompile(`(?m)(?:\n?^-?zsh: suspended.*)+`), // a line for each program of a pipeline
+	Stopped:     stopped,
 	Quote:       dialect.Quote, Start: launch, ReadState: readState, Restore: restore, Examine: examine,
 }
 
@@ -90,6 +90,9 @@ func readState(text []byte) (st dialect.State, err error) {
 var fixed = map[string]bool{
 	"interactive": true, "login": true, "monitor": true, "privileged": true, "restricted": true, "shinstdin": true, "singlecommand": true, "zle": true,
 }
+
+// stopped is Dialect.Stopped: a line for each program of a pipeline.
+var stopped = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)(?:\n?^-?zsh: suspended.*)+`) })
 
 // statements are those that run at the top level as well as in a function.
 var statements = sync.OnceValue(func() dialect.Statements {
