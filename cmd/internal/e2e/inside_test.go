@@ -11,17 +11,21 @@ import (
 // What runs in a shell that agents use changes no policy, borrows and revokes nothing, whether it is a child, an orphan of
 // the same session, or outlives its window, or has left its parents and its session; a terminal of the user's own may, and the window shows it.
 func TestNobodyApprovesItself(t *testing.T) {
+	other := filepath.Join(t.TempDir(), "tool") // by its own name, sublet policy would be critical already
+	if err := os.Symlink(binary, other); err != nil {
+		t.Fatal(err)
+	}
 	flee := func(gate, name string) call {
 		// The command ends once it has fled: a private shell that closes before that would end it.
 		c := bash(fmt.Sprintf("(setsid sh -c 'touch %[3]sfled; while [ ! -e %[1]s ]; do sleep 0.02; done; %[2]s policy add \"bash: fled *\" >%[3]s 2>&1; touch %[3]sdone' >/dev/null 2>&1 &); "+
-			"while [ ! -e %[3]sfled ]; do sleep 0.02; done", gate, binary, name))
+			"while [ ! -e %[3]sfled ]; do sleep 0.02; done", gate, other, name))
 		c.Arguments.(map[string]any)["reach"] = "free"
 		return c
 	}
 	w := newWorld(t, "", script{
 		{Match: "^flee", Steps: []step{{ToolCalls: []call{flee("gate", "third")}}, {ToolCalls: []call{flee("closed", "fourth")}}, {Text: "Fled."}}},
 		{Match: "^depart", Steps: []step{{ToolCalls: []call{flee("closed", "fifth")}}, {Text: "Departed."}}},
-		{Match: "^private", Steps: []step{{ToolCalls: []call{bash(binary + " policy add 'bash: private *' 2>&1; " + binary + " ask --mode full tool 2>&1")}}, {Text: "Private done."}}},
+		{Match: "^private", Steps: []step{{ToolCalls: []call{bash(other + " policy add 'bash: private *' 2>&1; " + other + " ask --mode full tool 2>&1")}}, {Text: "Private done."}}},
 		{Match: "^hello", Steps: []step{{Text: "Hello."}}},
 		{Match: "^tool", Steps: []step{{ToolCalls: []call{bash("touch asked")}}, {Text: "Tool done."}}},
 	})
