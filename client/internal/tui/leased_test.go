@@ -27,8 +27,8 @@ func TestJobThatTheDaemonEnded(t *testing.T) {
 	end := leasedEnd("x1", 0)
 	end.Result.JobPID, end.Result.ExitCode = 4711, nil
 	d.send(end)
-	d.send(&wire.CommandResult{Event: event(3), Agent: "orchestrator", ExecutionID: "x1", Tool: "bash", Command: "make", Status: wire.StatusTimeout, Output: []byte("[timed out]\n[it could not go on as a job, and was ended: 1 jobs run already]")})
-	if got := d.printed(); !strings.Contains(got, "goes on in the background") || !strings.Contains(got, "    it could not go on as a job, and was ended: 1 jobs run already") {
+	d.send(&wire.CommandResult{Event: event(3), Agent: "orchestrator", ExecutionID: "x1", Tool: "bash", Command: "make", Status: wire.StatusTimeout, Output: []byte("[timed out]\n[it could not go on as a job, and was ended: limits.jobs is 1]")})
+	if got := d.printed(); !strings.Contains(got, "goes on in the background") || !strings.Contains(got, "    it could not go on as a job, and was ended: limits.jobs is 1") {
 		t.Errorf("got\n%s", got)
 	}
 }

@@ -98,7 +98,7 @@ func (e *NotFoundError) Error() string { return fmt.Sprintf("there is no job %q"
 type LimitError struct{ Limit int }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%d jobs run already, which is the limit (limits.jobs); end one first", e.Limit)
+	return fmt.Sprintf("limits.jobs is %d, and as many run; end one first", e.Limit)
 }
 
 // An AliveError reports that a process of a job runs after SIGKILL.
@@ -208,8 +208,11 @@ func (m *Manager) adopt(id string) error {
 		m.saveLocked(j)
 		return nil
 	}
-	m.log.Info("job ended while no daemon ran", "job", id)
 	j.info.Note = "ended while no daemon ran"
+	if j.info.PID == 0 {
+		j.info.Note = "lost: the daemon ended while it became a job; if it runs, jobs in its shell lists it"
+	}
+	m.log.Info("job not found again", "job", id, "note", j.info.Note)
 	m.finish(j)
 	m.gone = append(m.gone, j.info)
 	return nil

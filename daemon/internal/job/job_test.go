@@ -189,7 +189,15 @@ func TestFoundAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	draft := left
+	draft.ID, draft.PID = "j7", 0
+	if err := errors.Join(os.Mkdir(w.folder(draft.ID), 0o700), w.write(draft)); err != nil {
+		t.Fatal(err)
+	}
 	w.open(t)
+	if i, _ := w.Get("s", draft.ID); i.State != Ended || !strings.HasPrefix(i.Note, "lost: ") {
+		t.Errorf("that was being made: %+v", i)
+	}
 	for _, id := range []string{"j8", "j9"} {
 		if i, _ := w.Get("s", id); i.State != Ended {
 			t.Errorf("whose group's number is another's: %+v", i)

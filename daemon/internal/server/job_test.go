@@ -150,7 +150,7 @@ func TestJobRequests(t *testing.T) {
 	if got := p.jobs(&wire.JobRequest{Op: "read", JobID: "j1", Offset: -1, Limit: 2}); string(got.Output) != "e\n" || got.Offset != 2 {
 		t.Errorf("the newest: %q at %d", got.Output, got.Offset)
 	}
-	if done := p.background("true", false); done.Status != wire.StatusError || !strings.Contains(string(done.Output), "1 jobs run already") {
+	if done := p.background("true", false); done.Status != wire.StatusError || !strings.Contains(string(done.Output), "limits.jobs is 1") {
 		t.Errorf("one too many: %s %q", done.Status, done.Output)
 	}
 	fails := func(r *wire.JobRequest, code string) {

@@ -161,6 +161,9 @@ func describeJob(i job.Info) string {
 		state = fmt.Sprintf("%s, after %v", i.End(), i.Ended.Sub(i.Started).Round(time.Second))
 	case job.Stopped:
 		state = "stopped: it wants the keyboard, which a job does not have"
+		if i.Terminal {
+			state += " until the user brings it to the front with fg"
+		}
 	}
 	if i.State != job.Ended {
 		state += fmt.Sprintf(" since %v", time.Since(i.Started).Round(time.Second))
