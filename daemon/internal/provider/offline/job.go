@@ -32,7 +32,7 @@ type result struct {
 	denied  bool
 	why     string // with a refusal: who or what refused
 	comment string // with a refusal: the user's own words
-	stopped string // cancelled, timeout, interrupted; "" = it ran to its end
+	stopped string // cancelled, timeout, interrupted, job; "" = it ran to its end
 }
 
 func (r result) ok() bool { return !r.isError && r.exit == 0 && !r.refused() }
@@ -94,7 +94,7 @@ var (
 	noShell = rx(`set "private": true`)
 	// The agent's own words for a refusal, from beginning to end: a program's output that speaks of one is none.
 	denial   = rx(`(?s)^Denied: (.*?)\.(?: The user says: (.*?))? It did not run\. Do not try the same in another way; .*\.$`)
-	bashNote = rx(`^\[(?:exit code (\d+)|(no output)|now in (.+)|ended by (\w+)|(ended: .*)|(still running: .*)|(\d+ bytes of output are left out.*)|(\w+: the shell did not run it)|(the shell ended with it))\]$`)
+	bashNote = rx(`^\[(?:exit code (\d+)|(no output)|now in (.+)|ended by (\w+)|(ended: .*)|(still running: .*)|(\d+ bytes of output are left out.*)|(\w+: the shell did not run it)|(the shell ended with it)|(it goes on as the job .*))\]$`)
 )
 
 func parseResult(c provider.ToolCall, t provider.ToolResult) result {
@@ -137,6 +137,8 @@ func parseResult(c provider.ToolCall, t provider.ToolResult) result {
 			r.exit, r.stopped = -1, "cancelled"
 		case m[8] != "", m[9] != "":
 			r.exit = -1
+		case m[10] != "":
+			r.exit, r.stopped = -1, "job"
 		}
 		lines = lines[:len(lines)-1]
 	}

@@ -141,6 +141,8 @@ func trouble(r result) string {
 	}
 	s := "That failed: " + what
 	switch {
+	case r.stopped == "job":
+		return what + " has not ended: it goes on as a background job; `sublet job ls` shows it."
 	case r.stopped == "timeout":
 		s = "It took too long: " + what + " was ended"
 	case r.exit > 0:

@@ -52,6 +52,7 @@ func TestStoppedCalls(t *testing.T) {
 		"half\n[ended: it was cut off]":          "It was cancelled",
 		"Denied: all of it.\n[exit code 1]":      "That failed", // A program's words, not the agent's
 		"half\n[ended: it ran longer than 2m0s]": "took too long",
+		"half\n[it goes on as the job j1: wait]": "goes on as a background job",
 	} {
 		req := provider.Request{Tools: []provider.ToolSpec{{Name: "bash"}}, Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: "biggest files"}}}}}
 		resp, err := m.Stream(t.Context(), req, func(provider.Delta) {})
