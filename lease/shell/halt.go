@@ -105,9 +105,9 @@ func (s *Shell) withoutStopped(output []byte) []byte {
 	return output[:all[len(all)-1][0]]
 }
 
-// continues continues the command that halt has stopped, as a job of the shell, which has ended its line. If the command is cancelled,
-// continues ends it. It reports whether the command goes on.
-func (s *Shell) continues(r *run, cancelled bool) bool {
+// resume continues the command that halt has stopped, as a job of the shell, which has ended its line. If the command is cancelled,
+// resume ends it. It reports whether the command goes on.
+func (s *Shell) resume(r *run, cancelled bool) bool {
 	if r.halted == 0 || !isStopped(r.halted) {
 		return false
 	}

@@ -103,7 +103,7 @@ func TestCannotContinueAsJob(t *testing.T) {
 	}
 }
 
-// A held command stays held as a job.
+// A confined command stays confined as a job.
 func TestContinueHeldAsJob(t *testing.T) {
 	for _, name := range []string{"bash", "zsh", "fish"} {
 		t.Run(name, func(t *testing.T) {

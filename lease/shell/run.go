@@ -300,7 +300,7 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 			res.ExitCode = nil // what ended is the start
 		}
 	}
-	if ended && s.continues(r, cancelled != nil) {
+	if ended && s.resume(r, cancelled != nil) {
 		res.JobPID, res.ExitCode, res.Signal = r.halted, nil, "" // what ended is the wait for it
 		res.Output = s.withoutStopped(res.Output)
 	}

@@ -283,8 +283,8 @@ func TestNoJobWithoutItsTool(t *testing.T) {
 }
 
 // A command in the user's shell that goes on as a job is one of that shell. One that cannot runs on, and Ctrl-B is answered with the
-// reason; one beyond the limit of jobs stays in
-// the foreground, and is ended at the end of its time. The command of an agent without the tool for jobs does not become one.
+// reason; one beyond the limit of jobs stays in the foreground, and is ended at the end of its time. The command of an agent without the
+// tool for jobs does not become one.
 func TestACommandOfYourShellGoesOnAsAJob(t *testing.T) {
 	sleeper := func() int {
 		t.Helper()

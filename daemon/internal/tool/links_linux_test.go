@@ -30,7 +30,7 @@ func TestFileToolsWithoutOpenat2(t *testing.T) {
 	}
 }
 
-// A command that is held to the project can replace a folder by a link that leads out, after a path was judged or a change was made.
+// A command that is confined to the project can replace a folder by a link that leads out, after a path was judged or a change was made.
 func TestFoldersReplacedByLinks(t *testing.T) {
 	env := undoable(t)
 	outside := t.TempDir()
