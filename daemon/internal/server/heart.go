@@ -8,12 +8,12 @@ import (
 	"sublet/wire"
 )
 
-// lastBound is how much longer a client may be silent after DeadAfter. If it was this process that was stopped, this is time to
-// read what the client has sent, or for the client to answer a heartbeat.
-const lastBound = 5 * time.Second
+// mostUnanswered is how many heartbeats in a row a client may leave unanswered before it counts as dead: those of DeadAfter. They are
+// counted, and not the time, since a daemon that was stopped for a while must read what the client has sent before it judges.
+const mostUnanswered = int(wire.DeadAfter / wire.HeartbeatEvery)
 
-// heart sends heartbeats while work is in progress that the client takes part in, and closes the connection if nothing was
-// received for DeadAfter plus lastBound. On an idle connection its timer is stopped; the next message starts it.
+// heart sends heartbeats while work is in progress that the client takes part in, and closes the connection if the client sends nothing
+// after mostUnanswered of them. On an idle connection its timer is stopped; the next message starts it.
 type heart struct {
 	conn *conn
 
@@ -23,8 +23,7 @@ type heart struct {
 	client     *hub.Client // nil before the handshake
 	beating    bool
 	ended      bool
-	since      time.Time // when the silence began: the last message received, or the first heartbeat
-	lastChance bool      // DeadAfter has passed, and lastBound runs
+	unanswered int // heartbeats since the last message of the client
 	nonce      uint64
 }
 
@@ -39,7 +38,7 @@ func (h *heart) attached(c *hub.Client) {
 func (h *heart) heard(m wire.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.since, h.lastChance = time.Now(), false
+	h.unanswered = 0
 	if _, beat := m.(*wire.Heartbeat); !beat {
 		h.wakeLocked()
 	}
@@ -49,10 +48,7 @@ func (h *heart) heard(m wire.Message) {
 func (h *heart) sent() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.beating {
-		h.since = time.Now()
-		h.wakeLocked()
-	}
+	h.wakeLocked()
 }
 
 // wakeLocked starts the timer unless it runs.
@@ -71,40 +67,24 @@ func (h *heart) wakeLocked() {
 // beat is the timer's function: it sends a heartbeat, ends a dead connection, or stops if nothing runs any more.
 func (h *heart) beat() {
 	h.mu.Lock()
-	ended, client := h.ended, h.client
+	client := h.client
 	h.mu.Unlock()
-	if ended {
-		return
-	}
-	c := h.conn
 	busy := client != nil && client.Busy() // without mu: Busy takes locks under which sent, which takes mu, is called
 	h.mu.Lock()
-	silence := time.Since(h.since)
-	dead := false
+	defer h.mu.Unlock()
 	switch {
 	case h.ended:
-		busy = false
 	case !busy:
-		h.beating, h.lastChance = false, false
-	case silence < wire.DeadAfter:
+		h.beating, h.unanswered = false, 0
+	case h.unanswered == mostUnanswered:
+		h.conn.log.Info("client is dead", "unanswered", h.unanswered)
+		h.conn.cancel()
+	default:
 		h.timer.Reset(wire.HeartbeatEvery)
-	case !h.lastChance:
-		h.lastChance = true
-		h.timer.Reset(lastBound)
-	default:
-		dead = true
-	}
-	h.nonce++
-	nonce := h.nonce
-	h.mu.Unlock()
-	switch {
-	case !busy:
-	case dead:
-		c.log.Info("client is dead", "silence", silence)
-		c.Close()
-	default:
+		h.unanswered++
+		h.nonce++
 		// conn.Send would count as a message to the client.
-		_ = c.Conn.Send(&wire.Heartbeat{Nonce: nonce, AtMS: time.Now().UnixMilli()})
+		_ = h.conn.Conn.Send(&wire.Heartbeat{Nonce: h.nonce, AtMS: time.Now().UnixMilli()})
 	}
 }
 
