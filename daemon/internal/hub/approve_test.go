@@ -42,7 +42,7 @@ func TestFixedQuestion(t *testing.T) {
 		t.Errorf("asked %+v", q)
 	}
 	edited := "rm -rf build/tmp"
-	if err := s.questions.Answer(q.ConfirmationID, func(*question.Question[*Client]) (string, agent.Decision, error) {
+	if err := h.questions.Answer(q.ConfirmationID, c, func(*question.Question[*Client]) (string, agent.Decision, error) {
 		return wire.DecisionAllow, agent.Decision{Allowed: true, EditedCommand: &edited, By: "client test 1"}, nil
 	}); err != nil {
 		t.Error(err)
@@ -87,7 +87,7 @@ func TestEditedTooOften(t *testing.T) {
 		w.mu.Lock()
 		w.sent = nil
 		w.mu.Unlock()
-		if err := u.s.questions.Answer(q.ConfirmationID, func(*question.Question[*Client]) (string, agent.Decision, error) {
+		if err := h.questions.Answer(q.ConfirmationID, c, func(*question.Question[*Client]) (string, agent.Decision, error) {
 			return wire.DecisionAllow, agent.Decision{Allowed: true, EditedCommand: &commands[(i+1)%2], By: "client test 1"}, nil
 		}); err != nil {
 			t.Error(err)

@@ -110,28 +110,6 @@ func (t *turn) window() (*lend.Lender, *Client) {
 	return ln, c
 }
 
-// showQuestions sends a client that has just connected the open questions of other sessions that it may answer: those about a command in
-// its shell, and those of agents that its session started. The client already has its own session's questions.
-func (h *Hub) showQuestions(c *Client) {
-	if !c.confirm {
-		return
-	}
-	for _, t := range h.unfinished() {
-		t.s.questions.Show(c)
-	}
-}
-
-// sessionOfQuestion returns the session that asked the question id: another session whose questions c may answer (see showQuestions),
-// otherwise c's own. The caller must release it.
-func (c *Client) sessionOfQuestion(id wire.ConfirmationID) *session {
-	for _, t := range c.hub.unfinished() {
-		if t.s.questions.Concerns(id, c) && c.hub.hold(t.s.id, nil) != nil {
-			return t.s
-		}
-	}
-	return c.held()
-}
-
 // cancelForeign cancels the turns that c requested for foreign agents: with c gone, nobody receives their results.
 func (c *Client) cancelForeign() {
 	for _, t := range c.hub.unfinished() {

@@ -146,7 +146,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 			Hint: "open sublet in a terminal that was not started from that shell",
 		})
 	}
-	h.showQuestions(c)
+	h.questions.Show(c)
 	h.signalActivity()
 	h.wakeDue(s)
 	h.log.Info("client attached", "name", c.info.Name, "pid", c.info.PID, "session", s.id, "shell", c.lender != nil)

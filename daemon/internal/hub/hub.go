@@ -2,8 +2,8 @@
 // after the other in each session. It speaks no protocol of its own (see server), knows no model (see provider), lends no shell
 // (see lend), and leaves a session's events and questions to eventlog and question.
 //
-// Locks: the mu of the Hub, a Client, a session or a turn is never taken while another of them is held. That of a session's
-// questions is taken before any of them, and those of its events and of its policy after them. Sending to a Peer only queues, so it is
+// Locks: the mu of the Hub, a Client, a session or a turn is never taken while another of them is held. That of the
+// questions is taken before any of them, and those of a session's events and of its policy after them. Sending to a Peer only queues, so it is
 // done under the lock whose order it must follow.
 package hub
 
@@ -25,6 +25,7 @@ import (
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
 	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/question"
 	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/store"
 	"sublet/wire"
@@ -70,6 +71,8 @@ type Hub struct {
 	crew     *crew.Manager
 	projects judge.Projects
 	shells   *lend.Shells
+	// questions has a lock that is taken before any of the others.
+	questions *question.Open[*Client]
 
 	ctx    context.Context // ends when turns are cancelled by Close
 	cancel context.CancelCauseFunc
@@ -99,6 +102,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	// The hub's lifetime is its own: Close ends it in order.
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	h.shells = lend.New(h.log, uint64(h.started.UnixMicro()))
+	h.questions = question.New(h.attached, h.log, h.signalActivity)
 	var err error
 	if err := h.endUnfinished(ctx, "", restarted); err != nil {
 		return nil, err
@@ -208,8 +212,9 @@ func (h *Hub) Drain(ctx context.Context) {
 // decision, those queued behind them included.
 func (h *Hub) Work() (working, waiting int) {
 	working = h.Running()
+	asked := h.questions.Waiting()
 	for _, t := range h.unfinished() {
-		if t.s.questions.Turn() != "" {
+		if asked[t.s.id] != "" {
 			waiting++
 		}
 	}
@@ -220,8 +225,9 @@ func (h *Hub) Work() (working, waiting int) {
 // ended, or when ctx ends, with its error. Clients stay attached until their connections end.
 func (h *Hub) Close(ctx context.Context) error {
 	h.Refuse()
+	asked := h.questions.Waiting()
 	for _, t := range h.unfinished() {
-		if t.s.questions.Turn() == t.id {
+		if asked[t.s.id] == t.id {
 			t.cancel(&stopped{wire.StatusError, "the daemon was stopped while this waited for an answer", errStopped})
 		}
 	}

@@ -41,20 +41,19 @@ func (t *turn) ask(ctx context.Context, q agent.Question, v risk.Verdict, d poli
 	}
 	req.Fingerprint = wire.Fingerprint(req.Command, req.Cwd, q.Action.StateDigest)
 	req.TurnID, req.RequestID = t.id, t.request
-	open := question.Question[*Client]{Request: req, Project: d.Project}
+	open := question.Question[*Client]{Request: req, Events: t.s.events, Project: d.Project}
 	if f := t.foreign; f != nil { // asked in the window whose shell it concerns
 		until := time.Now().Add(f.answer).UnixMilli()
 		req.Borrower, req.ExpiresAtMS, open.Bound = f.Borrower, &until, f.answer
 		if ln, c := t.window(); c != nil {
-			open.Others = []*Client{c}
 			open.Concerns = func(c *Client) bool { return c.lender == ln }
 		}
 	}
 	if p := t.parent; p != nil { // an agent in the background is asked about where it was started
 		req.Parent = p.id
-		open.Others, open.Concerns = p.events.Subscribers(), func(c *Client) bool { return c.isAttachedTo(p) }
+		open.Concerns = func(c *Client) bool { return c.isAttachedTo(p) }
 	}
-	return t.s.questions.Ask(ctx, open)
+	return t.hub.questions.Ask(ctx, open)
 }
 
 // Confirm answers a question. The first answer counts; a later one is ignored, since its client was sent a ConfirmationResolved
@@ -66,15 +65,15 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 	if !c.confirm {
 		return fmt.Errorf("%w: it did not announce that it can confirm", ErrNotYours)
 	}
-	s := c.sessionOfQuestion(r.ConfirmationID)
-	defer c.hub.release(s)
-	return s.questions.Answer(r.ConfirmationID, func(q *question.Question[*Client]) (string, agent.Decision, error) {
+	return c.hub.questions.Answer(r.ConfirmationID, c, func(q *question.Question[*Client]) (string, agent.Decision, error) {
 		d, err := agent.Answered(q.Request, r)
 		if err != nil {
 			return "", d, invalid("%v", err)
 		}
 		d.By = c.who()
 		if allow := r.Decision == wire.DecisionAllowAlways; allow || r.Decision == wire.DecisionDenyAlways {
+			s := c.hub.hold(q.Request.SessionID, nil) // in memory while its turn waits
+			defer c.hub.release(s)
 			err = c.addRule(ctx, s, judge.GrantedRule(*r.Grant, allow, s.id, q.Project))
 		}
 		return r.Decision, d, err

@@ -14,20 +14,18 @@ import (
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/lsp"
 	"sublet/daemon/internal/policy"
-	"sublet/daemon/internal/question"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
 
-// session is one conversation in memory: its events, what runs in it, which questions are open. Its history is in
+// session is one conversation in memory: its events, and what runs in it. Its history is in
 // the store, from the first event on; before that the session exists here only.
 type session struct {
-	hub       *Hub
-	id        wire.SessionID
-	events    *eventlog.Log[*Client]
-	questions *question.Open[*Client]
+	hub    *Hub
+	id     wire.SessionID
+	events *eventlog.Log[*Client]
 
 	files   tool.FileLog
 	todo    tool.TodoList
@@ -103,7 +101,7 @@ func (h *Hub) makeSession(info wire.SessionInfo) *session {
 	events := eventlog.New[*Client](h.opts.Store, h.log, info)
 	played := make(chan struct{})
 	close(played)
-	s := &session{hub: h, id: info.ID, events: events, questions: question.New(events, h.log, h.signalActivity), played: played}
+	s := &session{hub: h, id: info.ID, events: events, played: played}
 	s.files.Changes = store.Changes{Store: h.opts.Store, Session: info.ID}
 	return s
 }
@@ -190,7 +188,6 @@ func (s *session) snapshot() wire.SessionInfo {
 // missed first. The caller holds the session for c; leave releases it.
 func (s *session) join(ctx context.Context, c *Client, from eventlog.Missed, info wire.SessionInfo) error {
 	err := s.events.Subscribe(ctx, c, from, info)
-	s.questions.Watch()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil && c.queues && len(s.waiting) > 0 {
@@ -202,7 +199,6 @@ func (s *session) join(ctx context.Context, c *Client, from eventlog.Missed, inf
 // leave takes c from the session's clients and releases the session.
 func (s *session) leave(c *Client) {
 	s.events.Unsubscribe(c)
-	s.questions.Watch()
 	s.hub.release(s)
 }
 

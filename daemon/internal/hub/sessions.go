@@ -167,7 +167,7 @@ func (c *Client) switchSession(ctx context.Context, r *wire.SessionRequest, out 
 	if err := to.join(ctx, c, first, out.Session); err != nil {
 		return err
 	}
-	c.hub.showQuestions(c)
+	c.hub.questions.Show(c)
 	c.hub.wakeDue(to)
 	return nil
 }

@@ -195,7 +195,7 @@ func TestStoppedDaemonReadsBeforeItJudges(t *testing.T) {
 	})
 }
 
-// A question waits a day for a closed window, then it is a no; while somebody is there it has no bound.
+// A question waits a week, also for a closed window, then it is a no.
 func TestQuestionExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, bash("clean", "rm -rf build"))
@@ -203,28 +203,21 @@ func TestQuestionExpires(t *testing.T) {
 		p := r.dial()
 		id := p.ask("clean")
 		q := question(p, anyQuestion)
-		time.Sleep(72 * time.Hour)
-		if has(p, func(*wire.ConfirmationResolved) bool { return true }) {
-			t.Error("a question ran out while somebody was there")
-		}
 		p.close()
-		time.Sleep(23 * time.Hour)
+		time.Sleep(7*24*time.Hour - time.Minute)
 		back := r.dial(inSession(p.session, 0), asPID(p.pid))
-		time.Sleep(23 * time.Hour)
 		if has(back, func(*wire.ConfirmationResolved) bool { return true }) {
-			t.Error("the clock did not begin anew")
+			t.Error("it ran out too early")
 		}
-		back.close()
-		time.Sleep(25 * time.Hour)
-		late := r.dial(inSession(p.session, 0), asPID(p.pid))
-		if got := late.resolved(q); got.Decision != "deny" || got.By != "expiry" {
+		time.Sleep(time.Minute)
+		if got := back.resolved(q); got.Decision != "deny" || got.By != "expiry" {
 			t.Errorf("got %s by %s", got.Decision, got.By)
 		}
-		if end := late.ended(id); end.Status != wire.StatusSuccess || len(end.Refused) != 1 {
+		if end := back.ended(id); end.Status != wire.StatusSuccess || len(end.Refused) != 1 {
 			t.Errorf("end: %+v", end)
 		}
 		r.close()
-		late.close()
+		back.close()
 	})
 }
 
