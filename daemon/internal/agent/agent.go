@@ -168,6 +168,7 @@ type Decision struct {
 	EditedCommand *string
 	Comment       string // of the user, for the model
 	Reach         string // what the kernel is to hold the command to: read, project; "" = nothing
+	Approval      tool.Approval
 	By            string // "client NAME PID", "rule ID", "mode ask", "expiry", "nobody"
 	Reason        string // why it was refused, for the model
 	About         string // lines for the model: which part of the call was refused, and which part it may try alone

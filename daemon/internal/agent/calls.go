@@ -204,7 +204,7 @@ func (r *runner) planAndRun(ctx context.Context, c call, t tool.Tool, args json.
 			}
 			action, f.command = again, again.Command
 		}
-		action.Reach, f.reach = d.Reach, d.Reach
+		action.Reach, action.Approval, f.reach = d.Reach, d.Approval, d.Reach
 		r.thinking(wire.PhaseExecuting, describe(c.name, action))
 		f.begun = time.Now()
 		res, err := t.Run(ctx, env, args, action, r.outputSender(c.id))

@@ -16,6 +16,7 @@ import (
 	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
 
@@ -253,7 +254,7 @@ func (t *turn) action(q agent.Question, to risk.Reach) policy.Action {
 }
 
 // recordDecision writes a decision into the audit log and returns it, as a refusal if that failed. p is the policy's own decision, whose rule
-// and reason are recorded. What lend needs to know of an allowed call is kept for Approved.
+// and reason are recorded.
 func (t *turn) recordDecision(q agent.Question, v risk.Verdict, p policy.Decision, d agent.Decision) agent.Decision {
 	e := t.entry("decision", q.Agent, q.Tool, q.Subject(), q.Action.Cwd)
 	e.Level, e.Decision, e.By, e.Why = v.Level.String(), "deny", d.By, mask.String(p.Why)
@@ -273,22 +274,12 @@ func (t *turn) recordDecision(q agent.Question, v risk.Verdict, p policy.Decisio
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be recorded: "+err.Error()
 	}
 	if d.Allowed { // a person who could not see in the text what it runs has approved none of its changes to the shell
-		t.rememberApproval(q.ExecutionID, lend.Approval{
+		d.Approval = tool.Approval{
 			Person: strings.HasPrefix(d.By, clientPrefix) && !judge.Opaque(v), Literal: p.Reach == risk.ReachShell,
 			Holds: func() bool { return judge.Unchanged(v.Scripts, t.s.files.Written) },
-		})
+		}
 	}
 	return d
-}
-
-// rememberApproval keeps the approval of an execution until Approved takes it.
-func (t *turn) rememberApproval(id wire.ExecutionID, a lend.Approval) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.approved == nil {
-		t.approved = map[wire.ExecutionID]lend.Approval{}
-	}
-	t.approved[id] = a
 }
 
 // auditExecution writes what a tool did into the audit log. For a refused call the log has the decision alone.

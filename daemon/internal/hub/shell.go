@@ -70,18 +70,9 @@ func (t *turn) Private(ctx context.Context) (*lend.Private, error) {
 	return fresh, nil
 }
 
-// Approved returns the approval of an execution, once.
-func (t *turn) Approved(id wire.ExecutionID) lend.Approval {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	a := t.approved[id]
-	delete(t.approved, id)
-	return a
-}
-
 // Prepare returns an allowed command with what holds it to its reach, and with the draft of the background job that it becomes, or may.
-func (t *turn) Prepare(c tool.Command, a lend.Approval, shellName string) (lend.Command, error) {
-	cmd := lend.Command{Command: c, Approval: a}
+func (t *turn) Prepare(c tool.Command, shellName string) (lend.Command, error) {
+	cmd := lend.Command{Command: c}
 	if c.Reach != "" {
 		cmd.Confine, cmd.Launcher = t.hub.confinement(c.Reach, c.Cwd), t.hub.confiner().Launcher
 	}
@@ -147,9 +138,9 @@ func (a *agentShell) Private(ctx context.Context) (*lend.Private, error) {
 	return p, nil
 }
 
-func (a *agentShell) Prepare(c tool.Command, of lend.Approval, shellName string) (lend.Command, error) {
+func (a *agentShell) Prepare(c tool.Command, shellName string) (lend.Command, error) {
 	c.Agent = a.name
-	return a.turn.Prepare(c, of, shellName)
+	return a.turn.Prepare(c, shellName)
 }
 
 // closeOwn ends the shell, if it was started, and waits.

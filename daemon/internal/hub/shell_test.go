@@ -183,7 +183,7 @@ func TestShellOfAnAgent(t *testing.T) {
 			t.Errorf("got %+v, %v and %d shells", place, err, len(u.shells))
 		}
 	}
-	if c, err := sh.(*lend.Shell).By.Prepare(tool.Command{}, lend.Approval{}, "bash"); err != nil || c.Agent != "engineer-2" {
+	if c, err := sh.(*lend.Shell).By.Prepare(tool.Command{}, "bash"); err != nil || c.Agent != "engineer-2" {
 		t.Errorf("got a command of %q, %v", c.Agent, err)
 	}
 	end() // TestMain sees whether it was left running

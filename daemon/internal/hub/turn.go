@@ -37,9 +37,8 @@ type turn struct {
 	done chan struct{}   // closed when the turn is over, and all that were queued before it
 
 	mu       sync.Mutex
-	approved map[wire.ExecutionID]lend.Approval // guarded by mu
-	shells   []*lend.Private                    // guarded by mu: that this turn started
-	cleanups []func()                           // guarded by mu: to be called when it is over
+	shells   []*lend.Private // guarded by mu: that this turn started
+	cleanups []func()        // guarded by mu: to be called when it is over
 
 	begun    atomic.Bool // it has had its turn in the queue, and has work
 	unstored atomic.Bool // the store failed: nothing more of the turn is stored

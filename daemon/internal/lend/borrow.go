@@ -172,8 +172,8 @@ func (ln *Lender) beginLocked(b *borrow) {
 	}
 	id, confined := wire.ExecutionID(r.ExecutionID), r.Confine.Reach != ""
 	moved := !r.own && !r.undo && (r.Approved.Cwd != b.cwd || r.Approved.StateDigest != b.digest)
-	edited := r.Holds != nil && !r.Holds()                // a script that it runs
-	replaced := confined && !ln.conn.can(wire.CapConfine) // another program has the window by now
+	edited := r.Approval.Holds != nil && !r.Approval.Holds() // a script that it runs
+	replaced := confined && !ln.conn.can(wire.CapConfine)    // another program has the window by now
 	if moved || edited || replaced {
 		b.ready = false
 		b.unfit <- tool.ErrChanged
@@ -190,10 +190,10 @@ func (ln *Lender) beginLocked(b *borrow) {
 		ln.send(&wire.RestoreShellState{LeaseRef: ref, ExecutionID: id, TimeoutMS: b.lease.Timeout().Milliseconds(), All: r.all})
 		return
 	}
-	if !r.own && !confined && !r.Literal {
+	if !r.own && !confined && !r.Approval.Literal {
 		ln.shells.markShellsOf(ln.owner.pid)
 	}
-	if r.Person {
+	if r.Approval.Person {
 		ln.trust.wanted(id)
 	}
 	command, cwd := wire.OSString(r.Text), wire.OSString(cmp.Or(r.Cwd, b.cwd))

@@ -228,7 +228,7 @@ func TestCommandsOfAPersonAreRemembered(t *testing.T) {
 	w.state("old")
 	ln := w.ln
 	for n := range 2 * maxByPerson {
-		b := ln.enqueue(t.Context(), request{Command: Command{Command: tool.Command{ExecutionID: fmt.Sprint("x", n)}, Approval: Approval{Person: true}}, own: true})
+		b := ln.enqueue(t.Context(), request{Command: Command{Command: tool.Command{ExecutionID: fmt.Sprint("x", n), Approval: tool.Approval{Person: true}}}, own: true})
 		ln.markReady(b)
 		ref := wire.LeaseRef{LeaseID: wire.LeaseID(b.lease.ID), Fence: b.lease.Fence}
 		w.says(&wire.ShellLeaseAcquired{LeaseRef: ref, State: "old"})

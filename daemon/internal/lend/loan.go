@@ -94,7 +94,7 @@ func (ln *Lender) Lend(ctx context.Context, l Loan) (run func()) {
 	}
 	c := tool.Command{
 		ExecutionID: string(execution), Text: string(r.Command), Cwd: string(r.Cwd), Timeout: cmp.Or(milliseconds(r.TimeoutMS), l.Timeout),
-		Purpose: visible.Cut(visible.FirstLine(string(r.Command)), 120),
+		Purpose: visible.Cut(visible.FirstLine(string(r.Command)), 120), Approval: tool.Approval{Person: true},
 	}
 	on := Terms{Holder: "lease run", Wait: cmp.Or(milliseconds(r.WaitMS), l.Wait), Term: l.Term, Watch: func(m wire.LeaseMessage) {
 		if done, ok := m.(*wire.CommandCompleted); ok {
@@ -103,7 +103,7 @@ func (ln *Lender) Lend(ctx context.Context, l Loan) (run func()) {
 		l.Relay.Pass(m)
 	}}
 	b := ln.enqueue(ctx, request{
-		Terms: on, Command: Command{Command: c, Approval: Approval{Person: true}}, own: true, record: func() { l.Audit(decision) },
+		Terms: on, Command: Command{Command: c}, own: true, record: func() { l.Audit(decision) },
 	})
 	return func() {
 		_, err := ln.carryOut(b)

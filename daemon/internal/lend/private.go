@@ -130,7 +130,7 @@ func (p *Private) Run(ctx context.Context, c Command, live func([]byte)) (tool.C
 		p.before = before
 		p.mu.Unlock()
 	} // else the command that is about to run reports what is wrong with the shell
-	if c.Approved.Cwd != p.shell().Dir() || c.Approved.StateDigest != p.shell().Digest() || c.Holds != nil && !c.Holds() {
+	if c.Approved.Cwd != p.shell().Dir() || c.Approved.StateDigest != p.shell().Digest() || c.Approval.Holds != nil && !c.Approval.Holds() {
 		return tool.CommandResult{}, tool.ErrChanged
 	}
 	cmd := shell.Command{Text: c.Text, Dir: c.Cwd, Timeout: c.Timeout, Job: c.folder()}
@@ -156,7 +156,7 @@ func (p *Private) Run(ctx context.Context, c Command, live func([]byte)) (tool.C
 		return p.wentOn(continued, r.Notes), nil
 	}
 	if r.Changes || r.Why != "" || cmd.Dir != "" {
-		p.recordChange(ctx, c.ExecutionID, before, c.Person)
+		p.recordChange(ctx, c.ExecutionID, before, c.Approval.Person)
 	}
 	res := tool.CommandResult{
 		Output: r.Output, Truncated: r.Truncated, SpoolPath: r.SpoolPath, ExitCode: r.ExitCode, Signal: r.Signal,

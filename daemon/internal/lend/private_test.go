@@ -13,7 +13,6 @@ import (
 
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/tool"
-	"sublet/wire"
 )
 
 // Nobody can type in a private shell: a command that waits for keys there was run until its time was over.
@@ -44,8 +43,7 @@ type borrower struct {
 
 func (b borrower) Lent() (*Lender, error)                    { return nil, nil }
 func (b borrower) Private(context.Context) (*Private, error) { return b.p, nil }
-func (b borrower) Approved(wire.ExecutionID) Approval        { return Approval{} }
-func (b borrower) Prepare(c tool.Command, _ Approval, _ string) (Command, error) {
+func (b borrower) Prepare(c tool.Command, _ string) (Command, error) {
 	return Command{Command: c}, nil
 }
 

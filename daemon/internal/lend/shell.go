@@ -12,17 +12,9 @@ import (
 	"sublet/wire"
 )
 
-// An Approval is what is remembered of the decision that a command may run.
-type Approval struct {
-	Person  bool        // a person allowed it, having seen what it does
-	Literal bool        // it changes the shell by what can be read in its text, and starts nothing
-	Holds   func() bool // reports whether the files that it was judged by still are what they were; nil: there are none
-}
-
 // Command is a command that was allowed.
 type Command struct {
 	tool.Command
-	Approval
 	Confine  confine.Spec // what the kernel holds it to, where it has a reach
 	Launcher string       // the program that does that
 	Draft    *job.Draft   // the background job that it becomes; nil: none
@@ -57,10 +49,8 @@ type Borrower interface {
 	Lent() (*Lender, error)
 	// Private returns the private shell to run in.
 	Private(ctx context.Context) (*Private, error)
-	// Approved returns the approval of an execution, once.
-	Approved(id wire.ExecutionID) Approval
 	// Prepare completes an allowed command; shellName names its shell, for people.
-	Prepare(c tool.Command, a Approval, shellName string) (Command, error)
+	Prepare(c tool.Command, shellName string) (Command, error)
 	// Terms returns those, with a Watch, on which a window's shell is borrowed for an execution.
 	Terms(ln *Lender, id wire.ExecutionID) Terms
 }
@@ -181,7 +171,7 @@ func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (r t
 	default:
 		name = "the user's " + ln.Name()
 	}
-	cmd, err := s.By.Prepare(c, s.By.Approved(id), name)
+	cmd, err := s.By.Prepare(c, name)
 	if err != nil {
 		return r, err
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sublet/daemon/internal/tool"
 	"sublet/lease"
 	"sublet/wire"
 )
@@ -28,7 +29,7 @@ func TestBlame(t *testing.T) {
 			w.stateBy("new", "x")
 		}, []string{"PATH", "ls"}},
 		{"one that a person wanted", func(_ *testing.T, _ *Shells, w *window) {
-			_, ref := w.lend(request{Command: Command{Approval: Approval{Person: true}}})
+			_, ref := w.lend(request{Command: Command{Command: tool.Command{Approval: tool.Approval{Person: true}}}})
 			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			w.stateBy("new", "x")
 		}, nil},
@@ -49,7 +50,7 @@ func TestBlame(t *testing.T) {
 			w.stateBy("new", "x")
 		}, []string{"PATH", "ls"}},
 		{"one that a person wanted, put back", func(_ *testing.T, _ *Shells, w *window) {
-			w.borrow(request{Command: Command{Approval: Approval{Person: true}}}, "new")
+			w.borrow(request{Command: Command{Command: tool.Command{Approval: tool.Approval{Person: true}}}}, "new")
 			w.lend(request{undo: true})
 			w.stateBy("old", "x")
 		}, nil},
@@ -64,7 +65,7 @@ func TestBlame(t *testing.T) {
 				}
 			}
 			tell("old", "new", "nobody's")
-			_, ref := w.lend(request{Command: Command{Approval: Approval{Person: true}}})
+			_, ref := w.lend(request{Command: Command{Command: tool.Command{Approval: tool.Approval{Person: true}}}})
 			w.says(&wire.CommandCompleted{LeaseRef: ref, ExecutionID: "x"})
 			tell("new", "new", "x")
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedReleased})
@@ -129,12 +130,12 @@ func TestBlame(t *testing.T) {
 			w.stateBy("new", "x")
 		}, []string{"PATH", "ls"}},
 		{"one that a person wanted, told so", func(_ *testing.T, _ *Shells, w *window) {
-			_, ref := w.lend(request{Command: Command{Approval: Approval{Person: true}}})
+			_, ref := w.lend(request{Command: Command{Command: tool.Command{Approval: tool.Approval{Person: true}}}})
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
 			w.stateBy("new", "x")
 		}, nil},
 		{"one of several", func(_ *testing.T, _ *Shells, w *window) {
-			_, ref := w.lend(request{Command: Command{Approval: Approval{Person: true}}})
+			_, ref := w.lend(request{Command: Command{Command: tool.Command{Approval: tool.Approval{Person: true}}}})
 			w.says(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: wire.ReleasedByUser})
 			w.stateBy("new", "w", "x")
 		}, []string{"PATH", "ls"}},

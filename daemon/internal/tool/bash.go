@@ -123,6 +123,7 @@ func (a *bashArgs) run(ctx context.Context, env Env, approved Action, live func(
 		Text:        approved.Command,
 		Cwd:         approved.Cwd, // rather than the current directory, which the user may have changed
 		Approved:    ShellPlace{Cwd: approved.Cwd, StateDigest: approved.StateDigest, Private: approved.Private},
+		Approval:    approved.Approval,
 		Timeout:     a.timeout,
 		Reach:       approved.Reach,
 		Background:  a.Background,

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,7 @@ func TestBashCarriesWhatWasApproved(t *testing.T) {
 		ExecutionID: "x1", Text: "echo hi # note", Cwd: "/work", Approved: ShellPlace{Cwd: "/work", StateDigest: "d1"},
 		Timeout: 5 * time.Second, Purpose: "say hi",
 	}
-	if got := sh.ran[0]; got != want {
+	if got := sh.ran[0]; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	// a text that is not the approved one does not run.

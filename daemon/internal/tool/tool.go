@@ -52,6 +52,7 @@ type Action struct {
 	Background  bool     // Command would run as a background job
 	Reach       string   // planned: what the agent asked for, "" = what it needs; approved: what the kernel holds Command to
 	ReachWhy    string   // the agent's reason for that
+	Approval    Approval // approved: what is remembered of the decision about Command
 	Reads       []string // absolute, clean paths, with symbolic links resolved as far as they exist
 	Writes      []string
 	Network     string // a host, for fetch
@@ -60,6 +61,13 @@ type Action struct {
 	ServerOfClient bool
 	Preview        Preview // for the user
 	FileDigest     string  // for write and edit: lower-case hex SHA-256 of the file when it was planned, "" = absent
+}
+
+// An Approval is what is remembered of the decision that a command may run.
+type Approval struct {
+	Person  bool        // a person allowed it, having seen what it does
+	Literal bool        // it changes the shell by what can be read in its text, and starts nothing
+	Holds   func() bool // reports whether the files that it was judged by still are what they were; nil: there are none
 }
 
 // Preview shows what an Action would change.
@@ -140,6 +148,7 @@ type Command struct {
 	Text        string
 	Cwd         string // "" = the shell's own
 	Approved    ShellPlace
+	Approval    Approval
 	Timeout     time.Duration // of the command, from its start
 	Reach       string        // the confinement: read, project; otherwise it runs in the shell itself
 	Background  bool          // it becomes a background job
