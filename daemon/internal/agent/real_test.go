@@ -41,7 +41,7 @@ func (r realShell) Where(context.Context) (tool.ShellPlace, error) {
 }
 
 func (r realShell) Run(ctx context.Context, c tool.Command, live func([]byte)) (tool.CommandResult, error) {
-	if at, _ := r.Where(ctx); at != c.Approved {
+	if at, _ := r.Where(ctx); at.Cwd != c.Approved.Cwd || at.StateDigest != c.Approved.StateDigest {
 		return tool.CommandResult{}, tool.ErrChanged
 	}
 	res, err := r.sh.Run(ctx, shell.Command{Text: c.Text, Timeout: c.Timeout, Output: live})

@@ -174,17 +174,6 @@ func (t *turn) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	return judge.Place{
 		Settings: h.opts.Config().Policy, Env: lend.Texts(env), Cwd: string(cwd), Home: lend.Home(env), Own: h.shells.Own(), Trees: &h.projects.Trees,
 		Written: t.s.files.Written, Made: t.s.files.Made,
-		Shell: func(ctx context.Context, c *risk.Context) (known bool) {
-			if q.Action.Private {
-				return t.privateFacts(ctx, q.Action.StateDigest, c)
-			}
-			ln, err := t.Lent()
-			if err != nil || ln == nil {
-				return true // no user's shell runs it: lend.Shell refuses it as changed, and a hosted agent runs its own commands itself
-			}
-			ln.Where(ctx) // the state that the call was planned in
-			return ln.Facts(c)
-		},
 	}.Judge(ctx, q.Action)
 }
 

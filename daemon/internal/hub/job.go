@@ -10,7 +10,6 @@ import (
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/job"
-	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
@@ -146,21 +145,14 @@ func (s *session) toBackground(ctx context.Context) (list []job.Info, err error)
 			list = append(list, *i)
 		}
 	}
-	var shells []*lend.Private
-	if p := s.ownShell(); p != nil {
-		shells = append(shells, p)
-	}
 	for _, t := range s.hub.unfinished() {
 		if t.s == s {
-			t.mu.Lock()
-			shells = append(shells, t.shells...)
-			t.mu.Unlock()
 			if ln, fault := t.Lent(); fault == nil && ln != nil {
 				note(ln.Background(ctx, t.id))
 			}
 		}
 	}
-	for _, p := range shells {
+	for _, p := range s.hub.shells.Privates(s.id) {
 		note(p.Background(ctx))
 	}
 	if err == nil && len(list) == 0 {

@@ -190,6 +190,9 @@ func (c *Client) testCommand(ctx context.Context, s *session, r *wire.PolicyRequ
 	}
 	t := &turn{hub: c.hub, s: s, operation: operation{origin: origin}}
 	q := agent.Question{Tool: "bash", Action: tool.Action{Command: string(r.Command), Cwd: cwd}}
+	if ln, err := t.Lent(); err == nil && ln != nil {
+		q.Action.Facts = ln.Facts
+	}
 	v := t.judge(ctx, q)
 	verdict := judge.Verdict(v)
 	reply.Verdict = &verdict

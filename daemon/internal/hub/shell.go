@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/lend"
-	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
@@ -174,36 +172,10 @@ func (t *turn) startShell(ctx context.Context, agentOnly bool) (*lend.Private, e
 	}
 	cwd = cmp.Or(t.cwd, cwd)
 	cfg := t.hub.opts.Config()
-	p, err := t.hub.shells.StartPrivate(lend.PrivateOptions{
-		Env: env, Cwd: cwd, Pass: cfg.Shell.Pass, Agent: agentOnly, Folder: t.hub.opts.Runtime, Spool: t.hub.opts.Spool,
+	return t.hub.shells.StartPrivate(lend.PrivateOptions{
+		Session: t.s.id, Env: env, Cwd: cwd, Pass: cfg.Shell.Pass, Agent: agentOnly, Folder: t.hub.opts.Runtime, Spool: t.hub.opts.Spool,
 		Head: cfg.Shell.OutputHead, Tail: cfg.Shell.OutputTail,
 	})
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.shells = slices.DeleteFunc(append(t.shells, p), (*lend.Private).Gone)
-	return p, nil
-}
-
-// privateFacts fills in c from the private shell in which a command was planned, and returns false if that is gone or has changed.
-// It finds the shell by the digest of its state; shells of equal state run a command alike.
-func (t *turn) privateFacts(ctx context.Context, digest string, c *risk.Context) (known bool) {
-	t.mu.Lock()
-	shells := slices.Clone(t.shells)
-	t.mu.Unlock()
-	if p := t.s.ownShell(); p != nil {
-		shells = append(shells, p)
-	}
-	for _, p := range shells {
-		suspects := c.Poisoned
-		if p.Facts(ctx, digest, c) {
-			known = true
-			c.Poisoned = append(c.Poisoned, suspects...) // which of them is meant is not known: the suspect names of all count
-		}
-	}
-	return known
 }
 
 // environ returns the environment of the client that asked for the turn: that of the shell it lends or, without one, its own.

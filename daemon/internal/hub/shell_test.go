@@ -171,7 +171,7 @@ func TestShellOfAnAgent(t *testing.T) {
 	h := newHub(t)
 	u := &turn{hub: h, s: watched(t, h), operation: operation{origin: &Client{hub: h, env: map[string]wire.OSString{"SHELL": "/bin/sh", "PATH": "/bin:/usr/bin"}, cwd: "/"}}}
 	unused, end := u.newPrivateShell("engineer-1")
-	if end(); len(u.shells) > 0 {
+	if end(); len(h.shells.Privates(u.s.id)) > 0 {
 		t.Error("it was started for nothing")
 	}
 	if _, err := unused.Where(t.Context()); !errors.Is(err, tool.ErrNoShell) {
@@ -179,8 +179,8 @@ func TestShellOfAnAgent(t *testing.T) {
 	}
 	sh, end := u.newPrivateShell("engineer-2")
 	for range 2 {
-		if place, err := sh.Where(t.Context()); err != nil || !place.Private || !place.Agent || len(u.shells) != 1 {
-			t.Errorf("got %+v, %v and %d shells", place, err, len(u.shells))
+		if place, err := sh.Where(t.Context()); err != nil || !place.Private || !place.Agent || len(h.shells.Privates(u.s.id)) != 1 {
+			t.Errorf("got %+v, %v and %d shells", place, err, len(h.shells.Privates(u.s.id)))
 		}
 	}
 	if c, err := sh.(*lend.Shell).By.Prepare(tool.Command{}, "bash"); err != nil || c.Agent != "engineer-2" {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
-	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/store"
 	"sublet/wire"
@@ -37,8 +36,7 @@ type turn struct {
 	done chan struct{}   // closed when the turn is over, and all that were queued before it
 
 	mu       sync.Mutex
-	shells   []*lend.Private // guarded by mu: that this turn started
-	cleanups []func()        // guarded by mu: to be called when it is over
+	cleanups []func() // guarded by mu: to be called when it is over
 
 	begun    atomic.Bool // it has had its turn in the queue, and has work
 	unstored atomic.Bool // the store failed: nothing more of the turn is stored

@@ -27,36 +27,37 @@ func TestEnteringARepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	cdpath := ""
-	p := Place{Cwd: root, Home: t.TempDir(), Trees: &worktree.Trees{}, Shell: func(_ context.Context, c *risk.Context) bool {
+	p := Place{Cwd: root, Home: t.TempDir(), Trees: &worktree.Trees{}}
+	facts := func(_ context.Context, c *risk.Context) bool {
 		c.Env = map[string]string{"OLDPWD": old, "CDPATH": cdpath}
 		return true
-	}}
+	}
 	for text, want := range map[string]risk.Reach{
 		"cd plain": risk.ReachShell, "cd plain/sub": risk.ReachShell, "cd ..": risk.ReachShell, "cd /": risk.ReachShell, "cd": risk.ReachShell, "cd plain && cd ..": risk.ReachShell,
 		"cd made": risk.ReachFree, "cd ./made/sub": risk.ReachFree, "cd " + root + "/made": risk.ReachFree, "cd link": risk.ReachFree, "cd -P -- made": risk.ReachFree, "cd plain && cd ../made": risk.ReachFree,
 		"pushd made": risk.ReachFree, "cd bare": risk.ReachFree, "cd mad*": risk.ReachFree, "cd plain made": risk.ReachFree, "cd -P deep/..": risk.ReachFree,
 		"cd -": risk.ReachShell, "cd plain && cd -": risk.ReachFree, "popd": risk.ReachFree, "pushd": risk.ReachFree, "cd -2": risk.ReachFree,
 	} {
-		if v := p.Judge(t.Context(), tool.Action{Command: text}); v.Reach != want {
+		if v := p.Judge(t.Context(), tool.Action{Command: text, Facts: facts}); v.Reach != want {
 			t.Errorf("%s: %s, want %s: %+v", text, v.Reach, want, v.Reasons)
 		}
-		if v := p.Judge(t.Context(), tool.Action{Command: text, AgentShell: true}); v.Reach != risk.ReachShell { // nobody's prompt is there
+		if v := p.Judge(t.Context(), tool.Action{Command: text, AgentShell: true, Facts: facts}); v.Reach != risk.ReachShell { // nobody's prompt is there
 			t.Errorf("%s in an agent's own shell: %s", text, v.Reach)
 		}
 	}
 	old = filepath.Join(root, "made")
-	if v := p.Judge(t.Context(), tool.Action{Command: "cd -"}); v.Reach != risk.ReachFree {
+	if v := p.Judge(t.Context(), tool.Action{Command: "cd -", Facts: facts}); v.Reach != risk.ReachFree {
 		t.Errorf("back to a repository: %s", v.Reach)
 	}
 	cdpath = "/usr:made"
 	for text, want := range map[string]risk.Reach{"cd sub": risk.ReachFree, "cd ./sub": risk.ReachShell, "cd plain": risk.ReachFree} {
-		if v := p.Judge(t.Context(), tool.Action{Command: text}); v.Reach != want {
+		if v := p.Judge(t.Context(), tool.Action{Command: text, Facts: facts}); v.Reach != want {
 			t.Errorf("%s with CDPATH %s: %s, want %s", text, cdpath, v.Reach, want)
 		}
 	}
 	cdpath = ""
 	p.Home = root // in which no command is held to project
-	if v := p.Judge(t.Context(), tool.Action{Command: "cd made"}); v.Reach != risk.ReachShell {
+	if v := p.Judge(t.Context(), tool.Action{Command: "cd made", Facts: facts}); v.Reach != risk.ReachShell {
 		t.Errorf("in a home: %s", v.Reach)
 	}
 }

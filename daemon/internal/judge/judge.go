@@ -28,8 +28,6 @@ type Place struct {
 	Trees    *worktree.Trees
 	Written  func(path string) (text string, ok bool) // what the session's tools wrote to a file
 	Made     func(path string) bool                   // reports whether they made it
-	// Shell describes the shell that a command would run in; false where its aliases and functions are not known.
-	Shell func(ctx context.Context, c *risk.Context) (known bool)
 }
 
 // Judge returns the verdict on a call.
@@ -49,7 +47,7 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 	if act.Command == "" {
 		return risk.AnalyzeFile(risk.FileAction{Reads: act.Reads, Writes: act.Writes, Network: act.Network, Server: act.Server}, c)
 	}
-	known := p.Shell(ctx, &c)
+	known := act.Facts == nil || act.Facts(ctx, &c)
 	c.Written = func(path string) (string, bool) { return p.Written(reach.Real(path)) }
 	c.Made = func(path string) bool { return p.Made(reach.Real(path)) }
 	var venvs []risk.Script

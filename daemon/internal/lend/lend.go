@@ -43,13 +43,14 @@ type Shells struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup // those commands
 
-	mu      sync.Mutex
-	lenders map[Owner]*Lender // guarded by mu; by the process that lends: it outlives a connection
+	mu       sync.Mutex
+	lenders  map[Owner]*Lender     // guarded by mu; by the process that lends: it outlives a connection
+	privates map[*Private]struct{} // guarded by mu: until Private.Close
 }
 
 // New returns Shells whose fencing tokens are above the given one, so that they grow across daemons.
 func New(log *slog.Logger, above uint64) *Shells {
-	s := &Shells{log: log, lenders: map[Owner]*Lender{}, agentSessions: agentSessions{started: map[int]int64{}, lent: map[int]int{}}}
+	s := &Shells{log: log, lenders: map[Owner]*Lender{}, privates: map[*Private]struct{}{}, agentSessions: agentSessions{started: map[int]int64{}, lent: map[int]int{}}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.fences.Above(above)
 	return s
@@ -96,6 +97,18 @@ func (s *Shells) all(pid int) []*Lender {
 	for _, ln := range s.lenders {
 		if pid == 0 || ln.PID() == pid {
 			list = append(list, ln)
+		}
+	}
+	return list
+}
+
+// Privates returns the private shells of a session's agents.
+func (s *Shells) Privates(of wire.SessionID) (list []*Private) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.privates {
+		if p.o.Session == of {
+			list = append(list, p)
 		}
 	}
 	return list

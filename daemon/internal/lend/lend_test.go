@@ -102,7 +102,7 @@ func TestWhatIsKnown(t *testing.T) {
 		cancel()
 		check := func(name string, ctx context.Context, known bool, want time.Duration) {
 			t.Helper()
-			if got := ln.Facts(&risk.Context{}); got != known {
+			if got := ln.Facts(gone, &risk.Context{}); got != known {
 				t.Errorf("%s: known is %v", name, got)
 			}
 			begun := time.Now()
@@ -159,7 +159,7 @@ func TestWhichShellAndWhyNot(t *testing.T) {
 		} {
 			ln.link(w, &wire.EnvSnapshot{Shell: c.info}, &wire.Ready{})
 			var facts risk.Context
-			ln.Facts(&facts)
+			ln.Facts(t.Context(), &facts)
 			if name := ln.Name(); name != c.name || facts.Dialect != c.dialect {
 				t.Errorf("%+v: written for %q, judged as %q", c.info, name, facts.Dialect)
 			}

@@ -50,6 +50,7 @@ func (p *Private) shell() *shell.Shell {
 
 // PrivateOptions are where and how a private shell starts.
 type PrivateOptions struct {
+	Session    wire.SessionID           // whose agents use it
 	Env        map[string]wire.OSString // the client's, of which it gets what is not a secret
 	Cwd        wire.OSString            // the client's; where that is not a folder it starts at home
 	Pass       []string                 // secrets that it gets all the same
@@ -65,7 +66,11 @@ func (s *Shells) StartPrivate(o PrivateOptions) (*Private, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Private{sh: sh, shells: s, turn: make(chan struct{}, 1), o: o}, nil
+	p := &Private{sh: sh, shells: s, turn: make(chan struct{}, 1), o: o}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.privates[p] = struct{}{}
+	return p, nil
 }
 
 func (s *Shells) start(o PrivateOptions) (*shell.Shell, error) {
@@ -107,10 +112,12 @@ func (p *Private) State(ctx context.Context) shell.State {
 func (p *Private) Where(ctx context.Context) tool.ShellPlace {
 	ctx, cancel := context.WithTimeout(ctx, answerBound) // it may still read its start-up files
 	defer cancel()
+	place := tool.ShellPlace{Cwd: p.shell().Dir(), StateDigest: p.shell().Digest(), Private: true, Agent: p.o.Agent}
 	if st, err := p.shell().State(ctx); err == nil {
-		return tool.ShellPlace{Cwd: st.Dir, StateDigest: st.Digest, Private: true, Agent: p.o.Agent}
+		place.Cwd, place.StateDigest = st.Dir, st.Digest
 	}
-	return tool.ShellPlace{Cwd: p.shell().Dir(), StateDigest: p.shell().Digest(), Private: true, Agent: p.o.Agent}
+	place.Facts = func(ctx context.Context, c *risk.Context) bool { return p.facts(ctx, place.StateDigest, c) }
+	return place
 }
 
 // Run runs a command that was allowed. Errors are those of tool.Shell.
@@ -220,9 +227,8 @@ func (p *Private) Restore(ctx context.Context, all bool) (changed, left string, 
 	return changed, left, err
 }
 
-// Facts fills in what judging a command needs of the shell in the state with this digest; false where it is in another, or where the
-// state is not known ("").
-func (p *Private) Facts(ctx context.Context, digest string, c *risk.Context) bool {
+// facts is a tool.Facts of the shell in the state with this digest; "" = the state is not known.
+func (p *Private) facts(ctx context.Context, digest string, c *risk.Context) bool {
 	if digest == "" || p.shell().Digest() != digest {
 		return false
 	}
@@ -280,6 +286,9 @@ func (p *Private) Close() {
 	all := append(p.former, p.sh)
 	p.former, p.closed = nil, true
 	p.mu.Unlock()
+	p.shells.mu.Lock()
+	delete(p.shells.privates, p)
+	p.shells.mu.Unlock()
 	for _, sh := range all {
 		_ = sh.Close() // it logs its error
 	}

@@ -118,7 +118,7 @@ func (ln *Lender) Where(ctx context.Context) tool.ShellPlace {
 	defer bound.Stop()
 	for {
 		ln.mu.Lock()
-		place := tool.ShellPlace{Cwd: ln.view.cwd, StateDigest: ln.view.digest}
+		place := tool.ShellPlace{Cwd: ln.view.cwd, StateDigest: ln.view.digest, Facts: ln.Facts}
 		var wait chan struct{}
 		switch {
 		case ln.conn.window == nil:
@@ -163,9 +163,9 @@ func (ln *Lender) Name() string {
 	return ln.view.name()
 }
 
-// Facts fills in what judging a command needs of the live shell; known is false while the client has not reported it for the state
-// the shell is in.
-func (ln *Lender) Facts(c *risk.Context) (known bool) {
+// Facts is a tool.Facts of the live shell in the state that it is in now.
+func (ln *Lender) Facts(ctx context.Context, c *risk.Context) (known bool) {
+	ln.Where(ctx)
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	v := &ln.view

@@ -105,7 +105,7 @@ func (a *bashArgs) plan(ctx context.Context, env Env) (Action, error) {
 		return Action{}, shellError(err, env)
 	}
 	return Action{
-		Command: a.Command, Cwd: place.Cwd, StateDigest: place.StateDigest, Private: place.Private, AgentShell: place.Agent,
+		Command: a.Command, Cwd: place.Cwd, StateDigest: place.StateDigest, Private: place.Private, AgentShell: place.Agent, Facts: place.Facts,
 		Background: a.Background, Reach: a.Reach, ReachWhy: oneLine(a.Why),
 	}, nil
 }

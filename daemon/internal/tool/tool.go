@@ -12,6 +12,7 @@ import (
 
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/picture"
+	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/secret"
 )
 
@@ -49,6 +50,7 @@ type Action struct {
 	StateDigest string
 	Private     bool     // Command would run in a private shell, not in the user's
 	AgentShell  bool     // that shell belongs to one agent: see ShellPlace.Agent
+	Facts       Facts    // of that shell; nil: no shell that is lent would run Command
 	Background  bool     // Command would run as a background job
 	Reach       string   // planned: what the agent asked for, "" = what it needs; approved: what the kernel holds Command to
 	ReachWhy    string   // the agent's reason for that
@@ -140,7 +142,12 @@ type ShellPlace struct {
 	StateDigest string
 	Private     bool // a private shell, whose output is visible only if it is streamed
 	Agent       bool // a private shell of one agent, which is confined; not one that replaces the user's
+	Facts       Facts
 }
+
+// Facts fills in what judging a command needs to know of the shell that it was planned in. It returns false if the shell's aliases and
+// functions are not known, as when it has changed since.
+type Facts func(ctx context.Context, c *risk.Context) (known bool)
 
 // Command is one command for a Shell.
 type Command struct {
