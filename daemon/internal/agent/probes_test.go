@@ -2,9 +2,7 @@ package agent
 
 import (
 	"compress/gzip"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -47,14 +45,8 @@ func readSession(t *testing.T, path string) (events []wire.EventMessage, probes 
 	if err != nil {
 		t.Fatal(path, err)
 	}
-	in, _, err := archive.NewReader(z)
-	for err == nil {
-		var e wire.EventMessage
-		if e, err = in.Event(); err == nil {
-			events = append(events, e)
-		}
-	}
-	if !errors.Is(err, io.EOF) {
+	s, err := archive.Read(z)
+	if err != nil {
 		t.Fatal(path, err)
 	}
 	text, err := os.ReadFile(strings.TrimSuffix(path, ".gz") + ".probes")
@@ -68,7 +60,7 @@ func readSession(t *testing.T, path string) (events []wire.EventMessage, probes 
 		}
 		probes = append(probes, probe{parts[0], parts[1], parts[2]})
 	}
-	return events, probes
+	return s.Events, probes
 }
 
 // ledger is what is left of the conversation beside the summaries, which a model may write badly: folded every time it fills 100,000

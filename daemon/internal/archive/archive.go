@@ -7,13 +7,16 @@ package archive
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/google/renameio/v2"
@@ -31,46 +34,11 @@ const (
 	maxImageName   = 4 << 10 // bytes
 )
 
-// A Writer writes a saved session.
-type Writer struct {
-	w    *bufio.Writer
-	Size int64 // bytes written
-	err  error // the first one; nothing is written after it
-}
-
-// NewWriter begins a saved session.
-func NewWriter(w io.Writer, info wire.SessionInfo) *Writer {
-	out := &Writer{w: bufio.NewWriter(w)}
-	out.write([]byte(header), nil)
-	out.write(wire.AppendFrame(nil, &wire.SessionReply{Session: info}))
-	return out
-}
-
-func (w *Writer) write(frame []byte, err error) {
-	if w.err == nil {
-		w.err = err
-	}
-	if w.err == nil {
-		w.Size += int64(len(frame))
-		_, w.err = w.w.Write(frame)
-	}
-}
-
-// Event writes the next event.
-func (w *Writer) Event(m wire.Message) { w.write(wire.AppendFrame(nil, m)) }
-
-// Image writes an image of the event of that number, after all events and in their order.
-func (w *Writer) Image(seq int64, i *picture.Image) error {
-	w.write(imageFrame(savedImage{seq, i.Name, i.MIME, i.Width, i.Height, i.Size, i.Data}))
-	return w.err
-}
-
-// Close writes out what is left, and returns the first error of the Writer.
-func (w *Writer) Close() error {
-	if w.err == nil {
-		w.err = w.w.Flush()
-	}
-	return w.err
+// Session is a session as it is saved.
+type Session struct {
+	Info   wire.SessionInfo
+	Events []wire.EventMessage
+	Images map[int64][]*picture.Image // by the number of their event
 }
 
 // A FormatError reports why a file is not a saved session.
@@ -80,103 +48,129 @@ func (e *FormatError) Error() string { return e.What }
 
 func formatError(format string, args ...any) error { return &FormatError{fmt.Sprintf(format, args...)} }
 
-// A Reader reads a saved session. What is wrong with it is a *FormatError.
-type Reader struct {
-	r       *bufio.Reader
-	n       int    // events read
-	payload []byte // the first image's
+// Save writes a session to a file, atomically and readable by the user alone, and returns the file's size. A file that cannot be made
+// there is a *FormatError.
+func Save(path string, s Session) (size int64, err error) {
+	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path))) // 0600
+	if err != nil {
+		return 0, formatError("%v", err)
+	}
+	defer f.Cleanup()
+	err = s.write(f)
+	if err == nil {
+		size, err = f.Seek(0, io.SeekCurrent)
+	}
+	if err == nil {
+		err = f.CloseAtomicallyReplace()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("save session: %w", err)
+	}
+	return size, nil
 }
 
-// NewReader reads the beginning of a saved session and returns its SessionInfo.
-func NewReader(r io.Reader) (in *Reader, info wire.SessionInfo, err error) {
-	in = &Reader{r: bufio.NewReader(r)}
-	head := make([]byte, len(header))
-	if _, err := io.ReadFull(in.r, head); err != nil || !bytes.Equal(head, []byte(header)) {
-		return nil, info, formatError("it is not a saved session")
+func (s Session) write(to io.Writer) error {
+	w := bufio.NewWriter(to) // keeps the first error of writing for Flush
+	var failed error
+	write := func(frame []byte, err error) {
+		failed = cmp.Or(failed, err)
+		_, _ = w.Write(frame)
 	}
-	payload, err := readPayload(in.r)
+	write([]byte(header), nil)
+	write(wire.AppendFrame(nil, &wire.SessionReply{Session: s.Info}))
+	for _, m := range s.Events {
+		write(wire.AppendFrame(nil, m))
+	}
+	for _, seq := range slices.Sorted(maps.Keys(s.Images)) {
+		for _, i := range s.Images[seq] {
+			write(imageFrame(savedImage{seq, i.Name, i.MIME, i.Width, i.Height, i.Size, i.Data}))
+		}
+	}
+	return cmp.Or(failed, w.Flush())
+}
+
+// maxSaved bounds a file that is loaded, in bytes.
+const maxSaved = 1 << 30
+
+// Load reads a file that Save wrote, and returns its size. What is wrong with it is a *FormatError.
+func Load(path string) (s Session, size int64, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe does not wait for a writer then
 	if err != nil {
-		return nil, info, formatError("the session's own record cannot be read")
+		return s, 0, formatError("%v", err)
 	}
-	first, err := wire.Unmarshal(payload)
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() || st.Size() > maxSaved {
+		return s, 0, formatError("%s is not a file of at most %d bytes", visible.Exact(path), maxSaved)
+	}
+	if s, err = Read(f); err != nil {
+		return s, 0, formatError("%s: %v", visible.Exact(path), err)
+	}
+	return s, st.Size(), nil
+}
+
+// Read reads a saved session. What is wrong with it is a *FormatError: anybody may have written it.
+func Read(from io.Reader) (s Session, err error) {
+	r := bufio.NewReader(from)
+	head := make([]byte, len(header))
+	if _, err := io.ReadFull(r, head); err != nil || string(head) != header {
+		return s, formatError("it is not a saved session")
+	}
+	var first wire.Message
+	payload, err := readPayload(r)
+	if err == nil {
+		first, err = wire.Unmarshal(payload)
+	}
 	saved, ok := first.(*wire.SessionReply)
 	if err != nil || !ok {
-		return nil, info, formatError("the session's own record cannot be read")
+		return s, formatError("the session's own record cannot be read")
 	}
-	return in, saved.Session, nil
-}
-
-// Event returns the next event; io.EOF after the last one.
-func (in *Reader) Event() (wire.EventMessage, error) {
-	in.n++
-	payload, err := readPayload(in.r)
-	if errors.Is(err, io.EOF) {
-		return nil, io.EOF
-	}
-	if err == nil && payload[0] == imageMark {
-		in.payload = payload
-		return nil, io.EOF
-	}
-	var m wire.Message
-	if err == nil {
-		m, err = wire.Unmarshal(payload)
-	}
-	event, ok := m.(wire.EventMessage)
-	if err != nil || !ok {
-		return nil, formatError("event %d cannot be read", in.n)
-	}
-	return event, nil
-}
-
-// Images reads the images, after the events, and calls keep with those of one event at a time and its number in the file. An
-// image that models do not take is an error, since anybody may have written the file.
-func (in *Reader) Images(keep func(seq int64, images []*picture.Image) error) error {
-	payload := in.payload
-	if payload == nil {
-		return nil
-	}
-	var of int64
-	var images []*picture.Image
-	size := 0
+	s = Session{Info: saved.Session, Images: map[int64][]*picture.Image{}}
 	for n := 1; ; n++ {
-		i, seq, err := readImage(payload)
-		if err != nil || seq < of {
-			return formatError("image %d of the file cannot be read", n)
+		payload, err := readPayload(r)
+		if errors.Is(err, io.EOF) {
+			return s, nil
 		}
-		if seq > of && len(images) > 0 {
-			if err := keep(of, images); err != nil {
-				return err
-			}
-			images, size = nil, 0
+		if err == nil {
+			err = s.add(payload)
 		}
-		of = seq
-		images, size = append(images, i), size+len(i.Data)
-		if len(images) > maxEventImages || size > picture.MaxRequest {
-			return formatError("image %d of the file is more than an event can have", n)
-		}
-		if payload, err = readPayload(in.r); errors.Is(err, io.EOF) {
-			return keep(of, images)
-		} else if err != nil {
-			return formatError("image %d of the file cannot be read", n+1)
+		if err != nil {
+			return s, formatError("record %d of it cannot be read: %v", n, err)
 		}
 	}
 }
 
 // readPayload reads one frame of a saved session; io.EOF at the end.
 func readPayload(r io.Reader) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
+	var size uint32
+	if err := binary.Read(r, binary.BigEndian, &size); err != nil {
 		return nil, err
 	}
-	size := int(head[0])<<24 | int(head[1])<<16 | int(head[2])<<8 | int(head[3])
 	if size == 0 || size > wire.MaxFrame {
-		return nil, fmt.Errorf("frame of %d bytes", size)
+		return nil, fmt.Errorf("a frame of %d bytes", size)
 	}
 	payload := make([]byte, size)
 	if _, err := io.ReadFull(r, payload); err != nil {
 		return nil, io.ErrUnexpectedEOF
 	}
 	return payload, nil
+}
+
+// add adds the event or image of a frame.
+func (s *Session) add(payload []byte) error {
+	if payload[0] == imageMark {
+		return s.addImage(payload)
+	}
+	m, err := wire.Unmarshal(payload)
+	if err != nil {
+		return err
+	}
+	event, ok := m.(wire.EventMessage)
+	if !ok {
+		return errors.New("it is no event")
+	}
+	s.Events = append(s.Events, event)
+	return nil
 }
 
 // savedImage is an image in a saved session.
@@ -192,62 +186,32 @@ type savedImage struct {
 
 func imageFrame(i savedImage) ([]byte, error) {
 	payload, err := json.Marshal(i)
-	if err != nil {
-		return nil, err
-	}
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...), nil
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...), err
 }
 
-// readImage takes an image's type and size from its bytes. Without bytes it takes them from the record, within bounds. The name
+// addImage takes an image's type and size from its bytes. Without bytes it takes them from the record, within bounds. The name
 // is cleaned.
-func readImage(payload []byte) (*picture.Image, int64, error) {
+func (s *Session) addImage(payload []byte) (err error) {
 	var r savedImage
 	if err := json.Unmarshal(payload, &r); err != nil {
-		return nil, 0, err
+		return err
 	}
-	name := visible.Exact(visible.Cut(r.Name, maxImageName))
+	i := &picture.Image{Name: visible.Exact(visible.Cut(r.Name, maxImageName)), MIME: r.MIME, Width: r.Width, Height: r.Height, Size: r.Size}
 	if r.Data != nil {
-		i, err := picture.Read(name, bytes.NewReader(r.Data))
-		return i, r.Seq, err
-	}
-	if r.Width <= 0 || r.Height <= 0 || r.Width > picture.MaxSide || r.Height > picture.MaxSide || r.Size < 0 || r.Size > picture.MaxBytes || !picture.Known(r.MIME) {
-		return nil, 0, errors.New("no image")
-	}
-	return &picture.Image{Name: name, MIME: r.MIME, Width: r.Width, Height: r.Height, Size: r.Size}, r.Seq, nil
-}
-
-// maxSaved bounds a file that is loaded, in bytes.
-const maxSaved = 1 << 30
-
-// Save writes a session to a file, atomically and readable by the user alone, and returns its size. fill writes its history. A
-// file that cannot be made there is a *FormatError.
-func Save(path string, info wire.SessionInfo, fill func(*Writer) error) (size int64, err error) {
-	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path))) // 0600
-	if err != nil {
-		return 0, formatError("%v", err)
-	}
-	defer f.Cleanup()
-	w := NewWriter(f, info)
-	err = fill(w)
-	if err = errors.Join(err, w.Close()); err == nil {
-		err = f.CloseAtomicallyReplace()
+		i, err = picture.Read(i.Name, bytes.NewReader(r.Data))
+	} else if r.Width <= 0 || r.Height <= 0 || r.Width > picture.MaxSide || r.Height > picture.MaxSide || r.Size < 0 || r.Size > picture.MaxBytes || !picture.Known(r.MIME) {
+		err = errors.New("no image")
 	}
 	if err != nil {
-		return 0, fmt.Errorf("save session: %w", err)
+		return err
 	}
-	return w.Size, nil
-}
-
-// Open opens a file that Save wrote, and returns its size. What is wrong with it is a *FormatError.
-func Open(path string) (f *os.File, size int64, err error) {
-	f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe does not wait for a writer then
-	if err != nil {
-		return nil, 0, formatError("%v", err)
+	s.Images[r.Seq] = append(s.Images[r.Seq], i)
+	size := 0
+	for _, i := range s.Images[r.Seq] {
+		size += len(i.Data)
 	}
-	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() || st.Size() > maxSaved {
-		f.Close()
-		return nil, 0, formatError("%s is not a file of at most %d bytes", visible.Exact(path), maxSaved)
+	if len(s.Images[r.Seq]) > maxEventImages || size > picture.MaxRequest {
+		return errors.New("it is more than an event can have")
 	}
-	return f, st.Size(), nil
+	return nil
 }

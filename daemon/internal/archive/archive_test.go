@@ -1,9 +1,6 @@
 package archive
 
 import (
-	"bytes"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,15 +12,15 @@ import (
 	"sublet/wire"
 )
 
-// A named pipe without a writer blocked Open, and with it the client's request.
-func TestOpenDoesNotBlockOnPipe(t *testing.T) {
+// A named pipe without a writer blocked Load, and with it the client's request.
+func TestLoadDoesNotBlockOnPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	opened := make(chan error, 1)
 	go func() {
-		_, _, err := Open(path)
+		_, _, err := Load(path)
 		opened <- err
 	}()
 	select {
@@ -32,7 +29,7 @@ func TestOpenDoesNotBlockOnPipe(t *testing.T) {
 			t.Errorf("got %v, want that it is not a file", err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("Open is blocked")
+		t.Error("Load is blocked")
 		if w, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil { // releases it
 			w.Close()
 		}
@@ -77,31 +74,30 @@ func TestMarkdownNamesFailures(t *testing.T) {
 	}
 }
 
-// Images called keep for event 0, with no images, before those of the first event.
+// A saved session has the images of each event in their order, also those whose pixels are not kept any more.
 func TestImagesOfEachEvent(t *testing.T) {
-	var file bytes.Buffer
-	w := NewWriter(&file, wire.SessionInfo{})
-	for i, seq := range []int64{2, 2, 5} {
-		if err := w.Image(seq, &picture.Image{Name: fmt.Sprint("image ", i), MIME: "image/png", Width: 1, Height: 1}); err != nil {
-			t.Fatal(err)
-		}
+	path := filepath.Join(t.TempDir(), "saved")
+	image := func(name string) *picture.Image {
+		return &picture.Image{Name: name, MIME: "image/png", Width: 1, Height: 1}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	in, _, err := NewReader(&file)
+	size, err := Save(path, Session{Info: wire.SessionInfo{ID: "s"}, Images: map[int64][]*picture.Image{5: {image("c")}, 2: {image("a"), image("b")}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := in.Event(); err != io.EOF {
-		t.Fatalf("got %v, want no event", err)
+	s, read, err := Load(path)
+	if err != nil || read != size || s.Info.ID != "s" {
+		t.Fatalf("got %+v of %d bytes, %v, want %d", s.Info, read, err, size)
 	}
 	got := ""
-	err = in.Images(func(seq int64, images []*picture.Image) error {
-		got += fmt.Sprint(seq, ":", len(images), " ")
-		return nil
-	})
-	if err != nil || got != "2:2 5:1 " {
-		t.Errorf("got %q, %v", got, err)
+	for seq, images := range s.Images {
+		for _, i := range images {
+			if want := map[string]int64{"a": 2, "b": 2, "c": 5}[i.Name]; seq != want || i.Data != nil {
+				t.Errorf("%+v is of event %d, want %d", i, seq, want)
+			}
+			got += i.Name
+		}
+	}
+	if len(got) != 3 || s.Images[2][0].Name != "a" {
+		t.Errorf("got %q", got)
 	}
 }

@@ -3,7 +3,6 @@ package archive
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"sublet/wire"
@@ -12,32 +11,17 @@ import (
 // atOnce is how many events Copy stores in one transaction, so that others can write in between.
 const atOnce = 500
 
-// Copy stores the events that next returns until io.EOF in a new session: store numbers each from 1. It gives turns ids of their
-// own, and adapts the numbers by which events name others. It returns the numbers of the copies by those of the originals.
-func Copy(next func() (wire.EventMessage, error), store func(...wire.EventMessage) error) (numbers map[int64]int64, err error) {
+// Copy stores the events in a new session: store numbers each from 1. It gives turns ids of their own, and adapts the numbers by which
+// events name others. It returns the numbers of the copies by those of the originals.
+func Copy(events []wire.EventMessage, store func(...wire.EventMessage) error) (numbers map[int64]int64, err error) {
 	turns := map[wire.TurnID]wire.TurnID{} // a turn's id is unique in the store
 	numbers = map[int64]int64{}
-	var list []wire.EventMessage // to be stored next
-	flush := func() error {
-		if err := store(list...); err != nil {
-			return fmt.Errorf("the copy was not stored: %w", err)
-		}
-		list = list[:0]
-		return nil
-	}
 	var had []int64                  // had[0] is the original number of event 1
 	first := func(seq int64) int64 { // the copy of seq or, if that one is left out, of the next one
 		i, _ := slices.BinarySearch(had, seq)
 		return int64(i) + 1
 	}
-	for {
-		event, err := next()
-		if errors.Is(err, io.EOF) {
-			return numbers, flush()
-		}
-		if err != nil {
-			return nil, err
-		}
+	for _, event := range events {
 		e := event.Meta()
 		if e.TurnID != "" {
 			if turns[e.TurnID] == "" {
@@ -57,36 +41,30 @@ func Copy(next func() (wire.EventMessage, error), store func(...wire.EventMessag
 		}
 		had = append(had, e.Seq)
 		numbers[e.Seq] = int64(len(had))
-		if list = append(list, event); len(list) == atOnce {
-			if err := flush(); err != nil {
-				return nil, err
-			}
+	}
+	for list := range slices.Chunk(events, atOnce) {
+		if err := store(list...); err != nil {
+			return nil, fmt.Errorf("the copy was not stored: %w", err)
 		}
 	}
+	return numbers, nil
 }
 
-// Each returns these events one after another, then io.EOF.
-func Each(events []wire.EventMessage) (next func() (wire.EventMessage, error)) {
-	return func() (wire.EventMessage, error) {
-		if len(events) == 0 {
-			return nil, io.EOF
-		}
-		m := events[0]
-		events = events[1:]
-		return m, nil
-	}
-}
-
-// Envelopes wraps events. Without blocks it leaves out the structured chunks (wire.ChunkBlock).
-func Envelopes(events []wire.EventMessage, blocks bool) []wire.Envelope {
+// Envelopes wraps events.
+func Envelopes(events []wire.EventMessage) []wire.Envelope {
 	list := make([]wire.Envelope, 0, len(events))
 	for _, m := range events {
-		if chunk, ok := m.(*wire.AgentStreamChunk); ok && !blocks && chunk.Chunk.Type == wire.ChunkBlock {
-			continue
-		}
 		list = append(list, wire.Envelope{Message: m})
 	}
 	return list
+}
+
+// WithoutBlocks returns the events without the structured chunks (wire.ChunkBlock).
+func WithoutBlocks(events []wire.EventMessage) []wire.EventMessage {
+	return slices.DeleteFunc(slices.Clone(events), func(m wire.EventMessage) bool {
+		c, ok := m.(*wire.AgentStreamChunk)
+		return ok && c.Chunk.Type == wire.ChunkBlock
+	})
 }
 
 // ErrRunning reports that the last turn that is wanted has not ended.

@@ -17,7 +17,7 @@ func TestCopyInPieces(t *testing.T) {
 	last := events[1200].(*wire.AgentStreamChunk)
 	last.Chunk = wire.Chunk{Type: wire.ChunkVoid, FromSeq: 12} // the second event
 	var sizes []int
-	numbers, err := Copy(Each(events), func(list ...wire.EventMessage) error {
+	numbers, err := Copy(events, func(list ...wire.EventMessage) error {
 		sizes = append(sizes, len(list))
 		return nil
 	})
@@ -28,7 +28,7 @@ func TestCopyInPieces(t *testing.T) {
 		t.Errorf("got %d numbers: %d, %d; void from %d", len(numbers), numbers[10], numbers[2410], last.Chunk.FromSeq)
 	}
 	full := errors.New("full")
-	if _, err := Copy(Each(events[:1]), func(...wire.EventMessage) error { return full }); !errors.Is(err, full) {
+	if _, err := Copy(events[:1], func(...wire.EventMessage) error { return full }); !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -98,7 +98,10 @@ func (c *Client) sessionOp(ctx context.Context, s *session, r *wire.SessionReque
 			if err != nil {
 				return err
 			}
-			out.Events, out.More = archive.Envelopes(events, r.IncludeBlocks), more
+			if !r.IncludeBlocks {
+				events = archive.WithoutBlocks(events)
+			}
+			out.Events, out.More = archive.Envelopes(events), more
 		}
 		return nil
 	case "rename":

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"sublet/daemon/internal/archive"
-	"sublet/daemon/internal/picture"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -32,21 +31,32 @@ func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, o
 	if err != nil {
 		return err
 	}
+	saved := archive.Session{Info: s.snapshot()}
+	if r.IncludeHistory {
+		if saved, err = s.saved(ctx); err != nil {
+			return err
+		}
+	}
+	if !r.IncludeBlocks {
+		saved.Events = archive.WithoutBlocks(saved.Events)
+	}
 	out.Path = wire.OSString(path)
-	out.Size, err = archive.Save(path, s.snapshot(), func(w *archive.Writer) error {
-		if !r.IncludeHistory {
-			return nil
-		}
-		events, err := s.hub.opts.Store.AllEvents(ctx, s.id)
-		for _, e := range archive.Envelopes(events, r.IncludeBlocks) {
-			w.Event(e.Message)
-		}
-		return errors.Join(err, c.hub.opts.Store.EachImage(ctx, s.id, w.Image))
-	})
+	out.Size, err = archive.Save(path, saved)
 	if fault, ok := errors.AsType[*archive.FormatError](err); ok {
 		return invalid("path: %v", fault)
 	}
 	return err
+}
+
+// saved returns the session with all its events and images.
+func (s *session) saved(ctx context.Context) (archive.Session, error) {
+	info := s.snapshot()
+	events, err := s.hub.opts.Store.AllEvents(ctx, s.id)
+	if err != nil {
+		return archive.Session{}, err
+	}
+	images, err := s.hub.opts.Store.AllImages(ctx, s.id)
+	return archive.Session{Info: info, Events: events, Images: images}, err
 }
 
 // path returns a path of the client as an absolute one; a relative path begins in the client's folder.
@@ -71,53 +81,39 @@ func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.Ses
 	if err != nil {
 		return err
 	}
-	f, size, err := archive.Open(path)
+	saved, size, err := archive.Load(path)
 	if err != nil {
 		return invalid("path: %v", err)
 	}
-	defer f.Close()
-	in, info, err := archive.NewReader(f)
-	if err == nil {
-		out.Session, err = c.copySession(ctx, info, in.Event, func(to wire.SessionID, numbers map[int64]int64) error {
-			return in.Images(func(seq int64, images []*picture.Image) (err error) {
-				if seq = numbers[seq]; seq != 0 { // else of an event that was left out
-					err = c.hub.opts.Store.KeepImages(ctx, to, seq, images)
-				}
-				return err
-			})
-		})
-	}
-	if _, ok := errors.AsType[*archive.FormatError](err); ok {
-		return invalid("path: %s: %v", visible.Exact(path), err)
-	}
 	out.Path, out.Size = wire.OSString(path), size
+	out.Session, err = c.copySession(ctx, saved)
 	return err
 }
 
 // fork copies a session's turns, up to one of them, into a new session.
-func (c *Client) fork(ctx context.Context, from *session, r *wire.SessionRequest, out *wire.SessionReply) error {
-	events, err := c.hub.opts.Store.AllEvents(ctx, from.id)
+func (c *Client) fork(ctx context.Context, s *session, r *wire.SessionRequest, out *wire.SessionReply) error {
+	from, err := s.saved(ctx)
 	if err != nil {
 		return err
 	}
-	if events, err = archive.UntilTurn(events, r.Turn); errors.Is(err, archive.ErrRunning) {
+	if from.Events, err = archive.UntilTurn(from.Events, r.Turn); errors.Is(err, archive.ErrRunning) {
 		return ErrSessionBusy
 	} else if err != nil {
 		return invalid("%v", err)
 	}
-	out.Session, err = c.copySession(ctx, from.snapshot(), archive.Each(events), func(to wire.SessionID, numbers map[int64]int64) error {
-		return c.hub.opts.Store.CopyImages(ctx, from.id, to, numbers)
-	})
+	out.Session, err = c.copySession(ctx, from)
 	return err
 }
 
-// copySession makes a new session of the events that next returns, with new ids and numbers: see archive.Copy. images adds their images.
-func (c *Client) copySession(ctx context.Context, from wire.SessionInfo, next func() (wire.EventMessage, error), images func(to wire.SessionID, numbers map[int64]int64) error) (wire.SessionInfo, error) {
-	s := c.hub.newSession(from.Cwd, from.Name)
+// copySession makes a new session of another one's events and images, with new ids and numbers: see archive.Copy.
+func (c *Client) copySession(ctx context.Context, from archive.Session) (wire.SessionInfo, error) {
+	s := c.hub.newSession(from.Info.Cwd, from.Info.Name)
 	defer c.hub.release(s)
-	numbers, err := archive.Copy(next, s.events.Emit)
-	if err == nil {
-		err = images(s.id, numbers)
+	numbers, err := archive.Copy(from.Events, s.events.Emit)
+	for seq, images := range from.Images {
+		if to := numbers[seq]; to != 0 && err == nil { // else of an event that was left out
+			err = c.hub.opts.Store.KeepImages(ctx, s.id, to, images)
+		}
 	}
 	if err == nil { // what was under way has no end in the copy
 		err = c.hub.endUnfinished(ctx, s.id, "the session was copied before the end of this")

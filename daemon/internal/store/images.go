@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -66,23 +65,18 @@ func (s *Store) Images(ctx context.Context, id wire.SessionID, want func(seq int
 	return found, nil
 }
 
-// EachImage calls f for each image of a session in the order of their events; Data is nil if the pixels were removed. It
-// stops at the first error of f and returns it.
-func (s *Store) EachImage(ctx context.Context, id wire.SessionID, f func(seq int64, i *picture.Image) error) error {
-	var stop error
+// AllImages returns the images of a session by the number of their event, those of one event in order. Data is nil if the pixels were
+// removed.
+func (s *Store) AllImages(ctx context.Context, id wire.SessionID) (map[int64][]*picture.Image, error) {
+	images := map[int64][]*picture.Image{}
 	err := each(ctx, s.db, func(scan func(...any) error) error {
 		var seq int64
 		i := &picture.Image{}
-		if err := scan(&seq, &i.Name, &i.MIME, &i.Width, &i.Height, &i.Size, &i.Data); err != nil {
-			return err
-		}
-		stop = f(seq, i)
-		return stop
+		err := scan(&seq, &i.Name, &i.MIME, &i.Width, &i.Height, &i.Size, &i.Data)
+		images[seq] = append(images[seq], i)
+		return err
 	}, "SELECT seq, name, mime, width, height, size, data FROM images WHERE session_id = ? ORDER BY seq, n", id)
-	if stop != nil {
-		return stop
-	}
-	return s.failed("read images of session "+string(id), err)
+	return images, s.failed("read images of session "+string(id), err)
 }
 
 // ForgetImages removes the pixels of the images of an event.
@@ -115,20 +109,4 @@ func (k TurnImages) do(what string, seq int64, write func(context.Context) error
 	if err := write(ctx); err != nil {
 		k.Store.log.Error("images of a turn", "do", what, "turn", k.Turn, "event", seq, "err", err)
 	}
-}
-
-// CopyImages copies the images of session from to session to. numbers maps the event numbers of from to those of to. Images of
-// other events are left out.
-func (s *Store) CopyImages(ctx context.Context, from, to wire.SessionID, numbers map[int64]int64) error {
-	images := map[int64][]*picture.Image{}
-	err := s.EachImage(ctx, from, func(seq int64, i *picture.Image) error {
-		if n := numbers[seq]; n != 0 {
-			images[n] = append(images[n], i)
-		}
-		return nil
-	})
-	for seq, list := range images {
-		err = errors.Join(err, s.KeepImages(ctx, to, seq, list))
-	}
-	return err
 }
