@@ -52,11 +52,12 @@ type Terms struct {
 type request struct {
 	Terms
 	Command
-	own    bool    // the user's own command: it may run wherever the shell is, and what it starts is not an agent's
-	undo   bool    // no command: undo what the last one changed in the shell, or
-	all    bool    // what all of them changed
-	onward *onward // how the command can go on as a job; nil = it cannot
-	record func()  // records that it may run, while the shell is asked for and before anything runs; nil = already recorded
+	own  bool // the user's own command: it may run wherever the shell is, and what it starts is not an agent's
+	undo bool // no command: undo what the last one changed in the shell, or
+	all  bool // what all of them changed
+	// continuation is how the command can go on as a job; nil = it cannot.
+	continuation *continuation
+	record       func() // records that it may run, while the shell is asked for and before anything runs; nil = already recorded
 }
 
 // run takes the shell in its turn, runs the command and gives the shell back, on every path. Errors are those of
@@ -199,7 +200,7 @@ func (ln *Lender) beginLocked(b *borrow) {
 	command, cwd := wire.OSString(r.Text), wire.OSString(cmp.Or(r.Cwd, b.cwd))
 	ln.send(&wire.ExecuteLeasedCommand{
 		LeaseRef: ref, ExecutionID: id, Command: command, Cwd: cwd, TimeoutMS: b.lease.Timeout().Milliseconds(),
-		Fingerprint: wire.Fingerprint(command, cwd, b.digest), Confine: wireConfinement(r.Confine), Job: wire.OSString(r.folder()), Continue: r.onward != nil,
+		Fingerprint: wire.Fingerprint(command, cwd, b.digest), Confine: wireConfinement(r.Confine), Job: wire.OSString(r.folder()), Continue: r.continuation != nil,
 	})
 }
 

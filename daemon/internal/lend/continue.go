@@ -27,68 +27,123 @@ const continuedMost = 1 << 20
 // errJobEnded ends a command that became a job.
 var errJobEnded = errors.New("the job was ended")
 
-// continuable is a command in a private shell that becomes a background job once its time-out has passed, or when a person asks for it. The
-// shell that runs it then belongs to the job, and the private shell is given another one.
-type continuable struct {
+// continuation is how a command that runs can go on as a background job.
+type continuation struct {
 	draft   func() (*job.Draft, error)
-	offered chan *job.Draft // holds one: the job that the command is to become
-	became  chan struct{}   // closed once it has become one, or ended without
+	wanted  chan struct{} // holds one: the job is reserved
+	refused chan string   // holds one: the answer to ContinueLeasedCommand, why the command stays in the foreground
+	over    chan struct{} // closed once it has ended, or is a job
+	info    *job.Info     // of that job; nil = it has ended. Written before over is closed.
 
 	mu sync.Mutex
 	// guarded by mu
-	over bool         // it cannot become a job any more: it has ended, or is becoming one
-	buf  []byte       // what it printed, until it is a job
-	file *os.File     // the job's output
-	err  error        // the first one of writing it
-	live func([]byte) // until it is a job; nil = nobody watches
-	info *job.Info    // of the job that it became
+	asked    bool
+	reserved *job.Draft // the job that it is to become; nil = nobody has asked for that, or it was taken
 }
 
-// output is called by the shell's reader with what the command prints. It goes to the job's file or, before there is one, to buf and live.
-func (k *continuable) output(p []byte) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.file != nil {
-		_, err := k.file.Write(p)
-		k.err = cmp.Or(k.err, err)
-		return
-	}
-	if k.buf = append(k.buf, p...); len(k.buf) > 2*continuedMost {
-		k.buf = bytes.Clone(k.buf[len(k.buf)-continuedMost:])
-	}
-	if k.live != nil {
-		k.live(p)
-	}
+func newContinuation(draft func() (*job.Draft, error)) *continuation {
+	return &continuation{draft: draft, wanted: make(chan struct{}, 1), refused: make(chan string, 1), over: make(chan struct{})}
 }
 
-// background makes the command a job, which runOn then takes from offered. It does nothing for a command that has ended or is a job already.
-func (k *continuable) background() error {
+// reserve reserves the job, unless that is done or the command is over. The error is that of draft.
+func (k *continuation) reserve() (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.over {
+	select {
+	case <-k.over:
+		return nil
+	default:
+	}
+	if k.asked {
 		return nil
 	}
-	draft, err := k.draft()
-	if err == nil {
-		k.over = true
-		k.offered <- draft
+	if k.reserved, err = k.draft(); err == nil {
+		k.asked = true
+		k.wanted <- struct{}{}
 	}
 	return err
 }
 
-// take moves what the command has printed into the job's output, to which the rest is added.
-func (k *continuable) take(folder string) error {
+// take returns the reserved job, which the caller starts or discards.
+func (k *continuation) take() *job.Draft {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	d := k.reserved
+	k.reserved = nil
+	return d
+}
+
+// end is called once when the command has ended, or is a job.
+func (k *continuation) end() {
+	if d := k.take(); d != nil {
+		d.Discard()
+	}
+	close(k.over)
+}
+
+// await returns the job that the command has become, nil if it has ended. The error is why it stays in the foreground.
+func (k *continuation) await(ctx context.Context) (*job.Info, error) {
+	select {
+	case why := <-k.refused:
+		return nil, fmt.Errorf("the command in your shell stays in the foreground: %s", why)
+	case <-k.over:
+		return k.info, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// refuse is called with the client's answer. k may be nil: no such answer was due.
+func (k *continuation) refuse(why string) {
+	if k == nil {
+		return
+	}
+	select {
+	case k.refused <- why:
+	default: // nobody took the answer before
+	}
+}
+
+// jobOutput is what a command in a private shell prints, which then goes on as a job.
+type jobOutput struct {
+	mu sync.Mutex
+	// guarded by mu
+	buf  []byte       // until it is a job
+	file *os.File     // the job's output
+	err  error        // the first one of writing it
+	live func([]byte) // until it is a job; nil = nobody watches
+}
+
+// write is called by the shell's reader with what the command prints. It goes to the job's file or, before there is one, to buf and live.
+func (o *jobOutput) write(p []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.file != nil {
+		_, err := o.file.Write(p)
+		o.err = cmp.Or(o.err, err)
+		return
+	}
+	if o.buf = append(o.buf, p...); len(o.buf) > 2*continuedMost {
+		o.buf = bytes.Clone(o.buf[len(o.buf)-continuedMost:])
+	}
+	if o.live != nil {
+		o.live(p)
+	}
+}
+
+// moveTo moves what the command has printed into the job's output, to which the rest is added.
+func (o *jobOutput) moveTo(folder string) error {
 	f, err := os.OpenFile(filepath.Join(folder, shell.JobOutput), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("write the job's output: %w", err)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if _, err := f.Write(k.buf); err != nil {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, err := f.Write(o.buf); err != nil {
 		f.Close()
 		return fmt.Errorf("write the job's output: %w", err)
 	}
-	k.file, k.buf, k.live = f, nil, nil
+	o.file, o.buf, o.live = f, nil, nil
 	return nil
 }
 
@@ -107,18 +162,18 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 		e := p.guarded(ctx, sh, cmd)
 		return e.r, nil, e.err
 	}
-	k := &continuable{draft: c.Continue, offered: make(chan *job.Draft, 1), became: make(chan struct{}), live: cmd.Output}
-	cmd.Output, cmd.Overdue = k.output, func() bool {
-		err := k.background()
+	k, out := newContinuation(c.Continue), &jobOutput{live: cmd.Output}
+	cmd.Output, cmd.Overdue = out.write, func() bool {
+		err := k.reserve()
 		if err != nil {
 			p.shells.log.Warn("a command that took too long cannot go on as a job", "err", err)
 		}
 		return err == nil
 	}
-	p.setContinuable(k)
+	p.setContinuation(k)
 	defer func() {
-		p.setContinuable(nil)
-		close(k.became)
+		p.setContinuation(nil)
+		k.end()
 	}()
 	own, cancel := context.WithCancelCause(p.shells.ctx) // follows ctx until the command is a job
 	follow := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
@@ -132,16 +187,9 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 	case e := <-end:
 		follow()
 		cancel(nil)
-		k.mu.Lock()
-		k.over = true
-		k.mu.Unlock()
-		select {
-		case draft := <-k.offered: // it ended in that moment
-			draft.Discard()
-		default:
-		}
 		return e.r, nil, e.err
-	case draft := <-k.offered:
+	case <-k.wanted:
+		draft := k.take()
 		var left []string
 		var err error
 		if follow() {
@@ -150,7 +198,7 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 			err = context.Cause(ctx)
 		}
 		if err == nil {
-			err = k.take(draft.Folder)
+			err = out.moveTo(draft.Folder)
 		}
 		if err != nil {
 			draft.Discard()
@@ -166,7 +214,7 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 		info := draft.Adopt(job.Held{Ended: over, Group: sh.Foreground, Cancel: func() { cancel(errJobEnded) }})
 		finish := func() {
 			e := <-end
-			p.shells.finishJob(k, draft.Folder, e)
+			p.shells.finishJob(out, draft.Folder, e)
 			p.retire(sh)
 			cancel(nil)
 			over <- strings.Join(e.r.Notes, "; ")
@@ -174,9 +222,7 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 		if !p.shells.begin(finish) {
 			finish() // the command is being ended
 		}
-		k.mu.Lock()
 		k.info = &info
-		k.mu.Unlock()
 		var r shell.Result
 		if len(left) > 0 {
 			r.Notes = []string{"not as before in the new shell: " + strings.Join(left, ", ")}
@@ -209,10 +255,10 @@ func (p *Private) guarded(ctx context.Context, sh *shell.Shell, cmd shell.Comman
 }
 
 // finishJob closes the output of a command that had become a job, and writes its exit status into the job's folder.
-func (s *Shells) finishJob(k *continuable, folder string, e ended) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	err := errors.Join(e.err, k.err, k.file.Close())
+func (s *Shells) finishJob(out *jobOutput, folder string, e ended) {
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	err := errors.Join(e.err, out.err, out.file.Close())
 	if code := e.r.ExitCode; code != nil {
 		err = errors.Join(err, os.WriteFile(filepath.Join(folder, shell.JobStatus), []byte(strconv.Itoa(*code)), 0o600))
 	}
@@ -254,94 +300,36 @@ func (p *Private) replace(ctx context.Context, state shell.State) (left []string
 	return left, nil
 }
 
-// setContinuable notes the command that runs and can become a job; nil = none does.
-func (p *Private) setContinuable(k *continuable) {
+// setContinuation notes the command that runs and can become a job; nil = none does.
+func (p *Private) setContinuation(k *continuation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.continuable = k
+	p.continuation = k
 }
 
 // Background makes the command that runs in the shell continue as a background job, and returns the job; nil if there is no
 // such command.
 func (p *Private) Background(ctx context.Context) (*job.Info, error) {
 	p.mu.Lock()
-	k := p.continuable
+	k := p.continuation
 	p.mu.Unlock()
 	if k == nil {
 		return nil, nil
 	}
-	if err := k.background(); err != nil {
+	if err := k.reserve(); err != nil {
 		return nil, err
 	}
-	select {
-	case <-k.became:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.info, nil
+	return k.await(ctx)
 }
 
-// onward is how a command in a window's shell goes on as a job of that shell.
-type onward struct {
-	draft   func() (*job.Draft, error)
-	refused chan string   // holds one: the answer to ContinueLeasedCommand, why it stays in the foreground
-	over    chan struct{} // closed once it has ended, or is a job
-	info    *job.Info     // of that job; nil = it has ended. Written before over is closed.
-
-	// guarded by mu
-	mu       sync.Mutex
-	reserved *job.Draft // the job that it is to become; nil = nobody has asked for that
-}
-
-// reserve reserves the job, unless that is done or the command is over. The error is that of draft.
-func (o *onward) reserve() (err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	select {
-	case <-o.over:
-		return nil
-	default:
-	}
-	if o.reserved == nil {
-		o.reserved, err = o.draft()
-	}
-	return err
-}
-
-// end is called once when the command has ended, or is a job.
-func (o *onward) end() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.reserved != nil {
-		o.reserved.Discard()
-	}
-	close(o.over)
-}
-
-// refuse is called with the client's answer. o may be nil: no such answer was due.
-func (o *onward) refuse(why string) {
-	if o == nil {
-		return
-	}
-	select {
-	case o.refused <- why:
-	default: // nobody took the answer before
-	}
-}
-
-// adopt records the job that the command became, also in its result. A job that cannot be recorded, as when too many run, is ended.
-func (o *onward) adopt(done *wire.CommandCompleted, r *tool.CommandResult) {
-	err := o.reserve()
+// adopt records the job that a command in a window's shell became, also in its result. A job that cannot be recorded, as when too many
+// run, is ended.
+func (k *continuation) adopt(done *wire.CommandCompleted, r *tool.CommandResult) {
+	err := k.reserve()
 	if err == nil {
-		o.mu.Lock()
-		d := o.reserved
-		o.reserved = nil
-		o.mu.Unlock()
 		var info job.Info
-		if info, err = d.Continues(done.JobPID, done.Output); err == nil {
-			o.info, r.Job, r.Continued = &info, &info, true
+		if info, err = k.take().Continues(done.JobPID, done.Output); err == nil {
+			k.info, r.Job, r.Continued = &info, &info, true
 			return
 		}
 	}
@@ -354,41 +342,34 @@ func (o *onward) adopt(done *wire.CommandCompleted, r *tool.CommandResult) {
 // Background makes the command that runs in the shell for a turn continue as a background job of the shell, and returns the job; nil
 // if there is no such command.
 func (ln *Lender) Background(ctx context.Context, turn wire.TurnID) (*job.Info, error) {
-	running := func() (l *lease.Lease, o *onward) {
+	running := func() (l *lease.Lease, k *continuation) {
 		if l = ln.m.Current(); l != nil && l.Running() != "" {
 			if r := &l.Owner.(*borrow).request; r.Turn == turn {
-				return l, r.onward
+				return l, r.continuation
 			}
 		}
 		return nil, nil
 	}
 	ln.mu.Lock()
-	_, o := running()
+	_, k := running()
 	ln.mu.Unlock()
-	if o == nil {
+	if k == nil {
 		return nil, nil
 	}
-	if err := o.reserve(); err != nil { // where too many jobs run, the command stays as it is
+	if err := k.reserve(); err != nil { // where too many jobs run, the command stays as it is
 		return nil, err
 	}
 	ln.mu.Lock()
-	if l, now := running(); now == o {
+	if l, now := running(); now == k {
 		select {
-		case <-o.refused: // an answer that came too late for its request
+		case <-k.refused: // an answer that came too late for its request
 		default:
 		}
 		ref := wire.LeaseRef{LeaseID: wire.LeaseID(l.ID), Fence: l.Fence}
 		ln.send(&wire.ContinueLeasedCommand{LeaseRef: ref, ExecutionID: wire.ExecutionID(l.Running())})
 	}
 	ln.mu.Unlock()
-	select {
-	case why := <-o.refused:
-		return nil, fmt.Errorf("the command in your shell stays in the foreground: %s", why)
-	case <-o.over:
-		return o.info, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return k.await(ctx)
 }
 
 // wentOn is the result of a command that has become a job.

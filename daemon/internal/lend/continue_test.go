@@ -94,13 +94,13 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	k := &continuable{file: f}
-	k.output([]byte("x"))
-	one := k.err.Error()
+	out := &jobOutput{file: f}
+	out.write([]byte("x"))
+	one := out.err.Error()
 	for range 100 {
-		k.output([]byte("x"))
+		out.write([]byte("x"))
 	}
-	if got := k.err.Error(); got != one {
+	if got := out.err.Error(); got != one {
 		t.Errorf("got an error of %d bytes, want %q", len(got), one)
 	}
 }

@@ -34,12 +34,12 @@ type Private struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	sh          *shell.Shell   // another one where a command went on as a job in the one before; it changes under turn
-	continuable *continuable   // the command that runs, if it can become a job
-	former      []*shell.Shell // in which a job has ended, and what an earlier command left in the background runs on
-	closed      bool
-	trusted     trusted     // what was there when the shell was first looked at, and what a person approved since
-	before      shell.State // as the newest command found it
+	sh           *shell.Shell   // another one where a command went on as a job in the one before; it changes under turn
+	continuation *continuation  // the command that runs, if it can become a job
+	former       []*shell.Shell // in which a job has ended, and what an earlier command left in the background runs on
+	closed       bool
+	trusted      trusted     // what was there when the shell was first looked at, and what a person approved since
+	before       shell.State // as the newest command found it
 }
 
 func (p *Private) shell() *shell.Shell {

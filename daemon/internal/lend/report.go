@@ -98,7 +98,7 @@ func (ln *Lender) denied(now time.Time, ref lease.Ref, m *wire.ShellLeaseDenied)
 // started records that the command runs, and whether it has the user's keyboard.
 func (ln *Lender) started(now time.Time, ref lease.Ref, m *wire.CommandStarted) {
 	if l := ln.m.Current(); m.Stays != "" && l != nil && l.Ref() == ref && l.Running() == string(m.ExecutionID) {
-		l.Owner.(*borrow).request.onward.refuse(visible.Cut(visible.Line(m.Stays), maxWhy))
+		l.Owner.(*borrow).request.continuation.refuse(visible.Cut(visible.Line(m.Stays), maxWhy))
 	}
 	if ln.m.Started(now, ref, string(m.ExecutionID)) {
 		ln.m.Current().Owner.(*borrow).report(&wire.CommandStarted{ExecutionID: m.ExecutionID})

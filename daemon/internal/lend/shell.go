@@ -190,15 +190,15 @@ func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (r t
 	}
 	ask := request{Terms: on, Command: cmd}
 	if cmd.Continue != nil && ln.Can(wire.CapContinue) {
-		ask.onward = &onward{draft: cmd.Continue, refused: make(chan string, 1), over: make(chan struct{})}
-		defer ask.onward.end()
+		ask.continuation = newContinuation(cmd.Continue)
+		defer ask.continuation.end()
 	}
 	done, err := ln.run(ctx, ask)
 	if err == nil {
 		r = resultOf(done, ctx.Err() != nil)
 	}
-	if err == nil && done.JobPID != 0 && ask.onward != nil {
-		ask.onward.adopt(done, &r)
+	if err == nil && done.JobPID != 0 && ask.continuation != nil {
+		ask.continuation.adopt(done, &r)
 	}
 	return cmd.jobResult(r, err)
 }
