@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sublet/daemon/config"
@@ -84,12 +85,12 @@ type Servers struct {
 	ctx    context.Context // the servers' lifetime
 	cancel context.CancelFunc
 	work   sync.WaitGroup
+	holds  atomic.Int64 // while there are any, no server is ended as idle
 
 	mu sync.Mutex
 	// below: guarded by mu
 	list    []*server // by name
-	holds   int
-	retired bool // to be closed at the last release
+	retired bool      // to be closed at the last release
 }
 
 // New returns Servers without any; Close must be called.
@@ -137,41 +138,30 @@ func (s *Servers) Set(specs []Spec) {
 	}
 }
 
-// Empty reports whether there are none.
-func (s *Servers) Empty() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.list) == 0
-}
-
 // Hold prevents running servers from being ended as idle until release is called.
 func (s *Servers) Hold() (release func()) {
+	s.addHolds(1)
+	return sync.OnceFunc(func() { s.addHolds(-1) })
+}
+
+func (s *Servers) addHolds(n int64) {
 	s.mu.Lock()
-	s.holds++
+	last := s.holds.Add(n) == 0 && s.retired
 	list := s.list
 	s.mu.Unlock()
 	for _, srv := range list {
-		srv.hold(1)
+		srv.rested()
 	}
-	return sync.OnceFunc(func() {
-		for _, srv := range list {
-			srv.hold(-1)
-		}
-		s.mu.Lock()
-		s.holds--
-		last := s.retired && s.holds == 0
-		s.mu.Unlock()
-		if last {
-			s.Close()
-		}
-	})
+	if last {
+		s.Close()
+	}
 }
 
 // Retire calls Close when nobody holds the servers any more. If that is now, it waits for Close.
 func (s *Servers) Retire() {
 	s.mu.Lock()
 	s.retired = true
-	last := s.holds == 0
+	last := s.holds.Load() == 0
 	s.mu.Unlock()
 	if last {
 		s.Close()

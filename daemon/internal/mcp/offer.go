@@ -25,7 +25,7 @@ type Offer struct {
 // about the others.
 func (o Offer) Tools(ctx context.Context) (tools []tool.Tool) {
 	for _, from := range []*Servers{o.Settings, o.Client} {
-		if from == nil || from.Empty() {
+		if from == nil {
 			continue
 		}
 		clients := from == o.Client

@@ -34,8 +34,7 @@ type server struct {
 	retryAt  time.Time     // not before, after a failure
 	err      error         // of the last start or of the end of the connection
 	last     *conn         // the newest, which may have ended; status reports its tools
-	users    int
-	idle     *time.Timer // runs while it is up and nobody holds it
+	idle     *time.Timer   // runs while it is up and nobody holds its owner
 	closed   bool
 }
 
@@ -201,11 +200,10 @@ func (s *server) lost(c *conn, err error) {
 	s.o.Log.Warn("mcp server ended", "server", s.spec.Name, "err", err, "again", s.retryAt)
 }
 
-// hold adds n to the number of users of the server; while it is 0, the idle timer runs.
-func (s *server) hold(n int) {
+// rested is restLocked after the owner's holds have changed.
+func (s *server) rested() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.users += n
 	s.restLocked()
 }
 
@@ -215,7 +213,7 @@ func (s *server) restLocked() {
 		s.idle.Stop()
 		s.idle = nil
 	}
-	if c := s.conn; c != nil && s.users == 0 && !s.closed {
+	if c := s.conn; c != nil && s.owner.holds.Load() == 0 && !s.closed {
 		s.idle = time.AfterFunc(s.o.Idle, func() { s.rest(c) })
 	}
 }
@@ -223,7 +221,7 @@ func (s *server) restLocked() {
 // rest ends a connection that was idle for too long.
 func (s *server) rest(c *conn) {
 	s.mu.Lock()
-	if s.conn != c || s.users > 0 || s.closed {
+	if s.conn != c || s.owner.holds.Load() > 0 || s.closed {
 		s.mu.Unlock()
 		return
 	}
