@@ -39,13 +39,7 @@ type Options struct {
 	Log     *slog.Logger // nil: the log file in Paths.State, mode 0600
 	Stay    bool         // never exit when idle, whatever the settings, because a service manager decides when it runs
 
-	// listener and lockFile are those that the environment names (SUBLET_LISTEN_FD, SUBLET_LOCK_FD; LISTEN_FDS for a listener alone), else
-	// Run locks and listens itself. It closes them.
-	listener   net.Listener
-	lockFile   *os.File
-	activation bool  // the socket is a service manager's
-	builtAt    int64 // see socket.BuiltAt
-	exe        string
+	place *place // nil: the one that the environment names, or a new one
 }
 
 const (
@@ -73,6 +67,8 @@ type daemon struct {
 	level *slog.LevelVar
 	conf  *settings
 	place *place
+	exe   string // of this process, as it was at the start
+	built int64  // see socket.BuiltAt
 	hub   *hub.Hub
 	mcp   *mcp.Servers // the settings'
 	debug *sideServer  // profiles
@@ -94,30 +90,22 @@ type stop struct {
 // shells, flush the store, remove the socket, release the lock. Errors are those of starting: *RunningError,
 // *socket.PathError, *ActivationError, *config.Error and those of files. Run leaves no process behind.
 func Run(ctx context.Context, o Options) (err error) {
+	d := &daemon{o: o, log: o.Log, level: new(slog.LevelVar), place: o.place, stops: make(chan stop, 1)}
 	if exe, err := os.Executable(); err == nil { // now, since the file may be replaced later
-		o.exe, o.builtAt = exe, socket.BuiltAt(exe)
+		d.exe, d.built = exe, socket.BuiltAt(exe)
 	}
-	if err := o.inherit(); err != nil {
+	if d.place == nil {
+		d.place = &place{}
+	}
+	if err := d.place.take(o.Paths); err != nil {
+		d.place.close()
 		return err
 	}
-	if err := o.Paths.Prepare(); err != nil {
-		o.abandon()
-		return err
-	}
-	if err := o.acquire(); err != nil {
-		return err
-	}
-	place, err := newPlace(o)
-	if err != nil {
-		o.abandon()
-		return err
-	}
-	d := &daemon{o: o, log: o.Log, level: new(slog.LevelVar), place: place, stops: make(chan stop, 1)}
 	defer func() {
 		if err != nil && !d.serving {
-			server.Refuse(o.listener, err)
+			server.Refuse(d.place.listener, err)
 		}
-		err = errors.Join(err, place.leave())
+		err = errors.Join(err, d.place.leave())
 	}()
 	if d.log == nil {
 		file, err := openLog(o.Paths.Log(), maxLog)
@@ -127,7 +115,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		defer file.Close()
 		d.log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: d.level}))
 	}
-	place.identify(d.log)
+	d.place.identify(d.log)
 	return d.run(ctx)
 }
 
@@ -173,7 +161,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		return err
 	}
 	agents := hosted.New(hosted.Options{
-		Version: d.o.Version, Log: d.log, Store: st, Folder: d.o.Paths.Runtime, Server: []string{d.o.exe, "serve", "mcp"}, Where: d.o.Paths.Environ(),
+		Version: d.o.Version, Log: d.log, Store: st, Folder: d.o.Paths.Runtime, Server: []string{d.exe, "serve", "mcp"}, Where: d.o.Paths.Environ(),
 		Hold: func(a config.Agent, cwd string) (string, confine.Spec, error) {
 			return reach.HoldAgent(confiner(), a, d.conf.get().Policy, cwd)
 		},
@@ -186,7 +174,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		Stop:    func(drain time.Duration) { d.ask(stop{"a client asked for it", drain, true}) },
 		Confine: confiner, Proxy: d.proxy.path,
 		Runtime: d.o.Paths.Runtime, Spool: d.o.Paths.Spool(), Jobs: filepath.Join(d.o.Paths.State, "jobs"), Log: d.log,
-		Version: d.o.Version, BuiltAt: d.o.builtAt, Kept: d.o.Stay || d.o.activation,
+		Version: d.o.Version, BuiltAt: d.built, Kept: d.o.Stay || d.place.theirs,
 	}); err != nil {
 		return err
 	}
@@ -202,7 +190,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	served := make(chan error, 1)
 	var parts sync.WaitGroup
 	srv := server.New(server.Options{Hub: d.hub, Config: d.conf.get, Log: d.log})
-	parts.Go(func() { served <- srv.Serve(serving, d.o.listener) }) // ends with serving
+	parts.Go(func() { served <- srv.Serve(serving, d.place.listener) }) // ends with serving
 
 	d.log.Info("daemon started", "version", d.o.Version, "pid", os.Getpid(), "socket", d.o.Paths.Socket)
 	why, failure := d.wait(ctx, events{signals, changed, moved, served}, models)

@@ -19,13 +19,10 @@ const (
 
 // inherit takes over the listener and lock that the environment names. It keeps descriptors and variables from child
 // processes: a shell with a copy of the lock would prevent the next daemon from starting.
-func (o *Options) inherit() error {
-	if o.listener != nil {
-		return nil
-	}
+func (p *place) inherit() error {
 	listen, lock := os.Getenv(listenFD), os.Getenv(lockFD)
 	if listen == "" && lock == "" {
-		return o.activated()
+		return p.activated()
 	}
 	os.Unsetenv(listenFD)
 	os.Unsetenv(lockFD)
@@ -47,13 +44,13 @@ func (o *Options) inherit() error {
 	if unix, ok := ln.(*net.UnixListener); ok {
 		unix.SetUnlinkOnClose(false) // Run removes the socket itself before it releases the lock
 	}
-	o.listener, o.lockFile = ln, files[1]
+	p.listener, p.lock = ln, files[1]
 	return nil
 }
 
 // activated takes over the listener that a service manager passes as descriptor 3: sd_listen_fds(3). The socket belongs to
 // the manager and stays when the daemon ends; the daemon takes the lock itself.
-func (o *Options) activated() error {
+func (p *place) activated() error {
 	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
 		os.Unsetenv(name)
@@ -62,7 +59,7 @@ func (o *Options) activated() error {
 		return nil
 	}
 	if count != "1" {
-		return fmt.Errorf("daemon: the service manager passes %s sockets, want 1: %s", count, o.Paths.Socket)
+		return fmt.Errorf("daemon: the service manager passes %s sockets, want 1: %s", count, p.paths.Socket)
 	}
 	const first = 3
 	syscall.CloseOnExec(first)
@@ -73,12 +70,12 @@ func (o *Options) activated() error {
 		return fmt.Errorf("daemon: the service manager's socket: %w", err)
 	}
 	unix, ok := ln.(*net.UnixListener)
-	if at := ln.Addr().String(); !ok || at != o.Paths.Socket {
+	if at := ln.Addr().String(); !ok || at != p.paths.Socket {
 		ln.Close()
-		return &ActivationError{Listens: at, Want: o.Paths.Socket}
+		return &ActivationError{Listens: at, Want: p.paths.Socket}
 	}
 	unix.SetUnlinkOnClose(false)
-	o.listener, o.activation = ln, true
+	p.listener, p.theirs = ln, true
 	return nil
 }
 
@@ -94,41 +91,17 @@ func (e *ActivationError) Hint() string {
 	return "set ListenStream in sublet.socket to " + e.Want + ", or SUBLET_RUNTIME_DIR in sublet.service"
 }
 
-// acquire locks and listens, unless both were inherited.
-func (o *Options) acquire() error {
-	if o.lockFile != nil {
-		return nil
-	}
-	lock, err := socket.TryLock(o.Paths.Lock)
-	if errors.Is(err, socket.ErrLocked) {
-		err = &RunningError{o.Paths.Socket}
-	}
-	if err != nil {
-		o.abandon()
-		return err
-	}
-	if o.activation {
-		o.lockFile = lock
-		return nil
-	}
-	ln, err := socket.Listen(o.Paths.Socket)
-	if err != nil {
-		lock.Close()
-		if errors.Is(err, socket.ErrInUse) {
-			return &RunningError{o.Paths.Socket}
+// acquire locks and listens, unless that was inherited.
+func (p *place) acquire() (err error) {
+	if p.lock == nil {
+		if p.lock, err = socket.TryLock(p.paths.Lock); errors.Is(err, socket.ErrLocked) {
+			return &RunningError{p.paths.Socket}
 		}
-		return err
 	}
-	o.listener, o.lockFile = ln, lock
-	return nil
-}
-
-// abandon closes what was inherited.
-func (o *Options) abandon() {
-	if o.listener != nil {
-		o.listener.Close()
+	if err == nil && p.listener == nil {
+		if p.listener, err = socket.Listen(p.paths.Socket); errors.Is(err, socket.ErrInUse) {
+			return &RunningError{p.paths.Socket}
+		}
 	}
-	if o.lockFile != nil {
-		o.lockFile.Close()
-	}
+	return err
 }

@@ -11,21 +11,45 @@ import (
 	"sublet/wire/socket"
 )
 
-// place is the daemon's runtime folder with its socket and lock, by which clients find it.
+// place is the daemon's runtime folder with its socket and lock, by which clients find it. The zero value is one that was not taken.
 type place struct {
-	paths  socket.Paths
-	theirs bool // the socket belongs to a service manager
-	lock   *os.File
-	listen net.Listener
-	socket fs.FileInfo // as it was when the daemon began to listen, to recognise it
+	paths    socket.Paths
+	theirs   bool     // the socket belongs to a service manager
+	lock     *os.File // with the listener that the environment names (SUBLET_LOCK_FD, SUBLET_LISTEN_FD)
+	listener net.Listener
+	socket   fs.FileInfo // as it was when the daemon began to listen, to recognise it
 }
 
-func newPlace(o Options) (*place, error) {
-	info, err := os.Lstat(o.Paths.Socket)
-	if err != nil {
-		return nil, fmt.Errorf("look at the socket: %w", err)
+// take inherits the listener and the lock, or locks and listens itself. The caller calls leave, or close after an error.
+func (p *place) take(paths socket.Paths) (err error) {
+	p.paths = paths
+	if p.listener == nil {
+		err = p.inherit()
 	}
-	return &place{paths: o.Paths, theirs: o.activation, lock: o.lockFile, listen: o.listener, socket: info}, nil
+	if err == nil {
+		err = paths.Prepare()
+	}
+	if err == nil {
+		err = p.acquire()
+	}
+	if err != nil {
+		return err
+	}
+	if p.socket, err = os.Lstat(paths.Socket); err != nil {
+		return fmt.Errorf("look at the socket: %w", err)
+	}
+	return nil
+}
+
+// close closes what was taken.
+func (p *place) close() error {
+	if p.listener != nil {
+		p.listener.Close() // an error means that it was closed after serving
+	}
+	if p.lock != nil {
+		return p.lock.Close()
+	}
+	return nil
 }
 
 // lost returns why clients do not find the daemon any more, "" if they do: a cleaner of /tmp, a logout or a person may have removed
@@ -59,6 +83,5 @@ func (p *place) leave() error {
 	if !p.theirs && p.ours() {
 		err = os.Remove(p.paths.Socket)
 	}
-	p.listen.Close() // an error means that it was closed after serving
-	return errors.Join(err, p.lock.Close())
+	return errors.Join(err, p.close())
 }

@@ -33,7 +33,7 @@ func TestStartThatFailsIsAnswered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Run(t.Context(), Options{Paths: p, listener: ln, lockFile: lock}); err == nil {
+	if err := Run(t.Context(), Options{Paths: p, place: &place{listener: ln, lock: lock}}); err == nil {
 		t.Error("it started")
 	}
 	for _, c := range waiting {
@@ -63,7 +63,7 @@ func BenchmarkStart(b *testing.B) {
 		}
 		ctx, stop := context.WithCancel(b.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- Run(ctx, Options{Paths: p, listener: ln, lockFile: lock}) }()
+		go func() { ended <- Run(ctx, Options{Paths: p, place: &place{listener: ln, lock: lock}}) }()
 		c := wire.NewConn(nc, wire.Options{})
 		if err := c.Send(&wire.EnvSnapshot{ProtocolMin: 1, ProtocolMax: 1, Cwd: "/"}); err != nil {
 			b.Fatal(err)
