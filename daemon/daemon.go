@@ -108,9 +108,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		err = errors.Join(err, d.place.leave())
 	}()
 	if d.log == nil {
-		file, err := openLog(o.Paths.Log(), maxLog)
+		file, err := os.OpenFile(o.Paths.Log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
-			return err
+			return fmt.Errorf("open log: %w", err)
 		}
 		defer file.Close()
 		d.log = slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: d.level}))
@@ -281,8 +281,11 @@ func (d *daemon) sweep() {
 	}
 }
 
-// tidy frees what an idle daemon does not need: old output files, freed heap, and mapped pages of the executable.
+// tidy frees what an idle daemon does not need: old output files, a log that is full, freed heap, and mapped pages of the executable.
 func (d *daemon) tidy() {
+	if err := rotateLog(d.o.Paths.Log(), maxLog); err != nil && d.o.Log == nil {
+		d.log.Warn("the log cannot be emptied", "err", err)
+	}
 	switch removed, err := sweepSpool(d.o.Paths.Spool(), time.Now(), spoolMost); {
 	case err != nil:
 		d.log.Warn("old outputs", "err", err)
