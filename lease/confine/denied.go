@@ -55,14 +55,29 @@ var (
 	noOthers = []string{"docker daemon", "failed to connect to bus", "socket: operation not permitted", "operation not permitted (socket)", "could not open a connection to your authentication agent"}
 )
 
-// kills reports whether a line has the name of a program that sends signals, before its error. No regular expression: their
-// package costs the launcher time at each start.
-func kills(lower string) bool {
+// calls are what programs do that need a right that no confined command has, and the texts of their errors, besides noRight.
+var calls = []struct {
+	what            string
+	programs, texts []string
+}{
+	{"a signal to another program", []string{"kill", "pkill", "killall"}, nil},
+	{"mounts and namespaces", []string{"mount", "umount", "unshare", "nsenter", "chroot"}, []string{"permission denied", "must be superuser"}},
+	{"another user's rights", []string{"sudo", "su"}, []string{"no new privileges", "system error"}},
+}
+
+// deniedCall returns what of calls a line reports: it has the name of the program before its error. It returns "" if there is none.
+// It uses no regular expression: their package costs the launcher time at each start.
+func deniedCall(lower string) string {
 	pieces := strings.Split(lower, ":")
-	return slices.ContainsFunc(pieces[:len(pieces)-1], func(piece string) bool {
-		name := piece[strings.LastIndexByte(piece, ' ')+1:]
-		return name == "kill" || name == "pkill" || name == "killall"
-	})
+	for _, c := range calls {
+		in := func(text string) bool { return strings.Contains(lower, text) }
+		if slices.ContainsFunc(pieces[:len(pieces)-1], func(piece string) bool {
+			return slices.Contains(c.programs, piece[strings.LastIndexByte(piece, ' ')+1:])
+		}) && (slices.ContainsFunc(noRight, in) || slices.ContainsFunc(c.texts, in)) {
+			return c.what
+		}
+	}
+	return ""
 }
 
 // denial returns the denial that one line of output reports; false if it reports none. Under seatbelt (macOS) every denial shows
@@ -94,6 +109,8 @@ func denial(s Spec, dir, line string, seatbelt bool) (Denial, bool) {
 			d.Reach = Project
 		}
 		return d, true
+	case deniedCall(lower) != "":
+		return Denial{What: deniedCall(lower)}, true
 	case strings.Contains(lower, "ptrace"):
 		return Denial{What: "watching another program"}, true
 	case s.Reach == Read && has(noPorts):
@@ -104,9 +121,6 @@ func denial(s Spec, dir, line string, seatbelt bool) (Denial, bool) {
 			if strings.Contains(line, hidden) {
 				return Denial{What: "reading " + hidden}, true
 			}
-		}
-		if has(noRight) && kills(lower) {
-			return Denial{What: "a signal to another program"}, true
 		}
 		if file := named(dir, line, noRight); seatbelt && has(noRight) && file != "" {
 			return writing(s, file), true
