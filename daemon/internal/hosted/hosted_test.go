@@ -31,10 +31,29 @@ func TestUpdatesBecomeEvents(t *testing.T) {
 	}
 	w.wants(
 		"notice player 1.2, mode default \n", "reasoning hm", `tool_call todo{"todos":[{"text":"one","status":"done"}]} `,
-		"text first answer \n", `tool_call edit{"path":"/f"} `, `-old\n+new\n" ["/f"]`, "tool_result edit success\n", "text the end: two \n",
+		"text first  \n", "text answer \n", `tool_call edit{"path":"/f"} `, `-old\n+new\n" ["/f"]`, "tool_result edit success\n", "text the end: two \n",
 	)
 	if got := w.text(); strings.Count(got, "notice player") != 1 || strings.Contains(got, "sublet_") {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// A secret that an agent sends in pieces was stored and shown: each piece was masked for itself.
+func TestSecretInPieces(t *testing.T) {
+	secret := "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
+	got := ""
+	r := newRun(t.Context(), Turn{Of: agent.Turn{Role: agent.Role{Name: "a"}, Emit: func(m wire.EventMessage) {
+		c := m.(*wire.AgentStreamChunk).Chunk
+		got += c.Type + "<" + c.Text + ">"
+	}}})
+	defer r.close()
+	for _, piece := range []string{"it is ", secret[:7], secret[7:], " there"} {
+		r.addText(wire.ChunkText, piece)
+	}
+	r.addText(wire.ChunkReasoning, "why\x1b[31m?")
+	r.flushText()
+	if strings.Contains(got, secret[7:]) || !strings.HasPrefix(got, "text<it is ") || !strings.Contains(got, " there>") || !strings.HasSuffix(got, "reasoning<why?>") {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -21,10 +22,9 @@ import (
 )
 
 const (
-	maxSummary = 64 << 10              // bytes of Outcome.Summary
-	maxCalls   = 1000                  // calls that an agent may report in one turn
-	maxActive  = 64                    // calls and questions that run here at once
-	mergeFor   = 40 * time.Millisecond // how long pieces of text are gathered into one event
+	maxSummary = 64 << 10 // bytes of Outcome.Summary
+	maxCalls   = 1000     // calls that an agent may report in one turn
+	maxActive  = 64       // calls and questions that run here at once
 )
 
 // errCancelled is why the calls of a turn end that is cancelled.
@@ -46,15 +46,14 @@ type run struct {
 	private    func(cwd string) tool.Shell // see Turn.Private; nil: the turn has none
 	closer     func()
 
-	sending sync.Mutex // held while events are sent, so that gathered text goes before a later event; taken before mu
+	sending sync.Mutex  // held while events are sent, so that text that was held back goes before a later event; taken before mu
+	kind    string      // guarded by sending: of text, wire.ChunkText or wire.ChunkReasoning
+	text    mask.Stream // guarded by sending
 
 	mu sync.Mutex
 	// below: guarded by mu
 	over      bool   // it has ended: what the agent asks for is refused
-	kind      string // of text: wire.ChunkText or wire.ChunkReasoning
-	text      strings.Builder
-	flush     *time.Timer // calls flushText; nil while no text is gathered
-	summary   string      // the text since the newest call, which becomes Outcome.Summary
+	summary   string // the text since the newest call, which becomes Outcome.Summary
 	calls     map[sdk.ToolCallId]*call
 	granted   map[write]int // how often each may be done without another question
 	terminals map[string]*terminal
@@ -281,7 +280,7 @@ func (r *run) exceeded(silence time.Duration) error {
 func (r *run) emit(m wire.EventMessage) {
 	r.sending.Lock()
 	defer r.sending.Unlock()
-	r.sendText()
+	r.sendText(r.text.Flush())
 	r.t.Of.Emit(m)
 }
 
@@ -289,53 +288,38 @@ func (r *run) chunk(c wire.Chunk) { r.emit(&wire.AgentStreamChunk{Agent: r.name,
 
 func (r *run) notice(text string) { r.chunk(wire.Chunk{Type: wire.ChunkNotice, Text: text}) }
 
-// addText gathers text of a kind; mergeFor after the first piece, or when the kind changes, an event with it is sent. After the turn it
+// addText sends text of a kind. What may be the beginning of a secret is held back until the next piece, or flushText. After the turn it
 // does nothing.
 func (r *run) addText(kind, text string) {
 	r.mu.Lock()
-	if text == "" || r.over {
-		r.mu.Unlock()
-		return
-	}
-	switched := r.kind != kind && r.text.Len() > 0
-	r.mu.Unlock()
-	if switched {
-		r.flushText()
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.kind = kind
-	r.text.WriteString(text)
-	if kind == wire.ChunkText && len(r.summary) < maxSummary {
+	over := r.over
+	if !over && kind == wire.ChunkText && len(r.summary) < maxSummary {
 		r.summary += text
 	}
-	if r.flush == nil {
-		r.flush = time.AfterFunc(mergeFor, func() {
-			defer r.host.guard()
-			r.flushText()
-		})
+	r.mu.Unlock()
+	if over {
+		return
 	}
+	r.sending.Lock()
+	defer r.sending.Unlock()
+	if kind != r.kind {
+		r.sendText(r.text.Flush())
+		r.kind = kind
+	}
+	r.sendText(r.text.Add(visible.Clean(text)))
 }
 
-// flushText sends the gathered text as an event, without waiting for mergeFor.
+// flushText sends the text that was held back.
 func (r *run) flushText() {
 	r.sending.Lock()
 	defer r.sending.Unlock()
-	r.sendText()
+	r.sendText(r.text.Flush())
 }
 
-// sendText sends the gathered text. The caller holds sending.
-func (r *run) sendText() {
-	r.mu.Lock()
-	c := wire.Chunk{Type: r.kind, Text: strings.ToValidUTF8(r.text.String(), "\uFFFD")}
-	r.text.Reset()
-	if r.flush != nil {
-		r.flush.Stop()
-		r.flush = nil
-	}
-	r.mu.Unlock()
-	if c.Text != "" {
-		r.t.Of.Emit(&wire.AgentStreamChunk{Agent: r.name, Chunk: c})
+// sendText sends text of the newest kind as an event. The caller holds sending.
+func (r *run) sendText(text string) {
+	if text != "" {
+		r.t.Of.Emit(&wire.AgentStreamChunk{Agent: r.name, Chunk: wire.Chunk{Type: r.kind, Text: text}})
 	}
 }
 
