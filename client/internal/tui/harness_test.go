@@ -129,6 +129,19 @@ func (w *window) until(what string, cond func() bool) {
 	}
 }
 
+// handled waits until the messages sent so far are handled and what follows from them at once is written. The second round of the event
+// loop begins when the first has settled who has the screen.
+func (w *window) handled() {
+	w.t.Helper()
+	written := make(chan struct{})
+	w.p.Send(then(func() { w.p.Send(then(func() { w.p.paint.WhenWritten(written) })) }))
+	select {
+	case <-written:
+	case <-time.After(5 * time.Second):
+		w.t.Fatal("waited 5 s for the event loop")
+	}
+}
+
 func (w *window) see(text string) {
 	w.t.Helper()
 	w.until("the text "+text, func() bool { return strings.Contains(w.screen.All(), text) })

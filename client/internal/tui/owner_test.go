@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"sublet/client/internal/tui/question"
 	"sublet/lease/shell"
 	"sublet/wire"
 )
@@ -24,7 +23,7 @@ func TestShownInCommandMode(t *testing.T) {
 	w.keys("half")
 	w.see("u@box:~$ half")
 	w.p.Send(notice("look at this"))
-	time.Sleep(50 * time.Millisecond) // it must not come
+	w.handled() // and not shown
 	w.keys("-line")
 	w.shows("u@box:~$ ls\nran ls\nu@box:~$ half-line")
 	w.sh.with(func() { w.sh.busy = false })
@@ -60,7 +59,6 @@ func TestQuestionInCommandMode(t *testing.T) {
 		t.Fatalf("answered by type-ahead: %+v", got)
 	}
 	w.until("it to be armed", func() bool { return strings.Contains(w.screen.Raw(), "\x1b[7m") })
-	time.Sleep(question.ArmDelay + 50*time.Millisecond)
 	w.keys("\r")
 	w.until("the answer", func() bool { return len(w.d.answers()) == 1 })
 	if got := w.d.answers()[0].Decision; got != wire.DecisionDeny {
@@ -113,7 +111,7 @@ func TestStreamInCommandMode(t *testing.T) {
 		w.p.Send(&wire.AgentStreamChunk{Event: event(seq), SeqFirst: seq, Agent: "orchestrator", Chunk: wire.Chunk{Type: wire.ChunkText, Text: text}})
 	}
 	say(1, "half a paragraph")
-	time.Sleep(50 * time.Millisecond)
+	w.handled()
 	if got := w.screen.All(); got != "u@box:~$" {
 		t.Fatalf("the screen was taken for half a block:\n%s", got)
 	}
