@@ -98,9 +98,7 @@ func (c *Conn) SetMaxFrame(n int) {
 }
 
 // Send queues m and returns; it never waits for the peer. m is encoded before Send returns, so the caller may reuse it. While
-// more than 32 KiB wait, consecutive text chunks of one agent are merged (SeqFirst is the number of the first), and so is
-// consecutive output; while more than 4 MiB wait, progress messages (CommandOutput, tool_output, tool_call_delta) are
-// dropped. Nothing else is: a peer that accepts nothing for SlowAfter, stays more than 4 MiB behind for as long, or falls
+// more than 4 MiB wait, progress messages (CommandOutput, tool_output, tool_call_delta) are dropped. Nothing else is: a peer that accepts nothing for SlowAfter, stays more than 4 MiB behind for as long, or falls
 // 64 MiB behind is cut off, and Send returns ErrSlow.
 func (c *Conn) Send(m Message) error {
 	c.mu.Lock()
