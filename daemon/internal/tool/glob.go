@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -105,7 +104,7 @@ func (a *globArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 		return Result{}, err
 	}
 	type hit struct {
-		name string
+		path string
 		at   time.Time
 	}
 	var hits []hit
@@ -113,17 +112,18 @@ func (a *globArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 		if ok, err := doublestar.Match(a.Pattern, f); f != a.Pattern && (err != nil || !ok) {
 			continue
 		}
-		info, err := os.Lstat(filepath.Join(a.path, f))
+		full := filepath.Join(a.path, f)
+		info, err := os.Lstat(full)
 		if err != nil || !info.Mode().IsRegular() {
 			continue // just deleted, or a link
 		}
-		hits = append(hits, hit{f, info.ModTime()})
+		hits = append(hits, hit{full, info.ModTime()})
 	}
 	slices.SortStableFunc(hits, func(a, b hit) int { return b.at.Compare(a.at) })
 	var b strings.Builder
 	shown := 0
 	for _, h := range hits[:min(len(hits), maxGlob)] {
-		line := display(a.path, h.name, env.Cwd) + "\n"
+		line := display(h.path, env.Cwd) + "\n"
 		if b.Len()+len(line) > MaxResult-maxGlobNotes {
 			break
 		}
@@ -146,13 +146,9 @@ func (a *globArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 }
 
 // display returns a found file's path for the model: relative to cwd if it is below.
-func display(root, rel, cwd string) string {
-	p := root
-	if rel != "" {
-		p = path.Join(root, rel)
-	}
-	if r, err := filepath.Rel(cwd, p); err == nil && filepath.IsLocal(r) {
+func display(path, cwd string) string {
+	if r, err := filepath.Rel(cwd, path); err == nil && filepath.IsLocal(r) {
 		return r
 	}
-	return p
+	return path
 }

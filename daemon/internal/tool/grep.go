@@ -87,7 +87,7 @@ func (a *grepArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 	g := &grepOutput{cwd: env.Cwd, args: a, unread: set.unread}
 	named := slices.ContainsFunc(a.names, env.Secrets.Holds) // then the user was asked about it
 	for _, f := range set.files {
-		name := f
+		name, full := f, filepath.Join(a.path, f)
 		if f == "" {
 			name = path.Base(a.path)
 		}
@@ -96,11 +96,11 @@ func (a *grepArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 				continue
 			}
 		}
-		if !named && env.Secrets.Holds(filepath.Join(a.path, f)) {
+		if !named && env.Secrets.Holds(full) {
 			g.secrets++
 			continue
 		}
-		if err := g.file(ctx, f); err != nil {
+		if err := g.file(ctx, full); err != nil {
 			return Result{}, err
 		}
 		if g.full {
@@ -126,8 +126,8 @@ type grepOutput struct {
 }
 
 // file searches one file, block by block. It returns the error of ctx only.
-func (g *grepOutput) file(ctx context.Context, rel string) error {
-	in, err := openNoLinks(filepath.Join(g.args.path, rel), os.O_RDONLY|syscall.O_NONBLOCK)
+func (g *grepOutput) file(ctx context.Context, path string) error {
+	in, err := openNoLinks(path, os.O_RDONLY|syscall.O_NONBLOCK)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) {
 		return nil // deleted meanwhile, or a link, which is not searched
 	}
@@ -136,28 +136,29 @@ func (g *grepOutput) file(ctx context.Context, rel string) error {
 		return nil
 	}
 	defer in.Close()
-	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
+	info, err := in.Stat()
+	if err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	s := &scan{grepOutput: g, name: display(g.args.path, rel, g.cwd)}
+	s := &scan{grepOutput: g, path: path}
 	if g.buf == nil {
 		g.buf = make([]byte, grepBlock)
 	}
-	for end, first, eof := 0, true, false; !eof; first = false {
+	for end, read, eof := 0, int64(0), false; !eof; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		n, err := io.ReadFull(in, g.buf[end:])
-		eof = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-		if err != nil && !eof {
+		n, err := in.Read(g.buf[end:])
+		if err != nil && !errors.Is(err, io.EOF) {
 			g.unread++
 			return nil
 		}
-		if first && bytes.IndexByte(g.buf[:min(n, binaryHead)], 0) >= 0 {
+		if read == 0 && bytes.IndexByte(g.buf[:min(n, binaryHead)], 0) >= 0 {
 			g.binary++
 			return nil
 		}
-		end += n
+		end, read = end+n, read+int64(n)
+		eof = err != nil || read == info.Size() // which is 0 for files of /proc
 		cut := end
 		if !eof {
 			cut = bytes.LastIndexByte(g.buf, '\n') + 1
@@ -180,7 +181,7 @@ func (g *grepOutput) file(ctx context.Context, rel string) error {
 		end = copy(g.buf, g.buf[cut:end])
 	}
 	if s.found > 0 && g.args.Mode == "count" {
-		g.row("%s:%d", s.name, s.found)
+		s.row("%s:%d", s.name(), s.found)
 	}
 	return nil
 }
@@ -188,7 +189,7 @@ func (g *grepOutput) file(ctx context.Context, rel string) error {
 // scan is the state of searching one file.
 type scan struct {
 	*grepOutput
-	name   string
+	path   string
 	found  int      // hits
 	line   int      // number of the last line that was searched
 	shown  int      // number of the last line that was shown
@@ -218,7 +219,7 @@ func (s *scan) block(text []byte) (done bool) {
 		switch {
 		case s.args.Mode == "files":
 			if hit {
-				s.row("%s", s.name)
+				s.row("%s", s.name())
 				return true
 			}
 		case s.args.Mode == "count":
@@ -239,6 +240,8 @@ func (s *scan) block(text []byte) (done bool) {
 	return false
 }
 
+func (s *scan) name() string { return display(s.path, s.cwd) }
+
 // hit writes a line as path:line:text, its context lines as path-line-text, and "--" between separate places.
 func (s *scan) hit(line []byte) {
 	first := s.line - len(s.before)
@@ -258,7 +261,7 @@ func (s *scan) show(n int, sep string, line []byte) {
 	if len(text) > maxGrepLine {
 		text = visible.Cut(text, maxGrepLine) + "…"
 	}
-	s.row("%s%s%d%s%s", s.name, sep, n, sep, text)
+	s.row("%s%s%d%s%s", s.name(), sep, n, sep, text)
 	s.shown = n
 }
 

@@ -143,8 +143,8 @@ func TestGrepFindsWhatEachLineMatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := &grepOutput{args: &grepArgs{Context: around, lines: m, searchRoot: searchRoot{located{path: filepath.Join(env.Cwd, "f")}}}, cwd: env.Cwd, buf: make([]byte, size)}
-		if err := g.file(t.Context(), ""); err != nil {
+		g := &grepOutput{args: &grepArgs{Context: around, lines: m}, cwd: env.Cwd, buf: make([]byte, size)}
+		if err := g.file(t.Context(), filepath.Join(env.Cwd, "f")); err != nil {
 			t.Fatal(err)
 		}
 		var want strings.Builder

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"regexp"
 	"regexp/syntax"
@@ -17,9 +18,9 @@ const maxLiterals = 16 // searched for at once
 type lineMatcher struct {
 	re         *regexp.Regexp
 	literals   [][]byte
-	ignoreCase bool   // the literals are in lower case, and match any case
+	ignoreCase bool   // the literals are folded
 	literal    bool   // re is one literal, so a line that contains it matches
-	lower      []byte // the text in lower case; reused
+	folded     []byte // the text, folded; reused
 }
 
 func newLineMatcher(pattern string) (lineMatcher, error) {
@@ -35,12 +36,12 @@ func newLineMatcher(pattern string) (lineMatcher, error) {
 		return lineMatcher{}, errors.New("contains a line end, which no line has; search for one of the lines, with context")
 	}
 	m := lineMatcher{re: re, literals: required(tree.Simplify())}
-	m.literal = len(m.literals) == 1 && tree.Op == syntax.OpLiteral && string(m.literals[0]) == string(tree.Rune)
 	if m.ignoreCase = folds(tree); m.ignoreCase {
 		for i, l := range m.literals {
-			m.literals[i] = appendLower(nil, l)
+			m.literals[i] = appendFolded(nil, l)
 		}
 	}
+	m.literal = tree.Op == syntax.OpLiteral && len(m.literals) == 1 && !m.ignoreCase
 	return m, nil
 }
 
@@ -61,8 +62,8 @@ func (m *lineMatcher) mayMatch(text []byte) bool {
 		return true
 	}
 	if m.ignoreCase {
-		m.lower = appendLower(m.lower[:0], text)
-		text = m.lower
+		m.folded = appendFolded(m.folded[:0], text)
+		text = m.folded
 	}
 	return slices.ContainsFunc(m.literals, func(l []byte) bool { return bytes.Contains(text, l) })
 }
@@ -72,14 +73,17 @@ func (m *lineMatcher) match(line []byte) bool {
 	return m.mayMatch(line) && (m.literal || m.re.Match(bytes.TrimSuffix(line, []byte("\r"))))
 }
 
-// appendLower appends text to dst with its ASCII letters in lower case.
-func appendLower(dst, text []byte) []byte {
+// appendFolded appends text to dst with bit 5 of each byte set. That is the only bit in which the cases of a letter differ, but other
+// characters become equal, too, such as [ and {.
+func appendFolded(dst, text []byte) []byte {
 	at := len(dst)
 	dst = append(dst, text...)
-	for i, c := range dst[at:] {
-		if c-'A' <= 'Z'-'A' {
-			dst[at+i] = c + ('a' - 'A')
-		}
+	rest := dst[at:]
+	for ; len(rest) >= 8; rest = rest[8:] {
+		binary.NativeEndian.PutUint64(rest, binary.NativeEndian.Uint64(rest)|0x2020202020202020)
+	}
+	for i := range rest {
+		rest[i] |= 0x20
 	}
 	return dst
 }
