@@ -412,25 +412,29 @@ func (r *Reader) redirect(rd *syntax.Redirect, st *State) (file string, writes b
 
 // hereText walks a here-document or here-string.
 func (r *Reader) hereText(rd *syntax.Redirect, st *State) {
-	w, end := rd.Hdoc, ""
-	if rd.Op == syntax.WordHdoc {
-		w, end = rd.Word, "\n"
-	}
-	if w == nil {
+	var f Field
+	switch {
+	case rd.Op == syntax.WordHdoc:
+		f = r.quotedWord(rd.Word, st)
+		f.S += "\n"
+	case rd.Hdoc == nil:
 		return
-	}
-	if rd.Op != syntax.WordHdoc { // no quotes, no tilde: a backslash counts before $ ` \ and a line feed, or nowhere if the delimiter was quoted
-		w = hereWord(w, slices.ContainsFunc(rd.Word.Parts, func(p syntax.WordPart) bool {
+	default: // no quotes, no tilde: a backslash counts before $ ` \ and a line feed, or nowhere if the delimiter was quoted
+		b := builder{r: r, st: st, nosplit: true, quoted: inHereText}
+		if slices.ContainsFunc(rd.Word.Parts, func(p syntax.WordPart) bool {
 			l, ok := p.(*syntax.Lit)
 			return !ok || strings.Contains(l.Value, `\`)
-		}))
+		}) {
+			b.quoted = strings.NewReplacer()
+		}
+		b.parts(rd.Hdoc.Parts, true, false)
+		f = b.take()
 	}
-	f := r.quotedWord(w, st)
 	if !toStdin(rd) {
 		return
 	}
 	st.Stdin = Output{Flow: f.Flow, Any: true}
-	if f.S += end; f.Known {
+	if f.Known {
 		st.Stdin.Text = &f.S
 	}
 }
@@ -441,21 +445,4 @@ func toStdin(rd *syntax.Redirect) bool {
 		return rd.N.Value == "0"
 	}
 	return slices.Contains([]syntax.RedirOperator{syntax.RdrIn, syntax.RdrInOut, syntax.DplIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc}, rd.Op)
-}
-
-// hereWord returns the word of a here-document with its text quoted, so that it is taken as it is.
-func hereWord(w *syntax.Word, raw bool) *syntax.Word {
-	quoted := &syntax.Word{Parts: slices.Clone(w.Parts)}
-	for i, p := range quoted.Parts {
-		if l, ok := p.(*syntax.Lit); ok {
-			text := l.Value
-			if !raw {
-				text = inHereText.Replace(text)
-			}
-			quoted.Parts[i] = &syntax.SglQuoted{Left: l.Pos(), Right: l.End(), Value: text}
-		} else {
-			quoted.Parts[i] = &syntax.DblQuoted{Left: p.Pos(), Right: p.End(), Parts: []syntax.WordPart{p}}
-		}
-	}
-	return quoted
 }

@@ -1,6 +1,7 @@
 package bashread
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -154,6 +155,7 @@ type builder struct {
 	bad     bool  // cur has parts that are not known
 	has     bool  // a field has begun, even if it is empty
 	nosplit bool
+	quoted  *strings.Replacer // undoes the backslashes of quoted text; nil: doubleQuoted
 }
 
 func (b *builder) take() Field {
@@ -226,7 +228,7 @@ func (b *builder) part(p syntax.WordPart, quoted, first bool) {
 	switch p := p.(type) {
 	case *syntax.Lit:
 		if quoted {
-			b.add(doubleQuoted.Replace(p.Value))
+			b.add(cmp.Or(b.quoted, doubleQuoted).Replace(p.Value))
 		} else {
 			b.literal(p.Value, first)
 		}
