@@ -295,27 +295,20 @@ func put(t map[string]*Spec, up *Spec, names []string, s *Spec) error {
 	return nil
 }
 
+// lineWord matches a word of a line, in which blanks stand only inside quotes; or a quote that is not closed.
+var lineWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:[^\s"]|"[^"]*")+|"`) })
+
 // splitLine splits at blanks outside quotes, and cuts off what follows ` ; `.
 func splitLine(s string) (words []string, says string, err error) {
-	var b strings.Builder
-	quoted := false
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"':
-			quoted = !quoted
-		case c == ' ' && !quoted:
-			if b.Len() > 0 {
-				words = append(words, b.String())
-				b.Reset()
-			}
-		case c == ';' && !quoted && b.Len() == 0:
-			return words, strings.TrimSpace(s[i+1:]), nil
+	for _, at := range lineWord().FindAllStringIndex(s, -1) {
+		switch w := s[at[0]:at[1]]; {
+		case w == `"`:
+			return nil, "", fmt.Errorf("a quote is open")
+		case w[0] == ';':
+			return words, strings.TrimSpace(s[at[0]+1:]), nil
 		default:
-			b.WriteByte(c)
+			words = append(words, strings.ReplaceAll(w, `"`, ""))
 		}
-	}
-	if quoted {
-		return nil, "", fmt.Errorf("a quote is open")
 	}
 	return words, "", nil
 }
