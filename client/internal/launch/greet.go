@@ -78,7 +78,7 @@ func (l *Launcher) retire(ctx context.Context, wc *wire.Conn) error {
 		case err != nil && ctx.Err() != nil:
 			return &WedgedError{Paths: l.o.Paths, Err: fmt.Errorf("an older daemon was asked to stop, and still runs after %v", leaveBound)}
 		case err != nil:
-			l.log.Info("older daemon replaced")
+			l.o.Log.Info("older daemon replaced")
 			return nil
 		}
 		// An Error without the id is the farewell of a daemon that does stop.

@@ -43,7 +43,6 @@ func (noDaemon) Hint() string  { return "run `sublet daemon start`" }
 type Options struct {
 	Paths      socket.Paths
 	Executable string
-	Args       []string // nil = daemon run
 	Env        []string // of the daemon; nothing secret belongs in it
 	NoStart    bool
 	NoDaemon   error         // why there can be no daemon, the error of Open then; nil = there can
@@ -55,8 +54,7 @@ type Options struct {
 
 // Launcher finds or starts one daemon. Its methods are safe for concurrent use.
 type Launcher struct {
-	o   Options
-	log *slog.Logger
+	o Options
 
 	mu sync.Mutex
 	// guarded by mu
@@ -65,16 +63,12 @@ type Launcher struct {
 
 // New makes a Launcher; it does nothing yet.
 func New(o Options) *Launcher {
-	if o.Args == nil {
-		o.Args = []string{"daemon", "run"}
-	}
 	o.Answer = cmp.Or(o.Answer, answerBound)
 	o.lockBound = cmp.Or(o.lockBound, lockBound)
-	l := &Launcher{o: o, log: o.Log}
-	if l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return l
+	return &Launcher{o: o}
 }
 
 // Older reports whether the program of the daemon that greeted with ready is older than the one that would be started.
@@ -174,10 +168,8 @@ func (a *attempt) refused(err error, started bool) error {
 }
 
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -272,7 +264,7 @@ func (l *Launcher) spawn(ln net.Listener, lock *os.File) error {
 	}
 	defer out.Close()
 	p := l.o.Paths
-	cmd := exec.Command(l.o.Executable, l.o.Args...)
+	cmd := exec.Command(l.o.Executable, "daemon", "run")
 	cmd.Dir = "/"
 	cmd.Stdin = nil // /dev/null
 	cmd.Stdout, cmd.Stderr = out, out
@@ -288,7 +280,7 @@ func (l *Launcher) spawn(ln net.Listener, lock *os.File) error {
 	l.mu.Lock()
 	l.child = cmd.Process.Pid
 	l.mu.Unlock()
-	l.log.Info("daemon started", "pid", cmd.Process.Pid)
+	l.o.Log.Info("daemon started", "pid", cmd.Process.Pid)
 	_ = cmd.Process.Release() // it outlives us; reap collects one that does not
 	return nil
 }

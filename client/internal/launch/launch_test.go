@@ -153,7 +153,7 @@ func launcher(t *testing.T, p socket.Paths, how string) *Launcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Options{Paths: p, Executable: exe, Args: []string{"daemon", "run"}, Env: []string{asDaemon + "=" + how}})
+	return New(Options{Paths: p, Executable: exe, Env: []string{asDaemon + "=" + how}})
 }
 
 // mustOpen opens a connection and ends both it and its daemon with the test.
