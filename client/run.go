@@ -327,7 +327,7 @@ func (w *window) Observe(event any) {
 	case shell.Restarted:
 		w.work.Go(w.guardShell) // not here: the shell waits for this call
 	}
-	w.screen.Observe(event)
+	w.screen.Send(event)
 }
 
 // AwaitDrawn implements lender.Observer.

@@ -58,7 +58,7 @@ func newFakeShell() *fakeShell {
 
 // start delivers output and events until the test ends, and shows the first prompt.
 func (s *fakeShell) start(t *testing.T, p *Program) {
-	s.output, s.event = p.ShellOutput, p.Observe
+	s.output, s.event = p.ShellOutput, p.Send
 	var delivering sync.WaitGroup
 	delivering.Go(func() {
 		for one := range s.queue {

@@ -216,25 +216,25 @@ func (w *window) lend(id wire.ExecutionID, holder, command string) {
 		}
 		w.sh.held, w.sh.lending = true, lending
 	})
-	w.p.Observe(lender.LeaseChanged{Lending: lending})
+	w.p.Send(lender.LeaseChanged{Lending: lending})
 	start := lender.LeasedStarted{ExecutionID: id, Agent: holder, Command: command}
 	if holder == "orchestrator" {
 		start.TurnID = "t1"
 	}
-	w.p.Observe(start)
+	w.p.Send(start)
 	w.see("in your shell")
 }
 
 // endLease ends it as the lender does: the editor is free once the screen has shown the end.
 func (w *window) endLease(e lender.LeasedEnded) {
 	w.t.Helper()
-	w.p.Observe(e)
+	w.p.Send(e)
 	w.p.AwaitDrawn()
 	w.sh.with(func() {
 		w.sh.held, w.sh.lending = false, lender.Lending{}
 		w.sh.freeLocked()
 	})
-	w.p.Observe(lender.LeaseChanged{})
+	w.p.Send(lender.LeaseChanged{})
 }
 
 func leasedStart(id wire.ExecutionID, command string) lender.LeasedStarted {

@@ -118,7 +118,6 @@ func (m *model) handle(msg any) {
 		if m.own.screen == shellRefused {
 			m.own.screen = shellHas
 		}
-	case shell.UserBegan:
 	case shell.UserEnded:
 		m.onUserEnded(msg)
 	case shell.Restarted:

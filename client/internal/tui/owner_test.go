@@ -188,7 +188,7 @@ func TestOwnerSteps(t *testing.T) {
 // A shell that was started anew is said, and has the screen.
 func TestRestarted(t *testing.T) {
 	w := open(t, 80, 24)
-	w.p.Observe(shell.Restarted{Why: "it was ended by SIGKILL"})
+	w.p.Send(shell.Restarted{Why: "it was ended by SIGKILL"})
 	w.see("● the shell was started again: it was ended by SIGKILL")
 	w.prompt()
 

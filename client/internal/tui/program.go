@@ -58,7 +58,7 @@ type Options struct {
 	now    func() time.Time // nil = time.Now
 }
 
-// Program is one run of the terminal program. Send, Observe and ShellOutput may be called from any goroutine, before, during
+// Program is one run of the terminal program. Send, AwaitDrawn and ShellOutput may be called from any goroutine, before, during
 // and after Run.
 type Program struct {
 	opt   Options
@@ -99,11 +99,8 @@ func New(o Options) *Program {
 	return &Program{opt: o, inbox: newInbox(), ready: make(chan struct{}), over: make(chan struct{})}
 }
 
-// Send queues a message for the screen: a wire.Message, an event of the lender, or LinkChanged. It never waits.
+// Send queues a message for the screen: a wire.Message, an event of the lender or of the shell, or LinkChanged. It never waits.
 func (p *Program) Send(msg any) { p.inbox.push(msg) }
-
-// Observe queues an event of the lender or of the shell. It never waits.
-func (p *Program) Observe(event any) { p.inbox.push(event) }
 
 // AwaitDrawn returns when all of a command that has ended is on the screen and the screen is the shell's again, unless it was not
 // before.
@@ -129,18 +126,12 @@ func (p *Program) ShellOutput(b []byte) {
 	}
 }
 
-// ErrNoTerminal is returned where standard input or output is not a terminal.
-var ErrNoTerminal = errors.New("the terminal program needs a terminal")
-
 // Run takes the terminal, runs until the user leaves, the shell ends, a signal (TERM, HUP, INT) comes or ctx ends, and
 // gives the terminal back as it was, whatever happened. The exit code is the shell's, or 128 and the signal. It
 // returns an error when there is no terminal, and after a panic, which is reported once the terminal is whole again.
 func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	defer close(p.over)
 	o := &p.opt
-	if !term.IsTerminal(o.Stdin.Fd()) || !term.IsTerminal(o.Stdout.Fd()) {
-		return 1, ErrNoTerminal
-	}
 	before, err := term.GetState(o.Stdin.Fd())
 	if err != nil {
 		return 1, fmt.Errorf("read the terminal's settings: %w", err)

@@ -178,7 +178,7 @@ func TestTurn(t *testing.T) {
 	w.see("bash  make")
 	w.see("Then I run it.")
 	w.lend("x1", "orchestrator", "make")
-	w.p.Observe(output("x1", "cc a.c\r\n"))
+	w.p.Send(output("x1", "cc a.c\r\n"))
 	w.see("cc a.c")
 	w.see("▌ orchestrator has your shell, 0s: make · esc stops it")
 	done := leasedEnd("x1", 0)
@@ -439,7 +439,7 @@ func TestNoticesComeFirst(t *testing.T) {
 func TestBrokenEditor(t *testing.T) {
 	w := open(t, 80, 24)
 	w.sh.with(func() { w.sh.broken = &shell.BrokenError{Why: "its key is not bound", Fix: "run `exec $SHELL`"} })
-	w.p.Observe(lender.CannotLend{Why: w.sh.broken.Error(), Hint: w.sh.broken.Hint()})
+	w.p.Send(lender.CannotLend{Why: w.sh.broken.Error(), Hint: w.sh.broken.Hint()})
 	w.see("the shell cannot be lent: its key is not bound\n  run `exec $SHELL`")
 	w.keys("\t")
 	w.until("the Tab", func() bool { return string(get(w.sh, &w.sh.typed)) == "\t" })

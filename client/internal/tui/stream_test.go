@@ -12,12 +12,12 @@ import (
 func TestOutputIsWhole(t *testing.T) {
 	w := open(t, 80, 24)
 	w.lend("x1", "orchestrator", "less")
-	w.p.Observe(leasedKeyboard("x1", "screen"))
+	w.p.Send(leasedKeyboard("x1", "screen"))
 	w.until("the program", func() bool { return w.p.keys.Routed() == keys.ToProgram })
 	const pieces = 700
 	piece := strings.Repeat("\x00", 1023) + "%"
 	for range pieces {
-		w.p.Observe(output("x1", piece))
+		w.p.Send(output("x1", piece))
 	}
 	w.until("all of it", func() bool { return strings.Count(w.screen.Raw(), "%") == pieces })
 }

@@ -25,8 +25,8 @@ func TestTerminalIsWholeAfter(t *testing.T) {
 	}
 	borrowed := func(w *window) {
 		w.lend("x1", "orchestrator", "vim")
-		w.p.Observe(output("x1", modes))
-		w.p.Observe(leasedKeyboard("x1", "screen"))
+		w.p.Send(output("x1", modes))
+		w.p.Send(leasedKeyboard("x1", "screen"))
 		w.until("the program", func() bool { return w.screen.On("1049") })
 	}
 	kill := func(s syscall.Signal) { _ = syscall.Kill(os.Getpid(), s) }
