@@ -18,7 +18,7 @@ func TestRowsAreErasedFirst(t *testing.T) {
 	for name, want := range map[string]string{
 		"bash": "\r\x1b[K\x1b[A\x1b[K\x1b[J",
 		"fish": "\r\x1b[K\x1b[A\x1b[K\x1b[J",
-		"zsh":  "\r\x1b[K", // and what zle erases
+		"zsh":  "\r\x1b[K\x1b[A\x1b[K\x1b[B", // and what zle erases
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

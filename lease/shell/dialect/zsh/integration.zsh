@@ -126,12 +126,12 @@ __sublet_follow() {
 	builtin return 1
 }
 
-# Erases what zle shows: it then believes that the cursor is at the beginning of an empty prompt. The row is erased before: tmux keeps
-# in its scrollback what zle erases from the top left corner.
+# Erases what zle shows: it then believes that the cursor is at the beginning of an empty prompt. The rows of the prompt are erased
+# before, and the cursor put back: tmux keeps in its scrollback what zle erases from the top left corner.
 __sublet_erase() {
-	builtin local PS1= RPS1=
+	builtin local __sublet_rows=${PS1//[^$'\n']/} PS1= RPS1=
 	BUFFER= POSTDISPLAY=
-	builtin print -rn -- $'\r\e[K'
+	builtin print -rn -- $'\r\e[K'${__sublet_rows//?/$'\e[A\e[K'}${__sublet_rows//?/$'\e[B'}
 	builtin zle .reset-prompt
 	builtin zle -R
 	builtin print -rn -- $'\e]7701;C;'"$$;$__sublet_nonce"$'\a'
