@@ -57,7 +57,7 @@ func (c *canceller) signalDue() {
 	fg := p.term.Foreground()
 	if time.Since(c.shell) >= againAfter {
 		c.shell = time.Now()
-		_ = syscall.Kill(p.pid, syscall.SIGINT)
+		procs.SignalGroup(p.pid, syscall.SIGINT) // under set +m the programs that it runs are in its own group
 	}
 	if fg <= 1 || fg == p.pid || c.sent[fg] == due {
 		return

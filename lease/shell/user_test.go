@@ -278,6 +278,25 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// Without job control the programs of a command are in the shell's own process group. They were not signalled, and the shell was killed.
+func TestTimeoutWithoutJobControl(t *testing.T) {
+	for name := range languages {
+		if name == "fish" {
+			continue // it has no set +m
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newSession(t, name, "set +m")
+			pid := u.PID()
+			res, err := u.Run(t.Context(), Command{Text: "sleep 100; echo behind", Timeout: 200 * time.Millisecond, Continue: make(chan struct{})})
+			if err != nil || res.Status != "timeout" || strings.Contains(string(res.Output), "behind") || u.PID() != pid {
+				t.Errorf("got %+v %q, %v, shell %d, was %d", res, res.Output, err, u.PID(), pid)
+			}
+			u.do("echo lent", "lent\n", 0)
+		})
+	}
+}
+
 // A program that ignores SIGINT is ended by SIGTERM; one that ignores that as well, by SIGKILL.
 func TestCancelOfTheDeaf(t *testing.T) {
 	for _, text := range []string{"trap '' INT; sleep 100", "bash -c 'trap \"\" INT TERM; while :; do sleep 1; done'"} {
