@@ -9,6 +9,7 @@ import (
 
 	"sublet/lease/shell/procs"
 	"sublet/lease/shell/term"
+	"sublet/wire/visible"
 )
 
 const (
@@ -274,10 +275,13 @@ func (s *Shell) tryHold(ctx context.Context, done func() bool) (held bool, err e
 	return err == nil, err
 }
 
-// checkHook is for an editor that reads a line though no prompt was reported. It has the widget check whether the prompt hook was
-// replaced, and restore it: then it returns a *BrokenError. If it was not, or the widget does not answer, a program of the user's
+// checkHook is for an editor that reads a line though no prompt was reported. It returns a *BrokenError if the user's exec has replaced
+// the shell. Else it has the widget check whether the prompt hook was replaced, and restore it: then it returns one, too. If it was not, or the widget does not answer, a program of the user's
 // reads the line. The caller has holdLock.
 func (s *Shell) checkHook(ctx context.Context) error {
+	if now, replaced := s.replaced(); replaced {
+		return &BrokenError{Why: visible.Line(now) + " has replaced it (exec)", Fix: "open a new sublet window for agents"}
+	}
 	a, err := s.take(ctx, holdBound)
 	if err == nil {
 		s.giveBack()
@@ -291,6 +295,13 @@ func (s *Shell) checkHook(ctx context.Context) error {
 		return &BrokenError{Why: "it does not report its prompt: the hook was replaced", Fix: "press Enter at its prompt, or else open sublet again"}
 	}
 	return nil
+}
+
+// replaced reports whether the shell's process runs another program than at its first prompt, and returns that program's command line.
+func (s *Shell) replaced() (now string, is bool) {
+	p := locked(s, func() *process { return s.proc })
+	now = procs.CommandLine(p.pid)
+	return now, now != p.commandLine
 }
 
 // holdNow asks the free editor once. One that does not answer, or whose widget reports that nothing may be run now (ack.context is

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"sublet/lease/shell/procs"
 	"sublet/lease/shell/term"
 	"sublet/wire/visible"
 )
@@ -106,7 +107,9 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 func (s *Shell) promptLocked() {
 	record, e := s.records, &s.editor
 	s.records.text = ""
-	s.records.prompts++
+	if s.records.prompts++; s.records.prompts == 1 {
+		s.proc.commandLine = procs.CommandLine(s.proc.pid)
+	}
 	e.prompt, e.unreported, e.typed = true, false, typing{last: e.typed.last}
 	drain(s.files.down) // where a signal to the shell ended the widget: its next call must not find what was meant for this one
 	if e.widget == blocked || e.widget == leaving {

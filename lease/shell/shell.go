@@ -122,6 +122,8 @@ type process struct {
 	exited chan struct{} // closed once it was waited for; state may then be read
 	state  *os.ProcessState
 	read   sync.WaitGroup
+
+	commandLine string // at its first prompt, by when a wrapper has run the shell itself; guarded by Shell.mu
 }
 
 // Start starts a shell and returns when its process runs; the event PromptShown follows when it is ready. The error is a

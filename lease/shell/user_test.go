@@ -464,6 +464,28 @@ func TestUserReadsALine(t *testing.T) {
 	}
 }
 
+// After exec of another shell, or of another one of the same kind, nothing is lent, and the reason is returned at once. It took 6 s, and the
+// reason was that the line editor is being asked.
+func TestReplacedShell(t *testing.T) {
+	for name := range languages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newSession(t, name, "")
+			shown := strings.Count(u.scr.String(), string(pasteModeOn))
+			keys(t, u.Shell, "exec "+name+"\r")
+			u.scr.until(t, "the other shell", func() bool { return strings.Count(u.scr.String(), string(pasteModeOn)) > shown })
+			for range 2 {
+				ctx, cancel := context.WithTimeout(t.Context(), holdBound)
+				defer cancel()
+				var broken *BrokenError
+				if _, err := u.Run(ctx, Command{Text: "true"}); !errors.As(err, &broken) || !strings.Contains(err.Error(), "has replaced it") {
+					t.Errorf("got %v", err)
+				}
+			}
+		})
+	}
+}
+
 // Nothing is typed into what runs after a function of the user's has read a line without Enter.
 func TestUserReadAKey(t *testing.T) {
 	s, scr := start2(t, nil)

@@ -37,7 +37,7 @@ func BegunSince(shell int, foreground func() int, from Moment, but ...int) (list
 	if len(begun) == 0 {
 		return nil, false
 	}
-	fork, name := commandLine(stat{PID: shell}), Name(shell) // a fork without a program of its own has one of these as its command
+	fork, name := CommandLine(shell), Name(shell) // a fork without a program of its own has one of these as its command
 	runs, own, ours := inGroup(foreground()), inGroup(shell), inSession(shell)
 	for _, st := range begun {
 		if inGroups(st.PID, but) || !ours(st.PID) || runs(st.PID) && ours(st.Parent) || own(st.PID) && st.Parent == shell {

@@ -73,9 +73,15 @@ func begunSince(shell int, from Moment) (list []stat) {
 
 func commandLine(st stat) string { return st.Name }
 
+// CommandLine returns the program that a process runs with its arguments; "" where that cannot be known.
+func CommandLine(pid int) string { return ask(pid, "command=") }
+
 // Name returns the name of the program that a process runs.
-func Name(pid int) string {
-	out, err := exec.Command("ps", "-o", "ucomm=", "-p", strconv.Itoa(pid)).Output()
+func Name(pid int) string { return ask(pid, "ucomm=") }
+
+// ask returns one column of ps for a process.
+func ask(pid int, column string) string {
+	out, err := exec.Command("ps", "-o", column, "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
 		return ""
 	}

@@ -2,6 +2,7 @@ package procs
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"strconv"
 	"strings"
@@ -97,10 +98,13 @@ func begunSince(shell int, from Moment) (list []stat) {
 	return list
 }
 
-func commandLine(st stat) string {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(st.PID) + "/cmdline")
-	if err != nil || len(b) == 0 {
-		return st.Name
+func commandLine(st stat) string { return cmp.Or(CommandLine(st.PID), st.Name) }
+
+// CommandLine returns the program that a process runs with its arguments; "" where that cannot be known.
+func CommandLine(pid int) string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	if err != nil {
+		return ""
 	}
 	return strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
 }

@@ -43,7 +43,7 @@ func launch(o dialect.Start) dialect.Launch {
 	return dialect.Launch{
 		File: "zdot/.zshenv",
 		Text: o.Script(integration, "%s=%s", dialect.Quote, "zdotdir", zdotdir),
-		Args: []string{"zsh"},
+		Args: []string{"zsh", "-i"}, // -i changes nothing, but distinguishes this shell from one that replaces it (exec zsh)
 		Env:  append(env, "ZDOTDIR="+filepath.Join(o.Folder, "zdot")),
 	}
 }
