@@ -69,6 +69,7 @@ func serve() int {
 		go func() {
 			wc := wire.NewConn(nc, wire.Options{})
 			defer wc.Close()
+			daemon := wire.DaemonInfo{PID: os.Getpid(), BuiltAtMS: socket.BuiltAt(os.Args[0])} // of this build: no client replaces it
 			for {
 				m, err := wc.Receive()
 				if err != nil {
@@ -79,9 +80,9 @@ func serve() int {
 					if os.Getenv("TEST_DAEMON") == "wedged" {
 						continue
 					}
-					seen := fmt.Sprintf("token=%q key=%q shell=%s caps=%v", m.Env["MY_TOKEN"], m.Credentials["TEST_KEY"], m.Shell.Name, m.Capabilities)
+					daemon.Name = fmt.Sprintf("token=%q key=%q shell=%s caps=%v", m.Env["MY_TOKEN"], m.Credentials["TEST_KEY"], m.Shell.Name, m.Capabilities)
 					_ = wc.Send(&wire.Ready{
-						Protocol: wire.Version, Daemon: wire.DaemonInfo{Name: seen, PID: os.Getpid()}, Session: wire.SessionInfo{ID: "s1"},
+						Protocol: wire.Version, Daemon: daemon, Session: wire.SessionInfo{ID: "s1"},
 						Models: []wire.ModelInfo{{Name: "test/model"}},
 					})
 				case *wire.StatusRequest:

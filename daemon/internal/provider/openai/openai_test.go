@@ -435,6 +435,7 @@ func TestUnreachable(t *testing.T) {
 	}
 	l.Close()
 	m := Open(provider.Config{Name: "ollama", Kind: config.KindOpenAI, BaseURL: "http://" + l.Addr().String() + "/v1", Model: "m", HTTP: &http.Client{Transport: &http.Transport{}}})
+	m.retry.Sleep = noSleep
 	_, _, err = run(t, m, prompt("q"))
 	pe, ok := errors.AsType[*provider.Error](err)
 	if !ok || pe.Kind != provider.ErrUnreachable || !strings.Contains(pe.Message, l.Addr().String()) || pe.Hint() == "" {
