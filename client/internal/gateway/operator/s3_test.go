@@ -292,9 +292,8 @@ func TestCancelAndClose(t *testing.T) {
 		d.send(msg{"type": "getSession", "id": id, "sessionID": session})
 		return d.next().obj("session")
 	}
-	w.await("the closed connection's turn to end", func(n int) bool {
-		return status(fmt.Sprint("c", n), "closing")["running"] == false
-	})
+	d.send(msg{"type": "stream", "id": "c", "sessionID": "closing"})
+	d.results("c")
 	turns := status("c", "closing").list("turns")
 	if one := msg(turns[0].(map[string]any)); one.str("stopReason") != "error" {
 		t.Errorf("closing: %v", one)
@@ -307,18 +306,6 @@ func TestCancelAndClose(t *testing.T) {
 	all := d.results("s")
 	if end := all[len(all)-1]; end.str("stopReason") != "end_turn" {
 		t.Errorf("kept: %v", end)
-	}
-}
-
-// await polls: only the daemon can tell.
-func (w *world) await(what string, ok func(n int) bool) {
-	w.T.Helper()
-	deadline := time.Now().Add(gatewaytest.Patience)
-	for n := 0; !ok(n); n++ {
-		if time.Now().After(deadline) {
-			w.T.Fatalf("waited %v for %s", gatewaytest.Patience, what)
-		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 
