@@ -82,10 +82,10 @@ func (m *model) dropPosted() {
 	})
 }
 
-// send runs f, which makes a request, outside the event loop. If f fails, the loop calls failed.
-func (m *model) send(f func(ctx context.Context) error, failed func(err error)) {
-	m.task(func(ctx context.Context) then {
-		if err := f(ctx); err != nil {
+// notify sends msg to the daemon outside the event loop. If that fails, the loop calls failed.
+func (m *model) notify(msg wire.Message, failed func(err error)) {
+	m.task(func(context.Context) then {
+		if err := m.Daemon.Notify(msg); err != nil {
 			return func() { failed(err) }
 		}
 		return nil
@@ -136,8 +136,7 @@ func (m *model) cancelTurn(reason string) {
 	default:
 		return
 	}
-	m.send(func(context.Context) error { return m.Daemon.Notify(r) },
-		func(err error) { m.fail("could not stop the turn: "+err.Error(), "") })
+	m.notify(r, func(err error) { m.fail("could not stop the turn: "+err.Error(), "") })
 }
 
 // withdraw has the daemon drop the newest prompt that waits, whichever window asked it. The window that did gets an Error.
@@ -146,8 +145,7 @@ func (m *model) withdraw() {
 		return
 	}
 	r := &wire.CancelRequest{TurnID: &m.queued[len(m.queued)-1].TurnID, Reason: "taken back by the user"}
-	m.send(func(context.Context) error { return m.Daemon.Notify(r) },
-		func(err error) { m.fail("could not take it back: "+err.Error(), "") })
+	m.notify(r, func(err error) { m.fail("could not take it back: "+err.Error(), "") })
 }
 
 // next returns a line for each prompt that waits for the running turn, in their order. Those that the daemon has not listed come last.

@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -90,7 +89,7 @@ func (m *model) answer(q *question.Question, answer *wire.ConfirmationResponse) 
 	if k := m.cards[q.ExecutionID]; k != nil && answer.Comment != "" {
 		k.Why = answer.Comment
 	}
-	m.send(func(context.Context) error { return m.Daemon.Notify(answer) }, func(err error) {
+	m.notify(answer, func(err error) {
 		for _, q := range m.questions {
 			if q.ConfirmationID == answer.ConfirmationID {
 				q.Failed(err)
