@@ -161,13 +161,13 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 		w.log.Warn("commands are not held to a reach", "err", err)
 	}
 	w.lender = lender.New(lender.Options{Shell: w.sh, Send: func(m wire.Message) error { return w.conn.Send(m) }, Observer: w, Launcher: w.confiner, Dir: o.cwd(), Env: o.Env, Log: w.log})
-	defer w.lender.Close()
 	w.conn = remote.Keep(context.WithoutCancel(ctx), remote.Options{
 		Open: w.launcher.Open, Find: finder(o).Open, Snapshot: w.snapshot, Session: o.Session,
 		Handle: w.handle, Up: func(r *wire.Ready) { w.up(ctx, r) }, Down: w.down, Log: w.log,
 		Moved: func(r *wire.SessionReply) { w.screen.Send(r) },
 	})
-	defer w.closeLink()
+	defer w.conn.Close()
+	defer w.lender.Close() // first, so that the daemon is informed of the lease's end
 	w.screen = tui.New(tui.Options{
 		Daemon: w.conn, Shell: w.sh, Lender: w.lender, Stdin: o.Stdin, Stdout: o.Stdout, Env: o.Env, Name: w.sh.Name(),
 		Notice: notices, SwitchKey: o.SwitchKey, Log: w.log,
@@ -182,12 +182,6 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 func (w *window) guardShell() {
 	<-w.guarded
 	w.guard.shell(w.sh.PID())
-}
-
-// closeLink ends the lease while the daemon can still be informed, then the connection.
-func (w *window) closeLink() {
-	w.lender.Close()
-	w.conn.Close()
 }
 
 // settle is how long after the first prompt the window returns memory that only its start needed, most of it pages of the
