@@ -214,8 +214,7 @@ func (a *analysis) byPath(c *call) {
 }
 
 // runFile judges a file that is run as code: by its text if this text wrote it or it can be read (script), else by where it is.
-// What it runs may change the files that this text wrote, so that their texts are no longer known (ForgetTexts). Where that is not called
-// the level is High anyway.
+// What runs before it may change a file that this text wrote: what that holds is judged, and is High.
 func (a *analysis) runFile(c *call, f *field) {
 	a.runs()
 	p, key := bashread.Path(f, c.st), bashread.Key(f, c.st)
@@ -232,7 +231,7 @@ func (a *analysis) runFile(c *call, f *field) {
 		a.opaque()
 		a.note(High, RunCode, f.Span, "runs a file whose text is not known here")
 	case w.Text != nil && shellFile(f.S, *w.Text):
-		a.note(Medium, RunCode, f.Span, "runs "+show(f.S)+", which this text wrote")
+		a.note(High, RunCode, f.Span, "runs "+show(f.S)+", which this text wrote, and which may be another by then")
 		a.Inline(*w.Text, f.Span, c.st.Clone())
 	case a.script(c, f, p):
 	case p == "", !under(p, a.c.ProjectRoot):
@@ -240,13 +239,10 @@ func (a *analysis) runFile(c *call, f *field) {
 	case slices.Contains([]string{"gradlew", "mvnw", "configure", "manage.py", "bootstrap.sh", "autogen.sh"}, f.Base()):
 		a.note(Medium, RunCode, f.Span, "runs the project's "+show(f.Base()))
 		a.dropsData(c)
-		a.ForgetTexts()
 	case packaged(p) && programs.Lookup(f.Base()) != nil && programs.Lookup(f.Base()).Level <= Medium:
 		a.note(Medium, RunCode, f.Span, "runs "+show(f.Base())+" of the project's packages")
-		a.ForgetTexts()
 	case a.isTracked(p):
 		a.note(Medium, RunCode, f.Span, "runs "+show(f.S)+", a file of the project in version control")
-		a.ForgetTexts()
 	default:
 		a.note(High, RunCode, f.Span, "runs "+show(f.S)+", whose text is not known here")
 	}
@@ -288,9 +284,6 @@ func (a *analysis) byTable(c *call) {
 	} else {
 		a.usual(c)
 	}
-	if a.cmd >= 0 && a.v.Commands[a.cmd].Level > Low && rewrites(c, handler) {
-		a.ForgetTexts()
-	}
 }
 
 // optionStart matches the option before a value in the same word: -cVALUE, --command=VALUE.
@@ -323,15 +316,4 @@ func (a *analysis) unknown(c *call) {
 			a.guess--
 		}
 	}
-}
-
-// rewrites reports whether a command above Low may change files other than those that its operands name.
-func rewrites(c *call, handler string) bool {
-	switch {
-	case slices.Contains([]string{"git", "code", "awk", "archive", "rsync"}, handler), handler == "" && len(c.operands) == 0:
-		return true
-	case handler != "", c.name == "tee", c.spec.Args == programs.Copy && !c.has("-r", "-R", "-a", "--recursive", "--archive"):
-		return false
-	}
-	return !slices.Contains([]string{programs.Deletes, programs.Move, programs.Run, programs.Join, programs.Shell, programs.Script}, c.spec.Args)
 }

@@ -27,7 +27,9 @@ func (a *analysis) doSource(c *call) {
 	text := c.st.Stdin.Plain()
 	p := bashread.Path(f, c.st)
 	if w := a.Files[bashread.Key(f, c.st)]; f.S != "/dev/stdin" {
-		text = w.Text
+		if text = w.Text; text != nil {
+			a.note(High, RunCode, f.Span, "runs "+show(f.S)+", which this text wrote, and which may be another by then")
+		}
 	}
 	switch {
 	case f.Flow&flowNet == 0 && text != nil:

@@ -71,15 +71,8 @@ func TestStandardInput(t *testing.T) {
 func TestWhatAFileHolds(t *testing.T) {
 	atLeast(t, Critical, here(), "echo 'rm -rf /' > x; echo ls >> x; sh x", "echo 'rm -rf /' > x; echo ls | tee -a x; sh x", "printf 'rm -rf' > x; echo ' /' >> x; sh x")
 	atLeast(t, High, here(), "echo ls >> x; sh x", "echo ls > x; cat other >> x; sh x", "echo ls > x; cp other x; sh x", "echo ls > x; uname -a > x; sh x", "echo ls > x; sed -i s/a/b/ x; sh x")
-	// What changes files that its words do not name may have changed this one, which was judged by its old text.
-	for _, change := range []string{
-		"patch -p1 < p", "git checkout x", "git apply p", "git stash pop", "git pull", "tar xf a.tar", "unzip -o a.zip", "make", "./gradlew build", "python3 -c 'print(1)'", "awk -i inplace 1 x",
-		"rsync a x", "rsync -a a/ .", "npm install", "gofmt -w x", "go generate", "cp -r d/. .", "yq -i . x", "black x", "gzip -d x.gz", "cpio -i",
-	} {
-		atLeast(t, High, here(), "echo ls > x; "+change+"; sh x")
-	}
-	exactly(t, Medium, here(), "echo ls > x; chmod +x x; cp x d/y; rm -f build/z; sh x; sh x", "echo ls > x; ls | tee -a log; grep -c ls x; sh x")
-	exactly(t, Medium, here(), "echo ls > x; echo pwd >> x; sh x", "echo 'rm -rf /' > x; echo ls > x; sh x", "cat > x <<E\nls\nE\necho ls | tee -a x; sh x")
+	exactly(t, High, here(), "echo ls > x; chmod +x x; cp x d/y; rm -f build/z; sh x; sh x", "echo ls > x; ls | tee -a log; grep -c ls x; sh x")
+	exactly(t, High, here(), "echo ls > x; echo pwd >> x; sh x", "echo 'rm -rf /' > x; echo ls > x; sh x", "cat > x <<E\nls\nE\necho ls | tee -a x; sh x")
 }
 
 // A wrapper does not hide what it runs.

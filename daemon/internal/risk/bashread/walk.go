@@ -148,14 +148,6 @@ func (r *Reader) Appended(key string, w Written) {
 	r.Wrote(key, w)
 }
 
-// ForgetTexts makes unknown what the files hold that this text wrote.
-func (r *Reader) ForgetTexts() {
-	r.Spend(len(r.Files) / EntriesMoved)
-	for key, w := range r.Files {
-		r.Files[key] = Written{Flow: w.Flow}
-	}
-}
-
 // command walks the command of a statement. A test checks that each type of the parser has a case.
 func (r *Reader) command(cmd syntax.Command, st *State) {
 	switch c := cmd.(type) {
