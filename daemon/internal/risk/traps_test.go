@@ -361,8 +361,8 @@ func TestAppendsAndRoots(t *testing.T) {
 
 // An option that the table does not declare harmless is asked about where nothing but words decides.
 func TestUndeclaredOptions(t *testing.T) {
-	atLeast(t, Medium, here(), "gofmt --frob x", "man --frob ls", "kubectl get pods --frob", "tmux ls --frob", "less --frob x")
-	exactly(t, Low, here(), "ls --frob", "grep --frob a b", "git log --frob", "gofmt -l x", "kubectl get pods -A")
+	atLeast(t, Medium, here(), "gofmt --frob x", "man --frob ls", "kubectl get pods --frob", "tmux ls --frob", "less --frob x", "grep --frob a b")
+	exactly(t, Low, here(), "ls --frob", "git log --frob", "gofmt -l x", "kubectl get pods -A")
 }
 
 // A variable that is not exported is not the child's, and shift gives the arguments other numbers.
