@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -102,6 +103,26 @@ func TestCommandsInDocs(t *testing.T) {
 	}
 	if found < 50 {
 		t.Errorf("found %d command lines", found)
+	}
+}
+
+// Every message that a page shows on one line is JSON. In one with … the reader is to think of the rest.
+func TestMessagesInDocs(t *testing.T) {
+	found := 0
+	for name, text := range pages(t) {
+		for _, line := range indented.FindAllString(text, -1) {
+			line = strings.TrimSpace(line)
+			if !strings.HasPrefix(line, `{"`) && !strings.HasPrefix(line, `{ "`) || strings.Contains(line, "…") {
+				continue
+			}
+			found++
+			if !json.Valid([]byte(line)) {
+				t.Errorf("%s: not JSON: %s", name, line)
+			}
+		}
+	}
+	if found < 4 {
+		t.Errorf("found %d messages", found)
 	}
 }
 
