@@ -65,15 +65,15 @@ func (h *Hub) confinement(to, cwd string) confine.Spec {
 	return reach.Confinement(h.opts.Config().Policy, h.opts.Proxy, to, cwd)
 }
 
-// checkers returns what runs checkers and language servers on changed files, held to reading; nil where the kernel cannot hold them.
-func (t *turn) checkers() (tool.Held, tool.Languages) {
+// setCheckers sets what runs checkers and language servers, held to reading, unless the kernel cannot hold them.
+func (t *turn) setCheckers(to *tool.Env) {
 	h, env := t.hub, t.environ()
 	if !h.confiner().Holds(confine.Read) {
-		return nil, nil
+		return
 	}
 	c := reach.Checker{
 		Confiner: h.confiner(), Spec: func(dir string) confine.Spec { return h.confinement(confine.Read, dir) },
 		Env: lend.PrivateEnv(env, nil), Home: lend.Home(env), Runtime: h.opts.Runtime, Log: h.log,
 	}
-	return c.Run, c.Languages(&t.s.servers)
+	to.Held, to.Languages, to.Opened = c.Run, c.Languages(&t.s.servers), c.Opener(&t.s.servers)
 }

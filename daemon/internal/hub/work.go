@@ -192,17 +192,17 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 		text := visible.Exact(err.Error())
 		t.notify("role "+text, "A role is not valid: "+text)
 	}
-	held, languages := t.checkers()
 	at := agent.Turn{
 		Role: role, Tools: agent.Tools(cfg, roles), Approver: t, Emit: t.emitFromAgent,
 		Log: t.hub.log, ShowSecrets: t.policySession().policy.ShowSecrets.Load, Team: agent.Team{Roles: roles, NewPrivateShell: t.newPrivateShell, Host: t.playHosted},
-		Env:   tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, Held: held, Languages: languages, CheckTime: cfg.Limits.CheckTime.Duration, Secrets: reach.Secrets(cfg.Policy), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
+		Env:   tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, CheckTime: cfg.Limits.CheckTime.Duration, Secrets: reach.Secrets(cfg.Policy), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
 		Place: agent.Place{Project: root, Environ: t.exported, Trusted: t.hub.trusts, Jobs: func() string { return t.hub.jobs.Summary(string(t.s.id)) }, Trees: &t.hub.projects.Trees, Instructions: t.hub.opts.Instructions},
 		Bounds: agent.Bounds{
 			Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
 			Budget: agent.Budget{Turn: cfg.Limits.CostTurn, Day: cfg.Limits.CostDay, Spend: t.spend},
 		},
 	}
+	t.setCheckers(&at.Env)
 	if !role.Private {
 		sh := &lend.Shell{By: t}
 		at.Env.Shell, at.Shell = sh, sh.Name()

@@ -1,5 +1,5 @@
 // Package lsp asks language servers what is wrong with a file: gopls, pyright, typescript-language-server, rust-analyzer and
-// clangd, where they are installed. A server is started by the first question about a project, kept, and ended when nobody has
+// clangd, where they are installed. A server is started by the first file of a project that is opened or checked, kept, and ended when nobody has
 // asked for a while. Its messages are untrusted: they are bounded and cleaned. The caller decides how it is started and confined.
 package lsp
 
@@ -63,7 +63,7 @@ func (s *Servers) Check(ctx context.Context, start Start, root, path string, tex
 	if l == nil {
 		return Finding{}
 	}
-	v := s.get(start, key{l, root})
+	v := s.get(start, key{l, root}, document{})
 	if v == nil {
 		return Finding{}
 	}
@@ -82,8 +82,16 @@ func (s *Servers) Check(ctx context.Context, start Start, root, path string, tex
 	return Finding{}
 }
 
-// get returns the server for k, which it starts if there is none; nil: it failed before.
-func (s *Servers) get(start Start, k key) *server {
+// Open starts the server for path, which is in the project at root and has the content text, unless it runs. A server loads the
+// project of a file when it is opened, which takes longer than a Check may. Open does not block.
+func (s *Servers) Open(start Start, root, path string, text []byte) {
+	if l, id := languageOf(path); l != nil {
+		s.get(start, key{l, root}, document{path, id, string(text)})
+	}
+}
+
+// get returns the server for k; nil: it failed before. If there is none, it starts one and opens first there, if it has a path.
+func (s *Servers) get(start Start, k key, first document) *server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed[k] {
@@ -97,7 +105,7 @@ func (s *Servers) get(start Start, k key) *server {
 			s.running, s.failed, s.live = map[key]*server{}, map[key]bool{}, map[*server]struct{}{}
 		}
 		s.running[k], s.live[v] = v, struct{}{}
-		go s.run(v, start) // until drop or Close ends it
+		go s.run(v, start, first) // until drop or Close ends it
 		v.idle = time.AfterFunc(idleBound, func() { s.drop(v, nil) })
 	}
 	v.used = time.Now()
@@ -105,8 +113,8 @@ func (s *Servers) get(start Start, k key) *server {
 	return v
 }
 
-func (s *Servers) run(v *server, start Start) {
-	v.run(start)
+func (s *Servers) run(v *server, start Start, first document) {
+	v.run(start, first)
 	s.mu.Lock()
 	delete(s.live, v)
 	s.mu.Unlock()

@@ -365,6 +365,24 @@ func TestServersEnd(t *testing.T) {
 	})
 }
 
+// A server that was started by the first change had not loaded the project within the time of its check.
+func TestAServerStartsWhenAFileIsOpened(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fake, s *Servers) {
+		s.Open(f.start, "/no/such", "/no/such/a.txt", nil)
+		s.Open(f.start, "/no/such", "/no/such/a b.go", []byte("bad1"))
+		s.Open(f.start, "/no/such", "/no/such/c.go", nil)
+		synctest.Wait()
+		if want := []string{"initialize", "initialized", "textDocument/didOpen"}; f.starts != 1 || !slices.Equal(f.received, want) {
+			t.Errorf("got %d starts and %q, want one and %q", f.starts, f.received, want)
+		}
+		time.Sleep(2 * silentBound) // nobody asked, so the server left no question without an answer
+		want(t, f.check(s, "bad2"), "a b.go:1:1: no bad2")
+		if last := f.received[len(f.received)-1]; last != "textDocument/didChange" {
+			t.Errorf("got %s last", last)
+		}
+	})
+}
+
 // Questions at once are answered one after the other, and one that is cancelled harms no other.
 func TestQuestionsAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fake, s *Servers) {

@@ -76,8 +76,13 @@ func newServer(k key) *server {
 	return v
 }
 
-// run starts the server and returns when it has ended.
-func (v *server) run(start Start) {
+// A document is a file as an editor has it.
+type document struct {
+	path, language, text string
+}
+
+// run starts the server, opens first if it has a path, and returns when the server has ended.
+func (v *server) run(start Start, first document) {
 	defer v.cancel()
 	v.files = v.scan(v.root) // before the server reads them
 	p, err := start(v.root, v.command)
@@ -99,6 +104,8 @@ func (v *server) run(start Start) {
 		}
 		v.fail(v.ended(p, err))
 		v.cancel()
+	} else if first.path != "" {
+		_ = v.show(first.path, first.language, first.text) // if it fails, the connection has ended, which is handled below
 	}
 	close(v.ready)
 	<-v.conn.DisconnectNotify()

@@ -83,6 +83,15 @@ func (c Checker) Languages(s *lsp.Servers) tool.Languages {
 	}
 }
 
+// Opener returns what opens files that were read in a server of s, so that it is ready for their changes.
+func (c Checker) Opener(s *lsp.Servers) func(path string, text []byte) {
+	return func(path string, text []byte) {
+		if root := project.Root(filepath.Dir(path)); IsProject(root, c.Home) {
+			s.Open(c.start, root, path, text)
+		}
+	}
+}
+
 // start implements lsp.Start.
 func (c Checker) start(dir string, args []string) (lsp.Program, error) {
 	env, path, err := c.find(dir, args[0])

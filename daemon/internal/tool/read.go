@@ -121,6 +121,11 @@ func (a *readArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 	if whole {
 		in = io.TeeReader(f, sum)
 	}
+	var text bytes.Buffer
+	opens := env.Opened != nil && info.Size() <= largeFile
+	if opens {
+		in = io.TeeReader(in, &text)
+	}
 	if a.namesNoLines && info.Size() > largeFile {
 		a.Ranges[0].Limit = largeLines
 	}
@@ -130,6 +135,9 @@ func (a *readArgs) run(ctx context.Context, env Env, approved Action, _ func([]b
 	}
 	if whole {
 		env.Files.Saw(env.Agent, path, hex.EncodeToString(sum.Sum(nil)))
+	}
+	if opens {
+		env.Opened(path, text.Bytes())
 	}
 	if p.lines == 0 {
 		return Result{Content: "[the file is empty]"}, nil

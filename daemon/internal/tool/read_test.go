@@ -228,3 +228,17 @@ func TestProjectThatTheHomeLinksTo(t *testing.T) {
 		t.Errorf("got %q, %v, want %q", a.Writes, err, want)
 	}
 }
+
+// A file that is read whole is opened for the checks of a later edit, whichever lines were shown.
+func TestReadOpensAFile(t *testing.T) {
+	env := newEnv(t)
+	put(t, env.Cwd, "a.go", "one\ntwo\nthree\n")
+	put(t, env.Cwd, "large.go", strings.Repeat("x\n", largeFile))
+	var opened []string
+	env.Opened = func(path string, text []byte) { opened = append(opened, filepath.Base(path)+" "+string(text)) }
+	mustDo(t, Read(), env, m{"path": "a.go", "offset": 2, "limit": 1})
+	mustDo(t, Read(), env, m{"path": "large.go"})
+	if want := []string{"a.go one\ntwo\nthree\n"}; !slices.Equal(opened, want) {
+		t.Errorf("got %q, want %q", opened, want)
+	}
+}

@@ -96,17 +96,18 @@ type Result struct {
 
 // Env is the environment of a call. The agent makes one for each turn and sets ExecutionID in a copy for each call.
 type Env struct {
-	Cwd         string        // for file tools; bash uses the shell's
-	Spool       string        // folder for results that are too long for the model
-	Secrets     secret.Table  // secret files, which grep leaves out unless one is its path
-	ExecutionID string        // of this call
-	Shell       Shell         // nil: there is no shell for commands
-	Private     Shell         // bash's shell for private calls; nil: only Shell
-	Held        Held          // runs checkers of changed files; nil: only checks without a program
-	Languages   Languages     // check changed files beyond that; nil: none
-	CheckTime   time.Duration // bound for the checks of one change
-	Files       *FileLog      // what this session has read and changed; for "read before edit" and undo
-	Delegate    Delegate      // starts other agents; nil if the agent may not
+	Cwd         string                         // for file tools; bash uses the shell's
+	Spool       string                         // folder for results that are too long for the model
+	Secrets     secret.Table                   // secret files, which grep leaves out unless one is its path
+	ExecutionID string                         // of this call
+	Shell       Shell                          // nil: there is no shell for commands
+	Private     Shell                          // bash's shell for private calls; nil: only Shell
+	Held        Held                           // runs checkers of changed files; nil: only checks without a program
+	Languages   Languages                      // check changed files beyond that; nil: none
+	Opened      func(path string, text []byte) // prepares Languages for changes of a file that was read; it does not block; nil: none
+	CheckTime   time.Duration                  // bound for the checks of one change
+	Files       *FileLog                       // what this session has read and changed; for "read before edit" and undo
+	Delegate    Delegate                       // starts other agents; nil if the agent may not
 	Todo        *TodoList
 	Recall      func(ctx context.Context, query string) (string, error) // searches the conversation; nil: it is not stored
 	Propose     Propose                                                 // asks the user about a plan; nil: this is not plan mode
