@@ -171,7 +171,7 @@ func quoteGlob(path string) string {
 // settings returns the paths in a project that git's settings in r, and the user's, name as core.hooksPath or include.
 func (r repository) settings(project string) (hooks, includes []string) {
 	home := os.Getenv("HOME")
-	s := settings{project: project, tree: cmp.Or(r.tree, project), home: home, read: map[string]bool{}}
+	s := settingsReader{project: project, tree: cmp.Or(r.tree, project), home: home, read: map[string]bool{}}
 	for _, file := range []string{
 		filepath.Join(r.dir, "config"), filepath.Join(r.dir, "config.worktree"),
 		"/etc/gitconfig", filepath.Join(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "git/config"), filepath.Join(home, ".gitconfig"),
@@ -181,15 +181,15 @@ func (r repository) settings(project string) (hooks, includes []string) {
 	return s.hooks, s.includes
 }
 
-// settings collects the paths that git's settings files name for a work tree in a project.
-type settings struct {
+// A settingsReader collects the paths that git's settings files name for a work tree in a project.
+type settingsReader struct {
 	project, tree, home string
 	read                map[string]bool // the files
 	hooks, includes     []string
 }
 
 // add reads a settings file and those that it includes, whatever the condition.
-func (s *settings) add(file string) {
+func (s *settingsReader) add(file string) {
 	if s.read[file] {
 		return
 	}
