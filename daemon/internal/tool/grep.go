@@ -161,7 +161,10 @@ func (g *grepOutput) file(ctx context.Context, path string) error {
 		eof = err != nil || read == info.Size() // which is 0 for files of /proc
 		cut := end
 		if !eof {
-			cut = bytes.LastIndexByte(g.buf, '\n') + 1
+			cut = bytes.LastIndexByte(g.buf[:end], '\n') + 1
+		}
+		if cut == 0 && end < len(g.buf) { // the read was short, or there is nothing left
+			continue
 		}
 		piece, number := cut == 0 && end > 0, s.line
 		if piece && len(g.buf) < maxGrepBlock { // one line fills the block

@@ -180,3 +180,30 @@ func TestGrepFindsWhatEachLineMatches(t *testing.T) {
 		}
 	})
 }
+
+// A read may return less than was asked for: of files in /proc, and of those that grow or lie on a network.
+func TestGrepOfShortReads(t *testing.T) {
+	const file = "/proc/kallsyms"
+	text, err := os.ReadFile(file)
+	if err != nil || len(text) == 0 {
+		t.Skip("there is no " + file)
+	}
+	env := newEnv(t)
+	put(t, env.Cwd, "kallsyms", string(text))
+	count := func(dir string) string {
+		r := mustDo(t, Grep(), env, m{"pattern": "T", "path": dir + "/kallsyms", "mode": "count"})
+		_, n, _ := strings.Cut(r.Content, ":")
+		return n
+	}
+	if got, want := count("/proc"), count(env.Cwd); got != want {
+		t.Errorf("got %s lines, want %s", got, want)
+	}
+	matcher, err := newLineMatcher("needle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &grepOutput{args: &grepArgs{Mode: "count", lines: matcher}, buf: []byte(strings.Repeat("needle\n", grepBlock/7))} // of the file before
+	if err := g.file(t.Context(), file); err != nil || g.b.Len() > 0 {
+		t.Errorf("got %q, %v, want nothing", g.b.String(), err)
+	}
+}
