@@ -75,8 +75,10 @@ func (k *continuation) take() *job.Draft {
 
 // end is called once when the command has ended, or is a job.
 func (k *continuation) end() {
-	if d := k.take(); d != nil {
-		d.Discard()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.reserved != nil {
+		k.reserved.Discard()
 	}
 	close(k.over)
 }
