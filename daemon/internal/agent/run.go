@@ -155,6 +155,9 @@ func (r *runner) selectTools() {
 	if r.allowed["jobs"] == nil { // it could not look after one
 		r.env.Jobs = nil
 	}
+	if r.env.Opened = r.t.Env.Opened; r.allowed["write"] == nil && r.allowed["edit"] == nil { // it changes no file
+		r.env.Opened = nil
+	}
 }
 
 // run is the loop of requests and tool calls.

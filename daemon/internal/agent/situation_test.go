@@ -234,6 +234,17 @@ func TestPlanModeOffersNothingThatWrites(t *testing.T) {
 	}
 }
 
+// A language server is not started for an agent that changes no file.
+func TestOpensFilesOnlyForChanges(t *testing.T) {
+	for mode, want := range map[string]bool{"plan": false, "ask": true} {
+		env := tool.Env{Cwd: "/w", Opened: func(string, []byte) {}}
+		r := newRunner(Turn{Model: newModel(), Place: Place{Mode: mode}, Env: env, Tools: Tools(config.Default(), nil)})
+		if got := r.environment().Opened != nil; got != want {
+			t.Errorf("in %s mode files are opened: %v", mode, got)
+		}
+	}
+}
+
 // maxFirstRequest bounds what a session's first request costs before the user has said anything, in bytes.
 const maxFirstRequest = 14 << 10
 

@@ -139,7 +139,7 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 	}
 	t.MaxSteps, t.Options = MaxSubSteps, m.options()
 	env := p.environment()
-	t.Env = tool.Env{Cwd: env.Cwd, Spool: env.Spool, Held: env.Held, Languages: env.Languages, Opened: env.Opened, CheckTime: env.CheckTime, Secrets: env.Secrets, Files: env.Files, Jobs: p.t.Env.Jobs, Session: env.Session, Agent: name}
+	t.Env = tool.Env{Cwd: env.Cwd, Spool: env.Spool, Held: env.Held, Languages: env.Languages, Opened: p.t.Env.Opened, CheckTime: env.CheckTime, Secrets: env.Secrets, Files: env.Files, Jobs: p.t.Env.Jobs, Session: env.Session, Agent: name}
 	t.Role.Private = true // only the orchestrator borrows the user's shell
 	if role.Model != "" && role.Hosted == nil && p.t.OpenModel != nil {
 		model, err := p.t.OpenModel(role.Model)
