@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"sublet/lease/shell/dialect"
@@ -21,6 +22,12 @@ func start(path string, l dialect.Launch, dir string, size Size, o Options) (*pr
 	cmd := exec.Command(path, l.Args[1:]...)
 	cmd.Args[0] = l.Args[0]
 	cmd.Env, cmd.Dir = l.Env, dir
+	// The login files may have set it to the terminal of the window. A pinentry would draw there, and its keys would go elsewhere.
+	for i, kv := range cmd.Env {
+		if strings.HasPrefix(kv, "GPG_TTY=") {
+			cmd.Env[i] = "GPG_TTY=" + t.Name
+		}
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 	catchIgnored()

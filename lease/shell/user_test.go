@@ -278,6 +278,22 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// GPG_TTY from the login files of the window named the window's terminal, on which a pinentry then drew.
+func TestOwnTerminalForGPG(t *testing.T) {
+	for name := range languages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := start2(t, func(o *Options) {
+				home(t, o, name, "")
+				o.Env = append(o.Env, "GPG_TTY=/dev/outer")
+			})
+			if r := do(t, s, "echo $GPG_TTY; tty"); strings.Count(string(r.Output), s.proc.term.Name+"\n") != 2 {
+				t.Errorf("got %q in %s", r.Output, s.proc.term.Name)
+			}
+		})
+	}
+}
+
 // Without job control the programs of a command are in the shell's own process group. They were not signalled, and the shell was killed.
 func TestTimeoutWithoutJobControl(t *testing.T) {
 	for name := range languages {
