@@ -34,6 +34,34 @@ func TestRowsAreErasedFirst(t *testing.T) {
 	}
 }
 
+// What is above the prompt is the user's, also where a line feed in the text of the prompt makes no row.
+func TestRowsAboveThePromptStay(t *testing.T) {
+	for name, row := range map[string]struct {
+		prompt string
+		up     int
+	}{
+		"condition":    {"PS1=$'%(?..failed\\n)%# '", 0},
+		"substitution": {"setopt prompt_subst; PS1=$'$(echo a;\\necho -n b)%# '", 0},
+		"alternative":  {"setopt prompt_subst; PS1=$'${none:+a\\n}%# '", 0},
+		"old form":     {"setopt prompt_subst; PS1=$'`echo a;\\necho -n b`%# '", 0},
+		"colours":      {"PS1=$'%F{blue}%~%f\\n%{\\e[1m%}%K{black}%#%k%{\\e[m%} '", 1},
+		"both":         {"PS1=$'%(?..failed\\n)a\\nb\\n%# '", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newSession(t, "zsh", row.prompt)
+			before := len(u.scr.String())
+			if err := u.TakeScreen(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			shown := u.scr.String()[before:]
+			if want := "\r\x1b[K" + strings.Repeat("\x1b[A\x1b[K", row.up) + strings.Repeat("\x1b[B", row.up); !strings.Contains(shown, want) || strings.Count(shown, "\x1b[A\x1b[K") != row.up {
+				t.Errorf("got %q, want %q in it", shown, want)
+			}
+		})
+	}
+}
+
 // While another screen is shown, the shell's prompt and half-typed line are not on it, whatever runs meanwhile; afterwards they are below
 // what was shown.
 func TestTakenScreen(t *testing.T) {

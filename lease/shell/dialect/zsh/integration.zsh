@@ -127,9 +127,13 @@ __sublet_follow() {
 }
 
 # Erases what zle shows: it then believes that the cursor is at the beginning of an empty prompt. The rows of the prompt are erased
-# before, and the cursor put back: tmux keeps in its scrollback what zle erases from the top left corner.
+# before, and the cursor put back: tmux keeps in its scrollback what zle erases from the top left corner. A line feed in a condition or
+# an expansion may be no row of it, so those count that are behind all brackets, but for the brackets of colours and %{...%}.
 __sublet_erase() {
-	builtin local __sublet_rows=${PS1//[^$'\n']/} PS1= RPS1=
+	builtin local __sublet_rows=${(S)PS1//\%[FK]\{*\}/}
+	__sublet_rows=${__sublet_rows//\%[\{\}]/}
+	__sublet_rows=${${__sublet_rows##*[\)\}\`]}//[^$'\n']/}
+	builtin local PS1= RPS1=
 	BUFFER= POSTDISPLAY=
 	builtin print -rn -- $'\r\e[K'${__sublet_rows//?/$'\e[A\e[K'}${__sublet_rows//?/$'\e[B'}
 	builtin zle .reset-prompt
