@@ -57,7 +57,11 @@ func (c *canceller) signalDue() {
 	fg := p.term.Foreground()
 	if time.Since(c.shell) >= againAfter {
 		c.shell = time.Now()
-		procs.SignalGroup(p.pid, syscall.SIGINT) // under set +m the programs that it runs are in its own group
+		pid := p.pid
+		if fg == pid { // as under set +m, where the programs that it runs are in its own group
+			pid = -pid
+		}
+		_ = syscall.Kill(pid, syscall.SIGINT)
 	}
 	if fg <= 1 || fg == p.pid || c.sent[fg] == due {
 		return

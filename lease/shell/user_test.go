@@ -480,6 +480,21 @@ func TestUserReadsALine(t *testing.T) {
 	}
 }
 
+// With job control only the command is signalled, as by Ctrl-C: not what the user's start-up files run in the shell's own process group.
+func TestTimeoutSparesTheShellsOwnPrograms(t *testing.T) {
+	for _, name := range []string{"bash", "zsh"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newSession(t, name, "exec 7> >(cat >/dev/null)")
+			res, err := u.Run(t.Context(), Command{Text: "sleep 100", Timeout: 200 * time.Millisecond})
+			if err != nil || res.Status != "timeout" {
+				t.Fatalf("got %+v, %v", res, err)
+			}
+			u.do("(sleep 0.3; echo x >&7; echo $?)", "0\n", 0)
+		})
+	}
+}
+
 // After exec of another shell, or of another one of the same kind, nothing is lent, and the reason is returned at once. It took 6 s, and the
 // reason was that the line editor is being asked.
 func TestReplacedShell(t *testing.T) {
