@@ -107,7 +107,7 @@ type CommandStarted struct {
 	Stays       string      `msgpack:"stays"`    // answers ContinueLeasedCommand: why the command stays in the foreground; "" = nobody asked
 }
 
-// CommandOutput is live output; under pressure pieces are merged and left out (then Offset jumps). Since protocol 1.
+// CommandOutput is live output; under pressure pieces are left out (then Offset jumps). Since protocol 1.
 type CommandOutput struct {
 	LeaseRef
 	ExecutionID ExecutionID `msgpack:"execution_id"`
