@@ -17,6 +17,8 @@ type language struct {
 	files    map[string]string // LSP's names of the languages it checks, by the extension of a file
 	settings []string          // extensions of files that its findings depend on, besides those of files
 	options  any               // initializationOptions
+	// it reports no problems until it has loaded the project, and then requests to be asked again (workspace/diagnostic/refresh)
+	refreshes bool
 }
 
 var languages = []*language{
@@ -35,7 +37,8 @@ var languages = []*language{
 	},
 	{
 		command: []string{"rust-analyzer"}, files: map[string]string{".rs": "rust"}, settings: []string{".toml", ".lock"},
-		options: map[string]any{"checkOnSave": false}, // cargo check writes in the project
+		options:   map[string]any{"checkOnSave": false}, // cargo check writes in the project
+		refreshes: true,
 	},
 	{
 		command: []string{"clangd"}, settings: []string{".json", ".txt"},

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -28,11 +29,15 @@ type fake struct {
 	t        *testing.T
 	starts   int
 	end      func()
+	conn     *jsonrpc2.Conn
 	why      string
 	begin    error                          // of its start
 	raw      func(c net.Conn)               // what it does instead of speaking the protocol
 	pull     bool                           // it is asked for reports
 	refusals int                            // how many of these questions it answers with an error; -1: all
+	empty    int                            // how many of them it answers without a problem, as if it had not loaded the project
+	sync     any                            // its textDocumentSync
+	saved    []any                          // parameters of textDocument/didSave
 	refuse   string                         // its answer to initialize is this error
 	mute     bool                           // it leaves questions without an answer
 	answer   func(c *jsonrpc2.Conn, at any) // instead of its reports
@@ -54,7 +59,7 @@ func (f *fake) start(string, []string) (Program, error) {
 		go f.raw(its)
 	} else {
 		c := jsonrpc2.NewConn(context.Background(), jsonrpc2.NewBufferedStream(its, jsonrpc2.VSCodeObjectCodec{}), f)
-		end = c.Close
+		f.conn, end = c, c.Close
 	}
 	f.end = func() { _ = errors.Join(ours.Close(), end()) }
 	return Program{Reader: ours, Writer: ours, End: sync.OnceFunc(f.end), Why: func() string { return f.why }}, nil
@@ -94,7 +99,7 @@ func (f *fake) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Request
 			_ = c.ReplyWithError(ctx, r.ID, &jsonrpc2.Error{Code: 1, Message: f.refuse})
 			return
 		}
-		capabilities := map[string]any{}
+		capabilities := map[string]any{"textDocumentSync": f.sync}
 		if f.pull {
 			capabilities["diagnosticProvider"] = map[string]any{"interFileDependencies": true}
 		}
@@ -102,6 +107,12 @@ func (f *fake) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Request
 	case "workspace/didChangeWatchedFiles":
 		f.mu.Lock()
 		f.watched = append(f.watched, p.Changes...)
+		f.mu.Unlock()
+	case "textDocument/didSave":
+		var params any
+		_ = json.Unmarshal(*r.Params, &params)
+		f.mu.Lock()
+		f.saved = append(f.saved, params)
 		f.mu.Unlock()
 	case "textDocument/didOpen", "textDocument/didChange":
 		switch {
@@ -117,7 +128,18 @@ func (f *fake) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Request
 			_ = c.ReplyWithError(ctx, r.ID, &jsonrpc2.Error{Code: -32801, Message: "content modified"})
 			return
 		}
+		if f.empty != 0 {
+			f.empty--
+			_ = c.Reply(ctx, r.ID, map[string]any{"kind": "full", "items": []any{}})
+			return
+		}
 		_ = c.Reply(ctx, r.ID, map[string]any{"kind": "full", "items": []any{map[string]any{"severity": 2, "message": "pulled"}}})
+	}
+}
+
+func (f *fake) refresh() {
+	if err := f.conn.Call(f.t.Context(), "workspace/diagnostic/refresh", nil, nil); err != nil {
+		f.t.Error(err)
 	}
 }
 
@@ -158,6 +180,70 @@ func TestRefusedReports(t *testing.T) {
 			t.Errorf("got %+v after %v, want nothing when ctx ends", got, time.Since(begun))
 		}
 	})
+}
+
+// A server that had not loaded the project reported no problems, and its request to be asked again was ignored.
+func TestReportsBeforeTheProjectIsLoaded(t *testing.T) {
+	ask := func(f *fake, s *Servers) Finding {
+		ctx, cancel := context.WithTimeout(f.t.Context(), 3*time.Second)
+		defer cancel()
+		return s.Check(ctx, f.start, "/no/such", "/no/such/a.rs", []byte("x"))
+	}
+	inBubble(t, func(t *testing.T, f *fake, s *Servers) {
+		f.pull, f.empty = true, 2
+		if got := ask(f, s); got.By != "" || got.Fault != nil {
+			t.Errorf("got %+v before it has loaded the project, want nothing", got)
+		}
+		go func() {
+			time.Sleep(time.Second)
+			f.refresh()
+		}()
+		if got := ask(f, s); !slices.Equal(got.Lines, []string{"a.rs:1:1: pulled"}) {
+			t.Errorf("got %+v, want the report after its request", got)
+		}
+		f.empty = 1
+		if got := ask(f, s); got.By != "rust-analyzer" || got.Lines != nil {
+			t.Errorf("got %+v later, want no problems", got)
+		}
+	})
+}
+
+// A server learns that a file was saved if it wants to, and with the text if it wants that; not of a text that is not in the file.
+func TestSavedFiles(t *testing.T) {
+	for name, c := range map[string]struct {
+		sync any
+		want map[string]any
+	}{
+		"number":       {1, nil},
+		"no":           {map[string]any{"save": false}, nil},
+		"yes":          {map[string]any{"save": true}, map[string]any{}},
+		"options":      {map[string]any{"save": map[string]any{}}, map[string]any{}},
+		"with content": {map[string]any{"save": map[string]any{"includeText": true}}, map[string]any{"text": "new"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "a.go")
+			if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f, s := &fake{t: t, pull: true, sync: c.sync}, &Servers{}
+			defer s.Close()
+			for _, text := range []string{"old", "new"} {
+				if got := s.Check(t.Context(), f.start, filepath.Dir(path), path, []byte(text)); got.By != "gopls" {
+					t.Errorf("got %+v", got)
+				}
+			}
+			var want []any
+			if c.want != nil {
+				c.want["textDocument"] = map[string]any{"uri": string(uri(path))}
+				want = []any{c.want}
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if !reflect.DeepEqual(f.saved, want) {
+				t.Errorf("got %v, want %v", f.saved, want)
+			}
+		})
+	}
 }
 
 func TestErrorsAndWarnings(t *testing.T) {

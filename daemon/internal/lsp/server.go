@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -49,9 +50,12 @@ type server struct {
 	gone   chan struct{} // closed when nothing of it is left
 	turn   chan struct{} // holds one question
 	conn   *jsonrpc2.Conn
-	pull   bool             // it can be asked for a report; others send theirs when they like
-	files  map[string]stamp // as the server knows them; only the holder of turn uses it
-	left   atomic.Int64     // bytes that it may send before the next question
+	pull   bool        // it can be asked for a report; others send theirs when they like
+	loaded atomic.Bool // a report without problems counts
+	// whether it wants to know that a file was saved, and then with the text
+	saves, savedText bool
+	files            map[string]stamp // as the server knows them; only the holder of turn uses it
+	left             atomic.Int64     // bytes that it may send before the next question
 
 	// guarded by Servers.mu
 	used time.Time
@@ -64,7 +68,7 @@ type server struct {
 	path    string    // the file of the last question
 	version int
 	lines   []string      // the newest report on it
-	news    chan struct{} // capacity 1: there is a new report
+	news    chan struct{} // capacity 1: there is a new report, or one can be asked for
 }
 
 func newServer(k key) *server {
@@ -72,6 +76,7 @@ func newServer(k key) *server {
 		key: k, ready: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
 		turn: make(chan struct{}, 1), news: make(chan struct{}, 1),
 	}
+	v.loaded.Store(!k.refreshes)
 	v.ctx, v.cancel = context.WithCancel(context.Background()) // Servers.drop and Close end it
 	return v
 }
@@ -130,6 +135,7 @@ func (v *server) initialize() error {
 	var offers struct {
 		Capabilities struct {
 			Diagnostics any `json:"diagnosticProvider"`
+			Sync        any `json:"textDocumentSync"` // a number, or an object whose save is a bool or an object
 		} `json:"capabilities"`
 	}
 	params := struct {
@@ -137,13 +143,26 @@ func (v *server) initialize() error {
 		Capabilities any `json:"capabilities"` // package lsp does not know this one
 	}{
 		lsp.InitializeParams{RootURI: uri(v.root), RootPath: v.root, ClientInfo: lsp.ClientInfo{Name: "sublet"}, InitializationOptions: v.options},
-		map[string]any{"textDocument": map[string]any{"publishDiagnostics": map[string]any{"versionSupport": true}}},
+		map[string]any{
+			"textDocument": map[string]any{
+				"publishDiagnostics": map[string]any{"versionSupport": true}, "synchronization": map[string]any{"didSave": true},
+			},
+			"workspace": map[string]any{"diagnostics": map[string]any{"refreshSupport": true}},
+		},
 	}
 	err := v.conn.Call(v.ctx, "initialize", params, &offers)
 	if err != nil {
 		return err
 	}
 	v.pull = offers.Capabilities.Diagnostics != nil
+	sync, _ := offers.Capabilities.Sync.(map[string]any)
+	switch save := sync["save"].(type) {
+	case bool:
+		v.saves = save
+	case map[string]any:
+		v.saves = true
+		v.savedText, _ = save["includeText"].(bool)
+	}
 	return v.conn.Notify(v.ctx, "initialized", struct{}{})
 }
 
@@ -203,6 +222,9 @@ func (v *server) try(ctx context.Context, path, language, text string) ([]string
 		if err := v.show(path, language, text); err != nil {
 			return // the connection has ended; run records the reason
 		}
+		if err := v.save(path, text); err != nil {
+			return
+		}
 		if lines, ok := v.await(ctx, path); ok {
 			answer <- lines
 		}
@@ -259,20 +281,44 @@ func (v *server) show(path, language, text string) error {
 	})
 }
 
+// save notifies the server that the open file was saved, if that is so: text may be what the file was before its change.
+func (v *server) save(path, text string) error {
+	if !v.saves {
+		return nil
+	}
+	if saved, err := os.ReadFile(path); err != nil || string(saved) != text {
+		return nil
+	}
+	params := map[string]any{"textDocument": lsp.TextDocumentIdentifier{URI: uri(path)}}
+	if v.savedText {
+		params["text"] = text
+	}
+	return v.conn.Notify(v.ctx, "textDocument/didSave", params)
+}
+
 // await returns the report that the server was asked for, or the newest one after a pause; ok is false if there was none until
 // ctx ended.
 func (v *server) await(ctx context.Context, path string) (lines []string, ok bool) {
 	if v.pull {
-		var report struct {
-			Items []diagnostic `json:"items"`
-		}
 		for {
-			err := v.conn.Call(ctx, "textDocument/diagnostic", map[string]any{"textDocument": lsp.TextDocumentIdentifier{URI: uri(path)}}, &report)
-			if !errors.As(err, new(*jsonrpc2.Error)) {
-				return problems(path, report.Items), err == nil
+			var report struct {
+				Items []diagnostic `json:"items"`
 			}
-			select { // the server refuses while it is busy (ContentModified, ServerCancelled): ask again
-			case <-time.After(settle):
+			err := v.conn.Call(ctx, "textDocument/diagnostic", map[string]any{"textDocument": lsp.TextDocumentIdentifier{URI: uri(path)}}, &report)
+			var again <-chan time.Time
+			switch {
+			case errors.As(err, new(*jsonrpc2.Error)): // the server refuses while it is busy (ContentModified, ServerCancelled)
+				again = time.After(settle)
+			case err != nil:
+				return nil, false
+			case len(v.news) == 0 && (len(report.Items) > 0 || v.loaded.Load()):
+				return problems(path, report.Items), true
+			}
+			select {
+			case <-v.news: // the report is out of date
+			case <-again:
+			case <-v.over:
+				return nil, false
 			case <-ctx.Done():
 				return nil, false
 			}
@@ -301,7 +347,11 @@ func (v *server) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Reque
 	switch {
 	case r.Method == "textDocument/publishDiagnostics" && r.Params != nil:
 		v.published(*r.Params)
-	case !r.Notif: // initialize announced nothing for which a server would ask
+	case !r.Notif: // initialize announced no other request
+		if r.Method == "workspace/diagnostic/refresh" {
+			v.loaded.Store(true)
+			v.notice()
+		}
 		_ = c.Reply(ctx, r.ID, nil) // fails if the connection has ended
 	}
 }
@@ -342,6 +392,11 @@ func (v *server) published(params json.RawMessage) {
 		return
 	}
 	v.lines = problems(v.path, p.Diagnostics)
+	v.notice()
+}
+
+// notice records that there is a new report, or that one can be asked for.
+func (v *server) notice() {
 	select {
 	case v.news <- struct{}{}:
 	default: // one is waiting
