@@ -6,16 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
+	"golang.org/x/sys/unix"
 
 	"sublet/wire/visible"
 )
@@ -125,63 +123,25 @@ type grepOutput struct {
 	full    bool
 }
 
-// file searches one file, block by block. It returns the error of ctx only.
+// file searches one file. It returns the error of ctx only.
 func (g *grepOutput) file(ctx context.Context, path string) error {
-	in, err := openNoLinks(path, os.O_RDONLY|syscall.O_NONBLOCK)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ELOOP) {
+	// An *os.File makes more system calls for each file: a seventh of the time of a search.
+	fd, err := openDescriptor(path, unix.O_RDONLY|unix.O_NONBLOCK)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP) {
 		return nil // deleted meanwhile, or a link, which is not searched
 	}
 	if err != nil {
 		g.unread++
 		return nil
 	}
-	defer in.Close()
-	info, err := in.Stat()
-	if err != nil || !info.Mode().IsRegular() {
+	defer unix.Close(fd)
+	var info unix.Stat_t
+	if err := unix.Fstat(fd, &info); err != nil || info.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil
 	}
 	s := &scan{grepOutput: g, path: path}
-	if g.buf == nil {
-		g.buf = make([]byte, grepBlock)
-	}
-	for end, read, eof := 0, int64(0), false; !eof; {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		n, err := in.Read(g.buf[end:])
-		if err != nil && !errors.Is(err, io.EOF) {
-			g.unread++
-			return nil
-		}
-		if read == 0 && bytes.IndexByte(g.buf[:min(n, binaryHead)], 0) >= 0 {
-			g.binary++
-			return nil
-		}
-		end, read = end+n, read+int64(n)
-		eof = err != nil || read == info.Size() // which is 0 for files of /proc
-		cut := end
-		if !eof {
-			cut = bytes.LastIndexByte(g.buf[:end], '\n') + 1
-		}
-		if cut == 0 && end < len(g.buf) { // the read was short, or there is nothing left
-			continue
-		}
-		piece, number := cut == 0 && end > 0, s.line
-		if piece && len(g.buf) < maxGrepBlock { // one line fills the block
-			g.buf = append(g.buf, make([]byte, len(g.buf))...)
-			continue
-		}
-		if piece {
-			g.pieces++
-			cut = end
-		}
-		if done := s.block(g.buf[:cut]); done {
-			break
-		}
-		if piece { // the next one is of the same line
-			s.line = number
-		}
-		end = copy(g.buf, g.buf[cut:end])
+	if err := s.blocks(ctx, fd, info.Size); err != nil {
+		return err
 	}
 	if s.found > 0 && g.args.Mode == "count" {
 		s.row("%s:%d", s.name(), s.found)
@@ -198,6 +158,56 @@ type scan struct {
 	shown  int      // number of the last line that was shown
 	after  int      // number of the last line to show after a hit
 	before [][]byte // the last lines that were not shown: at most as many as are shown before a hit
+}
+
+// blocks searches a file of size bytes, block by block. It returns the error of ctx only.
+func (s *scan) blocks(ctx context.Context, fd int, size int64) error {
+	if s.buf == nil {
+		s.buf = make([]byte, grepBlock)
+	}
+	for end, read, eof := 0, int64(0), false; !eof; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n, err := unix.Read(fd, s.buf[end:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			s.unread++
+			return nil
+		}
+		if read == 0 && bytes.IndexByte(s.buf[:min(n, binaryHead)], 0) >= 0 {
+			s.binary++
+			return nil
+		}
+		end, read = end+n, read+int64(n)
+		eof = n == 0 || read == size // which is 0 for files of /proc
+		cut := end
+		if !eof {
+			cut = bytes.LastIndexByte(s.buf[:end], '\n') + 1
+		}
+		if cut == 0 && end < len(s.buf) { // the read was short, or there is nothing left
+			continue
+		}
+		piece, number := cut == 0 && end > 0, s.line
+		if piece && len(s.buf) < maxGrepBlock { // one line fills the block
+			s.buf = append(s.buf, make([]byte, len(s.buf))...)
+			continue
+		}
+		if piece {
+			s.pieces++
+			cut = end
+		}
+		if done := s.block(s.buf[:cut]); done {
+			break
+		}
+		if piece { // the next one is of the same line
+			s.line = number
+		}
+		end = copy(s.buf, s.buf[cut:end])
+	}
+	return nil
 }
 
 // block searches a text, which is whole lines. It reports whether the search of the file can end.

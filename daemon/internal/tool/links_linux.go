@@ -12,17 +12,14 @@ import (
 
 var openat2 = unix.Openat2 // replaced by a test
 
-// openNoLinks opens a file without following any link in its path, which a command may have put there since it was judged. Before
+// openDescriptor opens a file without following any link in its path, which a command may have put there since it was judged. Before
 // Linux 5.6, and in containers that refuse the call, only the last name may not be a link: no command is held there either.
-func openNoLinks(path string, flags int) (*os.File, error) {
-	fd, err := openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_NO_SYMLINKS})
+func openDescriptor(path string, flags int) (fd int, err error) {
+	fd, err = openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
-		fd, err = unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+		return unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	}
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	return os.NewFile(uintptr(fd), path), nil
+	return fd, err
 }
 
 // inFolder calls f with another path of the file: one that leads to the same folder whatever commands do to the folders on the way.

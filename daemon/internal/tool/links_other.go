@@ -3,14 +3,21 @@
 package tool
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// openNoLinks opens a file, unless it is a link.
-func openNoLinks(path string, flags int) (*os.File, error) {
-	return os.OpenFile(path, flags|syscall.O_NOFOLLOW, 0)
+// openDescriptor opens a file, unless it is a link.
+func openDescriptor(path string, flags int) (fd int, err error) {
+	for {
+		fd, err = unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
 }
 
 // inFolder calls f with the path of a file. With create it makes folders that do not exist.

@@ -112,6 +112,15 @@ func openResolved(path string) (*os.File, fs.FileInfo, error) {
 	return regular(openNoLinks(path, os.O_RDONLY|syscall.O_NONBLOCK))
 }
 
+// openNoLinks is openDescriptor for an *os.File.
+func openNoLinks(path string, flags int) (*os.File, error) {
+	fd, err := openDescriptor(path, flags)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
 func regular(f *os.File, err error) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
