@@ -13,7 +13,7 @@ import (
 
 // A language describes a server and the files that it checks.
 type language struct {
-	command  []string          // the server's program and arguments
+	commands [][]string        // programs and arguments of its servers: one is tried if those before it are missing or end at once
 	files    map[string]string // LSP's names of the languages it checks, by the extension of a file
 	settings []string          // extensions of files that its findings depend on, besides those of files
 	options  any               // initializationOptions
@@ -23,12 +23,13 @@ type language struct {
 
 var languages = []*language{
 	{
-		command: []string{"gopls"}, files: map[string]string{".go": "go"}, settings: []string{".mod", ".sum", ".work"},
+		commands: [][]string{{"gopls"}}, files: map[string]string{".go": "go"}, settings: []string{".mod", ".sum", ".work"},
 		options: map[string]any{"pullDiagnostics": true}, // it reports what its analysers find much later than the rest otherwise
 	},
-	{command: []string{"pyright-langserver", "--stdio"}, files: map[string]string{".py": "python", ".pyi": "python"}, settings: []string{".toml", ".json"}},
+	{commands: [][]string{{"pyright-langserver", "--stdio"}}, files: map[string]string{".py": "python", ".pyi": "python"}, settings: []string{".toml", ".json"}},
 	{
-		command: []string{"typescript-language-server", "--stdio"}, settings: []string{".json"},
+		// the second is TypeScript's own, from version 7 on; the first needs an older one
+		commands: [][]string{{"typescript-language-server", "--stdio"}, {"tsc", "--lsp", "--stdio"}}, settings: []string{".json"},
 		options: map[string]any{"disableAutomaticTypingAcquisition": true}, // that needs a network
 		files: map[string]string{
 			".ts": "typescript", ".mts": "typescript", ".cts": "typescript", ".tsx": "typescriptreact",
@@ -36,12 +37,12 @@ var languages = []*language{
 		},
 	},
 	{
-		command: []string{"rust-analyzer"}, files: map[string]string{".rs": "rust"}, settings: []string{".toml", ".lock"},
+		commands: [][]string{{"rust-analyzer"}}, files: map[string]string{".rs": "rust"}, settings: []string{".toml", ".lock"},
 		options:   map[string]any{"checkOnSave": false}, // cargo check writes in the project
 		refreshes: true,
 	},
 	{
-		command: []string{"clangd"}, settings: []string{".json", ".txt"},
+		commands: [][]string{{"clangd"}}, settings: []string{".json", ".txt"},
 		files: map[string]string{".c": "c", ".h": "c", ".cc": "cpp", ".cpp": "cpp", ".cxx": "cpp", ".hpp": "cpp", ".hh": "cpp"},
 	},
 }

@@ -1,5 +1,5 @@
-// Package lsp asks language servers what is wrong with a file: gopls, pyright, typescript-language-server, rust-analyzer and
-// clangd, where they are installed. A server is started by the first file of a project that is opened or checked, kept, and ended when nobody has
+// Package lsp asks language servers what is wrong with a file: gopls, pyright, typescript-language-server or tsc,
+// rust-analyzer and clangd, where they are installed. A server is started by the first file of a project that is opened or checked, kept, and ended when nobody has
 // asked for a while. Its messages are untrusted: they are bounded and cleaned. The caller decides how it is started and confined.
 package lsp
 
@@ -67,16 +67,15 @@ func (s *Servers) Check(ctx context.Context, start Start, root, path string, tex
 	if v == nil {
 		return Finding{}
 	}
-	lines, err := v.ask(ctx, path, id, string(text))
-	f := Finding{By: l.command[0], Lines: lines}
+	lines, by, err := v.ask(ctx, path, id, string(text))
 	switch {
 	case err == nil:
-		return f
+		return Finding{By: by, Lines: lines}
 	case errors.Is(err, fs.ErrNotExist): // it may be installed later
 		s.drop(v, nil)
 	case ctx.Err() == nil || errors.As(err, new(*faultError)):
 		if s.drop(v, err) {
-			return Finding{Fault: fmt.Errorf("%s is not used any more: %w", f.By, err)}
+			return Finding{Fault: fmt.Errorf("%s is not used any more: %w", by, err)}
 		}
 	}
 	return Finding{}

@@ -31,6 +31,7 @@ type fake struct {
 	end      func()
 	conn     *jsonrpc2.Conn
 	why      string
+	others   map[string]*fake               // for these programs
 	begin    error                          // of its start
 	raw      func(c net.Conn)               // what it does instead of speaking the protocol
 	pull     bool                           // it is asked for reports
@@ -46,7 +47,10 @@ type fake struct {
 	mu       sync.Mutex
 }
 
-func (f *fake) start(string, []string) (Program, error) {
+func (f *fake) start(_ string, args []string) (Program, error) {
+	if other := f.others[args[0]]; other != nil {
+		return other.start("", args)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.starts++
@@ -95,6 +99,9 @@ func (f *fake) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Request
 	}
 	switch r.Method {
 	case "initialize":
+		if !strings.Contains(string(*r.Params), `"processId":null`) { // TypeScript 7 refuses what has none
+			f.t.Errorf("got %s, want a processId", *r.Params)
+		}
 		if f.refuse != "" {
 			_ = c.ReplyWithError(ctx, r.ID, &jsonrpc2.Error{Code: 1, Message: f.refuse})
 			return
@@ -406,6 +413,40 @@ func TestServersThatDieLater(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	})
+}
+
+// A language's next server is tried if one is missing or ends at once; if none is left, the first that is installed has the fault.
+func TestSecondServer(t *testing.T) {
+	missing := func() *fake { return &fake{begin: fs.ErrNotExist} }
+	broken := func() *fake { return &fake{raw: func(c net.Conn) { c.Close() }, why: "it ended: exit status 1"} }
+	for name, c := range map[string]struct {
+		first, second *fake
+		by, fault     string
+	}{
+		"first":          {&fake{}, &fake{}, "typescript-language-server", ""},
+		"first missing":  {missing(), &fake{}, "tsc", ""},
+		"first broken":   {broken(), &fake{}, "tsc", ""},
+		"both missing":   {missing(), missing(), "", ""},
+		"both broken":    {broken(), broken(), "", "typescript-language-server is not used any more: it ended: exit status 1"},
+		"second broken":  {missing(), broken(), "", "tsc is not used any more: it ended: exit status 1"},
+		"second missing": {broken(), missing(), "", "typescript-language-server is not used any more: it ended: exit status 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, f *fake, s *Servers) {
+				c.first.t, c.second.t = t, t
+				f.others = map[string]*fake{"typescript-language-server": c.first, "tsc": c.second}
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				defer cancel()
+				got, fault := s.Check(ctx, f.start, "/no/such", "/no/such/a.ts", []byte("x")), ""
+				if got.Fault != nil {
+					fault = got.Fault.Error()
+				}
+				if got.By != c.by || fault != c.fault {
+					t.Errorf("got %+v, want %q and %q", got, c.by, c.fault)
+				}
+			})
+		})
+	}
 }
 
 // A server that is not installed may be later.

@@ -65,6 +65,7 @@ type server struct {
 	// below: guarded by mu
 	since   time.Time // of the first question without an answer; zero: there is none
 	err     error     // why it ended
+	name    string    // of its program
 	path    string    // the file of the last question
 	version int
 	lines   []string      // the newest report on it
@@ -90,26 +91,28 @@ type document struct {
 func (v *server) run(start Start, first document) {
 	defer v.cancel()
 	v.files = v.scan(v.root) // before the server reads them
-	p, err := start(v.root, v.command)
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			err = fault("%w", err)
+	var p Program
+	var why error // why none runs: the error of the first that is installed
+	by := ""      // its program
+	for _, command := range v.commands {
+		v.setName(command[0])
+		var err error
+		if p, err = v.launch(start, command); err == nil || v.ctx.Err() != nil {
+			why = err
+			break
 		}
-		v.fail(err)
+		if why == nil || errors.Is(why, fs.ErrNotExist) {
+			why, by = err, command[0]
+		}
+	}
+	if why != nil {
+		v.setName(by)
+		v.fail(why)
 		close(v.over)
 		close(v.ready)
 		return
 	}
-	v.left.Store(maxOutput)
-	v.conn = jsonrpc2.NewConn(v.ctx, jsonrpc2.NewBufferedStream(stream{v, p}, jsonrpc2.VSCodeObjectCodec{}), v,
-		jsonrpc2.SetLogger(slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)))
-	if err := v.initialize(); err != nil {
-		if !errors.As(err, new(*jsonrpc2.Error)) { // the server's own answer
-			err = errBroken
-		}
-		v.fail(v.ended(p, err))
-		v.cancel()
-	} else if first.path != "" {
+	if first.path != "" {
 		_ = v.show(first.path, first.language, first.text) // if it fails, the connection has ended, which is handled below
 	}
 	close(v.ready)
@@ -117,6 +120,30 @@ func (v *server) run(start Start, first document) {
 	v.fail(v.ended(p, errBroken))
 	close(v.over)
 	v.turn <- struct{}{} // the last question has ended, and no other begins
+}
+
+// launch starts a program and initialises it. If that fails, nothing of it is left. The error is as that of ask.
+func (v *server) launch(start Start, command []string) (Program, error) {
+	p, err := start(v.root, command)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return p, err
+	case err != nil:
+		return p, fault("%w", err)
+	}
+	v.left.Store(maxOutput)
+	v.conn = jsonrpc2.NewConn(v.ctx, jsonrpc2.NewBufferedStream(stream{v, p}, jsonrpc2.VSCodeObjectCodec{}), v,
+		jsonrpc2.SetLogger(slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)))
+	if err = v.initialize(); err != nil {
+		if !errors.As(err, new(*jsonrpc2.Error)) { // the server's own answer
+			err = errBroken
+		}
+		err = v.ended(p, err)
+		_ = v.conn.Close() // fails if it has ended
+		<-v.conn.DisconnectNotify()
+		v.conn = nil
+	}
+	return p, err
 }
 
 // ended returns the reason for the end of a connection.
@@ -140,10 +167,11 @@ func (v *server) initialize() error {
 	}
 	params := struct {
 		lsp.InitializeParams
-		Capabilities any `json:"capabilities"` // package lsp does not know this one
+		Capabilities any  `json:"capabilities"` // package lsp does not know this one
+		ProcessID    *int `json:"processId"`    // null: a server in its own PID namespace could not watch it; required
 	}{
-		lsp.InitializeParams{RootURI: uri(v.root), RootPath: v.root, ClientInfo: lsp.ClientInfo{Name: "sublet"}, InitializationOptions: v.options},
-		map[string]any{
+		InitializeParams: lsp.InitializeParams{RootURI: uri(v.root), RootPath: v.root, ClientInfo: lsp.ClientInfo{Name: "sublet"}, InitializationOptions: v.options},
+		Capabilities: map[string]any{
 			"textDocument": map[string]any{
 				"publishDiagnostics": map[string]any{"versionSupport": true}, "synchronization": map[string]any{"didSave": true},
 			},
@@ -166,6 +194,12 @@ func (v *server) initialize() error {
 	return v.conn.Notify(v.ctx, "initialized", struct{}{})
 }
 
+func (v *server) setName(name string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.name = name
+}
+
 // fail records the first reason for the end.
 func (v *server) fail(err error) {
 	v.mu.Lock()
@@ -175,15 +209,15 @@ func (v *server) fail(err error) {
 	}
 }
 
-// ask returns what is wrong with text. The error is a faultError if the server cannot be used, fs.ErrNotExist if there is none,
-// else that of ctx.
-func (v *server) ask(ctx context.Context, path, language, text string) ([]string, error) {
+// ask returns what is wrong with text and the server's name. The error is a faultError if the server cannot be used,
+// fs.ErrNotExist if there is none, else that of ctx.
+func (v *server) ask(ctx context.Context, path, language, text string) (lines []string, by string, err error) {
 	v.mu.Lock()
 	if v.since.IsZero() {
 		v.since = time.Now()
 	}
 	v.mu.Unlock()
-	lines, err := v.try(ctx, path, language, text)
+	lines, err = v.try(ctx, path, language, text)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch waited := time.Since(v.since); {
@@ -194,7 +228,7 @@ func (v *server) ask(ctx context.Context, path, language, text string) ([]string
 	case waited >= silentBound:
 		err = fault("it has not answered for %s", waited.Round(time.Second))
 	}
-	return lines, err
+	return lines, v.name, err
 }
 
 // try does what ask does, without keeping account of unanswered questions.
