@@ -3,6 +3,7 @@ package procs
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,7 +114,8 @@ var secretAskers = []string{
 
 // AsksForSecret returns the program that reads a terminal without echo, in the foreground group, and whether it is one of the
 // system's that are known to ask for passwords: by the path of its file and by that file's owner, root. All others that read
-// the terminal must be such programs too, else system is false. The name is "" where nobody reads at this moment.
+// the terminal must be such programs too, else system is false. Where none of the group reads it at this moment, that is a pinentry
+// of the system which has the terminal open, or "".
 func AsksForSecret(shell, pgid int, tty string) (name string, system bool) {
 	for _, pid := range Group(pgid) {
 		if !mayRead(pid, tty) {
@@ -128,7 +130,31 @@ func AsksForSecret(shell, pgid int, tty string) (name string, system bool) {
 		}
 		name, system = is, true
 	}
+	if name == "" {
+		name = pinentry(tty)
+		system = name != ""
+	}
 	return name, system
+}
+
+// pinentry returns the name of a pinentry of the system that has opened the terminal; "" if there is none. gpg-agent starts it
+// outside of the terminal's session.
+func pinentry(tty string) (name string) {
+	all := func(int) bool { return true }
+	eachProcess(all, func(st stat) {
+		if !strings.HasPrefix(st.Name, "pinentry") {
+			return
+		}
+		fds, _ := filepath.Glob("/proc/" + strconv.Itoa(st.PID) + "/fd/*") // fails for a bad pattern only
+		opened := slices.ContainsFunc(fds, func(fd string) bool {
+			to, err := os.Readlink(fd)
+			return err == nil && to == tty
+		})
+		if is, known := systemProgram(st.PID); known && opened {
+			name = is
+		}
+	})
+	return name
 }
 
 // mayRead reports whether a process waits for a terminal, or may do so: of a process of another user that is not known.

@@ -62,3 +62,52 @@ func TestWaitsInEpoll(t *testing.T) {
 		terminal.Close()
 	}
 }
+
+// gpg-agent starts a pinentry outside of the terminal's session. The user was asked about a program without a name.
+func TestPinentryOfAgent(t *testing.T) {
+	path, err := exec.LookPath("pinentry-tty")
+	if err != nil {
+		t.Skip(err)
+	}
+	control, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer control.Close()
+	defer terminal.Close()
+	cmd := exec.Command(path, "--ttyname", terminal.Name())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	asks, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpg := exec.Command("sleep", "100") // it waits for the agent
+	gpg.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	for _, c := range []*exec.Cmd{gpg, cmd} {
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			c.Process.Kill() //nolint:errcheck // Wait returns how it ended
+			_ = c.Wait()     // killed
+		}()
+	}
+	if name, _ := AsksForSecret(os.Getpid(), gpg.Process.Pid, terminal.Name()); name != "" {
+		t.Errorf("before it opens the terminal: %q", name)
+	}
+	if _, err := asks.Write([]byte("GETPIN\n")); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		name, system := AsksForSecret(os.Getpid(), gpg.Process.Pid, terminal.Name())
+		if name == "pinentry-tty" && system {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("got %q, %v", name, system)
+		}
+	}
+	if name, _ := AsksForSecret(os.Getpid(), gpg.Process.Pid, "/dev/pts/other"); name != "" {
+		t.Errorf("for another terminal: %q", name)
+	}
+}
