@@ -11,6 +11,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"sublet/wire/citest"
 )
 
 // A program that waits for its terminal by epoll waits for keys, by whichever of epoll's calls. Those that Bun runs (opencode) use
@@ -65,10 +67,7 @@ func TestWaitsInEpoll(t *testing.T) {
 
 // gpg-agent starts a pinentry outside of the terminal's session. The user was asked about a program without a name.
 func TestPinentryOfAgent(t *testing.T) {
-	path, err := exec.LookPath("pinentry-tty")
-	if err != nil {
-		t.Skip(err)
-	}
+	path := citest.Program(t, "pinentry-tty")
 	control, terminal, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
