@@ -7,15 +7,18 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"sublet/daemon/internal/reach"
 )
 
 // venvPath matches the path of a folder that needs no quotes in any shell.
-var venvPath = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_-]+$`)
+var venvPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_-]+$`) })
 
 // venvProgram matches what Python puts into bin of a virtual environment.
-var venvProgram = regexp.MustCompile(`^((python|pip)[0-9.]*t?|[aA]ctivate(\.[a-z0-9]+)?)$`)
+var venvProgram = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^((python|pip)[0-9.]*t?|[aA]ctivate(\.[a-z0-9]+)?)$`)
+})
 
 // maxVenvFile bounds the files of a virtual environment that are read, in bytes.
 const maxVenvFile = 64 << 10
@@ -27,7 +30,7 @@ func standardVenv(file, project, path string) bool {
 	dir := filepath.Dir(bin)
 	name := filepath.Base(file)
 	real, err := filepath.EvalSymlinks(file)
-	if err != nil || real != file || filepath.Base(bin) != "bin" || !within(project, dir) || dir == project || !venvPath.MatchString(dir) {
+	if err != nil || real != file || filepath.Base(bin) != "bin" || !within(project, dir) || dir == project || !venvPath().MatchString(dir) {
 		return false
 	}
 	if name != "activate" && name != "activate.fish" {
@@ -103,7 +106,7 @@ func hides(bin, path string) bool {
 		return true
 	}
 	for _, e := range list {
-		if venvProgram.MatchString(e.Name()) {
+		if venvProgram().MatchString(e.Name()) {
 			continue
 		}
 		for _, dir := range filepath.SplitList(path) {
