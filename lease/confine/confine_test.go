@@ -92,6 +92,7 @@ func TestDenied(t *testing.T) {
 		{read, "sudo: The \"no new privileges\" flag is set, which prevents sudo from running as root.\n", []Denial{{"another user's rights", ""}}},
 		{read, "su: System error\n", []Denial{{"another user's rights", ""}}},
 		{read, "umount: /mnt: not mounted.\n", nil},
+		{read, "ls: cannot open directory mount: Permission denied\n", nil},
 		{read, "cat: skills/x.md: No such file or directory\n", nil},
 		{read, "chown: skill: Operation not permitted\n", nil},
 		{read, "cat: kill: Permission denied\n", nil},

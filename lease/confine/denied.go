@@ -55,7 +55,8 @@ var (
 	noOthers = []string{"docker daemon", "failed to connect to bus", "socket: operation not permitted", "operation not permitted (socket)", "could not open a connection to your authentication agent"}
 )
 
-// calls are what programs do that need a right that no confined command has, and the texts of their errors, besides noRight.
+// calls are what programs do that need a right that no confined command has. The texts are of errors which, besides noRight, are meant
+// where a line begins with the program: others print them about a file of that name.
 var calls = []struct {
 	what            string
 	programs, texts []string
@@ -69,11 +70,13 @@ var calls = []struct {
 // It uses no regular expression: their package costs the launcher time at each start.
 func deniedCall(lower string) string {
 	pieces := strings.Split(lower, ":")
+	in := func(text string) bool { return strings.Contains(lower, text) }
 	for _, c := range calls {
-		in := func(text string) bool { return strings.Contains(lower, text) }
-		if slices.ContainsFunc(pieces[:len(pieces)-1], func(piece string) bool {
+		named := slices.ContainsFunc(pieces[:len(pieces)-1], func(piece string) bool {
 			return slices.Contains(c.programs, piece[strings.LastIndexByte(piece, ' ')+1:])
-		}) && (slices.ContainsFunc(noRight, in) || slices.ContainsFunc(c.texts, in)) {
+		})
+		first := slices.Contains(c.programs, pieces[0])
+		if named && slices.ContainsFunc(noRight, in) || first && slices.ContainsFunc(c.texts, in) {
 			return c.what
 		}
 	}
