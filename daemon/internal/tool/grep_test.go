@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sublet/daemon/internal/risk/secret"
+	"sublet/wire/citest"
 )
 
 // A search leaves out what holds secrets, unless it was given that.
@@ -186,7 +187,7 @@ func TestGrepOfShortReads(t *testing.T) {
 	const file = "/proc/kallsyms"
 	text, err := os.ReadFile(file)
 	if err != nil || len(text) == 0 {
-		t.Skip("there is no " + file)
+		citest.Skip(t, "there is no "+file)
 	}
 	env := newEnv(t)
 	put(t, env.Cwd, "kallsyms", string(text))
