@@ -275,9 +275,9 @@ func (s *Shell) tryHold(ctx context.Context, done func() bool) (held bool, err e
 	return err == nil, err
 }
 
-// checkHook is for an editor that reads a line though no prompt was reported. It returns a *BrokenError if the user's exec has replaced
-// the shell. Else it has the widget check whether the prompt hook was replaced, and restore it: then it returns one, too. If it was not, or the widget does not answer, a program of the user's
-// reads the line. The caller has holdLock.
+// checkHook is for an editor that reads a line though no prompt was reported. It returns a *BrokenError if the user's exec has
+// replaced the shell. Otherwise it has the widget check whether the prompt hook was replaced, and restore it: then it returns one,
+// too. If it was not, or the widget does not answer, a program of the user's reads the line. The caller has holdLock.
 func (s *Shell) checkHook(ctx context.Context) error {
 	if now, replaced := s.replaced(); replaced {
 		return &BrokenError{Why: visible.Line(now) + " has replaced it (exec)", Fix: "open a new sublet window for agents"}

@@ -1,6 +1,7 @@
-// Package lsp asks language servers what is wrong with a file: gopls, pyright, typescript-language-server or tsc,
-// rust-analyzer and clangd, where they are installed. A server is started by the first file of a project that is opened or checked, kept, and ended when nobody has
-// asked for a while. Its messages are untrusted: they are bounded and cleaned. The caller decides how it is started and confined.
+// Package lsp asks language servers what is wrong with a file: gopls, pyright, typescript-language-server or tsc, rust-analyzer
+// and clangd, where they are installed. A server is started by the first file of a project that is opened or checked, kept, and
+// ended when nobody has asked for a while. Its messages are untrusted: they are bounded and cleaned. The caller decides how it is
+// started and confined.
 package lsp
 
 import (
