@@ -16,6 +16,7 @@ import (
 	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/provider/open"
+	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
 )
 
@@ -209,7 +210,8 @@ func anyAnswer(t *rapid.T) step {
 	return s
 }
 
-// Each request of a session is one that each provider accepts, whichever answered before, and however its turns ended.
+// Each request of a session is one that each provider accepts, whichever answered before, and however its turns ended: by themselves, by
+// a cancel, or with their daemon, which may be killed at any event.
 func TestRequestsAreAlwaysAcceptable(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rec := &recorder{}
@@ -229,8 +231,15 @@ func TestRequestsAreAlwaysAcceptable(t *testing.T) {
 			turn := Turn{Model: model, Prompt: rapid.SampledFrom([]string{"", "go", " "}).Draw(rt, "prompt"), Tools: []tool.Tool{sh}}
 			turn.Options.Thinking = rapid.SampledFrom([]string{"", "off", "high"}).Draw(rt, "thinking")
 			rec.turn = ""
+			begun := len(rec.events)
 			rec.play(ctx, turn)
 			cancel()
+			if rapid.Bool().Draw(rt, "killed") {
+				rec.events = rec.events[:rapid.IntRange(begun+1, len(rec.events)-1).Draw(rt, "events")]
+				for _, end := range (store.Unfinished{TurnID: rec.turn, Agent: Orchestrator}).Ends(rec.events, "daemon restarted") {
+					rec.emit(end)
+				}
+			}
 			for i, req := range model.requests() {
 				if err := acceptable(t.Context(), req); err != nil {
 					rt.Fatalf("turn %d, request %d: %v", n, i, err)
