@@ -12,6 +12,10 @@ import (
 // haltWithin is how long a program may take to stop: after SIGTSTP, which it can handle, and again after SIGSTOP.
 const haltWithin = 500 * time.Millisecond
 
+// runsAgain is how long a program that did not stop in time runs before it gets SIGSTOP: zsh waits until the child that it has forked
+// reports that it is ready, and SIGTSTP may have stopped it before that.
+const runsAgain = 50 * time.Millisecond
+
 // How long a command's program may take to begin, and how often halt looks for it meanwhile.
 const (
 	programWithin = 2 * time.Second
@@ -24,7 +28,7 @@ type halt struct {
 	s    *Shell
 	r    *run
 	next <-chan time.Time // when to call step again; nil = never
-	hard bool             // SIGSTOP was sent
+	hard bool             // SIGTSTP was not enough: SIGSTOP is next, or was sent
 	over bool             // the command's time has passed
 }
 
@@ -65,17 +69,21 @@ func (h *halt) step() (why string) {
 	switch {
 	case h.r.halted != 0 && fg != h.r.halted: // it has stopped or ended, and the shell is ending its line
 		return ""
-	case h.hard:
+	case h.r.halted != 0:
 		procs.SignalGroup(h.r.halted, syscall.SIGCONT)
-		h.r.halted, h.hard = 0, false
-		return "it does not stop"
+		h.r.halted, h.hard = 0, !h.hard
+		if !h.hard {
+			return "it does not stop"
+		}
+		h.next = time.After(runsAgain)
+		return ""
 	case !began, job && (fg <= 1 || fg == p.pid) && since < programWithin:
 		h.next = time.After(programPoll)
 		return ""
 	case !job || fg <= 1 || fg == p.pid:
 		return "the shell runs it itself"
-	case h.r.halted != 0:
-		h.hard, sig = true, syscall.SIGSTOP
+	case h.hard:
+		sig = syscall.SIGSTOP
 	}
 	if !procs.SignalGroup(fg, sig) {
 		h.r.halted = 0
