@@ -137,7 +137,7 @@ func special(name string) bool {
 }
 
 // stopped is Dialect.Stopped: any word for the state, since it is translated.
-var stopped = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)\n?^\[\d+\]\+  \S+  `) })
+var stopped = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)\n?^\[\d+\][ +-]  \S+  `) })
 
 // statements are bash's.
 var statements = sync.OnceValue(func() dialect.Statements {
