@@ -25,7 +25,7 @@ import (
 type typist struct {
 	t     *testing.T
 	tty   *os.File
-	shell int // its process group
+	shell int // its process group and session
 	mu    sync.Mutex
 	seen  []byte
 }
@@ -53,8 +53,12 @@ func newTypist(t *testing.T, who user, dir string) *typist {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		for _, p := range processes() {
+			if p.session == ty.shell { // also a command that did not end: while it has the terminal open, Read does not return
+				_ = syscall.Kill(p.pid, syscall.SIGKILL) // it may be gone
+			}
+		}
+		_ = cmd.Wait() // killed
 		tty.Close()
 		<-done
 	})
@@ -81,8 +85,8 @@ func (ty *typist) runs(text, want string) string {
 }
 
 type process struct {
-	state              string
-	pid, parent, group int
+	state                       string
+	pid, parent, group, session int
 }
 
 func processes() (list []process) {
@@ -91,7 +95,7 @@ func processes() (list []process) {
 		text, _ := os.ReadFile(path) // it may be gone
 		var p process
 		p.pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(path))) // by the pattern it is a number
-		if _, err := fmt.Sscan(string(text[bytes.LastIndexByte(text, ')')+1:]), &p.state, &p.parent, &p.group); err == nil {
+		if _, err := fmt.Sscan(string(text[bytes.LastIndexByte(text, ')')+1:]), &p.state, &p.parent, &p.group, &p.session); err == nil {
 			list = append(list, p)
 		}
 	}

@@ -4,10 +4,22 @@ package citest
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
+
+// A test program that a script starts in the background, or under nohup, ignores these signals, and so would all that its tests start:
+// no ^C would end a command. A signal that is caught is not ignored there. `go test` does the same.
+func init() {
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
+}
 
 // Skip skips the test for a reason. Where CI is set, which has all that tests need, the test fails.
 func Skip(t testing.TB, reason ...any) {
