@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -412,20 +413,35 @@ func TestSilenceIsBroken(t *testing.T) {
 	}
 }
 
+// roundTrip is a connection to a server that answers from the same process, so that its time is synctest's.
+type roundTrip func(*http.Request) *http.Response
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
+
 // What a server sends to keep the connection open is a sign of life, though nothing to show.
 func TestCommentsAreNotSilence(t *testing.T) {
-	s := serve(t, nil, func(_ int, w http.ResponseWriter, _ *http.Request) {
-		for range 10 {
-			sse(w, ": OPENROUTER PROCESSING")
-			time.Sleep(100 * time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		client := &http.Client{Transport: roundTrip(func(r *http.Request) *http.Response {
+			if !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+				return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody}
+			}
+			body, answer := io.Pipe()
+			go func() {
+				for range 10 {
+					time.Sleep(provider.SilenceLimit - time.Second)
+					io.WriteString(answer, ": OPENROUTER PROCESSING\n\n") //nolint:errcheck // the test sees an answer that is not read
+				}
+				io.WriteString(answer, text("ok")+"\n\n"+finish("stop")+"\n\n"+done+"\n\n") //nolint:errcheck // as above
+				answer.Close()
+			}()
+			return &http.Response{StatusCode: http.StatusOK, Body: body}
+		})}
+		m := Open(provider.Config{Name: "remote", Kind: config.KindOpenAI, BaseURL: "https://model.example/v1", Model: "m", HTTP: client})
+		m.retry.Tries = 1
+		if _, deltas, err := run(t, m, prompt("q")); err != nil || !slices.Equal(deltas, []string{"text:ok"}) {
+			t.Errorf("got %q, %v", deltas, err)
 		}
-		sse(w, text("ok"), finish("stop"), done)
 	})
-	m, _ := open(t, s)
-	m.retry.Silence, m.retry.Tries = 700*time.Millisecond, 1
-	if _, deltas, err := run(t, m, prompt("q")); err != nil || len(deltas) != 1 {
-		t.Errorf("got %q, %v", deltas, err)
-	}
 }
 
 func TestUnreachable(t *testing.T) {
