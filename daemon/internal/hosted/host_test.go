@@ -181,8 +181,9 @@ func TestCancelledSignIn(t *testing.T) {
 
 // An agent and what it started end with the daemon, however that ends.
 func TestNothingIsLeft(t *testing.T) {
+	sleep := fmt.Sprint("sleep 3001.", os.Getpid()) // no other process's arguments
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "HOSTED_TEST_MODE=owner", "HOSTED_TEST_DIR="+t.TempDir())
+	cmd.Env = append(os.Environ(), "HOSTED_TEST_MODE=owner", "HOSTED_TEST_DIR="+t.TempDir(), "HOSTED_TEST_CHILD="+sleep)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -198,7 +199,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	_ = cmd.Wait() // killed
 	for end := time.Now().Add(10 * time.Second); ; {
-		left, err := exec.Command("pgrep", "-f", "sleep 3001").Output()
+		left, err := exec.Command("pgrep", "-f", sleep).Output()
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 { // it found none
 			return
 		} else if err != nil {
@@ -216,7 +217,7 @@ func TestNothingIsLeft(t *testing.T) {
 
 // A sign-in may take longer than the other steps of the start.
 func TestSlowSignIn(t *testing.T) {
-	w := newWorld(t, Options{Start: 2 * time.Second})
+	w := newWorld(t, Options{})
 	turn := turnOf("unsigned", "x", w.dir, w.emit)
 	turn.Of.Role.Hosted.Env["HOSTED_TEST_SIGNED"] = filepath.Join(w.dir, "signed")
 	turn.Ask = func(ctx context.Context, _ string) (*wire.CommandResult, error) {
@@ -224,7 +225,6 @@ func TestSlowSignIn(t *testing.T) {
 		if left := time.Until(at); !ok || left < signInBound/2 {
 			t.Errorf("the user has %v", left)
 		}
-		time.Sleep(2 * time.Second)
 		return &wire.CommandResult{Status: wire.StatusSuccess, Output: []byte("Sign in on the web")}, nil
 	}
 	if o := w.Run(t.Context(), turn); o.Err != nil {

@@ -356,7 +356,8 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 		}
 		<-p.stop
 	case "child": // leaves a process behind that ignores every polite signal
-		if err := exec.Command("sh", "-c", "trap '' TERM HUP INT; sleep 3001; sleep 3001").Start(); err != nil {
+		sleep := os.Getenv("HOSTED_TEST_CHILD")
+		if err := exec.Command("sh", "-c", "trap '' TERM HUP INT; "+sleep+"; "+sleep).Start(); err != nil {
 			os.Exit(9)
 		}
 		p.say("started")
