@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,11 +41,21 @@ func readSchema(path string) (*outputSchema, error) {
 }
 
 func parseSchema(text []byte) (*outputSchema, error) {
-	if err := checkSchema("#", text); err != nil {
+	leads := map[string][]string{}
+	if err := checkSchema("#", text, leads); err != nil {
 		return nil, err
+	}
+	for _, path := range slices.Sorted(maps.Keys(leads)) {
+		if err := checkEnd(path, leads, nil); err != nil {
+			return nil, err
+		}
 	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, err
+	}
+	// Resolve checks the version only where it validates defaults; those of the schema need not be valid.
+	if _, err := (&jsonschema.Schema{Schema: s.Schema}).Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
 		return nil, err
 	}
 	resolved, err := s.Resolve(nil)
@@ -61,9 +72,27 @@ func parseSchema(text []byte) (*outputSchema, error) {
 // schemaTypes are what the keyword type may name.
 var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
+// sameValue are the keywords whose schemas apply to the same value as the schema they are in.
+var sameValue = []string{"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
+
+// checkEnd returns an error if the schema at path leads back to one of those before it, with which it would apply to the same value without
+// end. It removes from leads what it has checked.
+func checkEnd(path string, leads map[string][]string, before []string) error {
+	if slices.Contains(before, path) {
+		return fmt.Errorf("%s: by its $ref it leads back to itself", path)
+	}
+	for _, next := range leads[path] {
+		if err := checkEnd(next, leads, append(before, path)); err != nil {
+			return err
+		}
+	}
+	delete(leads, path)
+	return nil
+}
+
 // checkSchema returns an error for the first invalid schema in text, the innermost first. path is the JSON pointer of text, which the error
-// begins with.
-func checkSchema(path string, text json.RawMessage) error {
+// begins with. It adds to leads, by path, the schemas that apply to the same value.
+func checkSchema(path string, text json.RawMessage, leads map[string][]string) error {
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {
 		return err
@@ -81,8 +110,11 @@ func checkSchema(path string, text json.RawMessage) error {
 	for _, keyword := range slices.Sorted(maps.Keys(keywords)) {
 		inside := subschemas(keyword, keywords[keyword])
 		for _, at := range slices.Sorted(maps.Keys(inside)) {
-			if err := checkSchema(path+"/"+keyword+at, inside[at]); err != nil {
+			if err := checkSchema(path+"/"+keyword+at, inside[at], leads); err != nil {
 				return err
+			}
+			if slices.Contains(sameValue, keyword) {
+				leads[path] = append(leads[path], path+"/"+keyword+at)
 			}
 		}
 	}
@@ -98,6 +130,14 @@ func checkSchema(path string, text json.RawMessage) error {
 		if t != "" && !slices.Contains(schemaTypes, t) {
 			return fmt.Errorf("%s/type: %q is none of %s", path, t, strings.Join(schemaTypes, ", "))
 		}
+	}
+	for _, expr := range append(slices.Sorted(maps.Keys(s.PatternProperties)), s.Pattern) {
+		if _, err := regexp.Compile(expr); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if s.Ref != "" {
+		leads[path] = append(leads[path], s.Ref)
 	}
 	return nil
 }

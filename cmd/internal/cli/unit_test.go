@@ -387,9 +387,15 @@ func TestParseSchema(t *testing.T) {
 		`{"properties":{"a":{"minimum":"x"}}}`: `#/properties/a/minimum: a JSON string is not allowed; it takes a number`,
 		`[]`:                                   `#: [] is no schema; `,
 		`{`:                                    `unexpected end of JSON input`,
-		`{"pattern":"("}`:                      "missing closing )",
+		`{"items":{"pattern":"("}}`:            "#/items: error parsing regexp: missing closing )",
+		`{"patternProperties":{"(":true}}`:     "#: error parsing regexp: missing closing )",
 		`{"$ref":"#/$defs/x"}`:                 "/$defs/x",
-		`true`:                                 "",
+		`{"$schema":"http://json-schema.org/draft-04/schema#"}`: "draft-04/schema#, supported versions: ",
+		// The check of an answer by one of these did not end.
+		`{"$ref":"#"}`: "#: by its $ref it leads back to itself",
+		`{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[true,{"$ref":"#/$defs/b"}]},"b":{"not":{"$ref":"#/$defs/a"}}}}`: "#/$defs/a: by its $ref it leads back to itself",
+		`{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"a":{"$ref":"#/$defs/a"},"all":{"$ref":"#"}}}}}`:           "",
+		`true`: "",
 		`{"type":["string","null"],"items":true,"properties":{"type":{"enum":[1]}},"const":{"type":"x"},"x-own":{"type":7},"minLength":2.0}`: "",
 	} {
 		_, err := parseSchema([]byte(schema))
