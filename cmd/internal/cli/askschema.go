@@ -207,8 +207,8 @@ func (s *outputSchema) value(answer string) (json.RawMessage, error) {
 	return json.RawMessage(strings.TrimSpace(text)), nil
 }
 
-// askUntilValid asks again, by turn with a new prompt in req, until the answer is valid, and prints it with q.print; nil = unchanged. end is
-// the end of the first turn. It returns the end of the last one: without an error, too, if its status is not success.
+// askUntilValid asks again, by turn with a new prompt in req, until the answer is valid, and prints it with q.print; nil = unchanged. All
+// turns together may cost MaxCostUSD. end is the end of the first turn. It returns the end of the last one: without an error, too, if its status is not success.
 func (s *outputSchema) askUntilValid(a *app, q question, req *wire.AgentRequest, end *wire.AgentComplete, turn func() (*wire.AgentComplete, error)) (*wire.AgentComplete, error) {
 	for try := 0; end.Status == wire.StatusSuccess; try++ {
 		value, err := s.value(end.Summary)
@@ -219,12 +219,19 @@ func (s *outputSchema) askUntilValid(a *app, q question, req *wire.AgentRequest,
 			a.printf("%s\n", value)
 			return end, nil
 		}
-		if try == schemaTries {
+		problem := "the answer is not valid by the schema"
+		last := try == schemaTries
+		if most, cost := &req.Options.MaxCostUSD, end.Usage.CostUSD; *most > 0 && cost != nil {
+			if *most -= *cost; *most <= 0 {
+				problem, last = problem+", and --max-cost is spent", true
+			}
+		}
+		if last {
 			hint := ""
 			if !q.ephemeral {
 				hint = "see it with `sublet session show " + string(end.SessionID) + "`"
 			}
-			return end, hinted{"the answer is not valid by the schema: " + oneLine(err.Error()), hint}
+			return end, hinted{problem + ": " + oneLine(err.Error()), hint}
 		}
 		a.printNotice("the answer is not valid by the schema, and asked for again", err.Error(), "")
 		req.RequestID, req.Attachments = "", []wire.Attachment{}
