@@ -261,9 +261,10 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 			p.update(sdk.StartToolCall(id, "Edit file", sdk.WithStartKind(sdk.ToolKindEdit), sdk.WithStartContent(diff), sdk.WithStartStatus(sdk.ToolCallStatusCompleted)))
 			all.Wait()
 		}
-	case "hoards":
+	case "hoards": // in lines that cost their reader little: it is JSON's scanner that is slow
+		fmt.Println("x")
 		for range 40 {
-			os.Stdout.Write(append(bytes.Repeat([]byte(" "), 4<<20), '\n')) //nolint:errcheck // it is ended meanwhile
+			os.Stdout.Write(append(bytes.Repeat([]byte("x"), 4<<20), '\n')) //nolint:errcheck // it is ended meanwhile
 		}
 		<-p.stop
 	case "crowds":
@@ -343,10 +344,9 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 		os.Exit(4)
 	case "silent":
 		<-p.stop
-	case "floods":
-		for {
-			p.say("x")
-		}
+	case "floods": // faster than it is read and handled, however slow that is
+		os.Stdout.Write(bytes.Repeat([]byte("\n"), 2*linesAtOnce)) //nolint:errcheck // it is ended meanwhile
+		<-p.stop
 	case "spews":
 		os.Stdout.Write(bytes.Repeat([]byte("x"), 20<<20)) //nolint:errcheck // it is ended meanwhile
 		<-p.stop
