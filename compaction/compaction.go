@@ -134,14 +134,6 @@ func Make(items []Item, o Options) Plan {
 	start := firstKept(items)
 	end := tailStart(items, start, o.Tail)
 	if !o.Fold {
-		if Tokens(p.Items) > o.Target {
-			for i, it := range supersede(items, func(int, int) bool { return true })[start:end] {
-				if it.Tokens() < items[start+i].Tokens() {
-					p.Items[start+i] = it
-					p.Shortened++
-				}
-			}
-		}
 		for _, size := range []int{cutOutput, cutOldest} {
 			if Tokens(p.Items) <= o.Target {
 				break

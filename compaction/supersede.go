@@ -6,27 +6,15 @@ import (
 	"slices"
 )
 
-// mostResent is how many tokens may follow a superseded result for each token that shortening it saves: they have to be sent once
-// without the provider's prompt cache, in which a token costs about a tenth.
-const mostResent = 10
-
 // Supersede returns a copy of items in which a tool's result is replaced by one line if a newer result supersedes it: the same
-// file was read, or the same command run, again. It returns items itself if nothing is superseded. A result long ago that is
-// short is left as it is.
+// file was read, or the same command run, again. It returns items itself if nothing is superseded. A result that is no longer
+// than that line is left as it is.
 func Supersede(items []Item) []Item {
-	return supersede(items, func(saved, after int) bool { return saved*mostResent >= after })
-}
-
-// supersede shortens a superseded result if worth reports so of the tokens that it saves and of those after the result.
-func supersede(items []Item, worth func(saved, after int) bool) []Item {
 	out := items
-	newest := map[string][2]int{}      // item index and result index of the newest result, by subject
-	through := make([]int, len(items)) // the tokens of the items up to each
-	total, cwd := 0, ""
+	newest := map[string][2]int{} // item index and result index of the newest result, by subject
+	cwd := ""
 	calls := map[string]Call{}
 	for i, it := range items {
-		total += it.Tokens()
-		through[i] = total
 		for _, c := range it.Calls {
 			calls[c.ID] = c
 		}
@@ -44,7 +32,7 @@ func supersede(items []Item, worth func(saved, after int) bool) []Item {
 				continue
 			}
 			old := items[before[0]].Results[before[1]]
-			if gain := gained(old); gain <= 0 || !worth(gain, total-through[before[0]]) {
+			if old.Extra == 0 && len(old.Content) <= len(inShort(old)) {
 				continue
 			}
 			if &out[0] == &items[0] {
@@ -91,9 +79,4 @@ func inShort(r Result) string {
 		s += fmt.Sprintf("; exit code %d", *r.ExitCode)
 	}
 	return s + "]"
-}
-
-// gained returns how many tokens it saves to shorten r.
-func gained(r Result) int {
-	return r.Extra + EstimateTokens(r.Content) - EstimateTokens(inShort(r))
 }
