@@ -75,7 +75,11 @@ func (t *Trees) Status(ctx context.Context, root string) (Status, error) {
 		changed[path] = true
 	}
 	staged, err := run(ctx, root, "diff-index", "--cached", "--name-only", "-z", "--ignore-submodules=all", "HEAD")
-	if err == nil { // git fails before the first commit
+	if err != nil { // there is no HEAD before the first commit, so that all are new
+		for path := range files {
+			changed[path] = true
+		}
+	} else {
 		for name := range bytes.SplitSeq(bytes.TrimSuffix(staged, []byte{0}), []byte{0}) {
 			if len(name) > 0 {
 				changed[string(name)] = true

@@ -40,6 +40,20 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// A new repository was said to have no state before its first file was added, and to be clean before its first commit.
+func TestStatusBeforeTheFirstCommit(t *testing.T) {
+	root := t.TempDir()
+	git(t, root, "init", "-q", "-b", "main")
+	trees := Trees{Patience: time.Minute}
+	for _, want := range []string{"branch main, 1 untracked, no upstream", "branch main, 1 changed, no upstream"} {
+		write(t, filepath.Join(root, "a.txt"), "a\n")
+		if got, err := trees.Status(t.Context(), root); err != nil || got.String() != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+		git(t, root, "add", "a.txt")
+	}
+}
+
 // A tree whose index cannot be listed has no status, although git answers the rest; also from the cache.
 func TestStatusWithoutIndex(t *testing.T) {
 	root := repository(t)

@@ -115,7 +115,8 @@ func (tr *tree) all(ctx context.Context, root string) (map[string]stamp, error) 
 	return tr.files, tr.err
 }
 
-// indexOf returns the stamp of the index of the tree at root: in .git, or in the folder that a .git file names.
+// indexOf returns the stamp of the index of the tree at root: in .git, or in the folder that a .git file names. It is zero in a new
+// repository, which has none yet.
 func indexOf(root string) (stamp, error) {
 	git := filepath.Join(root, ".git")
 	info, err := os.Lstat(git)
@@ -136,6 +137,9 @@ func indexOf(root string) (stamp, error) {
 		}
 	}
 	info, err = os.Stat(filepath.Join(git, "index"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return stamp{}, nil
+	}
 	if err != nil {
 		return stamp{}, err
 	}
