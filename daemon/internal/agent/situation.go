@@ -2,6 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -24,7 +27,8 @@ const (
 	maxToolchain  = 200     // bytes of the value of a variable that names a toolchain
 
 	// situationHead begins the part of a message that describes the agent's environment, a line for each fact.
-	situationHead = "Where you work:\n"
+	situationHead    = "Where you work:\n"
+	workingDirectory = "Working directory"
 )
 
 // toolchains maps variables that select a virtual environment or toolchain to names for the model.
@@ -59,20 +63,23 @@ var userAtHost = sync.OnceValue(func() string {
 	return who.Username + "@" + host
 })
 
-// situation returns the facts about the agent's environment, each as "name: value" on one line.
-func (r *runner) situation(ctx context.Context) []string {
+// situation returns the facts about the agent's environment, each as "name: value" on one line, and the names of those that could
+// not be found out.
+func (r *runner) situation(ctx context.Context) (lines, unknown []string) {
 	env := r.environment()
-	var lines []string
 	add := func(name, value string) {
 		if value != "" {
-			lines = append(lines, name+": "+strings.ReplaceAll(mask.String(clean(value)), "\n", " "))
+			lines = append(lines, situationLine(name, value))
 		}
 	}
-	add("Working directory", env.Cwd)
+	add(workingDirectory, env.Cwd)
 	add("Project", r.t.Project)
 	if r.t.Trees != nil && r.t.Project != "" {
-		if status, err := r.t.Trees.Status(ctx, r.t.Project); err == nil {
+		switch status, err := r.t.Trees.Status(ctx, r.t.Project); {
+		case err == nil:
 			add("Git", status.String())
+		case !errors.Is(err, fs.ErrNotExist):
+			unknown = append(unknown, "Git")
 		}
 	}
 	shell := "bash, a private one of yours"
@@ -82,10 +89,13 @@ func (r *runner) situation(ctx context.Context) []string {
 	add("Shell", shell)
 	add("System", runtime.GOOS+"/"+runtime.GOARCH)
 	add("User", userAtHost())
+	var vars map[string]string
 	if r.t.Environ != nil {
-		vars := r.t.Environ()
-		for _, t := range toolchains {
-			add(t[1], clip(vars[t[0]], maxToolchain))
+		vars = r.t.Environ()
+	}
+	for _, t := range toolchains {
+		if add(t[1], clip(vars[t[0]], maxToolchain)); len(vars) == 0 {
+			unknown = append(unknown, t[1])
 		}
 	}
 	if r.t.Project != "" {
@@ -99,43 +109,66 @@ func (r *runner) situation(ctx context.Context) []string {
 	}
 	add("Mode", modes[r.t.Mode])
 	add("Date", time.Now().Format(time.DateOnly))
-	return lines
+	return lines, unknown
 }
 
-// containedContext returns the context that the conversation already contains: lines of situations by their names, and other parts by
-// their first lines. Context in compacted entries is not included.
-func containedContext(entries []entry) map[string]string {
-	contained := map[string]string{}
+// situationLine returns a fact of a situation as the model gets it.
+func situationLine(name, value string) string {
+	return name + ": " + strings.ReplaceAll(mask.String(clean(value)), "\n", " ")
+}
+
+// containedContext returns the context that the conversation already contains: the newest line of situations by its name, and other
+// parts by their first lines. A directory that a result reported replaces the line about it. Context in compacted entries is not
+// included.
+func containedContext(entries []entry) (situation, parts map[string]string) {
+	situation, parts = map[string]string{}, map[string]string{}
 	for _, e := range entries {
 		if e.kind != compaction.Request && e.kind != compaction.Results {
 			continue
 		}
 		for i, p := range e.msg.Parts {
+			if p.ToolResult != nil {
+				if cwd := e.facts[p.ToolResult.CallID].Cwd; cwd != "" && situation[workingDirectory] != "" {
+					situation[workingDirectory] = situationLine(workingDirectory, cwd)
+				}
+				continue
+			}
 			if p.Text == "" || e.kind == compaction.Request && i == 0 {
 				continue
 			}
 			if lines, ok := strings.CutPrefix(p.Text, situationHead); ok {
 				for line := range strings.SplitSeq(lines, "\n") {
 					name, _, _ := strings.Cut(line, ": ")
-					contained[name] = line
+					situation[name] = line
 				}
 				continue
 			}
 			head, _, _ := strings.Cut(p.Text, "\n")
-			contained[head] = p.Text
+			parts[head] = p.Text
 		}
 	}
-	return contained
+	return situation, parts
 }
 
-// standingContext returns the parts of the situation and of the instructions of user and project that are new or changed
-// since the conversation last contained them.
+// standingContext returns the parts of the situation and of the instructions of user and project that are new or changed since the
+// conversation last contained them. What no longer holds is changed to "none".
 func (r *runner) standingContext(ctx context.Context) []string {
-	contained := containedContext(r.entries)
+	stale, contained := containedContext(r.entries)
 	var lines, parts []string
-	for _, line := range r.situation(ctx) {
-		if name, _, _ := strings.Cut(line, ": "); contained[name] != line {
+	facts, unknown := r.situation(ctx)
+	for _, line := range facts {
+		name, _, _ := strings.Cut(line, ": ")
+		if stale[name] != line {
 			lines = append(lines, line)
+		}
+		delete(stale, name)
+	}
+	for _, name := range unknown {
+		delete(stale, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(stale)) {
+		if none := situationLine(name, "none"); stale[name] != none {
+			lines = append(lines, none)
 		}
 	}
 	if len(lines) > 0 {

@@ -62,7 +62,7 @@ func TestRequestsRepeatTheirPrefix(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh := &stubTool{name: "sh", run: func(context.Context, tool.Action, func([]byte)) (tool.Result, error) {
-		return tool.Result{Content: "moved", Cwd: sub}, nil
+		return tool.Result{Content: "[now in " + sub + "]", Cwd: sub}, nil
 	}}
 	model := newModel(
 		step{reasoning: "hm", calls: []provider.ToolCall{calling("1", "sh", `{"command":"cd sub"}`), calling("2", "sh", `{"command":"ls"}`)}}, step{text: "One."},
@@ -106,7 +106,7 @@ func TestRequestsRepeatTheirPrefix(t *testing.T) {
 	}
 	for i, want := range map[int][]string{
 		0: {"Working directory: " + dir + "\n", "Git: branch ", "Python environment: /v", "Mode: auto", "Use tabs.", "attached text"},
-		2: {"Working directory: " + sub + "\n", "Git: ", "Use spaces.", "The user ran `make` (exit code 1):\nboom"},
+		2: {"Git: ", "Use spaces.", "The user ran `make` (exit code 1):\nboom"},
 		5: {"Mode: plan"},
 	} {
 		for _, w := range want {
@@ -120,6 +120,42 @@ func TestRequestsRepeatTheirPrefix(t *testing.T) {
 	}
 	if got := beside(requests[5]); strings.Count(got, "\n") != 2 {
 		t.Errorf("only the mode changed, but the fourth prompt came with %q", got)
+	}
+}
+
+// A conversation that goes on elsewhere had told the old place as if it still held: the directory that a command had entered in an
+// earlier shell, and the toolchain and commands of a folder that was left.
+func TestWhatNoLongerHoldsIsTold(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all:\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sh := &stubTool{name: "sh", run: func(context.Context, tool.Action, func([]byte)) (tool.Result, error) {
+		return tool.Result{Content: "[now in " + other + "]", Cwd: other}, nil
+	}}
+	model := newModel(call1("sh", `{"command":"cd"}`), step{text: "One."}, step{text: "Two."}, step{text: "Three."}, step{text: "Four."})
+	rec := &recorder{}
+	turn := Turn{
+		Model: model, Prompt: "one", Tools: []tool.Tool{sh}, Env: tool.Env{Cwd: dir},
+		Place: Place{Project: dir, Environ: func() map[string]string { return map[string]string{"VIRTUAL_ENV": "/v"} }},
+	}
+	rec.play(t.Context(), turn)
+	turn.Prompt, turn.Environ = "two", nil // no client began it: the variables are not known
+	rec.play(t.Context(), turn)
+	turn.Prompt, turn.Env.Cwd, turn.Project = "three", other, other
+	turn.Environ = func() map[string]string { return map[string]string{"HOME": "/"} }
+	rec.play(t.Context(), turn)
+	turn.Prompt = "four"
+	rec.play(t.Context(), turn)
+	requests := model.requests()
+	for i, want := range map[int]string{
+		2: situationHead + "Working directory: " + dir + "\n",
+		3: situationHead + "Working directory: " + other + "\nProject: " + other + "\nCommands of Makefile: none\nPython environment: none\n",
+		4: "",
+	} {
+		if got := beside(requests[i]); got != want {
+			t.Errorf("request %d: got %q, want %q", i, got, want)
+		}
 	}
 }
 
