@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sublet/daemon/internal/provider"
 	"sublet/wire"
@@ -56,7 +57,8 @@ func (c *circles) period() (period, rounds int) {
 
 // remind adds a note to a repeated result. Only the model gets the note; the result is stored without it.
 func (r *runner) remind(d *finished) {
-	n := r.circles.add(d.call.name + "\x00" + string(d.call.args) + "\x00" + d.result.Content)
+	content := strings.ReplaceAll(d.result.Content, d.result.SpoolPath, "") // a long result has a file of its own
+	n := r.circles.add(d.call.name + "\x00" + string(d.call.args) + "\x00" + content)
 	if n >= hintAfter {
 		d.result.Content += fmt.Sprintf("\n[this is the same call with the same result, %d times now; try something else, or say what is in the way]", n)
 	}

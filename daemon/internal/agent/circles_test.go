@@ -49,6 +49,22 @@ func TestCircles(t *testing.T) {
 	}
 }
 
+// A result that is too long names the file with the whole of it, another one each time, and so did not count as the same.
+func TestCircleOfLongResults(t *testing.T) {
+	long := strings.Repeat("a line of text\n", tool.MaxResult/10)
+	sh := &stubTool{name: "sh", run: func(context.Context, tool.Action, func([]byte)) (tool.Result, error) {
+		return tool.Result{Content: long}, nil
+	}}
+	approve := func(_ context.Context, q Question) (Decision, error) { return Decision{Allowed: q.Continue == ""}, nil }
+	steps := append(slices.Repeat([]step{call1("sh", `{"command":"a"}`)}, 9), step{text: "ok"})
+	o := (&recorder{}).play(t.Context(), Turn{
+		Model: newModel(steps...), Prompt: "go", Tools: []tool.Tool{sh}, Env: tool.Env{Spool: t.TempDir()}, Approver: approverFunc(approve),
+	})
+	if n := len(sh.ran()); o.Err == nil || n != 5 {
+		t.Errorf("got %d calls, then %v", n, o.Err)
+	}
+}
+
 // The third equal call's result has a line for the model, which is not stored. After more of them the user is asked: an answer to go
 // on reaches the model with the user's words, and the next question comes only after as many calls again.
 func TestCircleGoesOn(t *testing.T) {
