@@ -232,6 +232,7 @@ func (r *runner) run(ctx context.Context) Outcome {
 			r.notice("The answer is cut off at the model's output limit.")
 			return r.outcome(wire.StatusSuccess, string(provider.MaxTokens), nil)
 		case r.steer(ctx, step):
+			cut, empty = 0, 0
 		default:
 			return r.outcome(wire.StatusSuccess, string(provider.EndTurn), nil)
 		}

@@ -341,6 +341,25 @@ func TestStopReasonsAreHonoured(t *testing.T) {
 	}
 }
 
+// How often an answer was continued, or was empty, did not count anew for the answer to a prompt that was added to the turn.
+func TestAnswerToSteeringIsContinued(t *testing.T) {
+	long := step{text: "and then ", stop: provider.MaxTokens}
+	model := newModel(step{}, long, long, long, step{text: "end."}, step{}, long, long, long, step{text: "End."})
+	rec := &recorder{}
+	turn := Turn{Model: model, Prompt: "go", Env: tool.Env{Cwd: "/w"}}
+	taken := 0
+	turn.Steering = func() (added []*wire.TurnSteered) {
+		if taken++; taken == 1 {
+			added = []*wire.TurnSteered{{Prompt: "more"}}
+			rec.emit(added[0])
+		}
+		return added
+	}
+	if o := rec.play(t.Context(), turn); o.StopReason != "end_turn" || !strings.HasSuffix(o.Summary, "End.") {
+		t.Errorf("got %+v after %d requests", o, len(model.requests()))
+	}
+}
+
 // What broke off was shown, is marked, and is in no conversation: not within the turn, not afterwards. What was said before it
 // stays, also within one answer that is continued.
 func TestVoidIsNeverSentBack(t *testing.T) {
