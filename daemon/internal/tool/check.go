@@ -47,7 +47,8 @@ func (env Env) checkChange(ctx context.Context, path string, before, after []byt
 	defer cancel()
 	check, now, notes := env.syntax, env.syntax(ctx, path, after), ""
 	if len(now.lines) == 0 {
-		if c, n := env.checkDeeper(ctx, path, after); c.by != "" || n != "" {
+		c, n := env.checkDeeper(ctx, path, after)
+		if c.by != "" || n != "" {
 			now, notes = c, n
 		}
 		switch {
@@ -55,6 +56,9 @@ func (env Env) checkChange(ctx context.Context, path string, before, after []byt
 			check, before = env.askServer, env.Files.checkedBefore(path, before)
 		case env.Languages != nil && ctx.Err() != nil:
 			env.Files.notChecked(path, before)
+			if c.by == "" && n == "" {
+				notes = "\n[not checked in time; the next change of this file is checked together with this one]"
+			}
 		}
 	}
 	was, known := env.Files.reported(path, now)

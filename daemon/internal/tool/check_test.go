@@ -132,7 +132,7 @@ func TestLanguageServers(t *testing.T) {
 		{"after go vet", "a.go", "package bad", "[words reports of a.go:\na.go:1:1: bad]", words{late: 2 * time.Second}, 1},
 		{"a language without another check", "a.rs", "bad", "[words reports of a.rs:\na.rs:1:0: bad]", words{}, 0},
 		{"it does not answer", "a.go", "package bad", "[go vet reports of a.go:\na.go:1:1: vetted]", words{late: time.Hour}, 1},
-		{"it does not answer, no other check", "a.rs", "bad", "", words{late: time.Hour}, 0},
+		{"it does not answer, no other check", "a.rs", "bad", "[not checked in time; the next change of this file is checked together with this one]", words{late: time.Hour}, 0},
 		{"it died", "a.go", "package bad", "[it\u241bdied]\n[go vet reports of a.go:\na.go:1:1: vetted]", words{fault: errors.New("it\x1bdied")}, 1},
 		{"it died before", "a.rs", "bad", "[it died]", words{fault: errors.New("it died")}, 0},
 		{"the syntax is wrong", "a.go", "package", "[gofmt reports of a.go:\na.go:1:8: expected ';', found 'EOF'\na.go:1:8: expected 'IDENT', found 'EOF']", words{}, 0},
