@@ -102,6 +102,9 @@ func (f *fake) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Request
 		if !strings.Contains(string(*r.Params), `"processId":null`) { // TypeScript 7 refuses what has none
 			f.t.Errorf("got %s, want a processId", *r.Params)
 		}
+		if !strings.Contains(string(*r.Params), `"diagnostic":{"refreshSupport":true}`) { // some releases of rust-analyzer read no other name
+			f.t.Errorf("got %s, want to be asked again for reports", *r.Params)
+		}
 		if f.refuse != "" {
 			_ = c.ReplyWithError(ctx, r.ID, &jsonrpc2.Error{Code: 1, Message: f.refuse})
 			return

@@ -165,6 +165,7 @@ func (v *server) initialize() error {
 			Sync        any `json:"textDocumentSync"` // a number, or an object whose save is a bool or an object
 		} `json:"capabilities"`
 	}
+	refresh := map[string]any{"refreshSupport": true}
 	params := struct {
 		lsp.InitializeParams
 		Capabilities any  `json:"capabilities"` // package lsp does not know this one
@@ -175,7 +176,7 @@ func (v *server) initialize() error {
 			"textDocument": map[string]any{
 				"publishDiagnostics": map[string]any{"versionSupport": true}, "synchronization": map[string]any{"didSave": true},
 			},
-			"workspace": map[string]any{"diagnostics": map[string]any{"refreshSupport": true}},
+			"workspace": map[string]any{"diagnostics": refresh, "diagnostic": refresh}, // rust-analyzer read only the second, a misspelling, until 2025
 		},
 	}
 	err := v.conn.Call(v.ctx, "initialize", params, &offers)
