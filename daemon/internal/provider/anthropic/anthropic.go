@@ -43,6 +43,7 @@ type Model struct {
 	adaptive      *bool // supports thinking without a budget; nil: decide by the name
 	noTemperature bool
 	noEffort      bool
+	noDisabled    bool // always thinks
 	noImages      bool
 }
 
@@ -203,6 +204,8 @@ func (m *Model) learn(err error) bool {
 		m.noTemperature = true
 	case strings.Contains(text, "effort") && !m.noEffort:
 		m.noEffort = true
+	case strings.Contains(text, "thinking.type.disabled") && !m.noDisabled:
+		m.noDisabled = true
 	case strings.Contains(text, "thinking") && strings.Contains(text, "adaptive") && m.adaptive == nil:
 		adaptive = !adaptive
 		m.adaptive = &adaptive

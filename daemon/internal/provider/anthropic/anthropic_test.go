@@ -428,6 +428,31 @@ func TestRefusedFormsAreLearned(t *testing.T) {
 	}
 }
 
+// Claude Fable always thinks and refuses to be asked not to, so that each summary and each request with thinking off failed; what it
+// said of adaptive thinking was even taken for a refusal of that.
+func TestThinkingThatCannotBeOff(t *testing.T) {
+	s := serve(t, "", func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n == 1 {
+			fail(w, 400, "invalid_request_error", `"thinking.type.disabled" is not supported for this model. Thinking defaults to adaptive mode when not specified; use "thinking.type.enabled" with "budget_tokens" for extended thinking.`)
+			return
+		}
+		sse(w, slices.Concat([]string{begin}, text(0, "ok"), end("end_turn"))...)
+	})
+	m, _ := open(s, "claude-fable-5")
+	for _, thinking := range []string{"off", "high"} {
+		req := prompt("q")
+		req.Thinking = thinking
+		if _, _, err := run(t, m, req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []string{1: "null", 2: `{"display":"summarized","type":"adaptive"}`} {
+		if b, _ := json.Marshal(s.Requests[i]["thinking"]); want != "" && string(b) != want {
+			t.Errorf("request %d: got %s, want %s", i, b, want)
+		}
+	}
+}
+
 func TestNoKeyReadsNoEnvironment(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "sk-from-environment")
 	m := Open(provider.Config{Name: "anthropic", Kind: config.KindAnthropic, Model: "m", APIKeyEnv: "ANTHROPIC_API_KEY"})

@@ -35,7 +35,7 @@ func mayThink(messages []provider.Message) bool {
 // the end of the previous request and the end of this one. So each request reads the cache of the one before.
 func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 	m.mu.Lock()
-	limit, adaptive, noTemperature, noEffort := m.limit, m.adaptiveLocked(), m.noTemperature, m.noEffort
+	limit, adaptive, noTemperature, noEffort, noDisabled := m.limit, m.adaptiveLocked(), m.noTemperature, m.noEffort, m.noDisabled
 	m.mu.Unlock()
 
 	p := sdk.MessageNewParams{Model: m.config.Model, MaxTokens: defaultMaxTokens}
@@ -55,7 +55,7 @@ func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 		// At most half of the tokens go to thinking, and less than the lowest budget is not worth it. The API requires a budget
 		// of at least 1024, below max_tokens.
 		p.Thinking = sdk.ThinkingConfigParamOfEnabled(min(budgets[req.Thinking], p.MaxTokens/2))
-	case req.Thinking == "off":
+	case req.Thinking == "off" && !noDisabled:
 		p.Thinking.OfDisabled = &sdk.ThinkingConfigDisabledParam{}
 	}
 	// The API refuses a temperature together with thinking.
