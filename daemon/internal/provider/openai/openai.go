@@ -162,6 +162,8 @@ type quirks struct {
 
 type quirksNow struct {
 	maxCompletionTokens, noStreamOptions, noTemperature, noEffort, noReasoningBack, noTools, noImages, noEncrypted bool
+
+	noNone, noMinimal bool // as efforts
 }
 
 // learn records a feature that a refusal names and that can be left out, and reports whether that is new. Images are not
@@ -177,7 +179,7 @@ func (q *quirks) learn(err error) bool {
 		q.noImages = true
 		return false
 	}
-	said := strings.ToLower(e.Message)
+	said, _, _ := strings.Cut(strings.ToLower(e.Message), "supported values are")
 	for _, known := range []struct {
 		words string
 		flag  *bool
@@ -185,6 +187,8 @@ func (q *quirks) learn(err error) bool {
 		{"max_completion_tokens", &q.maxCompletionTokens}, // "use 'max_completion_tokens' instead"
 		{"stream_options", &q.noStreamOptions},
 		{"temperature", &q.noTemperature},
+		{"'none'", &q.noNone},
+		{"'minimal'", &q.noMinimal},
 		{"reasoning_effort", &q.noEffort},
 		{"reasoning.effort", &q.noEffort},
 		{"reasoning.summary", &q.noEffort},

@@ -78,13 +78,19 @@ func (m *Model) responses(req provider.Request) responsesRequest {
 	if !q.noEncrypted {
 		w.Include = []string{"reasoning.encrypted_content"}
 	}
-	if !q.noEffort {
-		switch req.Thinking {
-		case "low", "medium", "high":
-			w.Reasoning = &reasoningWish{Effort: req.Thinking, Summary: "auto"}
-		case "off":
-			w.Reasoning = &reasoningWish{Effort: "minimal", Summary: "auto"}
+	effort := req.Thinking
+	if effort == "off" {
+		switch { // newer models take the former, older ones the latter, and some neither
+		case !q.noNone:
+			effort = "none"
+		case !q.noMinimal:
+			effort = "minimal"
+		default:
+			effort = ""
 		}
+	}
+	if effort != "" && !q.noEffort {
+		w.Reasoning = &reasoningWish{Effort: effort, Summary: "auto"}
 	}
 	current := turnBegin(req.Messages)
 	for i, msg := range req.Messages {

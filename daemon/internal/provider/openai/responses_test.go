@@ -150,4 +150,34 @@ func TestResponsesQuirks(t *testing.T) {
 	}
 }
 
+// No model takes each of none and minimal, and some take neither. The newer ones refused the request of every summary, and every one
+// with thinking off.
+func TestResponsesWithoutThinking(t *testing.T) {
+	refused := func(w http.ResponseWriter, value string) {
+		w.WriteHeader(400)
+		_, _ = io.WriteString(w, `{"error":{"message":"Unsupported value: '`+value+`' is not supported with the 'gpt-5' model. Supported values are: 'minimal', 'none', and 'high'.","type":"invalid_request_error","param":"reasoning.effort","code":"unsupported_value"}}`)
+	}
+	for _, supported := range []string{"none", "minimal", ""} {
+		var m *Model
+		var s *providertest.Server
+		m, s = openResponses(t, func(n int, w http.ResponseWriter, _ *http.Request) {
+			if asked, ok := s.Requests[n-1]["reasoning"].(map[string]any); ok && asked["effort"] != supported && asked["effort"] != "high" {
+				refused(w, asked["effort"].(string))
+				return
+			}
+			providertest.Stream(w, data(`{"type":"response.output_text.delta","delta":"ok"}`), data(`{"type":"response.completed","response":{}}`))
+		})
+		for _, thinking := range []string{"off", "high"} {
+			req := prompt("q")
+			req.Thinking = thinking
+			if _, _, err := run(t, m, req); err != nil {
+				t.Errorf("supports %q, thinking %s: %v", supported, thinking, err)
+			}
+		}
+		if last := s.Requests[len(s.Requests)-1]; last["reasoning"] == nil {
+			t.Errorf("supports %q: the level high is left out: %v", supported, last)
+		}
+	}
+}
+
 func noSleep(context.Context, time.Duration) error { return nil }
