@@ -200,40 +200,50 @@ func (a *assembly) stopReason() provider.StopReason {
 
 // thinkTags separates reasoning that a server leaves in the text as <think>…</think> at its very beginning.
 type thinkTags struct {
-	state int // 0 undecided, 1 thinking, 2 the blank lines after it, 3 text
-	held  string
+	state tagState
+	held  string // what was received and may be part of a tag
 }
+
+type tagState int
+
+const (
+	undecided tagState = iota // what was received may become the opening tag
+	thinking
+	blankLines // those after the closing tag are left out
+	inText
+)
 
 const (
 	openTag  = "<think>"
 	closeTag = "</think>"
 )
 
+// split returns what of s, and of what was held back, is the answer's text and what is reasoning.
 func (t *thinkTags) split(s string) (text, thought string) {
-	if t.state == 2 {
+	if t.state == blankLines {
 		if s = strings.TrimLeft(s, "\n"); s != "" {
-			t.state = 3
+			t.state = inText
 		}
 	}
-	if t.state >= 2 || s == "" {
+	if t.state >= blankLines || s == "" {
 		return s, ""
 	}
 	t.held += s
-	if t.state == 0 {
+	if t.state == undecided {
 		begin := strings.TrimLeft(t.held, " \n\r\t")
 		if strings.HasPrefix(openTag, begin) {
 			return "", "" // may still become the tag
 		}
 		rest, ok := strings.CutPrefix(begin, openTag)
 		if !ok {
-			t.state = 3
+			t.state = inText
 			text, t.held = t.held, ""
 			return text, ""
 		}
-		t.state, t.held = 1, rest
+		t.state, t.held = thinking, rest
 	}
 	if thought, text, ok := strings.Cut(t.held, closeTag); ok {
-		t.state, t.held = 2, ""
+		t.state, t.held = blankLines, ""
 		text, _ = t.split(text)
 		return text, thought
 	}
@@ -249,10 +259,11 @@ func (t *thinkTags) split(s string) (text, thought string) {
 	return "", thought
 }
 
+// flush returns what is held back, at the end of the answer.
 func (t *thinkTags) flush() (text, thought string) {
 	held := t.held
 	t.held = ""
-	if t.state == 1 {
+	if t.state == thinking {
 		return "", held
 	}
 	return held, ""
