@@ -62,28 +62,19 @@ func (a *analysis) matches(c *call) {
 				words = []field{bashread.Join(words, c.span)}
 			}
 			for i := range words {
-				if a.Spend(1 + len(words[i].S)/bashread.BytesParsed); m.Re.MatchString(words[i].S) {
-					a.matched(m, &words[i], c.st)
+				if a.Spend(1 + len(words[i].S)/bashread.BytesParsed); a.matched(m, &words[i], c) && m.Effect == RunCode {
+					a.values(&words[i], c.st)
 				}
 			}
 		}
 	}
 }
 
-// matched judges a word that an expression of the table matches.
-func (a *analysis) matched(m programs.Match, f *field, st *state) {
-	a.note(m.Raise, m.Effect, f.Span, m.Says)
-	switch m.Effect {
-	case RunCode:
-		a.givenCode(f, st)
-		// A value may be a command in which ssh (%h) or make ($(shell …), $$) replaces parts first.
-		text := strings.NewReplacer("%h", "_", "%p", "_", "%r", "_", "$(shell ", "$(", "$$", "$").Replace(f.S)
-		for _, val, ok := strings.Cut(text, "="); ok; _, val, ok = strings.Cut(val, "=") {
-			a.Maybe(val, f.Span, st)
-		}
-	case Secret:
-		a.Seen |= flowSecret
-		a.secret = true
+// values judges what stands behind each = of a word that may be a command in which ssh (%h) or make ($(shell …), $$) replaces parts first.
+func (a *analysis) values(f *field, st *state) {
+	text := strings.NewReplacer("%h", "_", "%p", "_", "%r", "_", "$(shell ", "$(", "$$", "$").Replace(f.S)
+	for _, val, ok := strings.Cut(text, "="); ok; _, val, ok = strings.Cut(val, "=") {
+		a.Maybe(val, f.Span, st)
 	}
 }
 
@@ -216,7 +207,7 @@ func (a *analysis) role(c *call, role string, f *field) {
 		}
 	case programs.Code:
 		a.note(High, RunCode, f.Span, "runs code that is given to "+show(c.name))
-		a.givenCode(f, c.st)
+		a.givenCode(f, c)
 	case programs.Name:
 		a.fills(f, field{S: unknownPart, Flow: c.st.Stdin.Flow}, c.st)
 	case programs.Make:

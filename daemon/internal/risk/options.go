@@ -150,6 +150,15 @@ func (a *analysis) usual(c *call) {
 
 // base notes the level of the line, as options and expressions change it.
 func (a *analysis) base(c *call) {
+	a.level(c)
+	a.matches(c)
+	if c.spec.Has(RunCode) {
+		a.dropsData(c)
+	}
+}
+
+// level notes the level of the line, as options change it.
+func (a *analysis) level(c *call) {
 	s := c.spec
 	level, says := s.Level, s.Says
 	if c.lowered() || s.Bare && len(c.operands)+len(c.opts) == 0 {
@@ -167,10 +176,6 @@ func (a *analysis) base(c *call) {
 		a.note(Medium, Unknown, c.opts[i].span, "with "+show(c.opts[i].name)+", which is not known here")
 	}
 	a.raises(c)
-	a.matches(c)
-	if s.Has(RunCode) {
-		a.dropsData(c)
-	}
 }
 
 // raises notes what options make of a command.

@@ -17,11 +17,11 @@ func init() { // not in the declaration: they call each other through it
 	handlers = sync.OnceValue(func() map[string]func(*analysis, *call) {
 		return map[string]func(*analysis, *call){
 			"eval": (*analysis).doEval, "command": (*analysis).doCommand,
-			"alias": (*analysis).doAlias, "awk": (*analysis).doAwk, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod, "code": (*analysis).doCode,
+			"alias": (*analysis).doAlias, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod, "code": (*analysis).doCode,
 			"editor": (*analysis).doEditor,
-			"env":    (*analysis).doEnv, "find": (*analysis).doFind, "git": (*analysis).doGit, "kill": (*analysis).doKill,
+			"env":    (*analysis).doEnv, "filter": (*analysis).doFilter, "find": (*analysis).doFind, "git": (*analysis).doGit, "kill": (*analysis).doKill,
 			"ln": (*analysis).doLn, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
-			"sed": (*analysis).doSed, "set": (*analysis).doSet, "shell": (*analysis).doShell, "shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false }, "source": (*analysis).doSource,
+			"set": (*analysis).doSet, "shell": (*analysis).doShell, "shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false }, "source": (*analysis).doSource,
 			"sql": (*analysis).doSQL, "test": (*analysis).doTest,
 			"trap": (*analysis).doTrap, "archive": (*analysis).doArchive, "parallel": (*analysis).doParallel, "unset": (*analysis).doUnset, "web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
 		}

@@ -117,6 +117,27 @@ var expressions = sync.OnceValue(func() map[string]func() *regexp.Regexp {
 // Expression returns the expression of a name in code.txt.
 func Expression(name string) *regexp.Regexp { return expressions()[name]() }
 
+// rules are the lines of code.txt whose expression begins with ~: as in the table of programs, with what a match means.
+var rules = sync.OnceValue(func() map[string]*Spec {
+	m := map[string]*Spec{}
+	for line := range strings.Lines(file("code")) {
+		language, rule, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t~")
+		if !ok {
+			continue
+		}
+		if m[language] == nil {
+			m[language] = &Spec{}
+		}
+		if err := m[language].match(rule); err != nil {
+			panic(err) // a test reads the rules first
+		}
+	}
+	return m
+})
+
+// Rules returns the rules for texts of a language, which code.txt must have.
+func Rules(language string) []Match { return rules()[language].Match }
+
 // In reports whether a section of places.txt has a name.
 func In(section, name string) bool { return slices.Contains(Places(section), name) }
 

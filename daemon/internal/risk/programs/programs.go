@@ -122,7 +122,8 @@ type Match struct {
 	Raise  Level
 	Effect Effect
 	Says   string
-	Whole  bool // the expression is about all words, joined
+	Whole  bool   // the expression is about all words, joined
+	Role   string // of what its group matches; "" has the level instead
 }
 
 // Option returns what is known of an option, also by a shortened long name.
@@ -404,7 +405,7 @@ func (s *Spec) option(w string) (err error) {
 	return nil
 }
 
-// match reads ~EXPRESSION!LEVEL,EFFECT=says and ~~EXPRESSION!… . The last ! counts.
+// match reads ~EXPRESSION!LEVEL,EFFECT=says, ~EXPRESSION!ROLE and ~~EXPRESSION!… . The last ! counts.
 func (s *Spec) match(w string) (err error) {
 	i := strings.LastIndexByte(w, '!')
 	if i < 0 {
@@ -414,7 +415,9 @@ func (s *Spec) match(w string) (err error) {
 	if w[0] == '~' {
 		m.Whole, w, i = true, w[1:], i-1
 	}
-	if m.Raise, m.Effect, m.Says, err = raise(w[i+1:]); err != nil {
+	if roles[w[i+1:]] {
+		m.Role = w[i+1:]
+	} else if m.Raise, m.Effect, m.Says, err = raise(w[i+1:]); err != nil {
 		return err
 	}
 	m.Re, err = regexp.Compile(w[:i])

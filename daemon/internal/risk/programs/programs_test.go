@@ -63,6 +63,11 @@ func TestNames(t *testing.T) {
 	for name := range expressions() {
 		Expression(name) // panics where it is none
 	}
+	for _, language := range []string{"code", "loss", "awk", "sed", "sql", "tasks"} {
+		if len(Rules(language)) == 0 {
+			t.Errorf("there are no rules for %s", language)
+		}
+	}
 }
 
 // TestProgramsPage keeps docs/programs.md to what the table takes: its lines parse, and every role and effect is named.
