@@ -129,7 +129,9 @@ func (a *analysis) matched(m programs.Match, f *field, c *call) bool {
 		}
 		return true
 	}
-	a.note(m.Raise, m.Effect, f.Span, m.Says)
+	if fnd := a.note(m.Raise, m.Effect, f.Span, m.Says); m.Effect == Delete {
+		fnd.hard = true
+	}
 	switch m.Effect {
 	case RunCode:
 		a.givenCode(f, c)

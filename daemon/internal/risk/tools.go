@@ -251,21 +251,10 @@ func (a *analysis) doRsync(c *call) {
 
 // doGit judges git: options before the sub-command set what it runs, and addresses can be commands.
 func (a *analysis) doGit(c *call) {
-	sub := c.sub()
 	a.gitOptions(c)
-	for i := range c.operands {
-		f := &c.operands[i]
-		if cmd, ok := strings.CutPrefix(f.S, "ext::"); ok {
-			a.note(Critical, RunCode, f.Span, "git runs the command in this address")
-			a.shellText(*f.With(cmd), c.st)
-		}
-	}
-	switch sub {
+	switch c.sub() {
 	case "config", "config set":
 		a.gitConfig(c)
-		return
-	case "checkout", "switch", "restore":
-		a.gitCheckout(c, sub)
 		return
 	case "init":
 		if len(c.operands) == 0 || c.operands[0].S == "." {
@@ -334,19 +323,4 @@ func (a *analysis) gitConfig(c *call) {
 		a.Maybe(strings.TrimPrefix(bashread.Join(ops[1:], c.span).S, "!"), c.span, c.st)
 	}
 	a.note(level, Persistence, c.span, "changes git's settings")
-}
-
-// gitCheckout judges checkout, switch and restore: switching keeps changes, putting files back drops them.
-func (a *analysis) gitCheckout(c *call, sub string) {
-	drops := sub == "restore" && (!c.has("--staged", "-S") || c.has("--worktree", "-W")) || c.has("-f", "--force", "--discard-changes", "-B", "-C")
-	for i, f := range c.operands {
-		drops = drops || sub != "switch" && (f.S == "." || f.S == ":/" || strings.HasPrefix(f.S, "./") || strings.HasPrefix(f.S, "../") || strings.Contains(f.S, "*"))
-		drops = drops || sub == "checkout" && i > 0 && !c.has("-b", "-t", "--track", "--orphan")
-	}
-	drops = drops || sub == "checkout" && slices.ContainsFunc(c.fields, func(f field) bool { return f.S == "--" })
-	if drops {
-		a.note(High, Delete, c.span, "drops changes that were never committed").hard = true
-		return
-	}
-	a.note(Medium, Write, c.span, "switches branches or puts files back").undo = "git switch -"
 }
