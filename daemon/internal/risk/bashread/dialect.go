@@ -37,16 +37,22 @@ func (r *Reader) parse(text string) (list []*syntax.Stmt, err error) {
 		}
 	}
 	pool.Put(p) // not after a panic
-	r.foreign(list)
+	r.foreign(text, list)
 	return list, err
 }
 
 // foreign notes the first thing in a text that its shell may take in another way than bash.
-func (r *Reader) foreign(list []*syntax.Stmt) {
-	if r.Dialect == "" || r.Dialect == "bash" {
-		return
-	}
+func (r *Reader) foreign(text string, list []*syntax.Stmt) {
 	found := false
+	switch r.Dialect {
+	case "", "bash":
+		return
+	case "fish":
+		if !fishText().MatchString(text) || strings.Contains(text, "**") {
+			r.Judge.Unread(r.at(0, len(text)), "what fish makes of it is not known here")
+			return
+		}
+	}
 	var visit func(n syntax.Node) bool
 	visit = func(n syntax.Node) bool {
 		if n == nil || found {
@@ -75,10 +81,12 @@ var (
 	// zshWord matches words that zsh expands in another way: =NAME is a program's path, ^ at the beginning excludes, ~NAME may
 	// be any folder, and $NAME:h is a part of the value.
 	zshWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[=^]|^~[^/]|\$(\w+|[@*#?$!-]):`) })
-	// fishPlain are the characters that fish takes as bash does.
-	fishPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,+=@*"
-	fishOps   = []any{syntax.AndStmt, syntax.OrStmt, syntax.Pipe, syntax.RdrOut, syntax.AppOut, syntax.RdrIn, syntax.DplOut}
-	otherOps  = []syntax.RedirOperator{syntax.AppClob, syntax.RdrAllClob, syntax.AppAllClob} // of zsh
+	// fishText matches texts of plain words, quotes, lists and redirections, which fish takes as bash does.
+	fishText = sync.OnceValue(func() *regexp.Regexp {
+		word := `(?:[-\w./:,+=@*]|'[^'\\]*'|"[^"\\$\x60]*")`
+		return regexp.MustCompile(`^(?:\s|\\\n|(?:^|\s)(?:~/|#[^\n]*)|` + word + `|&&|[;|]|(?:\d*>>?|<)\s*(?:~/|` + word + `)|\d*>&[\d-])*$`)
+	})
+	otherOps = []syntax.RedirOperator{syntax.AppClob, syntax.RdrAllClob, syntax.AppAllClob} // of zsh
 )
 
 // same reports whether the shell of the text takes a node as bash does.
@@ -92,35 +100,17 @@ func (r *Reader) same(n syntax.Node) bool {
 	return false
 }
 
+// sameInFish reports that of a node in a text that fishText matches.
 func (r *Reader) sameInFish(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Stmt:
 		_, call := n.Cmd.(*syntax.CallExpr)
 		_, list := n.Cmd.(*syntax.BinaryCmd)
-		return (call || list) && !n.Negated && !n.Coprocess && !n.Background
+		return (call || list) && !n.Negated
 	case *syntax.CallExpr:
 		return r.sameCall(n, false)
-	case *syntax.BinaryCmd:
-		return slices.Contains(fishOps, any(n.Op))
-	case *syntax.Redirect:
-		return n.Hdoc == nil && sameNumber(n) && slices.Contains(fishOps, any(n.Op))
-	case *syntax.Lit:
-		return !strings.Contains(n.Value, "**") && strings.Trim(strings.TrimPrefix(n.Value, "~/"), fishPlain) == ""
-	case *syntax.SglQuoted:
-		return !n.Dollar && !strings.Contains(n.Value, `\`)
-	case *syntax.DblQuoted:
-		return !n.Dollar && !slices.ContainsFunc(n.Parts, func(p syntax.WordPart) bool {
-			lit, ok := p.(*syntax.Lit)
-			return !ok || strings.ContainsAny(lit.Value, `\$`)
-		})
-	case *syntax.Word, *syntax.Comment:
-		return true
 	}
-	return false
-}
-
-func sameNumber(n *syntax.Redirect) bool {
-	return n.N == nil || strings.Trim(n.N.Value, "0123456789") == ""
+	return true
 }
 
 func (r *Reader) sameInZsh(n syntax.Node) bool {
@@ -130,7 +120,7 @@ func (r *Reader) sameInZsh(n syntax.Node) bool {
 	case *syntax.CallExpr:
 		return r.sameCall(n, true)
 	case *syntax.Redirect:
-		return sameNumber(n) && !slices.Contains(otherOps, n.Op)
+		return (n.N == nil || Digits(n.N.Value)) && !slices.Contains(otherOps, n.Op)
 	case *syntax.Word:
 		return !zshWord().MatchString(r.text(n.Pos(), n.End()))
 	case *syntax.Lit:
