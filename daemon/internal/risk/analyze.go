@@ -2,6 +2,7 @@ package risk
 
 import (
 	"cmp"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -61,7 +62,6 @@ type analysis struct {
 	net      bool // and talks to the network
 	trees    []string
 	links    []link
-	aliases  map[string]string // that this text defines
 	shell    shellText
 }
 
@@ -89,12 +89,14 @@ func newAnalysis(c Context, size int) *analysis {
 	if clean(&c.ProjectRoot); c.ProjectRoot == "/" || c.ProjectRoot == c.Home {
 		c.ProjectRoot = "" // a shell at home or at the root is in no project
 	}
-	a := &analysis{c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, loose: loosePath(c.Env["PATH"]), shadows: map[string]string{}, aliases: map[string]string{}}
+	a := &analysis{c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, loose: loosePath(c.Env["PATH"]), shadows: map[string]string{}}
+	aliases := map[string]string{} // also those that this text defines
+	maps.Copy(aliases, c.Aliases)
 	a.Reader = &bashread.Reader{
 		Judge:   a,
 		Files:   map[string]bashread.Written{},
 		Budget:  bashread.Budget{Limit: bashread.FreeSteps + size*bashread.StepsPerByte},
-		Context: bashread.Context{Home: c.Home, Dialect: c.Dialect, Aliases: c.Aliases, Functions: c.Functions, Env: c.Env, Secret: secretname.IsSecret},
+		Context: bashread.Context{Home: c.Home, Dialect: c.Dialect, Aliases: aliases, Functions: c.Functions, Env: c.Env, Secret: secretname.IsSecret},
 	}
 	return a
 }

@@ -148,12 +148,6 @@ func (a *analysis) poisoned(c *call) {
 	if a.loose && !a.builtin(c.name) && !strings.Contains(c.fields[0].S, "/") {
 		a.note(Medium, RunCode, c.span, "your PATH holds the present folder, so that "+show(c.name)+" may be a file in it")
 	}
-	// The shell expands an alias only in lines after its definition, so the command is judged both with it and without.
-	if val, ok := a.aliases[c.name]; ok && !slices.Contains(a.Active, "new alias "+c.name) {
-		a.Active = append(a.Active, "new alias "+c.name)
-		a.Maybe(val+" "+bashread.Join(c.fields[1:], c.span).S, c.span, c.st)
-		a.Active = a.Active[:len(a.Active)-1]
-	}
 	if len(a.c.Poisoned)+len(c.st.Changed) == 0 || a.builtin(c.name) && !slices.Contains([]string{"cd", "history", "fc", "read"}, c.name) {
 		return
 	}

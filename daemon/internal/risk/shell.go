@@ -111,7 +111,8 @@ func (a *analysis) doAlias(c *call) {
 		if !ok {
 			continue
 		}
-		a.aliases[name] = val
+		a.Aliases[name] = val
+		c.st.Changed = append(slices.Clip(c.st.Changed), "alias "+name)
 		if first, _, _ := strings.Cut(val, " "); first != name {
 			c.st.Changed = append(slices.Clip(c.st.Changed), name)
 			if programs.Known(name) || strings.ContainsAny(name, "\x00\x01") {

@@ -40,14 +40,15 @@ func (r *Reader) call(c *syntax.CallExpr, st *State) {
 	r.Judge.Command(fs, st, r.span(c))
 }
 
-// alias expands an alias of the live shell, as bash does before it parses.
+// alias expands an alias, as bash does before it parses.
 func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) (done bool) {
 	value, ok := r.Aliases[name]
-	if !ok || r.Dialect == "fish" || slices.Contains(r.Active, "alias "+name) || len(r.Active) > MaxDepth { // fish expands while one types
+	changed := slices.Contains(st.Changed, "alias "+name) // by the text, but only from some line on
+	if !ok || r.Dialect == "fish" && !changed || slices.Contains(r.Active, "alias "+name) || len(r.Active) > MaxDepth { // fish expands while one types
 		return false
 	}
 	r.Active = append(r.Active, "alias "+name)
-	if slices.Contains(st.Changed, name) { // the text may define it anew, from some line on
+	if changed {
 		side := st.Clone()
 		r.Judge.Command(append([]Field{{S: name, Known: true, Span: r.span(c)}}, r.words(c.Args[1:], side)...), side, r.span(c))
 	}
