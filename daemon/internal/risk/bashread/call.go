@@ -43,7 +43,8 @@ func (r *Reader) call(c *syntax.CallExpr, st *State) {
 // alias expands an alias, as bash does before it parses.
 func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) (done bool) {
 	value, ok := r.Aliases[name]
-	changed := slices.Contains(st.Changed, "alias "+name) // by the text, but only from some line on
+	// By the text, but only from some line on.
+	changed := slices.Contains(st.Changed, "alias "+name)
 	if !ok || r.Dialect == "fish" && !changed || slices.Contains(r.Active, "alias "+name) || len(r.Active) > MaxDepth { // fish expands while one types
 		return false
 	}

@@ -132,37 +132,46 @@ func (b *Budget) Bounded(walk func()) (done bool) {
 
 // Read reads the whole text, from the state st.
 func (r *Reader) Read(text string, st *State) {
-	if text, ok := r.gate(text); ok {
-		r.src = source{text: text}
-		r.program(text, st)
-	}
+	r.enter(text, nil, func() { r.program(r.src.text, st) })
 }
 
 // Text returns the text that is being read.
 func (r *Reader) Text() string { return r.src.text }
 
 // Outermost reports whether what is being read stands in the text itself, in no text or substitution inside it.
-func (r *Reader) Outermost() bool { return r.Depth == 0 && !r.inner }
+func (r *Reader) Outermost() bool { return r.Depth == 1 && !r.inner }
 
 // Inline reads the text of a command that runs in place of sp: sh -c, eval, trap and the like.
 func (r *Reader) Inline(text string, sp Span, st *State) {
 	r.inside(text, sp, func() { r.program(r.src.text, st) })
 }
 
-// inside walks another text in place of a span of this one, after the same guards.
+// inside walks another text in place of a span of this one.
 func (r *Reader) inside(text string, sp Span, walk func()) {
+	r.enter(strings.NewReplacer("\x00", "$_unknown", "\x01", "0").Replace(text), &sp, walk)
+}
+
+// enter judges a text as bytes and has it walked, unless the parser must not see it. outer is where it stands in the outermost text; nil:
+// it is that.
+func (r *Reader) enter(text string, outer *Span, walk func()) {
+	sp := Span{0, len(text)}
+	if outer != nil {
+		sp = *outer
+	}
 	r.Spend(1 + len(text)/BytesCopied)
-	if len(text) > MaxText || Brackets(text) > MaxNesting || r.Depth >= MaxDepth {
-		r.Judge.Unread(sp, "code inside code, too deep or too long to be examined")
+	if len(text) > MaxText || Brackets(text) > MaxNesting || r.Depth > MaxDepth {
+		r.Judge.Unread(sp, "it is longer than 64 KiB, or code inside code too deep to be examined")
 		return
 	}
-	text = strings.NewReplacer("\x00", "$_unknown", "\x01", "0").Replace(text)
 	if !plain(text) {
 		r.hiddenText(text, sp)
-		text = maskInvalid(text)
+		if strings.HasSuffix(text, "\\") {
+			r.Judge.Note(programs.High, programs.Unknown, sp, "ends in a backslash, which shells read differently")
+		}
+		text = maskInvalid(text) // bash runs bytes that are not UTF-8 and the parser refuses them
 	}
 	keep := r.src
-	r.src = source{text: text, outer: &sp}
+	r.src = source{text: text, outer: outer}
 	r.Depth++
 	walk()
 	r.Depth--

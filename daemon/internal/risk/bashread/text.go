@@ -1,7 +1,6 @@
 package bashread
 
 import (
-	"strings"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -9,27 +8,6 @@ import (
 	"sublet/daemon/internal/risk/programs"
 	"sublet/wire/visible"
 )
-
-// gate judges a text as bytes, before the parser sees it. It returns the text to parse, of the same length; ok is false
-// where it must not be parsed.
-func (r *Reader) gate(text string) (out string, ok bool) {
-	whole := Span{0, len(text)}
-	switch {
-	case len(text) > MaxText:
-		r.Judge.Unread(whole, "the text is longer than 64 KiB and was not examined")
-		return "", false
-	case Brackets(text) > MaxNesting:
-		r.Judge.Unread(whole, "the text is nested too deeply to be examined")
-		return "", false
-	case plain(text):
-		return text, true
-	}
-	r.hiddenText(text, whole)
-	if strings.HasSuffix(text, "\\") {
-		r.Judge.Note(programs.High, programs.Unknown, Span{len(text) - 1, len(text)}, "ends in a backslash, which shells read differently")
-	}
-	return maskInvalid(text), true // bash runs bytes that are not UTF-8 and the parser refuses them
-}
 
 // plain reports whether a text is printable ASCII, blanks and newlines, without a backslash.
 func plain(s string) bool {
