@@ -256,13 +256,10 @@ func (w *window) handle(m wire.Message) {
 func (w *window) up(ctx context.Context, r *wire.Ready) {
 	<-w.bound
 	w.lender.Up(r)
-	first, same, detail := w.daemon == 0, w.daemon == r.Daemon.PID, ""
-	if !first && !same {
-		detail = "it is a new one, and the turns of the last one have ended"
-	}
+	first, same := w.daemon == 0, w.daemon == r.Daemon.PID
 	w.daemon = r.Daemon.PID
 	w.screen.Send(r)
-	w.screen.Send(tui.LinkChanged{Connected: true, Detail: detail})
+	w.screen.Send(tui.LinkChanged{Connected: true})
 	if w.stopped {
 		w.stopped = false
 		w.screen.Send(&wire.Notice{Level: "info", Text: "the daemon runs again"})

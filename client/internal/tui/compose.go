@@ -72,9 +72,11 @@ func (m *model) below(room int) (lines []string, row, col int) {
 	}
 	lines, row, col = text.Render(prompt, placeholder, m.w, max(1, room-2)) // a hint or the footer comes below
 	lines = append(lines, after...)
-	switch f := m.footer(); {
+	switch f, down := m.footer(), m.noDaemon(); {
 	case m.hint != "":
 		lines = append(lines, cells.Wrap(m.hint, m.w)...)
+	case m.own.ai() && len(after) == 0 && down != "":
+		lines = append(lines, cells.Indent(cells.Wrap(m.th.Dim.Render(down), m.w-2), "  ")...)
 	case m.own.ai() && len(after) == 0 && f != "" && room > 6: // in a low window the lines are needed
 		lines = append(lines, f)
 	}
@@ -88,9 +90,6 @@ func (m *model) footer() string {
 		mode += " mode"
 	}
 	parts := []string{mode, visible.Line(m.answering()), percent(m.use), visible.Line(m.SessionInfo.Name)}
-	if !m.up && m.SessionInfo.ID != "" {
-		parts = []string{"no daemon: only the shell works"}
-	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	if len(parts) == 0 {
 		return ""

@@ -22,22 +22,18 @@ func TestCrashIsOneLine(t *testing.T) {
 	w.p.Send(LinkChanged{})
 	w.see("the daemon is gone; the result is shown when it is back") // below, while it is so
 	w.p.Send(ready)
-	w.p.Send(LinkChanged{Connected: true, Detail: "it is a new one, and the turns of the last one have ended"})
+	w.p.Send(LinkChanged{Connected: true})
 	w.p.Send(&wire.Error{Event: event(2), Code: wire.CodeInternal, Message: "daemon restarted", Hint: "ask again"})
 	w.p.Send(&wire.AgentComplete{Event: event(3), Status: wire.StatusError})
 	w.see("daemon restarted; ask again")
 	w.seeNot("esc stops")
 	w.until("it to be told once", func() bool { return strings.Count(w.screen.All(), "daemon") == 1 })
 
-	// With nothing running, that it is another one is all there is to say.
-	w.p.Send(LinkChanged{})
-	w.p.Send(LinkChanged{Connected: true, Detail: "it is a new one, and the turns of the last one have ended"})
-	w.see("the daemon was lost and is back: it is a new one")
-	// One that stays away is told after a moment, and then that it is back.
-	w.p.Send(LinkChanged{})
-	w.see("the daemon is gone; your shell goes on")
+	// While one stays away, and only then, a line says so.
+	w.p.Send(LinkChanged{Detail: "connection refused"})
+	w.see("the daemon is gone; your shell goes on, agents come back with it: connection refused")
 	w.p.Send(LinkChanged{Connected: true})
-	w.see("the daemon is back\n")
+	w.seeNot("the daemon is gone")
 }
 
 // However much a model reasons, its line keeps the time and the key that stops it.

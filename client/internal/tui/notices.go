@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/dustin/go-humanize/english"
 
@@ -91,43 +90,23 @@ func (m *model) onError(e *wire.Error) {
 	m.fail(text, hint)
 }
 
-// goneWait is how long the connection may be down before a line says so: a daemon that crashed is started again within
-// moments, and the last line of its turn reports the crash.
-const goneWait = 3 * time.Second
-
 // link is the connection to the daemon.
 type link struct {
 	up         bool
-	linkDetail string   // describes its state in one line; "" = nothing to say
-	lost       bool     // it is down after it was up, and a line has reported that
+	linkDetail string   // why it is down, in one line; "" = it was lost a moment ago
 	notesForAI []string // to print when AI mode begins
 }
 
 // onLink handles a connection that went down or is up again.
 func (m *model) onLink(l LinkChanged) {
-	was, lost := m.up, m.lost
+	was := m.up
 	m.up, m.linkDetail = l.Connected, l.Detail
 	if l.Connected {
-		m.lost = false
-		switch {
-		case lost:
-			m.linkLine("the daemon is back" + detail(l.Detail))
-		case !was && m.turn == nil && l.Detail != "":
-			m.linkLine("the daemon was lost and is back" + detail(l.Detail))
-		}
 		if !was {
 			m.envChanged()
 		}
 		m.sendWaiting()
 		return
-	}
-	switch {
-	case l.Detail == "":
-		m.after(goneWait, m.reportLoss)
-	case m.SessionInfo.ID != "":
-		m.reportLoss()
-	default:
-		m.linkLine(m.linkState())
 	}
 	// The daemon's questions cannot be answered now. It sends those that are still open again.
 	m.dropQuestions(func(q *question.Question) bool { return q.Local == nil })
@@ -135,30 +114,17 @@ func (m *model) onLink(l LinkChanged) {
 	m.dropPosted()
 }
 
-// linkLine prints what became of the daemon, unless the shell is on the screen, which works without one.
-func (m *model) linkLine(text string) {
-	if m.own.ai() && text != "" {
-		m.note(text)
-	}
-}
-
-// linkState describes a connection that has been down for a while; "" = it is up, or was until a moment ago.
-func (m *model) linkState() string {
+// noDaemon describes a connection that is down; "" = it is up, or the first one is being made.
+func (m *model) noDaemon() string {
 	switch {
-	case m.lost:
+	case m.up:
+		return ""
+	case m.SessionInfo.ID != "":
 		return "the daemon is gone; your shell goes on, agents come back with it" + detail(m.linkDetail)
-	case !m.up && m.linkDetail != "":
+	case m.linkDetail != "":
 		return "no daemon yet" + detail(m.linkDetail)
 	}
 	return ""
-}
-
-// reportLoss prints that the connection is down, unless that was printed or it is up again.
-func (m *model) reportLoss() {
-	if !m.up && !m.lost {
-		m.lost = true
-		m.linkLine(m.linkState())
-	}
 }
 
 func detail(s string) string {

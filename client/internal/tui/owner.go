@@ -111,7 +111,6 @@ func (m *model) enterAI(to mode) {
 		m.note(line)
 	}
 	m.notesForAI = nil
-	m.linkLine(m.linkState())
 }
 
 // lineRan goes back to AI mode if the line that has run was typed there; after a single question (oneAnswer) the shell keeps the screen.

@@ -58,5 +58,5 @@ type Lender interface {
 // receives, the *wire.Ready of each link included, and the *wire.SessionReply that led to another session.
 type LinkChanged struct {
 	Connected bool
-	Detail    string // one line for the user
+	Detail    string // why it is down, in one line for the user
 }

@@ -377,8 +377,8 @@ func TestWithoutDaemon(t *testing.T) {
 	w.see("waiting for the daemon")
 	down(false)
 	w.p.Send(LinkChanged{Connected: true})
-	w.see("the daemon is back")
 	w.see("> why now")
+	w.seeNot("the daemon is gone")
 	w.until("the question", func() bool { return len(w.d.questions()) == 1 })
 }
 
