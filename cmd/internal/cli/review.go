@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os/exec"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -160,7 +160,7 @@ func toSARIF(version string, findings []finding) object {
 		results = append(results, object{
 			"ruleId": "review", "level": f.Level, "message": object{"text": f.Message},
 			"locations": []object{{"physicalLocation": object{
-				"artifactLocation": object{"uri": filepath.ToSlash(f.File)}, "region": object{"startLine": f.Line},
+				"artifactLocation": object{"uri": (&url.URL{Path: f.File}).String()}, "region": object{"startLine": f.Line},
 			}}},
 		})
 	}

@@ -408,3 +408,13 @@ func TestParseSchema(t *testing.T) {
 		}
 	}
 }
+
+// A file's name in SARIF is a URI: with a space, a per cent sign or a colon in it, the log was not valid, or named another file.
+func TestSARIFNamesFilesByURI(t *testing.T) {
+	for file, want := range map[string]string{"a/b.go": "a/b.go", "a b.go": "a%20b.go", "50%.go": "50%25.go", "c:d.go": "./c:d.go", "e#f?.go": "e%23f%3F.go"} {
+		text, err := json.Marshal(toSARIF("1", []finding{{File: file, Line: 1, Level: "note", Message: "m"}}))
+		if err != nil || !strings.Contains(string(text), `"uri":"`+want+`"`) {
+			t.Errorf("%s: got %s, %v; want %q", file, text, err, want)
+		}
+	}
+}
