@@ -34,8 +34,7 @@ const leastQuestion = 6
 // most room lines, but a question at least leastQuestion, and one more where the user's line waits.
 func (m *model) below(room int) (lines []string, row, col int) {
 	if q := m.question(); q != nil {
-		armed := m.ready(q)
-		lines, row, col = q.Render(&m.th, m.w, max(leastQuestion, room), len(m.questions), armed)
+		lines, row, col = q.Render(&m.th, m.w, max(leastQuestion, room), len(m.questions), q.Ready(m.now(), m.lastKey))
 		label, waits := "  your line waits: ", m.ed.Text
 		if !m.own.ai() {
 			label, waits = "  typed for your shell: ", m.ahead.Text

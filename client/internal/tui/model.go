@@ -28,10 +28,10 @@ type model struct {
 	after func(d time.Duration, f then)          // has the event loop do f once d has passed
 	task  func(f func(ctx context.Context) then) // runs f in a goroutine; the event loop then does what f returns
 
-	w, h     int
-	exit     *int // the program ends with this status; nil = it goes on
-	spinning bool // the spinner's next picture is due
-	own      owner
+	w, h    int
+	exit    *int // the program ends with this status; nil = it goes on
+	ticking bool // a timer is set that draws the screen again
+	own     owner
 	writing
 	lease
 	reports
@@ -41,7 +41,6 @@ type model struct {
 	turn       *turn
 	waiting    []*asked // asked here and not begun
 	questions  []*question.Question
-	arming     bool          // a timer is set that draws the question again when a key can answer it
 	answerRest question.Rest // of the last answer
 
 	out      []entry // to be printed, in order
@@ -128,22 +127,28 @@ func (m *model) handle(msg any) {
 	}
 }
 
-// settle draws and keeps the spinner turning after a message.
+// settle draws after a message, and again after a while as long as what is drawn depends on the time.
 func (m *model) settle() {
 	m.settleOwner()
 	if len(m.drawn) > 0 {
 		m.endDrawn()
 	}
-	if m.moves() && !m.spinning {
-		m.spinning = true
-		m.after(style.SpinnerEvery, func() { m.spinning = false })
+	if m.moves() && !m.ticking {
+		m.ticking = true
+		m.after(style.SpinnerEvery, func() { m.ticking = false })
 	}
 	m.compose()
 }
 
-// moves reports whether something on the screen moves by itself.
+// moves reports whether something on the screen, or who has it, changes with time alone: a spinner, a question that is to be armed, the
+// rest of an answer.
 func (m *model) moves() bool {
-	return m.own.has && !m.programHasTerminal() && (len(m.running) > 0 || len(m.waiting) > 0 || m.turn != nil && m.up || lent(m.Lending))
+	if !m.own.has || m.programHasTerminal() {
+		return false
+	}
+	works := len(m.running) > 0 || len(m.waiting) > 0 || m.turn != nil && m.up || lent(m.Lending)
+	q := m.question()
+	return works || q != nil && !q.Ready(m.now(), m.lastKey) || m.answerRest.Expected(m.now(), m.lastKey)
 }
 
 // programHasTerminal reports whether a borrowed command has the terminal.

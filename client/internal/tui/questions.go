@@ -73,7 +73,6 @@ func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 		return false
 	}
 	m.answerRest.Begin(k, m.now())
-	m.awaitRest()
 	if q.Local != nil {
 		m.dropLocal(q.ExecutionID)
 		q.Local(answer.Decision == wire.DecisionAllow)
@@ -101,15 +100,6 @@ func (m *model) answer(q *question.Question, answer *wire.ConfirmationResponse) 
 // dropLocal removes the window's own question, whether a program may read without echo, about an execution.
 func (m *model) dropLocal(id wire.ExecutionID) {
 	m.dropQuestions(func(q *question.Question) bool { return q.Local != nil && q.ExecutionID == id })
-}
-
-// awaitRest has the event loop settle who has the screen when the rest of an answer (question.Rest) is no longer expected.
-func (m *model) awaitRest() {
-	m.after(question.ArmDelay, func() {
-		if m.answerRest.Expected(m.now(), m.lastKey) {
-			m.awaitRest()
-		}
-	})
 }
 
 // replayAge is the age from which an answer counts as one of a replay of the session, not as given just now.
@@ -141,14 +131,4 @@ func (m *model) disarmQuestions() {
 	for _, q := range m.questions {
 		q.Disarm()
 	}
-}
-
-// ready reports whether a key can answer the question on the screen now. If not, the screen is drawn again when one can.
-func (m *model) ready(q *question.Question) bool {
-	ready, wait := q.Ready(m.now(), m.lastKey)
-	if !ready && !m.arming {
-		m.arming = true
-		m.after(wait, func() { m.arming = false })
-	}
-	return ready
 }

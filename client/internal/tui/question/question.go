@@ -153,13 +153,13 @@ func (q *Question) subject() string {
 	return cmp.Or(string(q.Command), (&card.Card{Tool: q.Tool, Args: q.Arguments}).Subject(), q.Arguments)
 }
 
-// Ready reports whether a key can answer now, given that the last one was typed at lastKey. If not, wait is the least time until
-// one can. The first call records that the question is on the screen.
-func (q *Question) Ready(now, lastKey time.Time) (ready bool, wait time.Duration) {
+// Ready reports whether a key can answer now, given that the last one was typed at lastKey. The first call records that the question is
+// on the screen.
+func (q *Question) Ready(now, lastKey time.Time) bool {
 	if q.shown.IsZero() {
 		q.shown = now
 	}
-	return q.armed(now, lastKey), max(ArmDelay-now.Sub(q.shown), ArmDelay-now.Sub(lastKey), time.Millisecond)
+	return q.armed(now, lastKey)
 }
 
 func (q *Question) armed(now, lastKey time.Time) bool {
