@@ -9,8 +9,8 @@ import (
 const Unknown = "[…]"
 
 // facts matches what a summary must not make up: paths with a root, a dot or two slashes, file names, identifiers of several
-// words, and numbers of two digits and more. A small number may be a count of the model's own, and is not checked.
-var facts = lazy(`(?:~|\.{1,2})?(?:/[\w.@~+-]+){2,}|[\w.@~+-]+(?:/[\w.@~+-]+){2,}|[\w@~+-]*/?[\w@+-]{2,}\.[a-z][a-z0-9]{0,4}\b|\b[a-z]+(?:_[a-z0-9]+)+\b|\b[A-Za-z][a-z0-9]+[A-Z]\w*|\d[\d.,]*\d`)
+// words, long options, and numbers of two digits and more. A small number may be a count of the model's own, and is not checked.
+var facts = lazy(`(?:~|\.{1,2})?(?:/[\w.@~+-]+){2,}|[\w.@~+-]+(?:/[\w.@~+-]+){2,}|[\w@~+-]*/?[\w@+-]{2,}\.[a-z][a-z0-9]{0,4}\b|\b[A-Za-z]+(?:_[A-Za-z0-9]+)+\b|\b[A-Za-z][a-z0-9]+[A-Z]\w*|\b[A-Z]{2,}[a-z]{2,}\w*|\B--[a-z][a-z0-9-]+|\d[\d.,]*\d`)
 
 // checked returns a model's summary without the paths, names and numbers that occur nowhere in source.
 func checked(summary, source string) string {

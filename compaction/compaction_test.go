@@ -376,11 +376,12 @@ func TestPlansKeepWhatMustBeKept(t *testing.T) {
 func TestSummaryIsChecked(t *testing.T) {
 	const source = "USER: mend src/parse.go, see https://example.com/a/b\nCALL bash {\"command\":\"go test ./src\"}\nRESULT FAIL parse_test.go:128 in ParseHeader, 1200 ms, v1.26.8, GITHUB_TOKEN\n"
 	for summary, want := range map[string]string{
-		"ParseHeader of src/parse.go failed at parse_test.go:128.":           "ParseHeader of src/parse.go failed at parse_test.go:128.",
-		"It took 1,200 ms with 1.26.8, and/or 3 tries.":                      "It took 1,200 ms with 1.26.8, and/or 3 tries.",
-		"In /src/parse.go, ./src/parse.go and src/lex.go, lines 120 to 128.": "In /src/parse.go, ./src/parse.go and […], lines […] to 128.",
-		"parseBody and read_all, of lexer.go, were renamed (`/etc/hosts`).":  "[…] and […], of […], were renamed (`[…]`).",
-		"github_token is set. See https://example.com/a/b, e.g. today.":      "github_token is set. See https://example.com/a/b, e.g. today.",
+		"ParseHeader of src/parse.go failed at parse_test.go:128.":                "ParseHeader of src/parse.go failed at parse_test.go:128.",
+		"It took 1,200 ms with 1.26.8, and/or 3 tries.":                           "It took 1,200 ms with 1.26.8, and/or 3 tries.",
+		"In /src/parse.go, ./src/parse.go and src/lex.go, lines 120 to 128.":      "In /src/parse.go, ./src/parse.go and […], lines […] to 128.",
+		"parseBody and read_all, of lexer.go, were renamed (`/etc/hosts`).":       "[…] and […], of […], were renamed (`[…]`).",
+		"DATABASE_URL and --dry-run of HTTPServer, as for GITHUB_TOKEN: two PRs.": "[…] and […] of […], as for GITHUB_TOKEN: two PRs.",
+		"github_token is set. See https://example.com/a/b, e.g. today.":           "github_token is set. See https://example.com/a/b, e.g. today.",
 	} {
 		if got := checked(summary, source); got != want {
 			t.Errorf("got %q, want %q", got, want)
