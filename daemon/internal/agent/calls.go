@@ -129,6 +129,9 @@ func (r *runner) runCall(ctx context.Context, c call) (f finished) {
 	switch {
 	case !ok && r.exists[c.name]:
 		reason := "not in this agent's allow-list"
+		if r.t.Mode == "plan" && changes(c.name) {
+			reason = "not available in plan mode"
+		}
 		r.tally.refuse(c.name, reason)
 		f.result = failure(fmt.Sprintf("the tool %s is %s; you have: %s", c.name, reason, r.toolNames()))
 		return f

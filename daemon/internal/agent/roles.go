@@ -139,7 +139,7 @@ func Faults(faults []error) (text string) {
 func (r Role) Offers(name string) bool {
 	switch {
 	case r.Tools == nil:
-		return !r.ReadOnly || !isRemote(name) && name != "write" && name != "edit"
+		return !r.ReadOnly || !changes(name)
 	case r.ReadOnly && (name == "write" || name == "edit"):
 		return false
 	}
@@ -153,6 +153,9 @@ func (r Role) OffersServers() bool {
 	}
 	return slices.ContainsFunc(r.Tools, func(t string) bool { return isRemote(t) || t == "task" })
 }
+
+// changes reports whether a tool changes files, or may have other effects.
+func changes(name string) bool { return name == "write" || name == "edit" || isRemote(name) }
 
 // isRemote reports whether a tool's name is that of an MCP server's tool.
 func isRemote(name string) bool { return strings.HasPrefix(name, "mcp__") }

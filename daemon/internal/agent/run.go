@@ -144,7 +144,7 @@ func (r *runner) selectTools() {
 		switch {
 		case !r.t.Role.Offers(spec.Name),
 			r.t.Options.Tools != nil && !listed(r.t.Options.Tools, spec.Name),
-			r.t.Mode == "plan" && (spec.Name == "write" || spec.Name == "edit"),
+			r.t.Mode == "plan" && changes(spec.Name),
 			spec.Name == "plan" && r.env.Propose == nil,
 			spec.Name == "task" && r.env.Delegate == nil:
 			continue

@@ -258,15 +258,20 @@ func texts(req provider.Request) string {
 	return b.String()
 }
 
-// In plan mode nothing is offered that writes.
+// In plan mode nothing is offered that writes. The tools of MCP servers were, though each call of one was refused; and a call of write
+// was refused as if the role had no such tool.
 func TestPlanModeOffersNothingThatWrites(t *testing.T) {
-	model := newModel(step{text: "ok"})
-	turn := Turn{Model: model, Prompt: "x", Place: Place{Mode: "plan"}, Env: tool.Env{Cwd: "/w"}, Tools: Tools(config.Default(), nil)}
+	model := newModel(call1("write", `{}`), step{text: "ok"})
+	tools := append(Tools(config.Default(), nil), &stubTool{name: "mcp__issues__close"})
+	turn := Turn{Model: model, Prompt: "x", Place: Place{Mode: "plan"}, Env: tool.Env{Cwd: "/w"}, Tools: tools}
 	(&recorder{}).play(t.Context(), turn)
 	for _, s := range model.requests()[0].Tools {
-		if s.Name == "write" || s.Name == "edit" {
+		if s.Name == "write" || s.Name == "edit" || s.Name == "mcp__issues__close" {
 			t.Errorf("plan mode offers %s", s.Name)
 		}
+	}
+	if got := sentResults(model.requests()[1])[0]; !strings.Contains(got, "write is not available in plan mode") {
+		t.Errorf("got %q", got)
 	}
 }
 
