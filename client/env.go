@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"sublet/client/internal/lender"
+	"sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -31,7 +32,7 @@ func daemonEnv(env []string) []string {
 			continue
 		}
 		switch name {
-		case envInside, envPlain, "TERM_SESSION_ID", "WINDOWID", "TMUX", "TMUX_PANE", "STY", "SSH_TTY", "OLDPWD", "PWD", "SHLVL", "_":
+		case shell.EnvInside, shell.EnvStarting, "TERM_SESSION_ID", "WINDOWID", "TMUX", "TMUX_PANE", "STY", "SSH_TTY", "OLDPWD", "PWD", "SHLVL", "_":
 			continue
 		}
 		kept = append(kept, kv)

@@ -13,19 +13,6 @@ import (
 	"sublet/wire/socket"
 )
 
-// clientFolder returns the folder for the files of the terminal program with that pid.
-func clientFolder(o Options, pid int) string {
-	if o.Paths.Runtime == "" {
-		return spareFolder(pid)
-	}
-	return filepath.Join(o.Paths.Runtime, "client-"+strconv.Itoa(pid))
-}
-
-// spareFolder returns the folder to use if there is no runtime folder.
-func spareFolder(pid int) string {
-	return filepath.Join(os.TempDir(), "sublet-client-"+strconv.Itoa(pid))
-}
-
 // makeFolder creates the folder for the files of this process's shell, mode 0700. If the folders of o.Paths cannot be used,
 // which the launcher reports, it is a temporary one.
 func makeFolder(o Options) (string, error) {
@@ -33,15 +20,14 @@ func makeFolder(o Options) (string, error) {
 	if err == nil {
 		err = o.Paths.Prepare()
 	}
-	folder := clientFolder(o, os.Getpid())
 	if bad, ok := errors.AsType[*socket.PathError](err); err == nil || ok && bad.Path == o.Paths.State {
+		folder := filepath.Join(o.Paths.Runtime, "client-"+strconv.Itoa(os.Getpid()))
 		if os.MkdirAll(folder, 0o700) == nil {
 			return folder, nil
 		}
 	}
-	// The name is predictable, because EnvInside must find the folder: one that exists already is not safe to use.
-	folder = spareFolder(os.Getpid())
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	folder, err := os.MkdirTemp("", "sublet-client-")
+	if err != nil {
 		return "", fmt.Errorf("make the shell's folder: %w", err)
 	}
 	return folder, nil

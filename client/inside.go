@@ -3,7 +3,6 @@ package client
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -14,35 +13,22 @@ import (
 	"sublet/lease/shell"
 )
 
-const (
-	envInside = shell.EnvInside
-	// envPlain marks a plain shell that replaced a nested sublet: a sublet started by its start-up file then does nothing.
-	envPlain = "SUBLET_PLAIN"
-	// startingName is a file in a client's folder that exists while its shell reads its start-up files.
-	startingName = "starting"
-)
-
 // enterAgain handles a sublet that was started inside the shell of another. If that shell's start-up file started it, it
-// returns so that the file goes on; if the user did, it becomes a plain shell.
+// returns so that the file goes on; if the user did, it becomes a plain shell, in which shell.EnvStarting stays.
 func enterAgain(o Options) (code int, inside bool, err error) {
-	owner, err := strconv.Atoi(lookup(o.Env, envInside))
+	owner, err := strconv.Atoi(lookup(o.Env, shell.EnvInside))
 	if err != nil || !descends(os.Getpid(), owner) {
 		return 0, false, nil // not inside, or in a process that outlived the window: a tmux server, a detached job
 	}
-	if lookup(o.Env, envPlain) != "" {
+	if lookup(o.Env, shell.EnvStarting) != "" {
 		return 0, true, nil
-	}
-	for _, folder := range []string{clientFolder(o, owner), spareFolder(owner)} {
-		if _, err := os.Stat(filepath.Join(folder, startingName)); err == nil {
-			return 0, true, nil
-		}
 	}
 	path, d, _, err := shell.Find(o.Env)
 	if err != nil {
 		return 1, true, err
 	}
 	fmt.Fprintf(os.Stderr, "sublet: this shell already runs in sublet; this is a plain %s, leave it with exit\n", d.Name)
-	if err := unix.Exec(path, []string{d.Name}, append(o.Env[:len(o.Env):len(o.Env)], envPlain+"=1")); err != nil {
+	if err := unix.Exec(path, []string{d.Name}, append(o.Env[:len(o.Env):len(o.Env)], shell.EnvStarting+"=1")); err != nil {
 		return 1, true, fmt.Errorf("start %s: %w", path, err)
 	}
 	return 0, true, nil // not reached after exec

@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	defer signal.Stop(signals)
 
 	w := &window{
-		o: o, log: o.Log, signals: signals, starting: filepath.Join(folder, startingName),
+		o: o, log: o.Log, signals: signals,
 		guarded: make(chan struct{}), bound: make(chan struct{}), prompted: make(chan struct{}),
 	}
 	go func() { // concurrently with the shell's start; the function below waits for it
@@ -84,9 +84,6 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		w.guard.done()
 	}()
 
-	if err := os.WriteFile(w.starting, nil, 0o600); err != nil {
-		return 1, fmt.Errorf("start the shell: %w", err)
-	}
 	notice, err := w.startShell(shell.Options{
 		Path: o.ShellPath, Env: o.Env, Size: tui.SizeOf(o.Stdout), Folder: folder, Termios: saved, Patience: o.Patience,
 		Head: o.OutputHead, Tail: o.OutputTail, Log: o.Log,
@@ -133,7 +130,6 @@ type window struct {
 	guarded  chan struct{} // closed when the guard runs, or could not be started
 	log      *slog.Logger
 	signals  chan os.Signal
-	starting string        // the file that exists while the shell reads its start-up files
 	prompted chan struct{} // closed at the first prompt
 	first    sync.Once
 	bound    chan struct{} // closed once the fields below are set; callbacks wait for it
@@ -311,10 +307,7 @@ func explain(err error) string {
 func (w *window) Observe(event any) {
 	switch event.(type) {
 	case shell.PromptShown:
-		w.first.Do(func() {
-			os.Remove(w.starting)
-			close(w.prompted)
-		})
+		w.first.Do(func() { close(w.prompted) })
 	case shell.Restarted:
 		w.work.Go(w.guardShell) // not here: the shell waits for this call
 	}

@@ -84,6 +84,9 @@ type (
 // A second sublet started inside its own shell knows itself by it.
 const EnvInside = "SUBLET_INSIDE"
 
+// EnvStarting is exported while a lent shell reads its start-up files. A sublet that they start does nothing.
+const EnvStarting = "SUBLET_STARTING"
+
 // Command is one thing to run for a borrower. Callbacks come from one goroutine, in order, and must not block.
 type Command struct {
 	Text    string

@@ -156,12 +156,13 @@ func TestPromptBetweenCommands(t *testing.T) {
 	}
 }
 
-// A shell that crashes is started again where it was, with what its State has and another shell can have.
+// A shell that crashes is started again where it was, with what its State has and another shell can have. EnvStarting is set for its
+// start-up files alone, both times.
 func TestCrash(t *testing.T) {
 	for name := range languages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u := newSession(t, name, "")
+			u := newSession(t, name, `echo "x$SUBLET_STARTING" >>~/starting`)
 			u.do("cd /usr; export X='a b'; alias hh='echo hh'", "", 0)
 			u.look()
 			if err := syscall.Kill(u.PID(), syscall.SIGKILL); err != nil {
@@ -169,6 +170,7 @@ func TestCrash(t *testing.T) {
 			}
 			u.scr.until(t, "another shell", func() bool { return len(events[Restarted](u.scr)) == 1 })
 			u.do("pwd; echo $X; hh", "/usr\na b\nhh\n", 0)
+			u.do(`cat ~/starting; echo "x$SUBLET_STARTING"`, "x1\nx1\nx\n", 0)
 		})
 	}
 }

@@ -183,9 +183,9 @@ func (s *Shell) spawnLocked(restore string) error {
 	}
 	drain(s.files.up) // records and directives of the previous process
 	drain(s.files.down)
-	env := []string{EnvInside + "=" + strconv.Itoa(os.Getpid())}
+	env := []string{EnvInside + "=" + strconv.Itoa(os.Getpid()), EnvStarting + "=1"}
 	for _, kv := range s.o.Env {
-		if !strings.HasPrefix(kv, EnvInside+"=") {
+		if !strings.HasPrefix(kv, EnvInside+"=") && !strings.HasPrefix(kv, EnvStarting+"=") {
 			env = append(env, kv)
 		}
 	}

@@ -157,7 +157,7 @@ __sublet_start() {
 		builtin set +o history
 	fi
 	[[ ! $__sublet_restore ]] || builtin eval "$__sublet_restore"
-	builtin unset -v __sublet_private __sublet_restore __sublet_startup
+	builtin unset -v __sublet_private __sublet_restore __sublet_startup SUBLET_STARTING
 	builtin unset -f __sublet_start
 }
 

@@ -144,3 +144,4 @@ end
 builtin set -e __sublet_mode
 builtin eval $__sublet_restore
 builtin set -e __sublet_restore
+builtin set -e SUBLET_STARTING

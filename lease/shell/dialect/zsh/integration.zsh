@@ -189,7 +189,7 @@ __sublet_arm() {
 __sublet_install() {
 	__sublet_arm
 	[[ -z $__sublet_restore ]] || builtin eval "$__sublet_restore"
-	builtin unset __sublet_restore
+	builtin unset __sublet_restore SUBLET_STARTING
 	__sublet_prompt
 }
 
