@@ -141,7 +141,7 @@ func (a *analysis) doFind(c *call) {
 	a.note(Low, Read, c.span, "looks for files")
 	roots, tests := findRoots(c)
 	name, lists := "", true // name: the pattern of -name that each file matches which the next action gets; "" is any file
-	alternatives := false   // a test is one of several
+	alternatives := expr("find-or").MatchString(bashread.Join(tests, c.span).S)
 	for i := 0; i < len(tests); i++ {
 		next := min(i+1, len(tests)-1)
 		switch s := tests[i].S; s {
@@ -168,12 +168,6 @@ func (a *analysis) doFind(c *call) {
 				name = f.S
 			}
 			i++
-		case "-o", "-or", ",":
-			name, alternatives = "", true
-		case "!", "-not":
-			if tests[next].S == "(" {
-				name, alternatives = "", true
-			}
 		default:
 			if s == "-files0-from" || tests[i].Many && !tests[i].Known {
 				a.note(High, Unknown, tests[i].Span, "files or options of find that are not known here")
