@@ -76,15 +76,11 @@ func (r *Reader) Function(fs []Field, st *State, sp Span) (called, known bool) {
 		case strings.TrimSpace(body) == "" || r.Dialect == "fish":
 			return true, false
 		}
-		if fn, ok = r.live[name]; !ok {
-			if fn, ok = r.liveFunction(body, sp); !ok {
-				return true, false
-			}
-			if r.live == nil {
-				r.live = map[string]Function{}
-			}
-			r.live[name] = fn
+		if fn, ok = r.liveFunction(body, sp); !ok {
+			return true, false
 		}
+		st.own()
+		st.funcs[name] = fn // it is parsed once
 	}
 	id := fn.id()
 	if slices.Contains(r.Active, id) {

@@ -72,7 +72,6 @@ type Reader struct {
 	looping bool               // a loop is being walked
 	inner   bool               // a substitution is being walked
 	src     source
-	live    map[string]Function // functions of the live shell that have been parsed
 }
 
 // MaxDepth bounds texts inside texts: sh -c, eval, functions, aliases.
