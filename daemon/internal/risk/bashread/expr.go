@@ -70,20 +70,18 @@ func (d *declaration) kind() Assignment {
 func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 	d := declaration{word: c.Variant.Value}
 	for _, as := range c.Args {
-		if as.Naked && as.Value != nil {
+		switch {
+		case as.Naked && as.Value != nil:
 			r.declareWords(r.words([]*syntax.Word{as.Value}, st), &d, st)
 			continue
-		}
-		d.given = true
-		switch {
 		case !as.Naked:
 			if f := r.assign(as, st, d.kind()); d.ref() {
 				r.Judge.Exported(f.S, st, r.span(as)) // declare -n r=PATH: a later r=… assigns to PATH
 			}
-		case d.kind() == Export && !d.has("fF"):
-			r.Judge.Exported(as.Name.Value, st, r.span(as))
-			st.Export(as.Name.Value)
+		case !d.has("fF"):
+			r.assignWord(&Field{S: as.Name.Value, Known: true, Span: r.span(as)}, st, d.kind())
 		}
+		d.given = true
 		if as.Naked && as.Index != nil {
 			r.arithm(as.Index, st)
 		}
