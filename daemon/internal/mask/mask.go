@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"math"
 	"strings"
-	"unsafe"
 )
 
 // String replaces secrets of known formats in a text: keys of AWS, GitHub, GitLab, Anthropic, OpenAI, Slack, Stripe, Google,
@@ -33,15 +32,11 @@ func String(s string) string {
 
 // Bytes is String for bytes. It returns b itself when nothing was masked, else a new slice.
 func Bytes(b []byte) []byte {
-	if len(b) == 0 {
-		return b
+	s := string(b)
+	if masked := String(s); masked != s {
+		return []byte(masked)
 	}
-	s := unsafe.String(&b[0], len(b)) // read only, and not kept: String copies what it changes
-	masked := String(s)
-	if unsafe.StringData(masked) == &b[0] {
-		return b
-	}
-	return []byte(masked)
+	return b
 }
 
 // masked is a text of which parts are replaced, from its beginning to its end.
