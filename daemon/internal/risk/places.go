@@ -64,7 +64,7 @@ func (a *analysis) placeOf(p string) *place {
 		}
 		return root
 	case first == "dev", first == "proc", first == "sys":
-		return kernelPlace(first, rest, p)
+		return kernelPlace(p)
 	case under(p, "/tmp"):
 		return a.inTemp("/tmp", p, open)
 	case under(p, "/var/tmp"):
@@ -87,15 +87,17 @@ func (a *analysis) placeOf(p string) *place {
 }
 
 // kernelPlace returns the place of a path below /dev, /proc or /sys.
-func kernelPlace(first, rest, p string) *place {
-	base := path.Base(p)
-	switch {
-	case first == "dev":
-		return deviceOf(p, base)
-	case first == "proc" && (base == "environ" || base == "mem" || base == "maps"):
+func kernelPlace(p string) *place {
+	if base := path.Base(p); under(p, "/proc") && (base == "environ" || base == "mem" || base == "maps") {
 		return credential
-	case first == "sys", strings.HasPrefix(rest, "sys"), rest == "kcore", rest == "kmem":
-		return device
+	}
+	for _, known := range []struct {
+		section string
+		is      *place
+	}{{"no-devices", nowhere}, {"memory", temporary}, {"connections", connection}, {"devices", device}} {
+		if slices.ContainsFunc(programs.Places(known.section), func(top string) bool { return under(p, top) }) {
+			return known.is
+		}
 	}
 	return process
 }
@@ -125,18 +127,6 @@ func (a *analysis) inTemp(temp, p string, open bool) *place {
 		return tempRoot
 	}
 	return temporary
-}
-
-func deviceOf(p, base string) *place {
-	switch {
-	case programs.In("devices", base), strings.HasPrefix(p, "/dev/fd/"):
-		return nowhere
-	case strings.HasPrefix(p, "/dev/shm/"), strings.HasPrefix(p, "/dev/mqueue/"):
-		return temporary
-	case strings.HasPrefix(p, "/dev/tcp/"), strings.HasPrefix(p, "/dev/udp/"):
-		return connection
-	}
-	return device
 }
 
 // Starts reports whether the folder named rest in a home holds, or lies in, what starts by itself or is secret there.

@@ -55,7 +55,7 @@ func TestNames(t *testing.T) {
 	for _, v := range variables() {
 		v.Harmless("x") // panics where it has no expression
 	}
-	for _, section := range []string{"bin", "build", "build-ends", "startup", "startup-dirs", "system", "system-keys", "guarded", "devices", "beyond", "fetch npm", "registry npm", "yours", "changers", "lookers", "neutral"} {
+	for _, section := range []string{"bin", "build", "build-ends", "startup", "startup-dirs", "system", "system-keys", "guarded", "no-devices", "memory", "connections", "devices", "beyond", "fetch npm", "registry npm", "yours", "changers", "lookers", "neutral"} {
 		if len(Places(section)) == 0 {
 			t.Errorf("there is no section %s", section)
 		}
