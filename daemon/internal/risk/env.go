@@ -26,7 +26,7 @@ var plainValue = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // something else. What decides is the value, for the programs that read variables of a name are not all known.
 func inert(name string, v programs.Variable, f *field) bool {
 	switch {
-	case name == "PATH", v.Level == Low, v.Level > Low && harmlessValue(name, v, f):
+	case name == "PATH", v.Level == Low, v.Level > Low && name != "IFS" && harmlessValue(name, v, f): // IFS splits what the user's commands expand
 		return true
 	case v.Level > Low:
 		return false

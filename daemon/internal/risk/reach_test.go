@@ -52,6 +52,8 @@ func TestNeeds(t *testing.T) {
 		"export CONSUL_HTTP_ADDR=evil:8500":   ReachFree,
 		"export DEBUG=*":                      ReachShell,
 		"export TMOUT=1":                      ReachFree,
+		"IFS=x":                               ReachFree,
+		"cd src && IFS=,":                     ReachFree,
 		"precmd_functions=x":                  ReachFree,
 		"export PATH=$PATH:$PWD/bin":          ReachFree,
 		"export PATH=$PATH:/tmp/bin":          ReachFree,
