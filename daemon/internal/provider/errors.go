@@ -117,14 +117,9 @@ func (f Fault) Transport(ctx context.Context, err error) error {
 	return e
 }
 
-const midAnswer = "the connection broke off in the middle of the answer"
-
 // Broken returns the error for a stream that ended too early.
 func (f Fault) Broken(err error) *Error {
-	return &Error{
-		Kind: ErrBroken, Provider: f.Config.Name, Err: err,
-		Message: midAnswer,
-	}
+	return &Error{Kind: ErrBroken, Provider: f.Config.Name, Err: err, Message: "the connection broke off before the answer was complete"}
 }
 
 // WebPage returns the error for an HTML response: base_url lacks its path, or a proxy asks to log in. It is not retried.
@@ -132,17 +127,6 @@ func (f Fault) WebPage() *Error {
 	return &Error{
 		Kind: ErrNotFound, Provider: f.Config.Name, Message: "a web page answers at " + hostOf(f.BaseURL) + ", not a model",
 		HintText: "check `base_url` under [provider." + f.Config.Name + "] (compatible servers mostly end in /v1), and whether a proxy is in between",
-	}
-}
-
-// unbegun returns e with a message that fits if nothing had been received.
-func (e *Error) unbegun() *Error {
-	if e.Kind != ErrBroken || e.Message != midAnswer {
-		return e
-	}
-	return &Error{
-		Kind: e.Kind, Provider: e.Provider, Err: e,
-		Message: "the connection broke off before an answer came",
 	}
 }
 

@@ -55,9 +55,6 @@ func (b Backoff) Do(ctx context.Context, log *slog.Logger, onDelta func(Delta), 
 		if !ok {
 			return err
 		}
-		if !shown {
-			pe = pe.unbegun()
-		}
 		idle += silent
 		// Jitter of a quarter, so that agents that were refused together do not retry together.
 		wait := b.First << (try - 1)
