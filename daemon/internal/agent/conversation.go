@@ -166,7 +166,6 @@ type Thread struct {
 	pending     []string                   // the user's commands since the last prompt
 	compactions []*wire.CompactionComplete // those in force, oldest first
 	last        int64                      // number of the newest event
-	size        int                        // approximate bytes of text in the entries
 
 	turn      wire.TurnID
 	agent     string // the agent that the user asked
@@ -201,7 +200,7 @@ type textPiece struct {
 // Add adds the event that follows those added before.
 func (h *Thread) Add(ev wire.EventMessage) {
 	meta := ev.Meta()
-	h.last, h.size = max(h.last, meta.Seq), h.size+eventSize(ev)
+	h.last = max(h.last, meta.Seq)
 	if m, ok := ev.(*wire.CompactionComplete); ok {
 		h.compactions = updateInForce(h.compactions, m)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"sublet/daemon/internal/provider"
 	"sublet/wire"
 )
 
@@ -15,7 +16,7 @@ func (h *Thread) Conversation() Conversation {
 	return Conversation{foldRanges(c.entries, outermost(c.compactions)), c.pending, c.plan, c.end}
 }
 
-// maxCached bounds what a Cache may hold between two turns, in bytes.
+// maxCached bounds the conversation that a Cache may hold between two turns, in bytes.
 const maxCached = 16 << 20
 
 // Cache keeps the thread of a session between two turns, so that a turn reads only what was stored since the one before. The zero
@@ -39,7 +40,7 @@ func (c *Cache) History(turn wire.TurnID, page func(after int64) (events []wire.
 	if err != nil {
 		return Conversation{}, 0, err
 	}
-	if t.size <= maxCached {
+	if (provider.Request{Messages: render(t.entries)}).Bytes() <= maxCached {
 		c.mu.Lock()
 		c.thread = t
 		c.mu.Unlock()
@@ -88,22 +89,4 @@ func (h *Thread) clone() Thread {
 	c.calls, c.order = maps.Clone(h.calls), slices.Clone(h.order)
 	c.asked, c.answers = maps.Clone(h.asked), maps.Clone(h.answers)
 	return c
-}
-
-// eventSize returns the approximate bytes that an event adds to a conversation.
-func eventSize(m wire.EventMessage) int {
-	const each = 64 // bytes for the other fields of an entry, a rough guess
-	switch m := m.(type) {
-	case *wire.TurnSteered:
-		return each + len(m.Prompt)
-	case *wire.TurnStarted:
-		return each + len(m.Prompt)
-	case *wire.AgentStreamChunk:
-		return len(m.Chunk.Text) + len(m.Chunk.Arguments)
-	case *wire.CommandResult:
-		return each + len(m.Command) + len(m.Output) + len(m.OutputTail)
-	case *wire.CompactionComplete:
-		return each + len(m.Summary)
-	}
-	return 0
 }

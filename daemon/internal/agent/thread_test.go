@@ -42,31 +42,12 @@ func TestThreadIsHistory(t *testing.T) {
 	})
 }
 
-// What a thread holds is known, so that it can be bounded.
-func TestThreadSize(t *testing.T) {
-	var thread Thread
-	rec := &recorder{}
-	long(t, rec, 3)
-	bytes := 0
-	for _, m := range rec.events {
-		thread.Add(m)
-		if r, ok := m.(*wire.CommandResult); ok {
-			bytes += len(r.Output)
-		}
-	}
-	if thread.size < bytes || thread.size < 3*1200 {
-		t.Errorf("got %d bytes for three turns that say 1,200 each", thread.size)
-	}
-}
-
 // A conversation that is too large is not kept between two turns.
 func TestCacheIsBounded(t *testing.T) {
 	var c Cache
 	for _, size := range []int{10, maxCached + 1} {
 		_, _, err := c.History("t", func(int64) ([]wire.EventMessage, bool, error) {
-			return []wire.EventMessage{&wire.AgentStreamChunk{
-				Event: wire.Event{Seq: 7}, Chunk: wire.Chunk{Type: wire.ChunkText, Text: strings.Repeat("x", size)},
-			}}, false, nil
+			return []wire.EventMessage{&wire.TurnStarted{Event: wire.Event{Seq: 7}, Model: "a/b", Prompt: strings.Repeat("x", size)}}, false, nil
 		})
 		if kept := c.thread != nil; err != nil || kept != (size <= maxCached) {
 			t.Errorf("%d bytes: kept %v (%v)", size, kept, err)

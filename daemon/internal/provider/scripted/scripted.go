@@ -44,7 +44,6 @@ type Step struct {
 	ToolCalls []Call `json:"tool_calls"`
 	// WaitFile is a path that must exist before this step answers.
 	WaitFile   string `json:"wait_file"`
-	DelayMS    int    `json:"delay_ms"`    // before the first piece, after WaitFile
 	Waits      string `json:"waits"`       // announced as the wait of a provider that is asked again, before the first piece
 	ChunkBytes int    `json:"chunk_bytes"` // size of text pieces, rounded up to whole characters; 0 = one piece
 	ChunkMS    int    `json:"chunk_ms"`    // pause after each piece
@@ -203,7 +202,7 @@ func (f File) step(req provider.Request) Step {
 	return Step{Text: "no script for: " + prompt}
 }
 
-// wait returns when WaitFile exists and DelayMS have passed, or with the cause of ctx.
+// wait returns when WaitFile exists, or with the cause of ctx.
 func (s Step) wait(ctx context.Context) error {
 	for s.WaitFile != "" {
 		if _, err := os.Stat(s.WaitFile); err == nil {
@@ -213,7 +212,7 @@ func (s Step) wait(ctx context.Context) error {
 			return err
 		}
 	}
-	return provider.Sleep(ctx, time.Duration(s.DelayMS)*time.Millisecond)
+	return nil
 }
 
 func (s Step) stopReason() provider.StopReason {
