@@ -259,7 +259,6 @@ type answer struct {
 	asker     *asker
 	conn      *client.Conn
 	quiet     bool              // the answer's text is not printed
-	model     string            // the one that the turn began with
 	mayBeVoid wire.StreamedText // text that may become void, if standard output is not a terminal
 	written   bool              // some text is on standard output
 	midLine   bool              // the last line printed has no newline yet
@@ -285,8 +284,6 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 		if !wire.IsDelegate(m.Agent) {
 			o.chunk(m)
 		}
-	case *wire.TurnStarted:
-		o.model = m.Model
 	case *wire.Error:
 		o.release()
 		o.endLine()
@@ -328,9 +325,6 @@ func (o *answer) complete(m *wire.AgentComplete) {
 	if !o.written && m.Summary != "" && m.Status == wire.StatusSuccess { // after a failure the Error is printed instead
 		o.text(m.Summary)
 		o.endLine()
-	}
-	if m.Model != o.model && m.Model != "" {
-		o.app.printNotice("warning", m.Model+" answered in place of "+o.model, "")
 	}
 	if m.StopReason == "max_tokens" {
 		o.app.printNotice("warning", "the answer is cut off at the model's output limit", "`sublet ask --session "+string(m.SessionID)+" 'go on'` continues it")
