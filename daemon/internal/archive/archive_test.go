@@ -101,3 +101,18 @@ func TestImagesOfEachEvent(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// A code block that a prompt or an answer leaves open, as a cancelled one does, ends with it: what followed was in the block, and what
+// is in one was not.
+func TestMarkdownClosesCodeBlocks(t *testing.T) {
+	text := Markdown(wire.SessionInfo{}, []wire.EventMessage{
+		&wire.TurnStarted{Prompt: "mend\n```go\nx"},
+		&wire.AgentStreamChunk{Agent: "a", Chunk: wire.Chunk{Type: wire.ChunkText, Text: "```\nwhole\n```\n````md\n```\nha"}},
+		&wire.AgentStreamChunk{Agent: "a", Chunk: wire.Chunk{Type: wire.ChunkText, Text: "lf"}},
+		&wire.CommandResult{Tool: "bash", Command: "ls", Output: []byte("# out"), Status: wire.StatusOK},
+		&wire.TurnStarted{Prompt: "next"},
+	})
+	if want := "## mend\n```go\nx\n```\n\n**a:**\n\n```\nwhole\n```\n````md\n```\nhalf\n````\n\n```console\n$ ls\n# out\n```\n\n\n## next\n"; !strings.HasSuffix(text, want) {
+		t.Errorf("got %q, want %q at the end", text, want)
+	}
+}

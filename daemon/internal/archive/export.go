@@ -49,7 +49,13 @@ func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 	}
 	fmt.Fprintf(&b, "# %s\n\n", visible.Exact(title))
 	fmt.Fprintf(&b, "%s, in `%s`\n", time.UnixMilli(info.CreatedAtMS).Format(time.DateTime), visible.Exact(string(info.Cwd)))
-	speaking := "" // whose text comes in pieces just now
+	speaking := ""           // whose text comes in pieces just now
+	var said strings.Builder // that text
+	turnTo := func(agent string) {
+		b.WriteString(closed(said.String()))
+		said.Reset()
+		speaking = agent
+	}
 	subjects := map[wire.ExecutionID]string{}
 	for _, m := range wire.WithoutVoid(events) {
 		if c, ok := m.(*wire.AgentStreamChunk); ok {
@@ -60,16 +66,16 @@ func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 				continue
 			}
 			if speaking != c.Agent {
+				turnTo(c.Agent)
 				fmt.Fprintf(&b, "\n**%s:**\n\n", visible.Exact(c.Agent))
-				speaking = c.Agent
 			}
-			b.WriteString(visible.Clean(c.Chunk.Text))
+			said.WriteString(visible.Clean(c.Chunk.Text))
 			continue
 		}
-		speaking = ""
+		turnTo("")
 		switch m := m.(type) {
 		case *wire.TurnStarted:
-			fmt.Fprintf(&b, "\n\n## %s\n", visible.Exact(m.Prompt))
+			fmt.Fprintf(&b, "\n\n## %s\n", closed(visible.Exact(m.Prompt)))
 		case *wire.TurnSteered:
 			fmt.Fprintf(&b, "\n\n> %s\n", strings.ReplaceAll(visible.Exact(m.Prompt), "\n", "\n> "))
 		case *wire.CommandResult:
@@ -99,5 +105,27 @@ func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 			}
 		}
 	}
+	turnTo("")
 	return b.String()
+}
+
+// closed returns Markdown with an end for the code block that it leaves open.
+func closed(text string) string {
+	open := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		rest := strings.TrimLeft(line, "`")
+		fence := line[:len(line)-len(rest)]
+		switch {
+		case len(fence) < 3:
+		case open == "" && !strings.Contains(rest, "`"):
+			open = fence
+		case open != "" && len(fence) >= len(open) && rest == "":
+			open = ""
+		}
+	}
+	if open == "" {
+		return text
+	}
+	return strings.TrimSuffix(text, "\n") + "\n" + open
 }
