@@ -110,15 +110,6 @@ func (t *turn) window() (*lend.Lender, *Client) {
 	return ln, c
 }
 
-// cancelForeign cancels the turns that c requested for foreign agents: with c gone, nobody receives their results.
-func (c *Client) cancelForeign() {
-	for _, t := range c.hub.unfinished() {
-		if t.origin == c && t.foreign != nil {
-			t.cancel(cancelledBy(c.who(), "its connection ended"))
-		}
-	}
-}
-
 // leaseRun is a LeaseRunRequest of a process that an agent of another program started.
 type leaseRun struct {
 	r     *wire.LeaseRunRequest
@@ -154,7 +145,7 @@ func (c *Client) leaseRunForAgent(r *wire.LeaseRunRequest, of caller.Agent) erro
 	}
 	f.lease = &leaseRun{r: r, relay: lend.NewRelay(r.RequestID, c.Send)}
 	t := c.turn(c.held(), r.RequestID)
-	t.foreign, t.agent, t.work = f, f.Name, f.work(m, string(r.Cwd))
+	t.foreign, t.attached, t.agent, t.work = f, true, f.Name, f.work(m, string(r.Cwd))
 	t.cleanup(func() {
 		if f.lease.done {
 			c.Send(&wire.ShellLeaseReleased{LeaseRef: f.lease.relay.Ref(), Reason: wire.ReleasedReleased})
@@ -240,22 +231,11 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 	if ln == nil {
 		return &lend.NoShellError{PID: r.ClientPID}
 	}
-	ctx, cancel := context.WithCancelCause(c.ctx)
-	o := &operation{origin: c, request: r.RequestID, limited: true, cancel: cancel}
-	if err := c.hub.begin(o); err != nil {
-		cancel(nil)
-		return err
-	}
 	cfg := c.hub.opts.Config()
-	run := ln.Lend(ctx, lend.Loan{ // from here on others are behind it; the rest is for a goroutine of its own
+	loan := lend.Loan{
 		Request: r, Who: c.who(), Wait: cfg.Lease.Wait.Duration, Term: cfg.Lease.Term.Duration, Timeout: cfg.Shell.CommandTimeout.Duration, Relay: lend.NewRelay(r.RequestID, c.Send),
 		Audit: func(e store.AuditEntry) { _ = c.hub.audit(e) }, // it is in the daemon's log
-		Over:  func() { c.hub.end(o) },
-	})
-	go func() { // ends with the command; Close waits for it
-		defer c.hub.work.Done()
-		defer cancel(nil)
-		run()
-	}()
-	return nil
+	}
+	o := &operation{request: r.RequestID, limited: true, attached: true}
+	return c.answerLater(o, c.held(), func(ctx context.Context) (wire.Message, error) { return ln.Lend(ctx, loan), nil })
 }

@@ -50,9 +50,6 @@ type Client struct {
 
 	shown map[lend.Trusting]shell.State // in which the last PolicyReply named suspects; only the connection's reader uses it
 
-	ctx    context.Context // ends with the connection
-	cancel context.CancelCauseFunc
-
 	// Used by the connection's reader alone: the ids of the newest requests, to refuse repeats.
 	seen      map[wire.RequestID]struct{}
 	seenOrder []wire.RequestID // the oldest first
@@ -131,7 +128,6 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		h.release(s)
 		return nil, err
 	}
-	c.ctx, c.cancel = context.WithCancelCause(h.ctx) // Detach ends it
 	h.mu.Lock()
 	h.clients[c] = struct{}{}
 	closing := h.closing
@@ -172,8 +168,8 @@ func (h *Hub) ready(c *Client, s *session) *wire.Ready {
 	return r
 }
 
-// Detach removes a client whose connection has ended. It cancels what the client borrowed from other shells and the turns of foreign
-// agents; its other turns continue, its open questions stay open, and its own shell is kept for lease.Grace. It is idempotent.
+// Detach removes a client whose connection has ended. It cancels the client's operations that are attached to the connection; its
+// turns continue, its open questions stay open, and its own shell is kept for lease.Grace. It is idempotent.
 func (c *Client) Detach() {
 	c.mu.Lock()
 	if c.detached {
@@ -186,8 +182,7 @@ func (c *Client) Detach() {
 	if c.lender != nil {
 		c.lender.Unlink(c)
 	}
-	c.cancel(cancelledBy(c.who(), "its connection ended"))
-	c.cancelForeign()
+	c.cancelAttached()
 	s.leave(c)
 	h := c.hub
 	h.mu.Lock()

@@ -100,7 +100,7 @@ func (c *Client) Agents(ctx context.Context, r *wire.AgentsRequest) error {
 	if err != nil {
 		return err
 	}
-	return c.answerLater(r.RequestID, s, func(ctx context.Context) (wire.Message, error) {
+	return c.answerLater(&operation{request: r.RequestID}, s, func(ctx context.Context) (wire.Message, error) {
 		return c.hub.crew.Serve(ctx, host{session: s}, &s.memory.Agents, r, c.who())
 	})
 }

@@ -65,7 +65,7 @@ func (c *Client) hostedModels(r *wire.ModelsRequest) error {
 		return reply, nil
 	}
 	if agents.Runs(string(s.id), role.Name) {
-		return c.answerLater(r.RequestID, s, offers)
+		return c.answerLater(&operation{request: r.RequestID}, s, offers)
 	}
 	t := c.turn(s, r.RequestID)
 	t.agent, t.model = role.Name, role.Model
@@ -86,7 +86,7 @@ func (c *Client) hostedModels(r *wire.ModelsRequest) error {
 // agent. A CommandResult and an AgentComplete, both without a turn, answer this request.
 func (c *Client) hostedTool(s *session, r *wire.ToolRequest) error {
 	t := c.turn(s, r.RequestID)
-	t.foreign = &foreign{} // so that cancelForeign cancels it when the connection ends
+	t.attached = true
 	t.serve = func(ctx context.Context) (wire.Message, error) {
 		res, err := c.hub.opts.Hosted.Call(ctx, r)
 		if err != nil {

@@ -92,7 +92,7 @@ func TestIdleSessionsAreBounded(t *testing.T) {
 func TestALoanLeavesNothing(t *testing.T) {
 	h := newHub(t)
 	openWindow(t, h)
-	c := &Client{hub: h, Peer: deaf{}, ctx: t.Context(), startedBy: func() caller.Agent { return caller.Agent{} }}
+	c := &Client{hub: h, Peer: deaf{}, session: h.newSession("/w", ""), startedBy: func() caller.Agent { return caller.Agent{} }}
 	id := wire.RequestID("r")
 	if err := c.RememberID(id); err != nil {
 		t.Fatal(err)

@@ -121,7 +121,7 @@ func (c *Client) Job(r *wire.JobRequest) error {
 		}
 	}
 	s := c.held()
-	return c.answerLater(r.RequestID, s, func(ctx context.Context) (wire.Message, error) {
+	return c.answerLater(&operation{request: r.RequestID}, s, func(ctx context.Context) (wire.Message, error) {
 		if r.Op != "background" {
 			return h.jobs.Serve(ctx, c.who(), r, h.refuses)
 		}

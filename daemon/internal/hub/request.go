@@ -22,8 +22,10 @@ type operation struct {
 	origin  *Client // who asked
 	request wire.RequestID
 	turn    *turn // nil: the operation is not a turn
-	limited bool  // limits.running_turns bounds how many such operations a client may have
 	cancel  context.CancelCauseFunc
+
+	limited  bool // limits.running_turns bounds how many such operations a client may have
+	attached bool // it ends with its client's connection, since nobody else receives its result
 }
 
 // begin adds an operation to those that run. It fails while the daemon stops, and above the client's limit. end removes the operation.
@@ -68,6 +70,17 @@ func (h *Hub) find(is func(o *operation) bool) *operation {
 		}
 	}
 	return nil
+}
+
+// cancelAttached cancels the operations that end with the client's connection.
+func (c *Client) cancelAttached() {
+	c.hub.mu.Lock()
+	defer c.hub.mu.Unlock()
+	for o := range c.hub.running {
+		if o.attached && o.origin == c {
+			o.cancel(cancelledBy(c.who(), "its connection ended"))
+		}
+	}
 }
 
 // RememberID records the id of a request before the method that serves the request is called. It returns ErrDuplicateID for a repeat and
@@ -116,10 +129,10 @@ func (c *Client) Cancel(r *wire.CancelRequest) error {
 
 // answerLater answers a request that takes long, in a goroutine, so that the connection's reader goes on: work's context ends when the request is cancelled.
 // The caller's hold on s ends with the work, or with an error.
-func (c *Client) answerLater(id wire.RequestID, s *session, work func(ctx context.Context) (wire.Message, error)) error {
+func (c *Client) answerLater(o *operation, s *session, work func(ctx context.Context) (wire.Message, error)) error {
 	h := c.hub
 	ctx, cancel := context.WithCancelCause(h.ctx)
-	o := &operation{origin: c, request: id, cancel: cancel}
+	o.origin, o.cancel = c, cancel
 	if err := h.begin(o); err != nil {
 		cancel(nil)
 		h.release(s)
@@ -129,7 +142,7 @@ func (c *Client) answerLater(id wire.RequestID, s *session, work func(ctx contex
 		defer h.work.Done()
 		defer h.release(s)
 		defer cancel(nil)
-		c.answer(ctx, id, work, func() { h.end(o) })
+		c.answer(ctx, o.request, work, func() { h.end(o) })
 	}()
 	return nil
 }

@@ -142,7 +142,7 @@ func (c *Client) Models(r *wire.ModelsRequest) error {
 		return c.hostedModels(r)
 	}
 	h, creds := c.hub, maps.Clone(c.creds)
-	return c.answerLater(r.RequestID, c.held(), func(ctx context.Context) (wire.Message, error) {
+	return c.answerLater(&operation{request: r.RequestID}, c.held(), func(ctx context.Context) (wire.Message, error) {
 		reply, err := h.opts.FindModels(ctx, r.Name, creds)
 		if err != nil {
 			return nil, err

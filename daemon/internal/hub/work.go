@@ -282,7 +282,7 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 			c.hub.release(s)
 			return err
 		}
-		t.agent, t.work = t.foreign.Name, t.foreign.work(r, cwd)
+		t.attached, t.agent, t.work = true, t.foreign.Name, t.foreign.work(r, cwd)
 		return c.hub.enqueue(t)
 	}
 	t.agent, t.prompt = role.Name, ""

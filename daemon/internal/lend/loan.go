@@ -57,7 +57,6 @@ type Loan struct {
 	Timeout time.Duration // of the command, where the request says nothing
 	Relay   *Relay
 	Audit   func(store.AuditEntry)
-	Over    func() // is called before the loan's end is sent, so that the client may begin another at its limit
 }
 
 // Check returns an error if a field of the request is invalid.
@@ -77,16 +76,15 @@ func Check(r *wire.LeaseRunRequest) error {
 	return nil
 }
 
-// Lend puts the user's own command l into the shell's queue. The caller must call run, in any goroutine: it runs the command when its
-// turn has come, sends its events, and returns when the shell is given back.
-func (ln *Lender) Lend(ctx context.Context, l Loan) (run func()) {
+// Lend runs the user's own command l when its turn in the shell's queue has come, and sends its events. It returns the last of them when
+// the shell is given back.
+func (ln *Lender) Lend(ctx context.Context, l Loan) wire.Message {
 	r, execution, began := l.Request, wire.ExecutionID(wire.NewID()), time.Now()
 	decision := store.AuditEntry{
 		At: began, Event: "decision", Agent: l.Who, Tool: "lease run", Command: mask.String(string(r.Command)),
 		Cwd: string(r.Cwd), Decision: "allow", By: "the user's own act",
 	}
-	over := func(status string, exitCode *int) {
-		l.Over()
+	auditEnd := func(status string, exitCode *int) {
 		e := decision
 		e.Event, e.Decision, e.At, e.DurationMS = "execution", "", time.Now(), time.Since(began).Milliseconds()
 		e.Status, e.ExitCode = status, exitCode
@@ -98,22 +96,18 @@ func (ln *Lender) Lend(ctx context.Context, l Loan) (run func()) {
 	}
 	on := Terms{Holder: "lease run", Wait: cmp.Or(milliseconds(r.WaitMS), l.Wait), Term: l.Term, Watch: func(m wire.LeaseMessage) {
 		if done, ok := m.(*wire.CommandCompleted); ok {
-			over(done.Status, done.ExitCode) // it is in the audit log before its client is sent it
+			auditEnd(done.Status, done.ExitCode) // it is in the audit log before its client is sent it
 		}
 		l.Relay.Pass(m)
 	}}
 	b := ln.enqueue(ctx, request{
 		Terms: on, Command: Command{Command: c}, own: true, record: func() { l.Audit(decision) },
 	})
-	return func() {
-		_, err := ln.carryOut(b)
-		if err != nil {
-			over(wire.StatusRefused, nil)
-			l.Relay.send(denial(l.Relay.Ref(), err))
-			return
-		}
-		l.Relay.send(&wire.ShellLeaseReleased{LeaseRef: l.Relay.Ref(), Reason: releasedFor(b.outcome)})
+	if _, err := ln.carryOut(b); err != nil {
+		auditEnd(wire.StatusRefused, nil)
+		return denial(l.Relay.Ref(), err)
 	}
+	return &wire.ShellLeaseReleased{LeaseRef: l.Relay.Ref(), Reason: releasedFor(b.outcome)}
 }
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
