@@ -20,7 +20,7 @@ func TestExportedPageIsSafe(t *testing.T) {
 	}
 	for _, want := range []string{
 		"<title>a &lt;b&gt;␛[2J</title>", "default-src 'none'", "hello &lt;script&gt;alert(1)&lt;/script&gt; &lt;b&gt;x&lt;/b&gt;",
-		"<pre>&lt;script&gt;\nalert(2)\n&lt;/script&gt;\n</pre>", "<code>&lt;i&gt;code&lt;/i&gt;\n</code>", "| 1 | &lt;br&gt; |",
+		"<p>&lt;script&gt;\nalert(2)\n&lt;/script&gt;</p>", "<code>&lt;i&gt;code&lt;/i&gt;\n</code>", "| 1 | &lt;br&gt; |",
 		"␛]0;title␇", "<code>␛[1m</code>", "<code>␛[1m\tx\n",
 	} {
 		if !strings.Contains(page, want) {
