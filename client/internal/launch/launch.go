@@ -86,85 +86,42 @@ func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.
 	if l.o.NoDaemon != nil {
 		return nil, nil, l.o.NoDaemon
 	}
-	try := attempt{l: l}
+	asked := false                       // an older daemon was asked to stop
+	leaves := time.Now().Add(leaveBound) // until when one that ends is waited for
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		nc, started, err := l.connect(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
 		wc, ready, err := l.greet(ctx, nc, snapshot)
+		failed := errors.Is(err, errCut) || failedStart(err) != nil
 		switch {
-		case err == nil && !try.older(ready):
+		case err == nil && (asked || !l.replaces(ready)):
 			return wc, ready, nil
-		case ctx.Err() != nil:
-			err = context.Cause(ctx)
 		case err == nil:
-			try.retireOlder(ctx, wc, ready)
+			asked, leaves = true, time.Now().Add(leaveBound)
+			if err := l.retire(ctx, wc); err != nil {
+				l.o.Log.Info("an older daemon is left alone", "err", err)
+			}
+		case ctx.Err() != nil:
+			return nil, nil, context.Cause(ctx)
+		case (failed && !started || errors.Is(err, wire.ErrShuttingDown)) && time.Now().Before(leaves):
+			// It is ending, and refuses whoever comes before that. The next connection leads to another one, or starts it.
+		case failed:
+			return nil, nil, &StartError{Err: err, LogPath: l.o.Paths.Log()}
 		default:
-			err = try.refused(err, started)
+			return nil, nil, err
 		}
-		if err == nil {
-			err = pause(ctx, wait)
-		}
-		if err != nil {
+		if err := pause(ctx, wait); err != nil {
 			return nil, nil, err
 		}
 	}
 }
 
-// attempt is what one Open has found out.
-type attempt struct {
-	l       *Launcher
-	asked   int       // pid of an older daemon that was asked to go; 0 = none was
-	leaving time.Time // until when one that is going is waited for
-	cut     bool      // a daemon that another process started ended before it answered, or refused, once
-}
-
-// going reports whether it still waits for a daemon that is stopping.
-func (a *attempt) going() bool { return !a.leaving.IsZero() && time.Now().Before(a.leaving) }
-
-// older reports whether the daemon that greeted is to be replaced. A launcher that starts no daemon replaces none. It asks one daemon,
-// once: if another older one takes its place, the program that starts daemons here is the older one.
-func (a *attempt) older(ready *wire.Ready) bool {
-	return a.l.Older(ready) && !a.l.o.NoStart && !ready.Daemon.Kept && (a.asked == 0 || a.asked == ready.Daemon.PID && a.going())
-}
-
-// retireOlder asks an older daemon, whose handshake is complete, to stop if nothing runs in it. It asks only once (see older): if the daemon
-// refuses, the next connection to it is used.
-func (a *attempt) retireOlder(ctx context.Context, wc *wire.Conn, ready *wire.Ready) {
-	if a.going() { // the one that was asked to go still takes connections
-		wc.Close()
-		return
-	}
-	a.asked = ready.Daemon.PID
-	if a.l.retire(ctx, wc) == nil {
-		a.leaving = time.Now().Add(leaveBound)
-	}
-}
-
-// refused returns the error of an Open whose greeting failed, or nil if it is to connect again. started: this launcher started the
-// daemon.
-func (a *attempt) refused(err error, started bool) error {
-	going := a.going()
-	switch {
-	case errors.Is(err, wire.ErrShuttingDown) && (a.leaving.IsZero() || going):
-		if a.leaving.IsZero() {
-			a.leaving = time.Now().Add(leaveBound)
-		}
-		return nil
-	case errors.Is(err, errCut) && started:
-		return &StartError{Err: err, LogPath: a.l.o.Paths.Log()}
-	case errors.Is(err, errCut) && (!a.cut || going):
-		a.cut = true // it ended with our connection still in its backlog; if nobody starts another, this launcher does
-		return nil
-	case !started && !a.cut && failedStart(err) != nil:
-		// It refuses whoever comes before its end. What it could not start with may have been removed meanwhile.
-		a.cut = true
-		return nil
-	case failedStart(err) != nil:
-		return &StartError{Err: err, LogPath: a.l.o.Paths.Log()}
-	}
-	return err
+// replaces reports whether the daemon that greeted with ready is older than this program, and to be replaced: not one that a service
+// manager keeps, nor by a launcher that starts none.
+func (l *Launcher) replaces(ready *wire.Ready) bool {
+	return l.Older(ready) && !l.o.NoStart && !ready.Daemon.Kept
 }
 
 func pause(ctx context.Context, d time.Duration) error {

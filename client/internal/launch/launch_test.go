@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -70,7 +71,7 @@ func daemon(how string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	d := fake{protocol: wire.Version}
+	d := &fake{protocol: wire.Version}
 	d.kept, how = cut(how, "kept")
 	d.old, how = cut(how, "old")
 	d.busy, how = cut(how, "busy")
@@ -93,13 +94,16 @@ func cut(how, what string) (bool, string) {
 	return found, rest
 }
 
+var stopping = &wire.Error{Code: wire.CodeShuttingDown, Message: "the daemon stops", Details: map[string]string{}}
+
 // fake is what the daemon of a test is.
 type fake struct {
 	protocol        int
 	busy, old, kept bool
+	stops           atomic.Bool
 }
 
-func (d fake) answer(wc *wire.Conn) {
+func (d *fake) answer(wc *wire.Conn) {
 	protocol := d.protocol
 	defer wc.Close()
 	for {
@@ -109,6 +113,11 @@ func (d fake) answer(wc *wire.Conn) {
 		}
 		switch m := m.(type) {
 		case *wire.EnvSnapshot:
+			if d.stops.Load() { // a real one closes its store meanwhile
+				_ = wc.Send(stopping)
+				os.Remove(os.Getenv("SUBLET_RUNTIME_DIR") + "/daemon.sock")
+				os.Exit(0)
+			}
 			if m.ProtocolMin > protocol || m.ProtocolMax < protocol {
 				_ = wc.Send(&wire.Error{Code: wire.CodeVersion, Details: map[string]string{"protocol_min": strconv.Itoa(protocol), "protocol_max": strconv.Itoa(protocol)}})
 				return
@@ -126,11 +135,9 @@ func (d fake) answer(wc *wire.Conn) {
 				continue
 			}
 			_ = wc.Send(&wire.StatusReply{RequestID: m.RequestID, State: "draining"})
-			_ = wc.Send(&wire.Error{Code: wire.CodeShuttingDown, Message: "the daemon stops", Details: map[string]string{}})
-			wc.Close()
-			time.Sleep(20 * time.Millisecond) // a real one closes its store
-			os.Remove(os.Getenv("SUBLET_RUNTIME_DIR") + "/daemon.sock")
-			os.Exit(0)
+			d.stops.Store(true)
+			_ = wc.Send(stopping)
+			return
 		}
 	}
 }
