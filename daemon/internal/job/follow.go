@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"sublet/lease/shell"
 	"sublet/lease/shell/procs"
 )
@@ -28,21 +26,8 @@ func (m *Manager) follow(j *job) {
 		gone := make(chan error, 1)
 		m.work.Go(func() { gone <- m.awaitExit(ctx, j) }) // ends with the process, or with ctx
 		search := &search{re: j.info.pattern(), path: j.info.Output}
-		output, err := fsnotify.NewWatcher()
-		if err == nil {
-			defer output.Close()
-			err = output.Add(j.info.Output)
-		} else {
-			output = &fsnotify.Watcher{} // whose channels are nil
-		}
-		if err != nil {
-			m.log.Warn("a job's output is looked at only now and then", "job", j.info.ID, "every", silentEvery, "err", err)
-		}
-		var grows <-chan fsnotify.Event // nil for outputEvery after each event: what grows all the time is not looked at all the time
-		again := time.NewTimer(0)       // it may have grown before it was watched
-		tick := time.NewTicker(silentEvery)
-		defer again.Stop()
-		defer tick.Stop()
+		look := time.NewTicker(lookEvery)
+		defer look.Stop()
 		for led := true; ; {
 			select {
 			case err := <-gone:
@@ -53,15 +38,8 @@ func (m *Manager) follow(j *job) {
 					m.log.Warn("a job's process cannot be watched", "job", j.info.ID, "err", err)
 				}
 				led = false // other processes of the group may run for hours
-				tick.Reset(groupEvery)
-			case <-tick.C:
+			case <-look.C:
 				m.regroup(j)
-			case <-again.C:
-				grows = output.Events
-			case <-grows:
-				grows = nil
-				again.Reset(outputEvery)
-			case <-output.Errors: // there were too many events
 			case <-ctx.Done():
 				return
 			}
@@ -242,7 +220,7 @@ func (m *Manager) Await(ctx context.Context, session, id string, until *regexp.R
 	m.mu.Lock()
 	s := &search{re: until, path: j.info.Output, at: j.seen}
 	m.mu.Unlock()
-	tick := time.NewTicker(outputEvery)
+	tick := time.NewTicker(awaitEvery)
 	defer tick.Stop()
 	for over := false; ; {
 		if until != nil {

@@ -41,11 +41,10 @@ const (
 	// keptEnded is how many jobs that have ended are kept, and keptAge for how long.
 	keptEnded = 50
 	keptAge   = 7 * 24 * time.Hour
-	// outputEvery is the time between two looks at an output that grows, silentEvery between those at a running job that prints
-	// nothing, and groupEvery the same once the leader of its process group has ended and others of the group run.
-	outputEvery = 20 * time.Millisecond
-	silentEvery = 2 * time.Second
-	groupEvery  = 250 * time.Millisecond
+	// lookEvery is the time between two looks at a running job's output and processes, awaitEvery that between two looks at its output
+	// while an agent waits for it.
+	lookEvery  = 250 * time.Millisecond
+	awaitEvery = 20 * time.Millisecond
 	// lineMost bounds how many bytes of one line are searched.
 	lineMost = 64 << 10
 	// killAfter is the time between SIGTERM and SIGKILL, endBound the time until Kill gives up.
