@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"sublet/daemon/internal/provider"
@@ -207,5 +208,15 @@ func Run(ctx context.Context, t Turn) Outcome {
 func RunTool(ctx context.Context, t Turn, name string, args json.RawMessage) Outcome {
 	r := newRunner(t)
 	defer r.close()
-	return r.runTool(ctx, name, args)
+	c := call{id: wire.ExecutionID(wire.NewID()), name: name, args: args}
+	r.chunk(wire.Chunk{
+		Type: wire.ChunkToolCall, ExecutionID: c.id, Tool: strings.ToValidUTF8(name, "\uFFFD"),
+		Arguments: strings.ToValidUTF8(string(args), "\uFFFD"),
+	})
+	res := r.runCall(ctx, c).result
+	r.partial = res.Content
+	if res.Status == wire.StatusSuccess {
+		return r.outcome(wire.StatusSuccess, string(provider.EndTurn), nil)
+	}
+	return r.failed(ctx, &ToolError{Tool: name, Status: res.Status, Message: clip(res.Content, 500)})
 }

@@ -26,6 +26,13 @@ func (r *runner) void(why string) {
 	r.stepFirst, r.voidFrom = 0, r.lastSeq()+1
 }
 
+// answerChunk emits a piece of the current answer.
+func (r *runner) answerChunk(c wire.Chunk) {
+	if seq := r.chunk(c); r.stepFirst == 0 {
+		r.stepFirst = seq
+	}
+}
+
 // ask sends the conversation to the model and streams the answer. ids maps the provider's call ids to the execution ids
 // that were announced for them.
 func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.ExecutionID, error) {
@@ -34,11 +41,6 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 	generating := false
 	var said strings.Builder
 	r.stepFirst, r.voidFrom = 0, r.lastSeq()+1
-	emit := func(c wire.Chunk) {
-		if seq := r.chunk(c); r.stepFirst == 0 {
-			r.stepFirst = seq
-		}
-	}
 	// A secret may be split over pieces: text that may begin one is held back until the next piece.
 	streams := map[string]*mask.Stream{wire.ChunkText: {}, wire.ChunkReasoning: {}}
 	flush := func(except string) {
@@ -47,14 +49,14 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 				continue
 			}
 			if text := streams[kind].Flush(); text != "" {
-				emit(wire.Chunk{Type: kind, Text: text})
+				r.answerChunk(wire.Chunk{Type: kind, Text: text})
 			}
 		}
 	}
 	pass := func(kind, text string) {
 		flush(kind)
 		if text = streams[kind].Add(clean(text)); text != "" {
-			emit(wire.Chunk{Type: kind, Text: text})
+			r.answerChunk(wire.Chunk{Type: kind, Text: text})
 		}
 	}
 	resp, err := r.t.Model.Stream(ctx, req, func(d provider.Delta) {
@@ -94,7 +96,7 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 				ids[d.CallID] = wire.ExecutionID(wire.NewID())
 			}
 			flush("")
-			emit(wire.Chunk{Type: wire.ChunkToolCallDelta, ExecutionID: ids[d.CallID], Tool: d.Tool, Text: clean(d.Text)})
+			r.answerChunk(wire.Chunk{Type: wire.ChunkToolCallDelta, ExecutionID: ids[d.CallID], Tool: d.Tool, Text: clean(d.Text)})
 		}
 	})
 	flush("")
@@ -154,11 +156,6 @@ type call struct {
 func (r *runner) answer(resp provider.Response, ids map[string]wire.ExecutionID) []call {
 	var calls []call
 	msg := provider.Message{Role: provider.Assistant}
-	emit := func(c wire.Chunk) {
-		if seq := r.chunk(c); r.stepFirst == 0 {
-			r.stepFirst = seq
-		}
-	}
 	for _, p := range resp.Message.Parts {
 		switch {
 		case p.ToolCall != nil:
@@ -175,14 +172,14 @@ func (r *runner) answer(resp provider.Response, ids map[string]wire.ExecutionID)
 			msg.Parts = append(msg.Parts, provider.Part{ToolCall: &provider.ToolCall{
 				ID: string(id), Name: name, Arguments: provider.ArgumentsObject(args),
 			}})
-			emit(wire.Chunk{
+			r.answerChunk(wire.Chunk{
 				Type: wire.ChunkToolCall, ExecutionID: id, Tool: strings.ToValidUTF8(name, "\uFFFD"),
 				Arguments: strings.ToValidUTF8(string(args), "\uFFFD"),
 			})
 		case p.Reasoning != nil:
 			msg.Parts = append(msg.Parts, p)
 			if p.Reasoning.Signature != "" {
-				emit(wire.Chunk{Type: wire.ChunkReasoning, Signature: p.Reasoning.Signature})
+				r.answerChunk(wire.Chunk{Type: wire.ChunkReasoning, Signature: p.Reasoning.Signature})
 			}
 		case p.Text != "":
 			msg.Parts = append(msg.Parts, p)

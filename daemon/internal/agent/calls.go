@@ -357,23 +357,3 @@ func describe(name string, a tool.Action) string {
 	}
 	return name + ": " + clip(clean(what), 120)
 }
-
-// runTool is RunTool.
-func (r *runner) runTool(ctx context.Context, name string, args json.RawMessage) Outcome {
-	c := call{id: wire.ExecutionID(wire.NewID()), name: name, args: args}
-	r.chunk(wire.Chunk{
-		Type: wire.ChunkToolCall, ExecutionID: c.id, Tool: strings.ToValidUTF8(name, "\uFFFD"),
-		Arguments: strings.ToValidUTF8(string(args), "\uFFFD"),
-	})
-	f := r.runCall(ctx, c)
-	r.partial = f.result.Content
-	switch f.result.Status {
-	case wire.StatusSuccess:
-		return r.outcome(wire.StatusSuccess, string(provider.EndTurn), nil)
-	case wire.StatusCancelled, wire.StatusTimeout:
-		if ctx.Err() != nil {
-			return r.ended(ctx)
-		}
-	}
-	return r.outcome(wire.StatusError, wire.StatusError, &ToolError{Tool: name, Status: f.result.Status, Message: clip(f.result.Content, 500)})
-}

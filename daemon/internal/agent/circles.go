@@ -22,21 +22,21 @@ const (
 
 // circles records an agent's calls to detect repetition.
 type circles struct {
-	count map[string]int // by call with its result
-	last  []string       // the newest calls with their results, the newest last
+	last []string // the newest calls with their results, the newest last
 }
 
-// add records a call with its result and returns how often it has occurred.
-func (c *circles) add(key string) int {
-	if c.count == nil {
-		c.count = map[string]int{}
-	}
-	c.count[key]++
+// add records a call with its result and returns how often it is among the newest.
+func (c *circles) add(key string) (n int) {
 	c.last = append(c.last, key)
 	if most := maxCycle * (cycleRounds + 1); len(c.last) > most {
 		c.last = slices.Delete(c.last, 0, len(c.last)-most)
 	}
-	return c.count[key]
+	for _, k := range c.last {
+		if k == key {
+			n++
+		}
+	}
+	return n
 }
 
 // period returns the length of the sequence of calls that the agent repeats and how often it has done so; 0 if it does not.

@@ -178,7 +178,7 @@ type Thread struct {
 	end       *wire.AgentComplete          // see Conversation
 	calls     map[string]provider.ToolCall // without a result yet, by id
 	order     []string
-	pieces    []textPiece // of the newest answer, since its newest call
+	text      wire.StreamedText // the newest answer's since its newest call
 	asked     map[wire.ConfirmationID]wire.ExecutionID
 	answers   map[wire.ExecutionID]*wire.ConfirmationResolved
 }
@@ -189,12 +189,6 @@ func threadOf(events []wire.EventMessage) *Thread {
 		h.Add(ev)
 	}
 	return h
-}
-
-// textPiece is the position in an answer where the text of a chunk begins.
-type textPiece struct {
-	seq      int64
-	part, at int
 }
 
 // Add adds the event that follows those added before.
@@ -268,11 +262,11 @@ func (h *Thread) chunk(c wire.Chunk, seq int64) {
 		}
 		e := h.answer(seq)
 		if n := len(e.msg.Parts); n == 0 || e.msg.Parts[n-1].ToolCall != nil {
-			e.msg.Parts, h.pieces = append(e.msg.Parts, provider.Part{}), nil
+			e.msg.Parts = append(e.msg.Parts, provider.Part{})
+			h.text.Reset()
 		}
-		last := len(e.msg.Parts) - 1
-		h.pieces = append(h.pieces, textPiece{seq, last, len(e.msg.Parts[last].Text)})
-		e.msg.Parts[last].Text += c.Text
+		h.text.Add(seq, c.Text)
+		e.msg.Parts[len(e.msg.Parts)-1].Text = h.text.String()
 	case wire.ChunkContext:
 		h.context(c.Text, seq)
 	case wire.ChunkToolCall:
@@ -321,14 +315,16 @@ func (h *Thread) context(text string, seq int64) {
 // dropAnswerFrom removes the text that the events from seq from on added to the newest answer.
 func (h *Thread) dropAnswerFrom(from int64) {
 	n := len(h.entries)
-	for k := len(h.pieces); k > 0 && h.pieces[k-1].seq >= from && n > 0 && h.entries[n-1].kind == compaction.Answer; k-- {
-		p, parts := h.pieces[k-1], h.entries[n-1].msg.Parts
-		h.pieces = h.pieces[:k-1]
-		if parts[p.part].Text = parts[p.part].Text[:p.at]; p.at == 0 {
-			h.entries[n-1].msg.Parts = parts[:p.part]
-		}
+	parts := h.entries[n-1].msg.Parts
+	last := len(parts) - 1
+	if h.entries[n-1].kind != compaction.Answer || parts[last].ToolCall != nil {
+		return
 	}
-	if n > 0 && h.entries[n-1].kind == compaction.Answer && len(h.entries[n-1].msg.Parts) == 0 {
+	h.text.Void(from)
+	if parts[last].Text = h.text.String(); h.text.Len() > 0 {
+		return
+	}
+	if h.entries[n-1].msg.Parts = parts[:last]; last == 0 {
 		h.entries = h.entries[:n-1]
 	}
 }

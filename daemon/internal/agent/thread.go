@@ -85,7 +85,7 @@ func (h *Thread) clone() Thread {
 		e.msg.Parts = slices.Clone(e.msg.Parts)
 		e.facts = maps.Clone(e.facts)
 	}
-	c.pending, c.pieces = slices.Clone(h.pending), slices.Clone(h.pieces)
+	c.pending = slices.Clone(h.pending)
 	c.calls, c.order = maps.Clone(h.calls), slices.Clone(h.order)
 	c.asked, c.answers = maps.Clone(h.asked), maps.Clone(h.answers)
 	return c

@@ -94,11 +94,6 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 		return m.try(ctx, req, show)
 	}, m.learn)
 	if err != nil {
-		if pe, ok := errors.AsType[*provider.Error](err); ok && pe.Kind == provider.ErrImages {
-			m.mu.Lock()
-			m.noImages = true
-			m.mu.Unlock()
-		}
 		cancel() // a failed call does not wait for the probe
 		return provider.Response{}, err
 	}
@@ -192,11 +187,15 @@ func (m *Model) failed(ctx context.Context, err error) error {
 // learn records a feature that a refusal names and that can be left out or replaced, and reports whether that is new.
 func (m *Model) learn(err error) bool {
 	e, ok := err.(*provider.Error)
-	if !ok || e.Kind != provider.ErrInvalid {
+	if !ok || e.Kind != provider.ErrInvalid && e.Kind != provider.ErrImages {
 		return false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if e.Kind == provider.ErrImages { // the caller must know if they are left out
+		m.noImages = true
+		return false
+	}
 	text := strings.ToLower(e.Message)
 	adaptive := m.adaptiveLocked()
 	switch {
