@@ -319,7 +319,9 @@ func TestHostedAgentSignIn(t *testing.T) {
 	term.see(`You are not signed in to locked`)
 	term.answer("1", func() bool { return term.sees(`answered: You are not`) })
 	term.see(`reach free: nothing holds it`)
-	term.answer("y", func() bool { return strings.Contains(term.bytes(), "⌨ ") })
+	term.see(`\[n\] no`)
+	term.answer("y", func() bool { return !term.sees(`\[n\] no`) }) // another y would be for the program
+	w.await("the program to have the keyboard", func() bool { return strings.Contains(term.bytes(), "⌨ ") })
 	term.send("open sesame", enter)
 	term.see(`the agent got: hello`)
 	if code, err := os.ReadFile(w.path("locked.got.signed")); err != nil || string(code) != "open sesame\n" {

@@ -213,7 +213,9 @@ func TestOutsideSignIn(t *testing.T) {
 	term.see(`You are not signed in to opencode`)
 	term.answer("1", func() bool { return term.sees(`answered: You are not`) })
 	term.see(`'auth' 'login'`)
-	term.answer("y", func() bool { return strings.Contains(term.bytes(), "⌨ ") })
+	term.see(`\[n\] no`)
+	term.answer("y", func() bool { return !term.sees(`\[n\] no`) }) // another y would be for the program
+	w.await("the program to have the keyboard", func() bool { return strings.Contains(term.bytes(), "⌨ ") })
 	for _, step := range [][2]string{{`Select provider`, "other"}, {`Enter provider id`, "stand-in"}, {`Enter your API key`, "none"}} {
 		term.see(step[0])
 		term.send(step[1], enter)

@@ -292,7 +292,7 @@ func (term *terminal) cursorLine() string {
 }
 
 // answer presses a key until done. A question takes no key for a moment after it is shown, and each key in that time makes the moment
-// longer: so the key is pressed with pauses, as a person would.
+// longer: so the key is pressed with pauses, as a person would. On a slow machine it is pressed again until done, although it has answered.
 func (term *terminal) answer(key string, done func() bool) {
 	term.t.Helper()
 	var last time.Time
