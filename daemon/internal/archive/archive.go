@@ -41,19 +41,11 @@ type Session struct {
 	Images map[int64][]*picture.Image // by the number of their event
 }
 
-// A FormatError reports why a file is not a saved session.
-type FormatError struct{ What string }
-
-func (e *FormatError) Error() string { return e.What }
-
-func formatError(format string, args ...any) error { return &FormatError{fmt.Sprintf(format, args...)} }
-
-// Save writes a session to a file, atomically and readable by the user alone, and returns the file's size. A file that cannot be made
-// there is a *FormatError.
+// Save writes a session to a file, atomically and readable by the user alone, and returns the file's size.
 func Save(path string, s Session) (size int64, err error) {
 	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(filepath.Dir(path))) // 0600
 	if err != nil {
-		return 0, formatError("%v", err)
+		return 0, err
 	}
 	defer f.Cleanup()
 	err = s.write(f)
@@ -63,10 +55,7 @@ func Save(path string, s Session) (size int64, err error) {
 	if err == nil {
 		err = f.CloseAtomicallyReplace()
 	}
-	if err != nil {
-		return 0, fmt.Errorf("save session: %w", err)
-	}
-	return size, nil
+	return size, err
 }
 
 func (s Session) write(to io.Writer) error {
@@ -92,29 +81,29 @@ func (s Session) write(to io.Writer) error {
 // maxSaved bounds a file that is loaded, in bytes.
 const maxSaved = 1 << 30
 
-// Load reads a file that Save wrote, and returns its size. What is wrong with it is a *FormatError.
+// Load reads a file that Save wrote, and returns its size.
 func Load(path string) (s Session, size int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe does not wait for a writer then
 	if err != nil {
-		return s, 0, formatError("%v", err)
+		return s, 0, err
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil || !st.Mode().IsRegular() || st.Size() > maxSaved {
-		return s, 0, formatError("%s is not a file of at most %d bytes", visible.Exact(path), maxSaved)
+		return s, 0, fmt.Errorf("%s is not a file of at most %d bytes", visible.Exact(path), maxSaved)
 	}
 	if s, err = Read(f); err != nil {
-		return s, 0, formatError("%s: %v", visible.Exact(path), err)
+		return s, 0, fmt.Errorf("%s: %w", visible.Exact(path), err)
 	}
 	return s, st.Size(), nil
 }
 
-// Read reads a saved session. What is wrong with it is a *FormatError: anybody may have written it.
+// Read reads a saved session, which anybody may have written.
 func Read(from io.Reader) (s Session, err error) {
 	r := bufio.NewReader(from)
 	head := make([]byte, len(header))
 	if _, err := io.ReadFull(r, head); err != nil || string(head) != header {
-		return s, formatError("it is not a saved session")
+		return s, errors.New("it is not a saved session")
 	}
 	var first wire.Message
 	payload, err := readPayload(r)
@@ -123,7 +112,7 @@ func Read(from io.Reader) (s Session, err error) {
 	}
 	saved, ok := first.(*wire.SessionReply)
 	if err != nil || !ok {
-		return s, formatError("the session's own record cannot be read")
+		return s, errors.New("the session's own record cannot be read")
 	}
 	s = Session{Info: saved.Session, Images: map[int64][]*picture.Image{}}
 	for n := 1; ; n++ {
@@ -135,7 +124,7 @@ func Read(from io.Reader) (s Session, err error) {
 			err = s.add(payload)
 		}
 		if err != nil {
-			return s, formatError("record %d of it cannot be read: %v", n, err)
+			return s, fmt.Errorf("record %d of it cannot be read: %w", n, err)
 		}
 	}
 }

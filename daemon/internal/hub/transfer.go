@@ -41,11 +41,10 @@ func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, o
 		saved.Events = archive.WithoutBlocks(saved.Events)
 	}
 	out.Path = wire.OSString(path)
-	out.Size, err = archive.Save(path, saved)
-	if fault, ok := errors.AsType[*archive.FormatError](err); ok {
-		return invalid("path: %v", fault)
+	if out.Size, err = archive.Save(path, saved); err != nil {
+		return invalid("path: %v", err)
 	}
-	return err
+	return nil
 }
 
 // saved returns the session with all its events and images.
