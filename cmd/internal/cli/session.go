@@ -209,29 +209,23 @@ func (a *app) exportSession(ctx context.Context, c *client.Conn, session, format
 	if r.Format = format; format == "html" {
 		r.Format = "markdown"
 	}
-	var page strings.Builder // of HTML
+	var text strings.Builder
 	for {
 		reply, err := wire.Call(ctx, c, r)
 		if err != nil {
 			return err
 		}
-		if format == "html" {
-			page.WriteString(reply.Text)
-		} else {
-			a.printf("%s", forTerminal(a.stdout, reply.Text))
-		}
+		text.WriteString(reply.Text)
 		if reply.More {
 			r.RequestID, r.Cursor = "", reply.Cursor
 			continue
 		}
-		switch {
-		case format == "html":
-			text, err := asHTML(cmp.Or(reply.Session.Name, reply.Session.Title, session), []byte(page.String()))
-			a.printf("%s", text)
+		if format == "html" {
+			page, err := asHTML(cmp.Or(reply.Session.Name, reply.Session.Title, session), []byte(text.String()))
+			a.printf("%s", page)
 			return err
-		case reply.Text != "" && !strings.HasSuffix(reply.Text, "\n"):
-			a.printf("\n")
 		}
+		a.printf("%s\n", strings.TrimSuffix(forTerminal(a.stdout, text.String()), "\n"))
 		return nil
 	}
 }
