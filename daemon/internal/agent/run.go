@@ -33,17 +33,17 @@ type measure struct {
 
 // runner is the state of a running turn of one agent.
 type runner struct {
-	t            Turn
-	log          *slog.Logger
-	begun        time.Time
-	name         string
-	allowed      map[string]tool.Tool
-	order        []string // names of allowed tools, in the order of the request
-	exists       map[string]bool
-	system       string
-	tally        tally
-	closePrivate func() // ends env.Private; nil: the turn has none
-	entries      []entry
+	t       Turn
+	log     *slog.Logger
+	begun   time.Time
+	name    string
+	allowed map[string]tool.Tool
+	order   []string // names of allowed tools, in the order of the request
+	exists  map[string]bool
+	system  string
+	tally   tally
+	close   func() // ends what the turn started, and waits for it
+	entries []entry
 	measure
 	noImages    bool   // the model refused images
 	tooLong     int    // how often in a row the provider reported a conversation that is too long
@@ -63,7 +63,7 @@ type runner struct {
 }
 
 func newRunner(t Turn) *runner {
-	r := &runner{t: t, log: t.Log, begun: time.Now(), name: t.Name, env: t.Env, measure: measure{scale: 1}}
+	r := &runner{t: t, log: t.Log, begun: time.Now(), name: t.Name, env: t.Env, measure: measure{scale: 1}, close: func() {}}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -78,7 +78,7 @@ func newRunner(t Turn) *runner {
 		r.env.Todo = &tool.TodoList{}
 	}
 	if t.NewPrivateShell != nil {
-		r.env.Private, r.closePrivate = t.NewPrivateShell(r.name)
+		r.env.Private, r.close = t.NewPrivateShell(r.name)
 		if r.env.Shell == nil && t.Role.Private {
 			r.env.Shell = r.env.Private
 		}
@@ -111,13 +111,6 @@ func (r *runner) bound() {
 	}
 	if mode := t.Role.Mode; mode != "" && slices.Index(modeNames, mode) < slices.Index(modeNames, t.Mode) {
 		r.t.Mode = mode
-	}
-}
-
-// close ends what the turn started and waits for it.
-func (r *runner) close() {
-	if r.closePrivate != nil {
-		r.closePrivate()
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"sublet/wire/visible"
 )
 
 // maxMessage bounds a provider's error message, in bytes.
@@ -155,27 +155,7 @@ func (f Fault) Clean(s string) string {
 	if len(f.Config.APIKey) >= 4 {
 		s = strings.ReplaceAll(s, f.Config.APIKey, "…")
 	}
-	var b strings.Builder
-	space := false
-	for _, r := range s {
-		switch {
-		case unicode.IsSpace(r):
-			space = b.Len() > 0
-			continue
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == utf8.RuneError:
-			continue
-		}
-		if space {
-			b.WriteByte(' ')
-			space = false
-		}
-		b.WriteRune(r)
-		if b.Len() > maxMessage {
-			b.WriteString("…")
-			break
-		}
-	}
-	return b.String()
+	return visible.Clip(strings.Join(strings.Fields(visible.Strip(visible.Clean(s))), " "), maxMessage)
 }
 
 // tooLong are texts in lower case by which servers report that a conversation does not fit.

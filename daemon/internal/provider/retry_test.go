@@ -277,7 +277,7 @@ func TestClean(t *testing.T) {
 	for in, want := range map[string]string{
 		"key sk-secret is bad":      "key … is bad",
 		"a\r\n\tb  c":               "a b c",
-		"\x1b[31mred\x07\u202eevil": "[31mredevil",
+		"\x1b[31mred\x07\u202eevil": "redevil",
 		" padded ":                  "padded",
 		"":                          "",
 	} {

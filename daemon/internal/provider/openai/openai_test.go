@@ -315,7 +315,7 @@ func TestErrors(t *testing.T) {
 		{429, "", `{"error":{"message":"slow down"}}`, provider.ErrOverloaded, 4, "slow down"},
 		{429, "Retry-After: 600", `{"error":{"message":"slow down"}}`, provider.ErrOverloaded, 1, "asks to wait 10m0s"},
 		{429, "", `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","code":"insufficient_quota"}}`, provider.ErrAuth, 1, ""},
-		{503, "", "<html>\x1b[31mbusy</html>", provider.ErrOverloaded, 4, "<html>[31mbusy</html>"},
+		{503, "", "<html>\x1b[31mbusy</html>", provider.ErrOverloaded, 4, "<html>busy</html>"},
 		{500, "", "", provider.ErrOverloaded, 4, "internal server error"},
 	} {
 		t.Run(fmt.Sprint(c.status, c.kind), func(t *testing.T) {
