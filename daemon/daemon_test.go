@@ -387,21 +387,14 @@ func TestDebug(t *testing.T) {
 	get := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return socket.Dial(ctx, path)
 	}}}
-	for what, begin := range map[string]string{
-		"goroutine?debug=1":    "goroutine profile",
-		"heap":                 "\x1f\x8b", // gzip
-		"profile?seconds=0.01": "\x1f\x8b",
-		"trace?seconds=0.01":   "go 1.",
-	} {
-		resp, err := get.Get("http://sublet/debug/pprof/" + what)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusOK || !strings.HasPrefix(string(text), begin) {
-			t.Errorf("%s: %s, %v", what, resp.Status, err)
-		}
+	resp, err := get.Get("http://sublet/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(text), "goroutine profile") {
+		t.Errorf("profile: %s, %v", resp.Status, err)
 	}
 	write(t, p.Config, "[daemon]\ndebug = false\n")
 	receive(t, c, func(n *wire.Notice) bool { return n.Level == "info" })

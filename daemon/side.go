@@ -1,18 +1,14 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"os"
-	"runtime/pprof"
-	"runtime/trace"
-	"strconv"
 	"sync"
 	"time"
 
@@ -57,47 +53,19 @@ func (s *sideServer) set(on bool) {
 	}
 }
 
-// serveProfiles serves below /debug/pprof the profiles that package runtime/pprof has by their names, and profile and trace, which are
-// recorded while the request waits. It is off by default because profiles contain memory. Package net/http/pprof would do the same, but
-// its initialisation makes every start of sublet slower.
+// serveProfiles serves /debug/pprof. It is off by default because profiles contain memory.
 func serveProfiles(ctx context.Context, ln net.Listener) error {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/debug/pprof/{name}", func(w http.ResponseWriter, r *http.Request) {
-		p := pprof.Lookup(r.PathValue("name"))
-		if p == nil {
-			http.NotFound(w, r)
-			return
-		}
-		format, _ := strconv.Atoi(r.FormValue("debug")) // 0: for `go tool pprof`
-		_ = p.WriteTo(w, format)                        // an error: the client is gone
-	})
-	mux.HandleFunc("/debug/pprof/profile", record(pprof.StartCPUProfile, pprof.StopCPUProfile))
-	mux.HandleFunc("/debug/pprof/trace", record(trace.Start, trace.Stop))
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { server.Close() })
 	if err := server.Serve(peers{ln}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
-}
-
-// record returns a handler that records from start to stop, for as many seconds as the request asks for, 1 by default.
-func record(start func(io.Writer) error, stop func()) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		seconds, err := strconv.ParseFloat(cmp.Or(r.FormValue("seconds"), "1"), 64)
-		if err == nil {
-			err = start(w)
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		defer stop()
-		select {
-		case <-time.After(time.Duration(seconds * float64(time.Second))):
-		case <-r.Context().Done():
-		}
-	}
 }
 
 // peers is a listener that accepts processes of the same user only.

@@ -2,8 +2,8 @@
 package footprint
 
 import (
-	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 )
 
 // Shrink returns the freed heap and the mapped pages of the executable to the system. It runs a garbage collection. Pages of
@@ -13,9 +13,9 @@ func Shrink() error {
 	return releaseText()
 }
 
-// Held returns the bytes of memory that the process has from the system and has not given back.
+// Held returns the bytes of memory that the process has from the system and has not given back, without stopping the world for it.
 func Held() int64 {
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.Sys - stats.HeapReleased)
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64() - sample[1].Value.Uint64())
 }
