@@ -167,7 +167,7 @@ func (r *Reader) enter(text string, outer *Span, walk func()) {
 		if strings.HasSuffix(text, "\\") {
 			r.Judge.Note(programs.High, programs.Unknown, sp, "ends in a backslash, which shells read differently")
 		}
-		text = maskInvalid(text) // bash runs bytes that are not UTF-8 and the parser refuses them
+		text = strings.ToValidUTF8(text, "_") // bash runs bytes that are not UTF-8 and the parser refuses them
 	}
 	keep := r.src
 	r.src = source{text: text, outer: outer}

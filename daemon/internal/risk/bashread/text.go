@@ -1,8 +1,6 @@
 package bashread
 
 import (
-	"unicode/utf8"
-
 	"mvdan.cc/sh/v3/syntax"
 
 	"sublet/daemon/internal/risk/programs"
@@ -39,20 +37,6 @@ func Brackets(s string) int {
 		}
 	}
 	return n
-}
-
-// maskInvalid replaces each byte that is not UTF-8 by an underscore.
-func maskInvalid(s string) string {
-	b := []byte(s)
-	for i, c := range s {
-		if c != utf8.RuneError {
-			continue
-		}
-		if _, size := utf8.DecodeRuneInString(s[i:]); size == 1 { // else it is U+FFFD itself
-			b[i] = '_'
-		}
-	}
-	return string(b)
 }
 
 // hiddenText finds characters that make the text look other than it is.
