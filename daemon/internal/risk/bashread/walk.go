@@ -32,7 +32,7 @@ func (r *Reader) stmts(list []*syntax.Stmt, st *State) {
 func exits(s *syntax.Stmt) bool {
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
-		return !s.Background && len(c.Args) > 0 && (c.Args[0].Lit() == "exit" || c.Args[0].Lit() == "return")
+		return !s.Background && (callee(s) == "exit" || callee(s) == "return")
 	case *syntax.Block:
 		return !s.Background && exitsList(c.Stmts)
 	}
@@ -91,6 +91,7 @@ func (r *Reader) condList(list []*syntax.Stmt, st *State) (fail *State) {
 func (r *Reader) stmt(s *syntax.Stmt, st *State) {
 	r.Spend(1)
 	if s.Background || s.Coprocess || s.Disown {
+		r.checkBomb(s, st)
 		st = st.Clone()
 	}
 	keep, seen := st.Stdin, r.Seen
@@ -204,6 +205,9 @@ func (r *Reader) command(cmd syntax.Command, st *State) {
 
 // pipe walks a pipe. a | b | c is ((a | b) | c).
 func (r *Reader) pipe(b *syntax.BinaryCmd, st *State) {
+	if callee(b.X) == callee(b.Y) {
+		r.checkBomb(b.X, st)
+	}
 	seen := r.Seen
 	r.Seen = 0
 	r.stmt(b.X, st.Clone())
@@ -314,9 +318,6 @@ func (r *Reader) funcDecl(c *syntax.FuncDecl, st *State) {
 	if programs.Known(name) {
 		r.Judge.Note(programs.High, programs.ShellState, r.span(c), "a function takes the place of the command "+name)
 	}
-	if r.selfCalling(c.Body, name) {
-		r.Judge.Note(programs.Critical, programs.RunCode, r.span(c), "a function starts itself again and again (fork bomb)")
-	}
 	st.own()
 	fn := Function{body: c.Body, src: r.src}
 	st.funcs[name] = fn
@@ -328,25 +329,19 @@ func (r *Reader) funcDecl(c *syntax.FuncDecl, st *State) {
 	r.Out = Output{}
 }
 
-// selfCalling reports whether a function pipes into itself or starts itself in the background.
-func (r *Reader) selfCalling(body *syntax.Stmt, name string) bool {
-	bomb, nodes := false, 0
-	calls := func(s *syntax.Stmt) bool {
-		c, ok := s.Cmd.(*syntax.CallExpr)
-		return ok && len(c.Args) > 0 && c.Args[0].Lit() == name
+// checkBomb notes a call of the function being walked whose children call it too, in the background or in a pipe into itself.
+func (r *Reader) checkBomb(s *syntax.Stmt, st *State) {
+	if fn, ok := st.funcs[callee(s)]; ok && slices.Contains(r.Active, fn.id()) {
+		r.Judge.Note(programs.Critical, programs.RunCode, r.span(s), "a function starts itself again and again (fork bomb)")
 	}
-	syntax.Walk(body, func(n syntax.Node) bool {
-		nodes++
-		switch n := n.(type) {
-		case *syntax.BinaryCmd:
-			bomb = bomb || (n.Op == syntax.Pipe || n.Op == syntax.PipeAll) && calls(n.X) && calls(n.Y)
-		case *syntax.Stmt:
-			bomb = bomb || n.Background && calls(n)
-		}
-		return !bomb
-	})
-	r.Spend(nodes / EntriesMoved)
-	return bomb
+}
+
+// callee returns the name in a simple command, "" where that is not literal.
+func callee(s *syntax.Stmt) string {
+	if c, ok := s.Cmd.(*syntax.CallExpr); ok && len(c.Args) > 0 {
+		return c.Args[0].Lit()
+	}
+	return ""
 }
 
 func appends(rd *syntax.Redirect) bool {
