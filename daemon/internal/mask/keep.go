@@ -12,15 +12,16 @@ import (
 // Secrets that are known by their value are masked wherever they stand, whatever they look like. A process has one set
 // of them, since it has one user: the keys it was given to work with, and what the user typed without echo.
 var known struct {
-	mu   sync.Mutex               // for writers
-	list atomic.Pointer[[]secret] // replaced, never changed in place: what was typed, then keys, the longest first
+	mu          sync.Mutex // for writers
+	typed, keys []secret   // guarded by mu; the newest last, and the longest first: one may be a part of another
+
+	list atomic.Pointer[[]secret] // both, replaced and never changed in place
 }
 
 type secret struct {
 	forms  []string // the longest first
 	longer []string // those with which every other form begins
 	mask   string
-	typed  bool
 }
 
 const (
@@ -45,33 +46,19 @@ func secrets() []secret {
 func Keep(values ...string) {
 	known.mu.Lock()
 	defer known.mu.Unlock()
-	list := slices.Clone(secrets())
 	for _, v := range values {
 		v = strings.TrimSpace(v)
-		if len(v) < minKept || len(list) >= maxKept || slices.ContainsFunc(list, func(k secret) bool { return !k.typed && k.forms[0] == v }) {
+		if len(v) < minKept || len(known.keys) >= maxKept || slices.ContainsFunc(known.keys, func(k secret) bool { return k.forms[0] == v }) {
 			continue
 		}
-		list = append(list, secret{forms: []string{v}, longer: []string{v}, mask: placeholder("key", v)})
+		known.keys = append(known.keys, secret{[]string{v}, []string{v}, placeholder("key", v)})
 	}
-	setLocked(list)
+	slices.SortStableFunc(known.keys, func(x, y secret) int { return len(y.forms[0]) - len(x.forms[0]) })
+	publishLocked()
 }
 
-// setLocked sorts and stores the known secrets.
-func setLocked(list []secret) {
-	slices.SortStableFunc(list, func(x, y secret) int {
-		switch {
-		case x.typed && y.typed:
-			return 0
-		case x.typed:
-			return -1
-		case y.typed:
-			return 1
-		}
-		return len(y.forms[0]) - len(x.forms[0]) // one may be a part of another
-	})
-	if len(list) > maxTyped && list[maxTyped].typed {
-		list = list[1:] // the oldest of those that were typed
-	}
+func publishLocked() {
+	list := slices.Concat(known.typed, known.keys)
 	known.list.Store(&list)
 }
 
@@ -111,7 +98,9 @@ func KeepTyped(value string) {
 	forms = slices.Compact(forms)
 	known.mu.Lock()
 	defer known.mu.Unlock()
-	setLocked(append(slices.Clone(secrets()), secret{forms, longer, typedMask, true}))
+	known.typed = append(known.typed, secret{forms, longer, typedMask})
+	known.typed = known.typed[max(0, len(known.typed)-maxTyped):]
+	publishLocked()
 }
 
 // knownBegun returns the length of the longest end of text that may be the beginning of a value that is known or was typed.
