@@ -279,7 +279,7 @@ func (a *analysis) byTable(c *call) {
 	if c.name == "git" { // also of its sub-commands
 		handler = "git"
 	}
-	if h := handlers()[handler]; h != nil {
+	if h := handlers[handler]; h != nil {
 		h(a, c)
 	} else {
 		a.usual(c)

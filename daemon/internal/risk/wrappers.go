@@ -5,27 +5,25 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"sublet/daemon/internal/risk/bashread"
+	"sublet/daemon/internal/risk/programs"
 )
 
 // handlers judge, by their name in the table, the commands for which a line of it is not enough. A handler judges the whole command.
-var handlers func() map[string]func(*analysis, *call)
+var handlers map[string]func(*analysis, *call)
 
 func init() { // not in the declaration: they call each other through it
-	handlers = sync.OnceValue(func() map[string]func(*analysis, *call) {
-		return map[string]func(*analysis, *call){
-			"eval": (*analysis).doEval, "command": (*analysis).doCommand,
-			"alias": (*analysis).doAlias, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod, "code": (*analysis).doCode,
-			"editor": (*analysis).doEditor,
-			"env":    (*analysis).doEnv, "filter": (*analysis).doFilter, "find": (*analysis).doFind, "git": (*analysis).doGit, "kill": (*analysis).doKill,
-			"ln": (*analysis).doLn, "read": (*analysis).doRead, "remote": (*analysis).doRemote, "rsync": (*analysis).doRsync,
-			"set": (*analysis).doSet, "shell": (*analysis).doShell, "shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false }, "source": (*analysis).doSource,
-			"sql": (*analysis).doSQL, "test": (*analysis).doTest,
-			"trap": (*analysis).doTrap, "archive": (*analysis).doArchive, "parallel": (*analysis).doParallel, "unset": (*analysis).doUnset, "web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
-		}
-	})
+	handlers = map[string]func(*analysis, *call){
+		"alias": (*analysis).doAlias, "archive": (*analysis).doArchive, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod,
+		"code": (*analysis).doCode, "command": (*analysis).doCommand, "editor": (*analysis).doEditor, "env": (*analysis).doEnv,
+		"eval": (*analysis).doEval, "filter": (*analysis).doFilter, "find": (*analysis).doFind, "git": (*analysis).doGit,
+		"kill": (*analysis).doKill, "ln": (*analysis).doLn, "read": (*analysis).doRead, "remote": (*analysis).doRemote,
+		"rsync": (*analysis).doRsync, "set": (*analysis).doSet, "shell": (*analysis).doShell, "source": (*analysis).doSource,
+		"sql": (*analysis).doSQL, "test": (*analysis).doTest, "trap": (*analysis).doTrap, "unset": (*analysis).doUnset,
+		"web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
+		"shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false },
+	}
 }
 
 // doEnv judges env, which runs a command with other variables or, without a command, prints all variables.
@@ -61,17 +59,15 @@ func (a *analysis) doRemote(c *call) {
 	}
 }
 
-// doParallel judges parallel, which runs its words as shell text, with words added from its arguments or its input.
-func (a *analysis) doParallel(c *call) {
-	a.usual(c)
-	a.doXargs(c)
-}
-
-// doXargs judges xargs, which runs its command with words added that it reads.
+// doXargs judges xargs, which runs its command with words added that it reads, and parallel, which runs its words as shell text as well.
 func (a *analysis) doXargs(c *call) {
 	a.runs()
 	a.base(c)
-	a.optionRoles(c)
+	if c.spec.Args == programs.Join {
+		a.roles(c)
+	} else {
+		a.optionRoles(c)
+	}
 	in := c.st.Stdin
 	cmd, sp := c.rest()
 	cmd = slices.Clone(cmd)
