@@ -49,8 +49,6 @@ func freshAction(command string, c risk.Context) policy.Action {
 	return policy.Action{Tool: "bash", Command: command, Cwd: c.Cwd, Project: c.ProjectRoot, Editable: reach.IsProject(c.ProjectRoot, c.Home), Home: c.Home}
 }
 
-var explainTrees worktree.Trees
-
 // freshShell is the context of a shell that has just been opened in cwd.
 func freshShell(cwd string, p config.Policy) risk.Context {
 	if cwd == "" {
@@ -59,7 +57,7 @@ func freshShell(cwd string, p config.Policy) risk.Context {
 	home, _ := os.UserHomeDir()
 	c := risk.Context{Cwd: cwd, Home: home, ProjectRoot: project.Root(cwd), Secrets: secret.New(home, p.Secrets, p.NotSecrets), Hosts: p.Project.Hosts}
 	if project.IsRepository(c.ProjectRoot) {
-		c.Tracked = func(path string) bool { return explainTrees.Tracked(context.Background(), c.ProjectRoot, path) }
+		c.Tracked = func(path string) bool { return worktree.Tracked(context.Background(), c.ProjectRoot, path) }
 	}
 	return c
 }

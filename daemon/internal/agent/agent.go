@@ -13,7 +13,6 @@ import (
 
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
-	"sublet/daemon/internal/worktree"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -53,7 +52,7 @@ type Place struct {
 	Mode         string                   // the policy's; in plan no tool that writes is offered; "" = left out
 	Propose      tool.Propose             // asks the user about the plan that ends plan mode; nil: it cannot be ended so
 	Jobs         func() string            // describes the running background jobs; nil = left out
-	Trees        *worktree.Trees          // reads the state of the project's git tree; nil = left out
+	GitTime      time.Duration            // bound for reading the state of the project's git tree; 0: it is left out
 	Environ      func() map[string]string // the exported variables of the user's shell or client; nil = not known
 	Instructions string                   // the user's own instruction file; "" = none
 	Trusted      func(dir string) bool    // reports whether the user trusts the folder of dir, so that its instruction files are followed; nil = no

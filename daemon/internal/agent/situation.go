@@ -18,6 +18,7 @@ import (
 	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/provider"
+	"sublet/daemon/internal/worktree"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -74,8 +75,11 @@ func (r *runner) situation(ctx context.Context) (lines, unknown []string) {
 	}
 	add(workingDirectory, env.Cwd)
 	add("Project", r.t.Project)
-	if r.t.Trees != nil && r.t.Project != "" {
-		switch status, err := r.t.Trees.Status(ctx, r.t.Project); {
+	if r.t.GitTime > 0 && r.t.Project != "" {
+		bounded, cancel := context.WithTimeout(ctx, r.t.GitTime)
+		status, err := worktree.StatusOf(bounded, r.t.Project)
+		cancel()
+		switch {
 		case err == nil:
 			add("Git", status.String())
 		case !errors.Is(err, fs.ErrNotExist):

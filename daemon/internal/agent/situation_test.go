@@ -17,7 +17,6 @@ import (
 	"sublet/daemon/config"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
-	"sublet/daemon/internal/worktree"
 	"sublet/wire"
 )
 
@@ -73,7 +72,7 @@ func TestRequestsRepeatTheirPrefix(t *testing.T) {
 		Model: model, Prompt: "one", Tools: []tool.Tool{sh}, Env: tool.Env{Cwd: dir},
 		Attachments: []wire.Attachment{{Path: "note.txt"}, {Path: "pic.png"}},
 		Place: Place{
-			Trusted: func(string) bool { return true }, Trees: &worktree.Trees{Patience: time.Minute}, Mode: "auto",
+			Trusted: func(string) bool { return true }, GitTime: time.Minute, Mode: "auto",
 			Environ: func() map[string]string { return map[string]string{"VIRTUAL_ENV": "/v"} },
 		},
 	}

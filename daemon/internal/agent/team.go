@@ -133,7 +133,7 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 		Role: role, Name: name, Model: p.t.Model, Prompt: a.Prompt, Tools: p.t.Tools,
 		Approver: p.t.Approver, Emit: p.t.Emit, Log: p.log, ShowSecrets: p.t.ShowSecrets,
 		Team:       Team{NewPrivateShell: p.t.NewPrivateShell, Host: p.t.Host},
-		Place:      Place{Project: p.t.Project, Environ: p.t.Environ, Mode: p.t.Mode, Trees: p.t.Trees, Instructions: p.t.Instructions, Trusted: p.t.Trusted},
+		Place:      Place{Project: p.t.Project, Environ: p.t.Environ, Mode: p.t.Mode, GitTime: p.t.GitTime, Instructions: p.t.Instructions, Trusted: p.t.Trusted},
 		Bounds:     p.t.Bounds,
 		delegation: delegation{subAgent: true, limits: p.userLimits(), spending: p.t.spending},
 	}

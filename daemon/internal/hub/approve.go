@@ -172,7 +172,7 @@ func (t *turn) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	h := t.hub
 	env, cwd := t.shellEnviron()
 	return judge.Place{
-		Settings: h.opts.Config().Policy, Env: lend.Texts(env), Cwd: string(cwd), Home: lend.Home(env), Own: h.shells.Own(), Trees: &h.projects.Trees,
+		Settings: h.opts.Config().Policy, Env: lend.Texts(env), Cwd: string(cwd), Home: lend.Home(env), Own: h.shells.Own(),
 		Written: t.s.files.Written, Made: t.s.files.Made,
 	}.Judge(ctx, q.Action)
 }

@@ -183,6 +183,9 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 	return at, nil
 }
 
+// gitTime bounds the look at a project's git tree at the start of a turn, which must not wait for a huge tree.
+const gitTime = 500 * time.Millisecond
+
 // agentTurn returns an agent.Turn with what every turn of the role in the folder has in common.
 func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	cfg := t.hub.opts.Config()
@@ -196,7 +199,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 		Role: role, Tools: agent.Tools(cfg, roles), Approver: t, Emit: t.emitFromAgent,
 		Log: t.hub.log, ShowSecrets: t.policySession().policy.ShowSecrets.Load, Team: agent.Team{Roles: roles, NewPrivateShell: t.newPrivateShell, Host: t.playHosted},
 		Env:   tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, CheckTime: cfg.Limits.CheckTime.Duration, Secrets: reach.Secrets(cfg.Policy), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
-		Place: agent.Place{Project: root, Environ: t.exported, Trusted: t.hub.trusts, Jobs: func() string { return t.hub.jobs.Summary(string(t.s.id)) }, Trees: &t.hub.projects.Trees, Instructions: t.hub.opts.Instructions},
+		Place: agent.Place{Project: root, Environ: t.exported, Trusted: t.hub.trusts, Jobs: func() string { return t.hub.jobs.Summary(string(t.s.id)) }, GitTime: gitTime, Instructions: t.hub.opts.Instructions},
 		Bounds: agent.Bounds{
 			Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
 			Budget: agent.Budget{Turn: cfg.Limits.CostTurn, Day: cfg.Limits.CostDay, Spend: t.spend},

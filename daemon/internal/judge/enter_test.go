@@ -8,7 +8,6 @@ import (
 
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
-	"sublet/daemon/internal/worktree"
 )
 
 // An agent changed the user's shell into a repository that its held command had made, and the prompt ran what that names.
@@ -27,7 +26,7 @@ func TestEnteringARepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	cdpath := ""
-	p := Place{Cwd: root, Home: t.TempDir(), Trees: &worktree.Trees{}}
+	p := Place{Cwd: root, Home: t.TempDir()}
 	facts := func(_ context.Context, c *risk.Context) bool {
 		c.Env = map[string]string{"OLDPWD": old, "CDPATH": cdpath}
 		return true

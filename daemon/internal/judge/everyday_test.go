@@ -203,8 +203,7 @@ type everydayProject struct {
 	launcher   string // "" = commands do not run
 	compare    bool   // with the other copy
 	held, free everydayCopy
-	spec       string // a file
-	trees      worktree.Trees
+	spec       string          // a file
 	differ     map[string]bool // files that an earlier command left different
 }
 
@@ -308,7 +307,7 @@ func (p *everydayProject) decide(t *testing.T, row everyday, rules policy.Policy
 	dir := p.held.dir
 	v := risk.Analyze(row.text, risk.Context{
 		Cwd: dir, Home: p.held.home, Secrets: p.secrets(), ProjectRoot: project.Root(dir), Env: env,
-		Tracked: func(path string) bool { return p.trees.Tracked(t.Context(), dir, path) },
+		Tracked: func(path string) bool { return worktree.Tracked(t.Context(), dir, path) },
 		Venv:    func(file string) bool { return standardVenv(file, dir, env["PATH"]) },
 		Shadow:  shadow(env["PATH"], dir, p.held.home, env["TMPDIR"]),
 	})

@@ -24,8 +24,7 @@ type Place struct {
 	Env      map[string]string
 	Cwd      string // where the call names no folder
 	Home     string
-	Own      []int // processes that no agent is to end
-	Trees    *worktree.Trees
+	Own      []int                                    // processes that no agent is to end
 	Written  func(path string) (text string, ok bool) // what the session's tools wrote to a file
 	Made     func(path string) bool                   // reports whether they made it
 }
@@ -42,7 +41,7 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 	}
 	c.ProjectRoot = project.Root(c.Cwd)
 	if project.IsRepository(c.ProjectRoot) {
-		c.Tracked = func(path string) bool { return p.Trees.Tracked(ctx, c.ProjectRoot, path) }
+		c.Tracked = func(path string) bool { return worktree.Tracked(ctx, c.ProjectRoot, path) }
 	}
 	if act.Command == "" {
 		return risk.AnalyzeFile(risk.FileAction{Reads: act.Reads, Writes: act.Writes, Network: act.Network, Server: act.Server}, c)

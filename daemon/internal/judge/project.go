@@ -13,14 +13,11 @@ import (
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/policy"
-	"sublet/daemon/internal/worktree"
 	"sublet/wire"
 )
 
-// Projects remembers the projects' own files (config.ProjectFile) as they were when last looked at, and what git tracks.
+// Projects remembers the projects' own files (config.ProjectFile) as they were when last looked at.
 type Projects struct {
-	Trees worktree.Trees
-
 	mu    sync.Mutex
 	files map[string]projectFile // by path; guarded by mu
 }

@@ -2,18 +2,13 @@ package worktree
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// statusBound bounds Status unless Trees.Patience is set: it runs at the start of a turn, which must not wait for a huge tree.
-const statusBound = 500 * time.Millisecond
 
 // Status summarises a working tree.
 type Status struct {
@@ -47,11 +42,9 @@ func (s Status) String() string {
 	return text
 }
 
-// Status asks git about the tree at root, for at most t.Patience. It compares sizes and times rather than contents, which
-// would run the repository's filters; so a file that was only touched counts as changed.
-func (t *Trees) Status(ctx context.Context, root string) (Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(t.Patience, statusBound))
-	defer cancel()
+// StatusOf asks git about the tree at root. It compares sizes and times rather than contents, which would run the repository's filters;
+// so a file that was only touched counts as changed.
+func StatusOf(ctx context.Context, root string) (Status, error) {
 	s := Status{Unpushed: -1}
 	if _, err := os.Lstat(filepath.Join(root, ".git")); err != nil {
 		return Status{}, err
@@ -59,7 +52,7 @@ func (t *Trees) Status(ctx context.Context, root string) (Status, error) {
 	if out, err := run(ctx, root, "symbolic-ref", "--quiet", "--short", "HEAD"); err == nil {
 		s.Branch = strings.TrimSpace(string(out))
 	}
-	files, err := t.of(root).all(ctx, root)
+	files, err := list(ctx, root)
 	if err != nil {
 		return Status{}, err
 	}

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,10 +11,9 @@ import (
 
 func TestStatus(t *testing.T) {
 	root := repository(t)
-	trees := Trees{Patience: time.Minute}
 	check := func(when, want string) {
 		t.Helper()
-		got, err := trees.Status(t.Context(), root)
+		got, err := StatusOf(t.Context(), root)
 		if err != nil || got.String() != want {
 			t.Errorf("%s: got %q, %v, want %q", when, got, err, want)
 		}
@@ -35,7 +35,7 @@ func TestStatus(t *testing.T) {
 	check("a branch to push to", "branch main, clean, 1 not pushed")
 	git(t, root, "checkout", "-q", "--detach")
 	check("no branch", "no branch (detached), clean, no upstream")
-	if _, err := trees.Status(t.Context(), t.TempDir()); err == nil {
+	if _, err := StatusOf(t.Context(), t.TempDir()); err == nil {
 		t.Error("a folder without a repository has a status")
 	}
 }
@@ -44,17 +44,16 @@ func TestStatus(t *testing.T) {
 func TestStatusBeforeTheFirstCommit(t *testing.T) {
 	root := t.TempDir()
 	git(t, root, "init", "-q", "-b", "main")
-	trees := Trees{Patience: time.Minute}
 	for _, want := range []string{"branch main, 1 untracked, no upstream", "branch main, 1 changed, no upstream"} {
 		write(t, filepath.Join(root, "a.txt"), "a\n")
-		if got, err := trees.Status(t.Context(), root); err != nil || got.String() != want {
+		if got, err := StatusOf(t.Context(), root); err != nil || got.String() != want {
 			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 		git(t, root, "add", "a.txt")
 	}
 }
 
-// A tree whose index cannot be listed has no status, although git answers the rest; also from the cache.
+// A tree whose index cannot be listed has no status, although git answers the rest.
 func TestStatusWithoutIndex(t *testing.T) {
 	root := repository(t)
 	program, err := exec.LookPath("git")
@@ -67,11 +66,8 @@ func TestStatusWithoutIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	trees := Trees{Patience: time.Minute}
-	for range 2 {
-		if s, err := trees.Status(t.Context(), root); err == nil {
-			t.Errorf("got %q", s)
-		}
+	if s, err := StatusOf(t.Context(), root); err == nil {
+		t.Errorf("got %q", s)
 	}
 }
 
@@ -86,8 +82,7 @@ func TestStatusRunsNothing(t *testing.T) {
 	}
 	write(t, filepath.Join(root, ".gitattributes"), "* filter=x diff=x\n")
 	write(t, filepath.Join(root, "main.go"), "package maim\n") // as long as it was
-	trees := Trees{Patience: time.Minute}
-	if s, err := trees.Status(t.Context(), root); err != nil || s.Changed != 1 {
+	if s, err := StatusOf(t.Context(), root); err != nil || s.Changed != 1 {
 		t.Errorf("got %+v, %v, want one changed file", s, err)
 	}
 	if _, err := os.Stat(ran); err == nil {
@@ -112,8 +107,9 @@ func TestStatusOfASlowGit(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	trees := Trees{Patience: 2 * time.Second}
-	if got, err := trees.Status(t.Context(), root); err == nil {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if got, err := StatusOf(ctx, root); err == nil {
 		t.Errorf("got %q", got)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -25,35 +25,12 @@ const (
 	// file counts as tracked.
 	askBound = 3 * time.Second
 	maxList  = 64 << 20
-	// maxGitFile bounds a .git file, which names a folder, in bytes: PATH_MAX of Linux.
-	maxGitFile = 4096
-	// maxTrees is how many lists are cached.
-	maxTrees = 16
 )
-
-// Trees caches git's lists, each until the tree's index changes. The zero value is ready; it is safe for concurrent use and
-// must not be copied.
-type Trees struct {
-	Patience time.Duration // bounds Status; 0 = half a second
-
-	mu sync.Mutex
-	// below: guarded by mu
-	byRoot map[string]*tree
-}
-
-type tree struct {
-	mu sync.Mutex // held while git runs
-	// below: guarded by mu
-	index stamp
-	files map[string]stamp // by path below the root, as they were when added to the index
-	err   error            // why they could not be read
-}
 
 // stamp identifies the state of a file.
 type stamp struct {
 	sec, nsec int64
 	size      uint32 // the low 32 bits, as git stores it
-	inode     uint64 // of the index; 0 for files in it
 }
 
 // same reports whether a file on disk with stamp now is unchanged since s. An index may lack the nanoseconds.
@@ -62,9 +39,8 @@ func (s stamp) same(now stamp) bool {
 }
 
 // Tracked reports whether path, absolute and clean, is a regular file below root that is in git's index and unchanged since
-// by size and time. root is the folder that contains .git. On an error it returns false. The first call for a root, and the
-// first after its index changed, waits for git, at most askBound.
-func (t *Trees) Tracked(ctx context.Context, root, path string) bool {
+// by size and time. root is the folder that contains .git. On an error, and if git takes longer than askBound, it returns false.
+func Tracked(ctx context.Context, root, path string) bool {
 	rel, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
 	if !ok || rel == "" {
 		return false
@@ -73,7 +49,7 @@ func (t *Trees) Tracked(ctx context.Context, root, path string) bool {
 	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	files, err := t.of(root).all(ctx, root)
+	files, err := list(ctx, root, rel)
 	if err != nil {
 		return false
 	}
@@ -81,86 +57,15 @@ func (t *Trees) Tracked(ctx context.Context, root, path string) bool {
 	return ok && was.same(stampOf(info))
 }
 
-// of returns the cache entry of a tree. One beyond maxTrees replaces all others.
-func (t *Trees) of(root string) *tree {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	tr := t.byRoot[root]
-	if tr == nil {
-		if t.byRoot == nil || len(t.byRoot) >= maxTrees {
-			t.byRoot = map[string]*tree{}
-		}
-		tr = &tree{}
-		t.byRoot[root] = tr
-	}
-	return tr
-}
-
-// all returns the entries of git's index by path below root. Callers must not change the map.
-func (tr *tree) all(ctx context.Context, root string) (map[string]stamp, error) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	index, err := indexOf(root)
-	if err != nil {
-		return nil, err
-	}
-	if tr.index != index {
-		// An error is cached too, until the index changes.
-		files, err := list(ctx, root)
-		if err != nil && ctx.Err() != nil {
-			return nil, err
-		}
-		tr.index, tr.files, tr.err = index, files, err
-	}
-	return tr.files, tr.err
-}
-
-// indexOf returns the stamp of the index of the tree at root: in .git, or in the folder that a .git file names. It is zero in a new
-// repository, which has none yet.
-func indexOf(root string) (stamp, error) {
-	git := filepath.Join(root, ".git")
-	info, err := os.Lstat(git)
-	if err != nil {
-		return stamp{}, err
-	}
-	if info.Mode().IsRegular() && info.Size() < maxGitFile {
-		text, err := os.ReadFile(git)
-		if err != nil {
-			return stamp{}, err
-		}
-		dir, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
-		if !ok {
-			return stamp{}, errors.New("no gitdir")
-		}
-		if git = dir; !filepath.IsAbs(git) {
-			git = filepath.Join(root, dir)
-		}
-	}
-	info, err = os.Stat(filepath.Join(git, "index"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return stamp{}, nil
-	}
-	if err != nil {
-		return stamp{}, err
-	}
-	if !info.Mode().IsRegular() {
-		return stamp{}, errors.New("the index is not a regular file")
-	}
-	s := stampOf(info)
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.inode = st.Ino
-	}
-	return s, nil
-}
-
 func stampOf(info fs.FileInfo) stamp {
 	at := info.ModTime()
 	return stamp{sec: at.Unix(), nsec: int64(at.Nanosecond()), size: uint32(info.Size())}
 }
 
-// list returns the entries of git's index. `ls-files` alone does not compare contents, and so runs no filter.
-func list(ctx context.Context, root string) (map[string]stamp, error) {
-	text, err := run(ctx, root, "ls-files", "-z", "--debug", "--cached")
+// list returns the entries of git's index for paths below root, or all. `ls-files` alone does not compare contents, and so runs no
+// filter.
+func list(ctx context.Context, root string, paths ...string) (map[string]stamp, error) {
+	text, err := run(ctx, root, append([]string{"--literal-pathspecs", "ls-files", "-z", "--debug", "--cached", "--"}, paths...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -238,14 +143,19 @@ func parse(text []byte) (map[string]stamp, error) {
 			}
 		}
 		text = rest
+		sec, nsec, _ := strings.Cut(strings.TrimPrefix(string(lines[1]), "  mtime: "), ":")
+		size, mask, _ := strings.Cut(strings.TrimPrefix(string(lines[4]), "  size: "), "\tflags: ")
+		var errs [4]error
 		var s stamp
-		var flags uint64
-		if _, err := fmt.Sscanf(string(lines[1]), "  mtime: %d:%d", &s.sec, &s.nsec); err != nil {
+		var length, flags uint64
+		s.sec, errs[0] = strconv.ParseInt(sec, 10, 64)
+		s.nsec, errs[1] = strconv.ParseInt(nsec, 10, 64)
+		length, errs[2] = strconv.ParseUint(size, 10, 32)
+		flags, errs[3] = strconv.ParseUint(mask, 16, 64)
+		if err := errors.Join(errs[:]...); err != nil {
 			return nil, fmt.Errorf("git ls-files: %q: %w", path, err)
 		}
-		if _, err := fmt.Sscanf(string(lines[4]), "  size: %d\tflags: %x", &s.size, &flags); err != nil {
-			return nil, fmt.Errorf("git ls-files: %q: %w", path, err)
-		}
+		s.size = uint32(length)
 		if flags&(conflict|intent) == 0 {
 			files[string(path)] = s
 		}

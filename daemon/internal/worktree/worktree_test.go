@@ -48,10 +48,9 @@ func write(t *testing.T, path, text string) {
 // A file that git holds as it lies on disk is tracked; what changed, is new or lies elsewhere is not.
 func TestTracked(t *testing.T) {
 	root := repository(t)
-	var trees Trees
 	check := func(when, rel string, want bool) {
 		t.Helper()
-		if got := trees.Tracked(t.Context(), root, filepath.Join(root, rel)); got != want {
+		if got := Tracked(t.Context(), root, filepath.Join(root, rel)); got != want {
 			t.Errorf("%s: %q tracked: got %v, want %v", when, rel, got, want)
 		}
 	}
@@ -61,7 +60,7 @@ func TestTracked(t *testing.T) {
 	check("a folder", "dir", false)
 	check("not there", "gone.go", false)
 	check("elsewhere", "../main.go", false)
-	if trees.Tracked(t.Context(), root+"x", filepath.Join(root, "main.go")) {
+	if Tracked(t.Context(), root+"x", filepath.Join(root, "main.go")) {
 		t.Error("a file is tracked in a tree that does not hold it")
 	}
 
@@ -71,7 +70,7 @@ func TestTracked(t *testing.T) {
 	git(t, root, "checkout", "main.go")
 	git(t, root, "add", "loose.txt")
 	check("put back", "main.go", true)
-	check("added", "loose.txt", true) // the index changed, so git was asked again
+	check("added", "loose.txt", true)
 	git(t, root, "rm", "-q", "--cached", "loose.txt")
 	check("taken out", "loose.txt", false)
 
@@ -97,8 +96,7 @@ func TestLinkedWorktree(t *testing.T) {
 	root := repository(t)
 	other := filepath.Join(t.TempDir(), "other")
 	git(t, root, "worktree", "add", "-q", other)
-	var trees Trees
-	if !trees.Tracked(t.Context(), other, filepath.Join(other, "main.go")) {
+	if !Tracked(t.Context(), other, filepath.Join(other, "main.go")) {
 		t.Error("main.go of a linked working tree is not tracked")
 	}
 }
@@ -140,8 +138,7 @@ func TestRunsNothingOfTheRepository(t *testing.T) {
 	if err := os.Remove(marker); err != nil {
 		t.Fatal(err)
 	}
-	var trees Trees
-	if !trees.Tracked(t.Context(), root, filepath.Join(root, "main.go")) {
+	if !Tracked(t.Context(), root, filepath.Join(root, "main.go")) {
 		t.Error("main.go is not tracked")
 	}
 	if text, err := os.ReadFile(marker); err == nil {
@@ -152,41 +149,26 @@ func TestRunsNothingOfTheRepository(t *testing.T) {
 // What cannot be told is false, at once: no repository, a .git that leads nowhere, an index that is a pipe, a context
 // that is over.
 func TestUnknownIsNotTracked(t *testing.T) {
-	var trees Trees
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "x"), "x")
-	if trees.Tracked(t.Context(), dir, filepath.Join(dir, "x")) {
+	if Tracked(t.Context(), dir, filepath.Join(dir, "x")) {
 		t.Error("a file outside any repository is tracked")
 	}
 	write(t, filepath.Join(dir, ".git"), "gitdir: nowhere\n")
-	if trees.Tracked(t.Context(), dir, filepath.Join(dir, "x")) {
+	if Tracked(t.Context(), dir, filepath.Join(dir, "x")) {
 		t.Error("a file beside a .git that leads nowhere is tracked")
 	}
 	root := repository(t)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if trees.Tracked(over, root, filepath.Join(root, "main.go")) {
+	if Tracked(over, root, filepath.Join(root, "main.go")) {
 		t.Error("tracked, although nobody could be asked")
-	}
-	if !trees.Tracked(t.Context(), root, filepath.Join(root, "main.go")) {
-		t.Error("an answer that did not come was remembered")
 	}
 	if err := os.WriteFile(filepath.Join(root, ".git", "index"), []byte("broken"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if trees.Tracked(t.Context(), root, filepath.Join(root, "main.go")) {
+	if Tracked(t.Context(), root, filepath.Join(root, "main.go")) {
 		t.Error("tracked by a broken index")
-	}
-}
-
-// More trees than are remembered are still answered.
-func TestManyTrees(t *testing.T) {
-	var trees Trees
-	for range maxTrees + 3 {
-		trees.of(t.TempDir())
-	}
-	if len(trees.byRoot) > maxTrees {
-		t.Errorf("got %d trees in memory, want at most %d", len(trees.byRoot), maxTrees)
 	}
 }
 
@@ -200,18 +182,5 @@ func TestParse(t *testing.T) {
 		if _, err := parse([]byte(bad)); err == nil {
 			t.Errorf("%q: no error", bad)
 		}
-	}
-}
-
-// BenchmarkTracked is one answer while the index stays as it is.
-func BenchmarkTracked(b *testing.B) {
-	root, err := filepath.Abs("../../..")
-	if err != nil {
-		b.Fatal(err)
-	}
-	var trees Trees
-	trees.Tracked(b.Context(), root, filepath.Join(root, "go.mod"))
-	for b.Loop() {
-		trees.Tracked(b.Context(), root, filepath.Join(root, "go.mod"))
 	}
 }
