@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/vt"
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
@@ -291,21 +292,35 @@ func (term *terminal) cursorLine() string {
 	return ""
 }
 
-// answer presses a key until done. A question takes no key for a moment after it is shown, and each key in that time makes the moment
-// longer: so the key is pressed with pauses, as a person would. On a slow machine it is pressed again until done, although it has answered.
+// answer waits until a question takes keys, presses one, and waits until done. A key that does not do it is pressed again after two
+// seconds: on a slow machine also one that has answered.
 func (term *terminal) answer(key string, done func() bool) {
 	term.t.Helper()
-	var last time.Time
+	last, pressed := time.Now(), false
 	term.w.await("the question to be armed and answered", func() bool {
 		if done() {
 			return true
 		}
-		if time.Since(last) > 2*time.Second {
+		if !pressed && term.armed() || time.Since(last) > 2*time.Second {
 			term.send(key)
-			last = time.Now()
+			last, pressed = time.Now(), true
 		}
 		return false
 	})
+}
+
+// armed reports whether the screen has a question that takes keys: only then the answer that Enter gives is shown reversed.
+func (term *terminal) armed() bool {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	for y := range term.screen.Height() {
+		for x := range term.screen.Width() {
+			if c := term.screen.CellAt(x, y); c != nil && c.Style.Attrs&uv.AttrReverse != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // allow waits until done, and answers a question with yes, if one is asked first.
