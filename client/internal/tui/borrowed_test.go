@@ -11,6 +11,7 @@ import (
 
 	"sublet/client/internal/lender"
 	"sublet/client/internal/tui/cells"
+	"sublet/client/internal/tui/keys"
 	"sublet/client/internal/tui/screentest"
 	"sublet/lease/shell"
 	"sublet/wire"
@@ -206,31 +207,35 @@ func TestPasswordHandOver(t *testing.T) {
 func TestRestOfASecretIsDropped(t *testing.T) {
 	for _, ai := range []bool{false, true} {
 		for _, end := range []lender.LeasedEnded{cancelled("x1"), leasedEnd("x1", 1)} {
-			w := open(t, 80, 24)
-			if ai {
-				w.ai()
+			d := newDesk(t)
+			typed := ""
+			d.keys.Shell = func(b []byte) { typed += string(b) }
+			d.keys.Deliver = func(msg any) (bool, bool) {
+				if to, enters := msg.(keys.Enter); enters {
+					typed += "to AI mode by " + string(to)
+					return true, true
+				}
+				d.send(&keyEvent{msg: msg, done: make(chan struct{})})
+				return false, true
 			}
-			w.lend("x1", "orchestrator", "sudo make install")
-			w.p.Send(output("x1", "[sudo] password for u: "))
-			w.p.Send(leasedKeyboard("x1", "password"))
-			w.see("type the secret that it asks for")
-			w.keys("hun")
-			w.until("the keys", func() bool { return string(get(w.sh, &w.sh.answer)) == "hun" })
-			w.endLease(end)
-			for _, key := range []string{"t", "er", "2\r", "\t", "?"} {
-				w.keys(key)
-				time.Sleep(10 * time.Millisecond) // typed one by one, within half a second
+			if !ai {
+				d.own = owner{}
 			}
-			time.Sleep(muteAfterSecret)
-			w.keys("x")
-			if ai {
-				w.see("> x")
-			} else {
-				w.see("u@box:~$ x")
+			d.wait(time.Hour)
+			d.send(leasedStart("x1", "sudo make install"))
+			d.send(leasedKeyboard("x1", "password"))
+			d.keys.Feed([]byte("hun"))
+			d.send(end)
+			d.send(endShown{make(chan struct{})})
+			for _, key := range []string{"t", "er", "2\r", "\t", "?"} { // typed one by one, within half a second
+				d.wait(10 * time.Millisecond)
+				d.keys.Feed([]byte(key))
 			}
-			got := string(get(w.sh, &w.sh.answer)) + " " + string(get(w.sh, &w.sh.typed))
-			if want := map[bool]string{true: "hun ", false: "hun x"}[ai]; got != want || len(w.d.questions()) != 0 {
-				t.Errorf("%s, AI mode %v: the program and the shell got %q, want %q; the agent %d questions", end.Status, ai, got, want, len(w.d.questions()))
+			d.wait(muteAfterSecret)
+			d.keys.Feed([]byte("x"))
+			got := string(d.sh.answer) + " " + typed + " " + d.ed.Text
+			if want := map[bool]string{true: "hun  x", false: "hun x "}[ai]; got != want || len(d.d.questions()) != 0 {
+				t.Errorf("%s, AI mode %v: the program, the shell and the line got %q, want %q; the agent %d questions", end.Status, ai, got, want, len(d.d.questions()))
 			}
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/creack/pty"
 
 	"sublet/client/internal/tui/keys"
-	"sublet/client/internal/tui/style"
 	"sublet/wire"
 )
 
@@ -72,17 +71,16 @@ func (panicking) Meta() *wire.Event { panic("boom in an event") }
 
 // An agent that works while the user is in command mode animates nothing.
 func TestNothingMovesInCommandMode(t *testing.T) {
-	w := open(t, 80, 24)
-	w.switches("?")
-	playTurn(w, w.ask("why\r").RequestID)
-	w.see("esc stops")
-	w.keys("\t")
-	w.prompt()
-	w.until("the end of the animation", func() bool {
-		n := len(w.screen.Raw())
-		time.Sleep(2 * style.SpinnerEvery)
-		return len(w.screen.Raw()) == n
-	})
+	d := newDesk(t)
+	d.send(&wire.TurnStarted{Event: event(1), Agent: "orchestrator", Prompt: "go"})
+	if d.wait(time.Minute); len(d.due) != 1 {
+		t.Fatalf("in AI mode: got %d timers, want the animation's", len(d.due))
+	}
+	d.update(&keyEvent{msg: keys.Key{Name: "tab"}, done: make(chan struct{})})
+	d.tasks = nil // the shell's prompt, for which a painter would have to run
+	if d.wait(time.Minute); d.own.has || len(d.due) != 0 {
+		t.Errorf("in command mode: got %d timers, the screen is this program's: %v", len(d.due), d.own.has)
+	}
 }
 
 func TestResizeAndSmallWindows(t *testing.T) {
