@@ -157,7 +157,7 @@ var errStoppedByAgent = errors.New("cancelled by the agent that started it")
 func (m *team) delegateToCrew(ctx context.Context, role Role, name string, a tool.Assignment) (tool.Report, error) {
 	crew := m.parent.t.Crew
 	err := crew.Start(ctx, Order{
-		Role: role, Name: name, Title: orFirstLine(a.Title, a.Prompt), Prompt: a.Prompt, Cwd: m.parent.environment().Cwd,
+		Role: role, Name: name, Title: titleOf(a), Prompt: a.Prompt, Cwd: m.parent.environment().Cwd,
 		System: limitsText(m.parent.userLimits()), Options: m.options(),
 	})
 	switch {

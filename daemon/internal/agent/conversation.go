@@ -199,7 +199,7 @@ func (h *Thread) Add(ev wire.EventMessage) {
 		h.compactions = updateInForce(h.compactions, m)
 	}
 	if m, ok := ev.(*wire.TurnStarted); ok {
-		h.endTurn("interrupted", "")
+		h.endTurn("interrupted")
 		h.turn, h.agent, h.open, h.seq = meta.TurnID, m.Agent, true, meta.Seq
 		h.modelless, h.refreshed = m.Model == "", false
 		h.asked, h.answers = map[wire.ConfirmationID]wire.ExecutionID{}, map[wire.ExecutionID]*wire.ConfirmationResolved{}
@@ -229,7 +229,7 @@ func (h *Thread) Add(ev wire.EventMessage) {
 	case *wire.TurnSteered:
 		if !h.modelless {
 			h.seq = meta.Seq
-			h.completeResults("interrupted: no result was recorded")
+			h.completeResults()
 			h.entries = addSteering(h.entries, m.Prompt, meta.Seq)
 		}
 	case *wire.CommandResult:
@@ -250,7 +250,7 @@ func (h *Thread) Add(ev wire.EventMessage) {
 		if !h.modelless {
 			h.end = m
 		}
-		h.endTurn(m.Status, h.failure)
+		h.endTurn(m.Status)
 	}
 }
 
@@ -333,7 +333,7 @@ func (h *Thread) dropAnswerFrom(from int64) {
 func (h *Thread) answer(seq int64) *entry {
 	n := len(h.entries)
 	if n > 0 && h.entries[n-1].kind == compaction.Results {
-		h.completeResults("interrupted: no result was recorded")
+		h.completeResults()
 		n = len(h.entries)
 	}
 	if n == 0 || h.entries[n-1].kind != compaction.Answer {
@@ -387,10 +387,10 @@ func resultPart(id, content string, isError bool) provider.Part {
 }
 
 // completeResults gives every open call a result, and sorts the results of concurrent calls in the order of the calls.
-func (h *Thread) completeResults(why string) {
+func (h *Thread) completeResults() {
 	for _, id := range h.order {
 		if call, ok := h.calls[id]; ok {
-			h.addResult(call, why, true, h.seq)
+			h.addResult(call, "interrupted: no result was recorded", true, h.seq)
 			delete(h.calls, id)
 		}
 	}
@@ -411,7 +411,7 @@ func (h *Thread) resultOrder(p provider.Part) int {
 }
 
 // endTurn ends the open turn with an answer, so that a prompt may follow, and notes in it how the turn ended, unless it succeeded.
-func (h *Thread) endTurn(status, failure string) {
+func (h *Thread) endTurn(status string) {
 	if !h.open {
 		return
 	}
@@ -419,12 +419,12 @@ func (h *Thread) endTurn(status, failure string) {
 	if h.modelless {
 		return
 	}
-	h.completeResults("interrupted: no result was recorded")
+	h.completeResults()
 	note := ""
 	switch status {
 	case wire.StatusSuccess:
 	case wire.StatusError:
-		note = "[this turn failed: " + clip(failure, 500) + "]"
+		note = "[this turn failed: " + clip(h.failure, 500) + "]"
 	default:
 		note = "[this turn ended early: " + status + "]"
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,7 +74,7 @@ func passages(e entry) []passage {
 			}
 		case p.ToolResult != nil:
 			if f := e.facts[p.ToolResult.CallID]; f.Tool != "recall" { // skip earlier results of recall; the original is found
-				out = append(out, passage{who: clip("result of "+orFirstLine(f.Command, f.Tool), 200), text: p.ToolResult.Content, command: f.Command})
+				out = append(out, passage{who: clip("result of "+cmp.Or(f.Command, f.Tool), 200), text: p.ToolResult.Content, command: f.Command})
 			}
 		case p.Text == "":
 		case e.kind == compaction.Answer:

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"sublet/compaction"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
 // MaxSubSteps bounds the model calls of one sub-agent.
@@ -82,7 +84,7 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	me := &member{role: role, cancel: cancel, SubAgent: wire.SubAgent{
-		Name: name, Role: role.Name, Title: clip(clean(orFirstLine(a.Title, a.Prompt)), 200), State: wire.AgentRunning, StartedAtMS: time.Now().UnixMilli(),
+		Name: name, Role: role.Name, Title: clip(clean(titleOf(a)), 200), State: wire.AgentRunning, StartedAtMS: time.Now().UnixMilli(),
 	}}
 	m.agents.begin(me)
 	sub := newRunner(t)
@@ -202,11 +204,7 @@ func (m *team) roles() string {
 	return strings.Join(names, ", ")
 }
 
-// orFirstLine returns a, or the first line of b if a is blank.
-func orFirstLine(a, b string) string {
-	if strings.TrimSpace(a) != "" {
-		return a
-	}
-	line, _, _ := strings.Cut(strings.TrimSpace(b), "\n")
-	return line
+// titleOf returns what the agent with an assignment does, in a line.
+func titleOf(a tool.Assignment) string {
+	return cmp.Or(strings.TrimSpace(a.Title), visible.FirstLine(a.Prompt))
 }

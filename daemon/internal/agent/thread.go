@@ -12,7 +12,7 @@ import (
 // Conversation returns History of the events added. Later additions do not change it.
 func (h *Thread) Conversation() Conversation {
 	c := h.clone()
-	c.endTurn("interrupted", "")
+	c.endTurn("interrupted")
 	return Conversation{foldRanges(c.entries, outermost(c.compactions)), c.pending, c.plan, c.end}
 }
 
