@@ -26,9 +26,6 @@ const (
 	markEnd    = "E" // it has ended
 )
 
-// unreadMost bounds the records whose mark has not come, in bytes. Beyond it all are dropped.
-const unreadMost = 1 << 20
-
 // records are what came over the FIFO "up" from the current process.
 type records struct {
 	unread  string // records whose marks are still to come
@@ -58,9 +55,7 @@ func (s *Shell) readRecordsLocked(kind string) {
 			s.onRecordLocked(kind, text)
 		}
 	}
-	if s.records.unread = strings.Join(list[n:], "\x00"); len(s.records.unread) > unreadMost {
-		s.records.unread = ""
-	}
+	s.records.unread = strings.Join(list[n:], "\x00")
 }
 
 // onRecordLocked handles a record of the current process: the state of the prompt, the line that began, the widget's answer to the hold
