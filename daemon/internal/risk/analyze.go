@@ -2,7 +2,6 @@ package risk
 
 import (
 	"cmp"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -90,8 +89,12 @@ func newAnalysis(c Context, size int) *analysis {
 		c.ProjectRoot = "" // a shell at home or at the root is in no project
 	}
 	a := &analysis{c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, loose: loosePath(c.Env["PATH"]), shadows: map[string]string{}}
-	aliases := map[string]string{} // also those that this text defines
-	maps.Copy(aliases, c.Aliases)
+	aliases := map[string][]string{} // also those that this text defines
+	if c.Dialect != "fish" {         // which expands the live shell's while one types
+		for name, value := range c.Aliases {
+			aliases[name] = []string{value}
+		}
+	}
 	a.Reader = &bashread.Reader{
 		Judge:   a,
 		Files:   map[string]bashread.Written{},

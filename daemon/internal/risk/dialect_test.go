@@ -45,11 +45,23 @@ func TestDialects(t *testing.T) {
 		"set -x PATH /tmp", "echo $HOME", "ls (pwd)", "for f in *; echo $f; end", "echo 'it\\'s'", "VAR=1 ls", "echo {a,b}", "eval ls",
 		"source x", "ls &", "echo \"$x\"", "cat <<E\nx\nE", "if true; ls; end", "! ls", "echo a^b", "echo %self", "ls ?", "ls **/x", "[ -f x ]", "export X=1",
 		"function f; ls; end", "command ls", "ls |& cat", "{ ls; }", "(ls)", "time ls",
+		"# '\necho ' #\\'' ; rm -rf ~ #'", // the quote in the comment opens no text
 	)
 	atLeast(t, High, fish, "deploy", "begin; ls; end", "and ls", "string replace a b", "not ls")
 	unread(in("nu"), both...) // a shell that the reader does not know
 	fish.Poisoned = []string{"ls"}
 	exactly(t, High, fish, "ls")
+}
+
+// A text that gives an alias of the live shell another value is judged by both: the change holds only from the next line on, and not
+// outside a subshell or a branch.
+func TestAliasGivenAgain(t *testing.T) {
+	c := here()
+	c.Aliases = map[string]string{"wipe": "rm -rf ~"}
+	exactly(t, Critical, c, "wipe", "alias wipe=true; wipe", "alias wipe='wipe -v'; wipe", "(alias wipe=true); wipe", "if x; then alias wipe=true; fi; wipe",
+		"alias wipe=true\nwipe")
+	c.Aliases["rm"] = "trash"
+	exactly(t, Critical, c, "unalias rm\nrm -rf ~")
 }
 
 // No text is less of a risk because it is for another shell.

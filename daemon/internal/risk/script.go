@@ -41,7 +41,7 @@ func (a *analysis) script(c *call, f *field, p string) bool {
 	a.Limit += 2 * len(text) * bashread.StepsPerByte
 	dialect, aliases, functions := a.Dialect, a.Aliases, a.Functions
 	defer func() { a.Dialect, a.Aliases, a.Functions = dialect, aliases, functions }()
-	a.Dialect, a.Aliases, a.Functions = "bash", map[string]string{}, nil
+	a.Dialect, a.Aliases, a.Functions = "bash", map[string][]string{}, nil
 	st := c.st.Fresh(a.Env)
 	st.Args, st.ArgsOK = args, !slices.ContainsFunc(args, func(f field) bool { return f.Many })
 	a.Inline(text, f.Span, st)

@@ -108,11 +108,15 @@ func (a *analysis) doAlias(c *call) {
 	for i := range c.operands {
 		f := &c.operands[i]
 		name, val, ok := strings.Cut(f.S, "=")
+		// The change holds only from some line on, and where this command runs: before and elsewhere the name has the values
+		// that it had, or is a command.
+		if !slices.Contains(a.Aliases[name], name) {
+			a.Aliases[name] = append(a.Aliases[name], name)
+		}
 		if !ok {
 			continue
 		}
-		a.Aliases[name] = val
-		c.st.Changed = append(slices.Clip(c.st.Changed), "alias "+name)
+		a.Aliases[name] = append(a.Aliases[name], val)
 		if first, _, _ := strings.Cut(val, " "); first != name {
 			c.st.Changed = append(slices.Clip(c.st.Changed), name)
 			if programs.Known(name) || strings.ContainsAny(name, "\x00\x01") {

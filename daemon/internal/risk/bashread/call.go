@@ -40,20 +40,24 @@ func (r *Reader) call(c *syntax.CallExpr, st *State) {
 	r.Judge.Command(fs, st, r.span(c))
 }
 
-// alias expands an alias, as bash does before it parses.
+// alias expands an alias, as bash does before it parses, by each value that the name may have there.
 func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) (done bool) {
-	value, ok := r.Aliases[name]
-	// By the text, but only from some line on.
-	changed := slices.Contains(st.Changed, "alias "+name)
-	if !ok || r.Dialect == "fish" && !changed || slices.Contains(r.Active, "alias "+name) || len(r.Active) > MaxDepth { // fish expands while one types
+	values := r.Aliases[name]
+	if len(values) == 0 || slices.Contains(r.Active, "alias "+name) || len(r.Active) > MaxDepth {
 		return false
 	}
 	r.Active = append(r.Active, "alias "+name)
-	if changed {
-		side := st.Clone()
-		r.Judge.Command(append([]Field{{S: name, Known: true, Span: r.span(c)}}, r.words(c.Args[1:], side)...), side, r.span(c))
+	before := st.Clone()
+	for i, value := range values {
+		one := st
+		if i > 0 {
+			one = before.Clone()
+		}
+		r.Inline(value+" "+r.text(c.Args[0].End(), c.End()), r.span(c), one)
+		if i > 0 {
+			st.join(one)
+		}
 	}
-	r.Inline(value+" "+r.text(c.Args[0].End(), c.End()), r.span(c), st)
 	r.Active = r.Active[:len(r.Active)-1]
 	return true
 }

@@ -84,7 +84,7 @@ var (
 	// fishText matches texts of plain words, quotes, lists and redirections, which fish takes as bash does.
 	fishText = sync.OnceValue(func() *regexp.Regexp {
 		word := `(?:[-\w./:,+=@*]|'[^'\\]*'|"[^"\\$\x60]*")`
-		return regexp.MustCompile(`^(?:\s|\\\n|(?:^|\s)(?:~/|#[^\n]*)|` + word + `|&&|[;|]|(?:\d*>>?|<)\s*(?:~/|` + word + `)|\d*>&[\d-])*$`)
+		return regexp.MustCompile(`^(?:\s|\\\n|(?:^|\s)(?:~/|(?m:#[^\n]*$))|` + word + `|&&|[;|]|(?:\d*>>?|<)\s*(?:~/|` + word + `)|\d*>&[\d-])*$`)
 	})
 	otherOps = []syntax.RedirOperator{syntax.AppClob, syntax.RdrAllClob, syntax.AppAllClob} // of zsh
 )

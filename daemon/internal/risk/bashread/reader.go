@@ -51,7 +51,7 @@ const (
 type Context struct {
 	Home      string
 	Dialect   string            // the name of the shell; "" is bash
-	Aliases   map[string]string // of the live shell
+	Aliases   map[string][]string // the values that each may have: that of the live shell, and those of the text
 	Functions map[string]string // name to body
 	Env       map[string]string
 	Secret    func(name string) bool // reports whether a variable's value is a secret
