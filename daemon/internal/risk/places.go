@@ -95,7 +95,12 @@ func kernelPlace(p string) *place {
 		section string
 		is      *place
 	}{{"no-devices", nowhere}, {"memory", temporary}, {"connections", connection}, {"devices", device}} {
-		if slices.ContainsFunc(programs.Places(known.section), func(top string) bool { return under(p, top) }) {
+		i := slices.IndexFunc(programs.Places(known.section), func(top string) bool { return under(p, top) })
+		switch {
+		case i < 0:
+		case known.is == temporary && everything(below(p, programs.Places(known.section)[i])):
+			return tempRoot
+		default:
 			return known.is
 		}
 	}

@@ -50,9 +50,9 @@ const (
 // Context is what a text meets in the shell.
 type Context struct {
 	Home      string
-	Dialect   string            // the name of the shell; "" is bash
+	Dialect   string              // the name of the shell; "" is bash
 	Aliases   map[string][]string // the values that each may have: that of the live shell, and those of the text
-	Functions map[string]string // name to body
+	Functions map[string]string   // name to body
 	Env       map[string]string
 	Secret    func(name string) bool // reports whether a variable's value is a secret
 }
