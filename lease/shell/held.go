@@ -27,21 +27,19 @@ const (
 const releaseBound = 5 * time.Second
 
 // launcherLine writes a confined command's text and Spec to files, and returns the line that the shell runs instead: the launcher,
-// which starts a shell of the same kind. The text begins with statements that make the aliases, functions and unexported
-// variables that the command names, and set the options that change what it means.
+// which starts a shell of the same kind.
 func (s *Shell) launcherLine(c Command) (line string, err error) {
 	if _, err := exec.LookPath(c.Launcher); err != nil {
 		return "", fmt.Errorf("the command was not run: %w", &confine.MissingError{Path: c.Launcher})
 	}
-	st := locked(s, func() State { return s.state })
 	folder := cmp.Or(c.Job, s.files.folder) // the files of a job are read after the next command has begun
 	script, spec := filepath.Join(folder, heldText), *c.Confine
-	before, _ := s.d.Restore(namedIn(st, c.Text), State{}, State{})
-	if err := os.WriteFile(script, []byte(before+c.Text), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte(s.inChild(c.Text)), 0o600); err != nil {
 		return "", fmt.Errorf("write the command: %w", err)
 	}
 	spec.Script = script
-	spec.Hidden = append(slices.Clone(spec.Hidden), s.o.Folder)                       // this shell's pipes, and the daemon's socket
+	spec.Hidden = append(slices.Clone(spec.Hidden), s.o.Folder) // this shell's pipes, and the daemon's socket
+	st := locked(s, func() State { return s.state })
 	if dir, err := filepath.EvalSymlinks(st.Dir); err == nil && filepath.IsAbs(dir) { // it may not be known
 		spec.Dir = dir
 	}
@@ -59,6 +57,13 @@ func (s *Shell) launcherLine(c Command) (line string, err error) {
 		words[i] = s.d.Quote(w)
 	}
 	return strings.Join(words, " "), nil
+}
+
+// inChild returns the text for another shell of this kind: before text are statements that make the aliases, functions and unexported
+// variables that it names, and set the options that change what it means.
+func (s *Shell) inChild(text string) string {
+	before, _ := s.d.Restore(namedIn(locked(s, func() State { return s.state }), text), State{}, State{})
+	return before + text
 }
 
 // clearUp removes what the launcher of a confined command left in the project, if it was killed.

@@ -23,6 +23,7 @@ const (
 	JobOutput = "output"
 	JobStatus = "status"
 	jobPID    = "pid"
+	jobText   = "text" // of fish
 )
 
 // labelMost is how much of a command the shell's own list of jobs shows, in bytes; zsh leaves out longer words.
@@ -30,14 +31,14 @@ const labelMost = 50
 
 // background returns the text that starts a command as a background job.
 func (s *Shell) background(c Command) (text string, err error) {
-	if s.d.NoJobs != "" {
-		return "", errors.New(s.d.NoJobs)
-	}
 	line := c.Text
-	if c.Confine != nil {
+	switch {
+	case c.Confine != nil:
 		if line, err = s.launcherLine(c); err != nil {
 			return "", err
 		}
+	case s.d.JobInChild:
+		line = s.inChild(c.Text)
 	}
 	f, err := os.OpenFile(filepath.Join(c.Job, JobOutput), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -48,7 +49,7 @@ func (s *Shell) background(c Command) (text string, err error) {
 	if line, _, more := strings.Cut(label, "\n"); more || len(line) > labelMost {
 		label = visible.Cut(line, labelMost) + " …"
 	}
-	return dialect.Background(dialect.Job{Text: line, Label: label, Folder: c.Job}), nil
+	return s.d.Background(dialect.Job{Text: line, Label: label, Folder: c.Job, Shell: s.path}), nil
 }
 
 // jobStarted returns the process that the shell started for the job in folder, 0 if it started none, and adds its group to
@@ -90,7 +91,10 @@ func ReadJobPID(folder string) (pid int, start int64) {
 // 5 s.
 func ForgetJob(folder string) error {
 	err := releaseJob(folder)
-	return errors.Join(err, os.RemoveAll(filepath.Join(folder, heldText)), os.RemoveAll(filepath.Join(folder, heldReach)))
+	for _, name := range []string{heldText, heldReach, jobText} {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(folder, name)))
+	}
+	return err
 }
 
 // releaseJob removes the placeholders (see removePlaceholders) of a job whose launcher was killed: a launcher that ends removes its own.

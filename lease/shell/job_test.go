@@ -57,40 +57,51 @@ func awaitGone(t *testing.T, pgid int) {
 // A background job is one of the shell's own: its list shows it and its kill reaches it. It knows the shell's functions,
 // changes nothing in the shell, is no leftover, and outlives the shell.
 func TestJob(t *testing.T) {
-	for _, name := range []string{"bash", "zsh"} {
+	define := "greet() { echo hello $1; }; mine=7"
+	forever := "while :; do sleep 0.01; done"
+	texts := map[string]struct{ define, greet, broken, forever, listed string }{
+		"bash": {define, "greet \"$mine\"; mine=8; cd /; (exit 3)", "echo a ) ; echo b; ( :", forever, "sublet_job '" + forever + "'"},
+		"zsh":  {define, "greet \"$mine\"; mine=8; cd /; (exit 3)", "echo a ) ; echo b; ( :", forever, "sublet_job '" + forever + "'"},
+		"fish": {
+			"function greet; echo hello $argv[1]; end; set -g mine 7", "greet \"$mine\"; set mine 8; cd /; sh -c 'exit 3'", "echo a; end; echo b; begin",
+			"while true; sleep 0.01; end", "sh -c $__sublet_job 'while true; sleep 0.01; end'",
+		},
+	}
+	for name, text := range texts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := citest.Program(t, name)
 			s, scr := start2(t, func(o *Options) { o.Path = path })
 			scr.prompts(t, 1)
-			do(t, s, "greet() { echo hello $1; }; mine=7")
+			do(t, s, text.define)
+			known(t, s)
 
-			folder, _ := job(t, s, "greet \"$mine\"; mine=8; cd /; (exit 3)", nil, "")
+			folder, _ := job(t, s, text.greet, nil, "")
 			awaitFile(t, filepath.Join(folder, JobStatus), "3")
 			awaitFile(t, filepath.Join(folder, JobOutput), "hello 7\n")
 			if info, err := os.Stat(filepath.Join(folder, JobOutput)); err != nil || info.Mode().Perm() != 0o600 {
 				t.Errorf("output: %v, %v", info.Mode(), err)
 			}
 			// zsh may report in the same output, before or behind it, that the job is done.
-			if r := do(t, s, `echo $mine ${__sublet_job_text-}`); !slices.Contains(strings.Split(string(r.Output), "\n"), "7") {
+			if r := do(t, s, "echo $mine"); !slices.Contains(strings.Split(string(r.Output), "\n"), "7") {
 				t.Errorf("the job changed the shell: %q", r.Output)
 			}
 			folder, _ = job(t, s, "exit 4", nil, "")
 			awaitFile(t, filepath.Join(folder, JobStatus), "4")
 
 			// A text with what would end a wrapping block is read by itself.
-			folder, _ = job(t, s, "echo a ) ; echo b; ( :", nil, "")
-			awaitFile(t, filepath.Join(folder, JobStatus), "1", "2") // by the shell and its version
+			folder, _ = job(t, s, text.broken, nil, "")
+			awaitFile(t, filepath.Join(folder, JobStatus), "1", "2", "127") // by the shell and its version
 
-			_, pgid := job(t, s, "while :; do sleep 0.01; done", nil, "")
+			_, pgid := job(t, s, text.forever, nil, "")
 			for range 10 {
 				if r := do(t, s, "sleep 0.02"); len(r.Leftovers) > 0 {
 					t.Fatalf("the job's new processes are called leftovers of another command: %+v", r.Leftovers)
 				}
 			}
 			keys(t, s, "jobs\r")
-			scr.shows(t, "sublet_job 'while :; do sleep 0.01; done'")
-			keys(t, s, "kill %%\r")
+			scr.shows(t, text.listed)
+			keys(t, s, "kill "+map[bool]string{true: "%1", false: "%%"}[name == "fish"]+"\r")
 			awaitGone(t, pgid)
 
 			folder, pgid = job(t, s, "echo begun; sleep 100", nil, "")
@@ -109,7 +120,7 @@ func TestJob(t *testing.T) {
 
 // A job whose start is cancelled, once that has begun, is known: a SIGINT to the shell would lose it, running.
 func TestCancelledStartOfAJob(t *testing.T) {
-	for _, name := range []string{"bash", "zsh"} {
+	for _, name := range []string{"bash", "zsh", "fish"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := citest.Program(t, name)
@@ -179,14 +190,4 @@ func TestHeldJob(t *testing.T) {
 	}
 	procs.SignalGroup(pgid, syscall.SIGTERM)
 	awaitGone(t, pgid)
-}
-
-// Fish cannot, and says so.
-func TestJobRefused(t *testing.T) {
-	path := citest.Program(t, "fish")
-	s, scr := start2(t, func(o *Options) { o.Path = path })
-	scr.prompts(t, 1)
-	if _, err := s.Run(t.Context(), Command{Text: "sleep 100", Job: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "fish runs only programs in the background") {
-		t.Errorf("got %v", err)
-	}
 }

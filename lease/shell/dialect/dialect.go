@@ -42,8 +42,10 @@ type Dialect struct {
 	// ChildArgs are the arguments of another shell of this kind, which runs the script that is open as descriptor 3 and ends:
 	// without start-up files, with aliases.
 	ChildArgs []string
-	// NoJobs is why the shell cannot run a text in the background; "" = it can.
-	NoJobs string
+	// Background returns the text that starts a job in the background. With JobInChild, another shell of this kind runs it, which has
+	// none of the functions and unexported variables of this one.
+	Background func(j Job) string
+	JobInChild bool
 	// Stopped matches the beginning of what the shell prints last for a line whose job was stopped; nil = it prints nothing.
 	Stopped func() *regexp.Regexp
 	// Quote makes one word of any text without NUL.
@@ -64,13 +66,14 @@ type Dialect struct {
 type Job struct {
 	Text   string
 	Label  string // what the shell's own list of jobs shows of it
-	Folder string // its output is appended to the file "output", its process id written to "pid" and its status to "status"
+	Folder string // private; its output is appended to the file "output", its process id written to "pid" and its status to "status"
+	Shell  string // path of the shell
 }
 
-// JobFunction is the function of the integration that runs a job. Its name is shown by `jobs`.
+// JobFunction is the function of bash's and zsh's integration that runs a job. Its name is shown by `jobs`.
 const JobFunction = "sublet_job"
 
-// Background returns the text that runs a job in the background of a shell that has JobFunction.
+// Background implements Dialect.Background for a shell that has JobFunction.
 func Background(j Job) string {
 	return "__sublet_job_folder=" + Quote(j.Folder) + " __sublet_job_text=" + Quote(j.Text) + "\n" +
 		JobFunction + " " + Quote(j.Label) + " &\n" +

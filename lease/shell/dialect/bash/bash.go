@@ -23,6 +23,7 @@ var Dialect = &dialect.Dialect{
 	Name: "bash", Oldest: [2]int{4, 4}, HoldKey: "\x1bO~", AcceptKey: "\x1bO}",
 	VersionArgs: []string{"--norc", "--noprofile", "-c", `printf %s "${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}.${BASH_VERSINFO[2]}"`},
 	ChildArgs:   []string{"--norc", "--noprofile", "-O", "expand_aliases", "-c", ". /dev/fd/3"},
+	Background:  dialect.Background,
 	Stopped:     stopped,
 	Quote:       dialect.Quote, Start: launch, ReadState: readState, Restore: restore, Examine: examine,
 }

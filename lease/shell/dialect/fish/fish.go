@@ -22,12 +22,22 @@ var Dialect = &dialect.Dialect{
 	Name: "fish", Oldest: [2]int{3, 4}, HoldKey: "\x1e\x1d",
 	VersionArgs: []string{"--no-config", "-c", `string match -r '^[0-9.]+' -- $version`},
 	ChildArgs:   []string{"--no-config", "-c", "source /dev/fd/3"},
-	NoJobs:      "fish runs only programs in the background, no text with functions or blocks",
-	Quote:       quote, Start: launch, ReadState: readState, Restore: restore, Examine: examine,
+	Background:  background, JobInChild: true,
+	Quote: quote, Start: launch, ReadState: readState, Restore: restore, Examine: examine,
 }
 
 func quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
+}
+
+// background implements dialect.Dialect.Background. Fish runs only programs in the background, no functions or blocks, so the program is
+// sh, which ignores a hang-up, runs another fish and writes its status. The text passes through the file "text".
+func background(j dialect.Job) string {
+	file := quote(j.Folder + "/text")
+	return "builtin printf %s " + quote(j.Text) + " >" + file + "\n" +
+		"builtin set -l __sublet_words " + quote(j.Folder) + " " + quote(j.Shell) + " --no-config " + file + "\n" +
+		"command sh -c $__sublet_job " + quote(j.Label) + " $__sublet_words &\n" +
+		"builtin printf %s $last_pid >" + quote(j.Folder+"/pid") + "\n"
 }
 
 // launch implements dialect.Dialect.Start.

@@ -137,6 +137,16 @@ function __sublet_state
     __sublet_mark T
 end
 
+# What sh runs for a background job: $0 is what `jobs` shows, $1 the job's folder, and the rest is the command. A window that closes
+# sends SIGHUP to the shell's jobs; a borrower's goes on. Fish's own kill signals sh alone, which therefore signals the job's group.
+builtin set -g __sublet_job '
+    folder=$1; shift
+    trap "" HUP
+    trap "trap : TERM; kill -s TERM -- -$$" TERM
+    "$@" </dev/null >>"$folder/output" 2>&1 &
+    wait $!
+    printf %s $? >"$folder/status"'
+
 builtin set -g __sublet_status 0
 for __sublet_mode in default insert visual replace replace_one
     builtin bind -M $__sublet_mode \x1e\x1d __sublet_widget

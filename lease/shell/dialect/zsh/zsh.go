@@ -24,6 +24,7 @@ var Dialect = &dialect.Dialect{
 	Name: "zsh", Oldest: [2]int{5, 8}, HoldKey: "\x1bO~",
 	VersionArgs: []string{"-fc", "print -rn -- ${ZSH_VERSION%%-*}"},
 	ChildArgs:   []string{"-f", "-c", ". /dev/fd/3"},
+	Background:  dialect.Background,
 	Stopped:     stopped,
 	Quote:       dialect.Quote, Start: launch, ReadState: readState, Restore: restore, Examine: examine,
 }
