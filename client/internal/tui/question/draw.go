@@ -42,7 +42,7 @@ func (q *Question) Render(th *style.Theme, width, height, of int, armed bool) (l
 // title returns the risk, which is first so that it is never cut off, who asks, and for what.
 func (q *Question) title(th *style.Theme, width, of int) string {
 	s := th.Name(cmp.Or(q.Agent, "the agent")) + th.Bold.Render(" wants to "+q.text(wants))
-	if q.Tool != wire.ToolAskUser && q.Tool != wire.ToolPlan { // no answer to these runs anything
+	if q.Tool != wire.ToolAskUser && q.Tool != wire.ToolPlan && q.Tool != wire.ToolContinue { // no answer to these runs anything
 		s = th.Level(q.Verdict.Level) + th.Dim.Render(" risk · ") + s
 	}
 	if of > 1 {
@@ -62,10 +62,12 @@ func (q *Question) body(th *style.Theme, width int, marked bool) []string {
 	for i, m := range list { // where it stands in what is drawn
 		list[i].Start, list[i].End = len(th.Mark(string(q.Command[:m.Start]))), len(th.Mark(string(q.Command[:m.End])))
 	}
-	for _, row := range marks.Draw(th.Mark(q.subject()), list, inner-2) {
-		out = append(out, "  "+row.Text)
-		for _, under := range row.Marks {
-			out = append(out, "  "+th.Bad.Render(under))
+	if subject := q.subject(); subject != "" {
+		for _, row := range marks.Draw(th.Mark(subject), list, inner-2) {
+			out = append(out, "  "+row.Text)
+			for _, under := range row.Marks {
+				out = append(out, "  "+th.Bad.Render(under))
+			}
 		}
 	}
 	if q.Cwd != "" {
@@ -237,7 +239,9 @@ func (q *Question) Outcome(th *style.Theme, r *wire.ConfirmationResolved, width 
 		if _, known := kinds[q.Tool]; q.Command == "" && (!known || q.Tool == "edit" || q.Tool == "write") {
 			subject = visible.Line(q.Tool) + " " + subject
 		}
-		s += th.Dim.Render(": ") + th.Dim.Render(subject)
+		if subject != "" {
+			s += th.Dim.Render(": " + subject)
+		}
 	}
 	if r.Comment != "" {
 		s += th.Dim.Render(" – ") + visible.Line(r.Comment)

@@ -142,13 +142,16 @@ func (q *Question) userQuestion() wire.UserQuestion {
 	return asked
 }
 
-// subject returns what would run: the command, or the arguments of another tool.
+// subject returns what would run: the command, or the arguments of another tool; "" if it has none.
 func (q *Question) subject() string {
 	switch q.Tool {
 	case wire.ToolAskUser:
 		return q.userQuestion().Question
 	case wire.ToolPlan:
 		return q.Preview.Content
+	}
+	if q.Arguments == "{}" {
+		return ""
 	}
 	return cmp.Or(string(q.Command), (&card.Card{Tool: q.Tool, Args: q.Arguments}).Subject(), q.Arguments)
 }

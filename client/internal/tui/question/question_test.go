@@ -155,3 +155,20 @@ func TestOutcomeOfTrust(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// Whether an agent over its cost limit may go on is no call of a tool: the question and its outcome show no arguments.
+func TestCostLimit(t *testing.T) {
+	th := screentest.Theme()
+	q := &Question{ConfirmationRequest: &wire.ConfirmationRequest{
+		Agent: "orchestrator", Tool: wire.ToolContinue, Arguments: "{}",
+		Verdict: wire.Verdict{Level: "low", Reversible: true, Reasons: []wire.Reason{{Text: "this turn has cost $0.04 of the $0.06 that it may"}}},
+	}}
+	lines, _, _ := q.Render(th, 80, 23, 1, true)
+	if got := ansi.Strip(strings.Join(lines, "\n")); strings.Contains(got, "go on\n▌   \n") || strings.Contains(got, "{}") || strings.Contains(got, "risk") || !strings.Contains(got, "$0.06") {
+		t.Errorf("the question:\n%s", got)
+	}
+	q.sent = true
+	if got := ansi.Strip(q.Outcome(th, &wire.ConfirmationResolved{Decision: wire.DecisionAllow}, 80, true)); got != "● goes on" {
+		t.Errorf("the outcome: %q", got)
+	}
+}
