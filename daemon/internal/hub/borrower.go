@@ -236,6 +236,7 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 		Request: r, Who: c.who(), Wait: cfg.Lease.Wait.Duration, Term: cfg.Lease.Term.Duration, Timeout: cfg.Shell.CommandTimeout.Duration, Relay: lend.NewRelay(r.RequestID, c.Send),
 		Audit: func(e store.AuditEntry) { _ = c.hub.audit(e) }, // it is in the daemon's log
 	}
-	o := &operation{request: r.RequestID, limited: true, attached: true}
-	return c.answerLater(o, c.held(), func(ctx context.Context) (wire.Message, error) { return ln.Lend(ctx, loan), nil })
+	var run func() wire.Message
+	o := &operation{request: r.RequestID, limited: true, attached: true, first: func(ctx context.Context) { run = ln.Lend(ctx, loan) }}
+	return c.answerLater(o, c.held(), func(context.Context) (wire.Message, error) { return run(), nil })
 }

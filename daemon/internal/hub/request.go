@@ -26,6 +26,8 @@ type operation struct {
 
 	limited  bool // limits.running_turns bounds how many such operations a client may have
 	attached bool // it ends with its client's connection, since nobody else receives its result
+
+	first func(ctx context.Context) // what answerLater does before the connection's next request is read; nil: nothing
 }
 
 // begin adds an operation to those that run. It fails while the daemon stops, and above the client's limit. end removes the operation.
@@ -137,6 +139,9 @@ func (c *Client) answerLater(o *operation, s *session, work func(ctx context.Con
 		cancel(nil)
 		h.release(s)
 		return err
+	}
+	if o.first != nil {
+		o.first(ctx)
 	}
 	go func() { // ends with its work; Close waits for it
 		defer h.work.Done()

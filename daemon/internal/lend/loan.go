@@ -76,9 +76,9 @@ func Check(r *wire.LeaseRunRequest) error {
 	return nil
 }
 
-// Lend runs the user's own command l when its turn in the shell's queue has come, and sends its events. It returns the last of them when
-// the shell is given back.
-func (ln *Lender) Lend(ctx context.Context, l Loan) wire.Message {
+// Lend puts the user's own command l into the shell's queue. The caller must call run, in any goroutine: it runs the command when its turn
+// has come, sends its events, and returns the last of them when the shell is given back.
+func (ln *Lender) Lend(ctx context.Context, l Loan) (run func() wire.Message) {
 	r, execution, began := l.Request, wire.ExecutionID(wire.NewID()), time.Now()
 	decision := store.AuditEntry{
 		At: began, Event: "decision", Agent: l.Who, Tool: "lease run", Command: mask.String(string(r.Command)),
@@ -103,11 +103,13 @@ func (ln *Lender) Lend(ctx context.Context, l Loan) wire.Message {
 	b := ln.enqueue(ctx, request{
 		Terms: on, Command: Command{Command: c}, own: true, record: func() { l.Audit(decision) },
 	})
-	if _, err := ln.carryOut(b); err != nil {
-		auditEnd(wire.StatusRefused, nil)
-		return denial(l.Relay.Ref(), err)
+	return func() wire.Message {
+		if _, err := ln.carryOut(b); err != nil {
+			auditEnd(wire.StatusRefused, nil)
+			return denial(l.Relay.Ref(), err)
+		}
+		return &wire.ShellLeaseReleased{LeaseRef: l.Relay.Ref(), Reason: releasedFor(b.outcome)}
 	}
-	return &wire.ShellLeaseReleased{LeaseRef: l.Relay.Ref(), Reason: releasedFor(b.outcome)}
 }
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

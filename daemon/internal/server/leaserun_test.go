@@ -319,3 +319,32 @@ func TestAnErrorIsTheOnlyAnswer(t *testing.T) {
 		s.close()
 	})
 }
+
+// What one connection borrows the shell for runs in the order in which it asked.
+func TestLeaseRunsInOrder(t *testing.T) {
+	r := newRig(t)
+	p, s := r.dial(), r.dial(script)
+	for range 5 {
+		p.shell.userRuns()
+		var asked []wire.RequestID
+		for range 3 {
+			id := requestID()
+			s.send(&wire.LeaseRunRequest{RequestID: id, Command: "ls", ClientPID: p.pid})
+			asked = append(asked, id)
+		}
+		for _, id := range asked {
+			await(s, func(m *wire.ShellLeaseQueued) bool { return m.RequestID == id })
+		}
+		p.shell.userDone()
+		var ran []wire.RequestID
+		for range asked {
+			released := await(s, func(m *wire.ShellLeaseReleased) bool {
+				return slices.Contains(asked, m.RequestID) && !slices.Contains(ran, m.RequestID)
+			})
+			ran = append(ran, released.RequestID)
+		}
+		if !slices.Equal(ran, asked) {
+			t.Fatalf("asked as %v, ran as %v", asked, ran)
+		}
+	}
+}
