@@ -168,7 +168,7 @@ func TestServerTools(t *testing.T) {
 		allow, deny []string
 		want        string
 	}{
-		{"plan", nil, nil, "denied"},
+		{"plan", nil, nil, "error"}, // it is not offered
 		{"auto", nil, nil, "asked"},
 		{"full", nil, nil, "success"},
 		{"ask", []string{"tool: mcp__*"}, nil, "success"},
