@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -32,19 +33,22 @@ func pages(t *testing.T) map[string]string {
 	return texts
 }
 
-var tomlBlock = regexp.MustCompile("(?s)```toml\n(.*?)```")
+var block = regexp.MustCompile("(?ms)^```(.*?)\n(.*?)^```$")
 
 // Every example of settings is one that the program reads.
 func TestSettingsInDocs(t *testing.T) {
 	found := 0
 	for name, text := range pages(t) {
-		for _, block := range tomlBlock.FindAllStringSubmatch(text, -1) {
+		for _, m := range block.FindAllStringSubmatch(text, -1) {
+			if m[1] != "toml" {
+				continue
+			}
 			found++
 			file, read := "config.toml", func(dir string) error {
 				_, err := config.Load(filepath.Join(dir, "config.toml"))
 				return err
 			}
-			if strings.HasPrefix(block[1], "# .sublet.toml\n") {
+			if strings.HasPrefix(m[2], "# .sublet.toml\n") {
 				file, read = ".sublet.toml", func(dir string) error {
 					p, err := config.LoadProject(dir)
 					if err == nil && p.Path == "" {
@@ -54,16 +58,45 @@ func TestSettingsInDocs(t *testing.T) {
 				}
 			}
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(block[1]), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(m[2]), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if err := read(dir); err != nil {
-				t.Errorf("%s: %v\n%s", name, err, block[1])
+				t.Errorf("%s: %v\n%s", name, err, m[2])
 			}
 		}
 	}
 	if found < 5 {
 		t.Errorf("found %d examples", found)
+	}
+}
+
+// Every block of code is in a language that a test reads: TestSettingsInDocs reads toml, and TestExamplesInDocs of package e2e runs js.
+func TestBlocksInDocs(t *testing.T) {
+	found := 0
+	for name, text := range pages(t) {
+		for _, m := range block.FindAllStringSubmatch(text, -1) {
+			found++
+			var err error
+			switch language := m[1]; language {
+			case "toml", "js":
+			case "json":
+				err = json.Unmarshal([]byte(m[2]), new(any))
+			case "sh":
+				_, err = syntax.NewParser().Parse(strings.NewReader(m[2]), "")
+			default:
+				err = fmt.Errorf("no test reads the language %q", language)
+			}
+			if err != nil {
+				t.Errorf("%s: %v\n%s", name, err, m[2])
+			}
+		}
+		if fences := strings.Count(text, "```"); fences != 2*len(block.FindAllString(text, -1)) {
+			t.Errorf("%s: %d lines that begin or end a block, and %d blocks", name, fences, len(block.FindAllString(text, -1)))
+		}
+	}
+	if found < 15 {
+		t.Errorf("found %d blocks", found)
 	}
 }
 
@@ -121,7 +154,7 @@ func TestMessagesInDocs(t *testing.T) {
 			}
 		}
 	}
-	if found < 4 {
+	if found < 3 {
 		t.Errorf("found %d messages", found)
 	}
 }
