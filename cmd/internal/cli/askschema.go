@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"reflect"
 	"regexp"
@@ -91,7 +92,7 @@ func checkEnd(path string, leads map[string][]string, before []string) error {
 }
 
 // checkSchema returns an error for the first invalid schema in text, the innermost first. path is the JSON pointer of text, which the error
-// begins with. It adds to leads, by path, the schemas that apply to the same value.
+// begins with. It adds to leads, by path or by the name that a $ref can have, the schemas that apply to the same value.
 func checkSchema(path string, text json.RawMessage, leads map[string][]string) error {
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {
@@ -136,8 +137,15 @@ func checkSchema(path string, text json.RawMessage, leads map[string][]string) e
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	if s.Ref != "" {
-		leads[path] = append(leads[path], s.Ref)
+	for _, ref := range []string{s.Ref, s.DynamicRef} {
+		if plain, err := url.PathUnescape(ref); err == nil && ref != "" { // an invalid one is not resolved
+			leads[path] = append(leads[path], plain)
+		}
+	}
+	for _, name := range []string{s.ID, "#" + s.Anchor, "#" + s.DynamicAnchor} {
+		if strings.Trim(name, "#") != "" {
+			leads[name] = append(leads[name], path)
+		}
 	}
 	return nil
 }
@@ -150,7 +158,7 @@ func subschemas(keyword string, value json.RawMessage) map[string]json.RawMessag
 		var named map[string]json.RawMessage
 		_ = json.Unmarshal(value, &named) // what is no object, the caller finds
 		for name, schema := range named {
-			inside["/"+name] = schema
+			inside["/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name)] = schema
 		}
 	case "allOf", "anyOf", "oneOf", "prefixItems":
 		var list []json.RawMessage
