@@ -338,10 +338,13 @@ func TestLeaseRunsInOrder(t *testing.T) {
 		p.shell.userDone()
 		var ran []wire.RequestID
 		for range asked {
-			released := await(s, func(m *wire.ShellLeaseReleased) bool {
+			acquired := await(s, func(m *wire.ShellLeaseAcquired) bool {
 				return slices.Contains(asked, m.RequestID) && !slices.Contains(ran, m.RequestID)
 			})
-			ran = append(ran, released.RequestID)
+			ran = append(ran, acquired.RequestID)
+		}
+		for _, id := range asked {
+			await(s, func(m *wire.ShellLeaseReleased) bool { return m.RequestID == id })
 		}
 		if !slices.Equal(ran, asked) {
 			t.Fatalf("asked as %v, ran as %v", asked, ran)
