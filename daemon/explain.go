@@ -15,6 +15,7 @@ import (
 	"sublet/daemon/internal/risk/secret"
 	"sublet/daemon/internal/worktree"
 	"sublet/lease/confine"
+	"sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -27,12 +28,12 @@ func Explain(command, cwd string, p config.Policy) wire.Verdict {
 	return judge.Verdict(judge.Entering(risk.Analyze(command, c), c))
 }
 
-// ExplainModes judges a command as Explain does, but for a new shell of the user's kind (bash, zsh or fish). It also returns what each
+// ExplainModes judges a command as Explain does, but for a new shell of the user's kind. It also returns what each
 // mode would do with the command if no rule matched.
 func ExplainModes(command, cwd string, s config.Config) (wire.Verdict, []wire.PolicyOutcome) {
 	c := freshShell(cwd, s.Policy)
 	c.Dialect = filepath.Base(cmp.Or(s.Shell.Path, os.Getenv("SHELL")))
-	if c.Dialect != "zsh" && c.Dialect != "fish" {
+	if !shell.Lendable(c.Dialect) {
 		c.Dialect = "bash"
 	}
 	v := judge.Entering(risk.Analyze(command, c), c)

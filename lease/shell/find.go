@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,6 +63,11 @@ func Find(env []string) (path string, d *dialect.Dialect, version string, err er
 
 func needs(d *dialect.Dialect) string {
 	return fmt.Sprintf("%s %d.%d", d.Name, d.Oldest[0], d.Oldest[1])
+}
+
+// Lendable reports whether shells of this name can be lent, as "zsh".
+func Lendable(name string) bool {
+	return slices.ContainsFunc(dialects, func(d *dialect.Dialect) bool { return d.Name == name })
 }
 
 // Identify returns which shell the program at path is, by the name of its file, and the version that it prints. The error is a
