@@ -2,17 +2,19 @@ package e2e
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"sublet/wire/citest"
 )
 
-// The example of each page for node does what the page says, against the real program.
+// The example for node of each page that has one does what the page says, against the real program.
 func TestExamplesInDocs(t *testing.T) {
 	node := citest.Program(t, "node")
 	modules, err := filepath.Abs("../../../client")
@@ -20,7 +22,21 @@ func TestExamplesInDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	example := regexp.MustCompile("(?ms)^```js\n(.*?)^```$")
-	for page, start := range map[string]func(w *world) (args []string, replace *strings.Replacer){
+	paths, err := filepath.Glob("../../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := make(map[string][][]string)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := example.FindAllStringSubmatch(string(text), -1); m != nil {
+			examples[strings.TrimSuffix(filepath.Base(path), ".md")] = m
+		}
+	}
+	starts := map[string]func(w *world) (args []string, replace *strings.Replacer){
 		"stdio": func(w *world) ([]string, *strings.Replacer) { return nil, strings.NewReplacer() },
 		"jsonrpc": func(w *world) ([]string, *strings.Replacer) {
 			_, out := w.spawn("jsonrpc", "--socket", w.path("rpc.sock"))
@@ -33,12 +49,15 @@ func TestExamplesInDocs(t *testing.T) {
 			addr, _ := w.operator()
 			return nil, strings.NewReplacer("localhost:60100", addr)
 		},
-	} {
+	}
+	if got, want := slices.Sorted(maps.Keys(examples)), slices.Sorted(maps.Keys(starts)); !slices.Equal(got, want) {
+		t.Errorf("pages with examples: %q, and those that are run: %q", got, want)
+	}
+	for page, start := range starts {
 		t.Run(page, func(t *testing.T) {
-			text, err := os.ReadFile("../../../docs/" + page + ".md")
-			m := example.FindAllStringSubmatch(string(text), -1)
-			if err != nil || len(m) != 1 {
-				t.Fatalf("%d examples, %v", len(m), err)
+			m := examples[page]
+			if len(m) != 1 {
+				t.Fatalf("%d examples", len(m))
 			}
 			w := newWorld(t, "", script{{Match: "", Steps: []step{{Text: "the answer"}}}})
 			args, replace := start(w)
