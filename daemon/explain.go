@@ -21,8 +21,8 @@ import (
 
 // Explain judges a command offline, for a fresh bash in cwd ("" is the current directory) without aliases or functions. Of
 // the settings p only secrets and hosts count. It does not read the command's files or run anything of the project; for a
-// command that would delete or run files of a project it asks git once, until the index changes, which files are tracked.
-// It is fast enough for thousands of calls a second, and safe for concurrent use.
+// command that would delete or run a file of a project it asks git whether the file is tracked. Without that it is fast enough
+// for thousands of calls a second. It is safe for concurrent use.
 func Explain(command, cwd string, p config.Policy) wire.Verdict {
 	c := freshShell(cwd, p)
 	return judge.Verdict(judge.Entering(risk.Analyze(command, c), c))
