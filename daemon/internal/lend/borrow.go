@@ -207,7 +207,8 @@ func (ln *Lender) beginLocked(b *borrow) {
 // maxWhy bounds an explanation of a client, which people are shown, in bytes.
 const maxWhy = 256
 
-// refusal is why a borrower did not get the shell.
+// refusal returns the error of a borrower that did not get the shell: the client's reason if its shell is broken, else that of b.outcome.
+// waited is the time since the borrower asked.
 func (b *borrow) refusal(waited time.Duration) error {
 	if b.broken != "" {
 		return &tool.BrokenError{Why: b.broken}

@@ -263,7 +263,7 @@ func TestBatch(t *testing.T) {
 		synctest.Wait()
 		b.add(bytes.Repeat([]byte("x"), 2*maxBatch)) // more than is kept for the eye: left out
 		b.add([]byte("end"))
-		b.pass()
+		b.flush()
 		if pieces > 4 || got.Len() != 4*1000+3 || !strings.HasSuffix(got.String(), "998 999 end") {
 			t.Errorf("%d bytes in %d pieces, ending in %q", got.Len(), pieces, got.String()[max(0, got.Len()-20):])
 		}

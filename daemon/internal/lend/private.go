@@ -154,7 +154,7 @@ func (p *Private) Run(ctx context.Context, c Command, live func([]byte)) (tool.C
 	}
 	r, continued, err := p.runOn(ctx, before, c, cmd)
 	if stream != nil {
-		stream.pass()
+		stream.flush()
 	}
 	if err != nil {
 		return tool.CommandResult{}, err
@@ -258,7 +258,7 @@ func (p *Private) Suspects(ctx context.Context) (names []string, in shell.State)
 	return p.trusted.suspects(now), now
 }
 
-// Accept implements Trusting. A shell that does not answer accepts nothing.
+// Accept implements Trusting. It does nothing if the shell does not return its state.
 func (p *Private) Accept(ctx context.Context, names []string, shown shell.State) {
 	now, err := p.shell().State(ctx)
 	if err != nil {
@@ -340,18 +340,18 @@ func PrivateEnv(env map[string]wire.OSString, pass []string) []string {
 func Home(env map[string]wire.OSString) string { return cmp.Or(string(env["HOME"]), reach.Home()) }
 
 // batch gathers live output, which arrives in pieces of at most 4 KiB, and passes it on at most every batchEvery, so that
-// a program that prints without end does not cost a message for each piece. It never blocks the shell: what passes the
-// bound between two rounds is left out, live output being only for the eye.
+// a program that prints without end does not cost a message for each piece. It never blocks the shell: output beyond
+// maxBatch between two flushes is dropped, which does not change the command's result.
 type batch struct {
 	to func([]byte)
 
-	sending sync.Mutex // held while to is called, so that what is passed on stays in order
+	sending sync.Mutex // held while to is called, so that the pieces stay in order
 
 	mu sync.Mutex
 	// below: guarded by mu
-	buf    bytes.Buffer
-	passed time.Time   // when something was passed on last
-	timer  *time.Timer // passes on what is there; nil: nothing is
+	buf     bytes.Buffer
+	flushed time.Time   // the time of the last flush
+	timer   *time.Timer // calls flush; nil while buf is empty
 }
 
 const (
@@ -359,6 +359,7 @@ const (
 	maxBatch   = 64 << 10
 )
 
+// add buffers p, or drops it if the buffer would exceed maxBatch, and schedules a flush.
 func (b *batch) add(p []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -366,12 +367,13 @@ func (b *batch) add(p []byte) {
 		b.buf.Write(p)
 	}
 	if b.timer == nil {
-		b.timer = time.AfterFunc(batchEvery-time.Since(b.passed), b.pass)
+		b.timer = time.AfterFunc(batchEvery-time.Since(b.flushed), b.flush)
 	}
 }
 
-// pass passes on what is there. It is called once more after the last piece, and nothing is passed on after that.
-func (b *batch) pass() {
+// flush calls b.to with the buffered output, unless there is none. The owner calls it once after the last add; b.to is not called after
+// that flush has returned.
+func (b *batch) flush() {
 	b.sending.Lock()
 	defer b.sending.Unlock()
 	b.mu.Lock()
@@ -380,7 +382,7 @@ func (b *batch) pass() {
 	}
 	data := bytes.Clone(b.buf.Bytes())
 	b.buf.Reset()
-	b.passed, b.timer = time.Now(), nil
+	b.flushed, b.timer = time.Now(), nil
 	b.mu.Unlock()
 	if len(data) > 0 {
 		b.to(data)

@@ -153,6 +153,9 @@ func (s *Shell) state(ctx context.Context) shell.State {
 	return in.State(ctx)
 }
 
+// run runs c in the target and returns its result. In a private shell live gets the output as it comes; in the user's shell s.Watch
+// does. It returns tool.ErrChanged if the target is not of the kind (private or not) for which c was approved, and errNoJobs for a
+// background command if the user's client cannot start jobs. When ctx ends, the command is ended.
 func (s *Shell) run(ctx context.Context, c tool.Command, live func([]byte)) (r tool.CommandResult, err error) {
 	in, err := s.target(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // settleBound is how long Where waits for the client to report the state of its shell, which the user may be using.
 const settleBound = 250 * time.Millisecond
 
-// view is what is known of a lent shell, as its client reported. Its maps are replaced, never changed in place.
+// view is what is known of a lent shell, as its client reported. Its maps are replaced, never changed in place. The Lender's mu guards it.
 type view struct {
 	info   wire.ShellInfo
 	env    map[string]wire.OSString
@@ -56,7 +56,9 @@ func (v *view) change(st *wire.ShellState) (before, now shell.State) {
 	return before, now
 }
 
-// functions are those of a state with their bodies, "" for one that is not known.
+// functions returns the bodies of the functions of st by their names, "" for a body that is not known. The client sends each body only
+// once: functions looks up the others in v.bodies by their hashes, and replaces v.bodies by the bodies of st. The caller
+// guards v.
 func (v *view) functions(st *wire.ShellState) map[string]string {
 	functions, bodies := make(map[string]string, len(st.Functions)), make(map[string]string, len(st.Functions))
 	for _, f := range st.Functions {
