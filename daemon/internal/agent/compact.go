@@ -307,7 +307,8 @@ func span(entries []entry) (first, last int64) {
 	return first, last
 }
 
-// shortened copies the contents of shortened results from items to entries.
+// shortened returns a copy of entries in which the tool results have the contents of items, which a plan may have shortened; items[i] was
+// made of entries[i]. A result with Extra 0 has lost its images: its content gets a note of that.
 func shortened(entries []entry, items []compaction.Item) []entry {
 	entries = slices.Clone(entries)
 	for i, it := range items {

@@ -261,7 +261,8 @@ func projectRoles(cfg *config.Config, dir string) (roles map[string]Role, faults
 	return roles, faults
 }
 
-// parseRole reads a role's file: optional front matter between lines of "---", then the prompt. line is where an error is.
+// parseRole reads a role's file: optional front matter between lines of "---", then the prompt. With an
+// error, line is the number of the line that it is about, counted from 1; else 0.
 func parseRole(cfg *config.Config, name, text string) (r Role, line int, err error) {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	var a config.Agent
