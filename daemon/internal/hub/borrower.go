@@ -94,7 +94,8 @@ func (t *turn) foreignShell() (*lend.Lender, error) {
 }
 
 // window returns the client that is asked about a foreign agent's command, with its shell: the window that the request names, else the
-// one last typed in; nil if there is none. A request from inside a shell that agents use has none.
+// one last typed in. It returns nil if there is none, if its client cannot ask a person, and for a request from inside a shell that agents
+// use, since an agent may have sent it.
 func (t *turn) window() (*lend.Lender, *Client) {
 	if t.origin.person() != nil {
 		return nil, nil

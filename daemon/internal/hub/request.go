@@ -152,7 +152,8 @@ func (c *Client) answerLater(o *operation, s *session, work func(ctx context.Con
 	return nil
 }
 
-// answer does work, calls over, and answers the request with what work returned, if that is not nil, or with why it failed.
+// answer runs work, then over, which ends the request's operation, and then sends work's message, unless that is nil, or an Error.
+// A panic in work is an error.
 func (c *Client) answer(ctx context.Context, id wire.RequestID, work func(ctx context.Context) (wire.Message, error), over func()) {
 	var m wire.Message
 	err := c.hub.guard("a request", func() (err error) {
