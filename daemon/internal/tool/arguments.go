@@ -50,7 +50,8 @@ const maxRepaired = 64 << 10
 // maxInvalid bounds the error about an invalid value, in bytes.
 const maxInvalid = 300
 
-// Object returns args as the text of one JSON object: without a code fence, quotes around it, last commas and comments.
+// Object returns args as the text of one JSON object. It removes a code fence and quotes around the object, trailing commas and comments,
+// and returns {} for empty args. The error is for the model.
 func Object(args []byte) ([]byte, error) {
 	text := bytes.TrimSpace(args)
 	if rest, ok := bytes.CutPrefix(text, []byte("```")); ok {
@@ -65,7 +66,7 @@ func Object(args []byte) ([]byte, error) {
 		return []byte("{}"), nil // some servers send nothing for a call without arguments
 	}
 	if len(text) <= maxRepaired && !json.Valid(text) {
-		if fixed, err := hujson.Standardize(bytes.Clone(text)); err == nil { // without last commas and comments
+		if fixed, err := hujson.Standardize(bytes.Clone(text)); err == nil { // removes trailing commas and comments
 			text = fixed
 		}
 	}

@@ -30,7 +30,7 @@ const (
 // errOtherHost reports a redirect to a host that was not approved, or to the same one without encryption.
 var errOtherHost = errors.New("redirected to another host")
 
-// Fetch returns the tool that gets a page by HTTP. The policy judges the URL's host; checkRedirect says what is followed.
+// Fetch returns the tool that gets a page by HTTP. The policy judges the URL's host; checkRedirect decides which redirects are followed.
 func Fetch() Tool {
 	return newTool(Spec{
 		Name:        "fetch",
@@ -41,6 +41,8 @@ func Fetch() Tool {
 	}, fetchArgs{client: &http.Client{Timeout: fetchPatience, CheckRedirect: checkRedirect}})
 }
 
+// checkRedirect allows at most maxRedirects redirects, all to the host that was approved, and none from https to http. It implements
+// http.Client.CheckRedirect: via has the earlier requests, the oldest first.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	asked := via[0].URL
 	switch {

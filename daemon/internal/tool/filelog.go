@@ -111,7 +111,8 @@ func (l *FileLog) reported(path string, now checked) (before []string, known boo
 	return was.lines, true
 }
 
-// notChecked records the content of path before a change that a language server did not check in time.
+// notChecked records before, the content of path before a change that a language server did not check in time. If several
+// changes were not checked, the content before the first of them is kept, until checkedBefore returns it.
 func (l *FileLog) notChecked(path string, before []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

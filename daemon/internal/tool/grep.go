@@ -153,7 +153,7 @@ func (g *grepOutput) file(ctx context.Context, path string) error {
 type scan struct {
 	*grepOutput
 	path   string
-	found  int      // hits
+	found  int      // hits in this file; hits counts those in all
 	line   int      // number of the last line that was searched
 	shown  int      // number of the last line that was shown
 	after  int      // number of the last line to show after a hit
@@ -210,7 +210,8 @@ func (s *scan) blocks(ctx context.Context, fd int, size int64) error {
 	return nil
 }
 
-// block searches a text, which is whole lines. It reports whether the search of the file can end.
+// block searches the next part of the file, which is whole lines, and shows hits with s.args.Context lines around each. It reports whether
+// the search of the file can end: its name is shown in mode "files", or the output is full. It keeps no reference to text.
 func (s *scan) block(text []byte) (done bool) {
 	around := s.args.Context
 	if s.line >= s.after && !s.args.lines.mayMatch(text) { // only its last lines can be shown, before a later hit
