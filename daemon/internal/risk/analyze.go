@@ -203,7 +203,7 @@ func (a *analysis) finish(text string) Verdict {
 	if a.cmd = -1; a.secret && a.net {
 		a.note(Critical, Secret, whole, "reads secrets and talks to the network: they may leave this machine")
 	}
-	a.scriptsHold(whole)
+	a.noteChangedScripts(whole)
 	v.Reversible = true
 	var undo []string
 	for i := len(a.findings) - 1; i >= 0; i-- { // what was done last is undone first

@@ -53,7 +53,9 @@ func deletes(s string) bool {
 	return slices.Contains([]string{"delete", "destroy", "drop", "purge", "terminate", "flushall", "undefine", "wipe", "del"}, verb) && what != "tags"
 }
 
-// matches judges the words of a command by the expressions of its line.
+// matches judges the words of a command by the expressions that the table has for it and for the commands that it is a subcommand of. An
+// expression judges each word by itself, or, if it is Whole, all words joined by spaces. If a word matches one that runs code, what stands
+// behind each = in it is judged as a command too.
 func (a *analysis) matches(c *call) {
 	for s := c.spec; s != nil; s = s.Up {
 		for _, m := range s.Match {

@@ -23,7 +23,9 @@ func harmlessValue(name string, v programs.Variable, f *field) bool {
 var plainValue = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[\w*][\w.,:=+@%*#-]*(?:\s+|$))*$`) })
 
 // inert reports whether a variable that is set in the user's shell cannot make what the user runs there next load, run or ask
-// something else. What decides is the value, for the programs that read variables of a name are not all known.
+// something else. v is the name's line in the table, with Level 0 if it has none. The value f decides, since the programs that read a
+// variable of some name are not all known: if the line's level is above Low, f must be harmless; without a line, f must be plain, and empty
+// if the name ends as those of settings do. PATH is judged by pathLevel.
 func inert(name string, v programs.Variable, f *field) bool {
 	switch {
 	case name == "PATH", v.Level == Low, v.Level > Low && name != "IFS" && harmlessValue(name, v, f): // IFS splits what the user's commands expand

@@ -49,19 +49,20 @@ func (a *analysis) script(c *call, f *field, p string) bool {
 	return true
 }
 
-// scriptsHold notes where a script that was judged by its text may be changed while this text runs: beside it there may be what
-// only reads, and chmod.
-func (a *analysis) scriptsHold(whole Span) {
+// noteChangedScripts adds a High finding for each script that was judged by its text, but may be changed before it has run to its end:
+// by a command beside it that does more than read, or by one that writes or deletes its file. A chmod of the script is no change: it
+// counts as a write of the file, which is taken off.
+func (a *analysis) noteChangedScripts(whole Span) {
 	for _, s := range a.v.Scripts {
-		changes := 0 // of the script, other than of its mode
-		changed := false
+		changes := 0     // writes and deletions of the script's file, less those that only change its mode
+		changed := false // something else may change it
 		for i, c := range a.v.Commands {
 			switch {
 			case c.Name == "chmod":
 				if slices.ContainsFunc(c.Argv, func(w string) bool { return bashread.Absolute(c.Cwd, w) == s.Path }) {
 					changes--
 				}
-			case c.Level > Low && (i < s.from-1 || i >= s.to): // the command right before its own starts it
+			case c.Level > Low && (i < s.from-1 || i >= s.to): // not the command that starts the script, at from-1, nor one of the script's own
 				changed = true
 			}
 		}
