@@ -123,7 +123,8 @@ func (h *host) RequestPermission(ctx context.Context, p sdk.RequestPermissionReq
 	return answer, nil
 }
 
-// permit returns the policy's or the user's answer to a request for permission.
+// permit returns the policy's or the user's answer to a request for permission: one of the options that the agent offers, to allow the
+// call once or to reject it. The answer is "cancelled" if ctx ends, the turn has too many calls, or no offered option fits.
 func (r *run) permit(ctx context.Context, p sdk.RequestPermissionRequest) sdk.RequestPermissionResponse {
 	cancelled := sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}
 	u := p.ToolCall
@@ -177,6 +178,7 @@ func (r *run) permission(c *call) (now call, show bool, q agent.Question) {
 	return *c, show, r.question(c)
 }
 
+// refuse records that the call of the tool name was refused, with d's reason and comment, for the result and the turn's summary.
 func (r *run) refuse(c *call, name string, d agent.Decision) {
 	why := cmp.Or(d.Reason, "refused by "+cmp.Or(d.By, "the user"))
 	if d.Comment != "" {
