@@ -126,13 +126,14 @@ func (c *Conn) Send(m Message) error {
 	return nil
 }
 
-// writeNowLocked writes the queue's only batch without waiting, which spares a reply, or the next request, the way through the
-// writer. It reports whether nothing is left. A stream is left to the writer, which writes several messages at once.
+// writeNowLocked writes the queue's only batch without blocking, which saves a single reply or request the switch to the writer goroutine.
+// It reports whether all was written; else the rest stays queued, and the writer writes it. Its error is left to the writer, which gets it
+// too. It is not for a stream of messages: the writer writes several of those at once.
 func (c *Conn) writeNowLocked() bool {
 	batch := c.out.batches[0]
 	var n int
 	_ = c.socket.Write(func(fd uintptr) bool {
-		n, _ = syscall.Write(int(fd), batch) // the writer meets the error, too
+		n, _ = syscall.Write(int(fd), batch)
 		return true
 	})
 	if n == len(batch) {

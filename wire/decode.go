@@ -198,6 +198,7 @@ func (d *decoder) rawBin() (b []byte, ok bool) {
 	return d.take(must(d.DecodeBytesLen())), true
 }
 
+// readStr decodes a str, which must be UTF-8.
 func (d *decoder) readStr() (string, *fieldError) {
 	b, ok := d.rawStr()
 	if !ok {
@@ -209,6 +210,7 @@ func (d *decoder) readStr() (string, *fieldError) {
 	return text(d.detach(b)), nil
 }
 
+// readOSString decodes a path, a command or another string of the operating system: a bin of any bytes, or a str, which must be UTF-8.
 func (d *decoder) readOSString() (string, *fieldError) {
 	if b, ok := d.rawBin(); ok {
 		return text(d.detach(b)), nil

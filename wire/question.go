@@ -27,7 +27,7 @@ func ParseUserQuestion(arguments string) (q UserQuestion, err error) {
 	return q, q.Check()
 }
 
-// Check reports, for whoever asks, what of a question is missing or too long.
+// Check returns an error that names the first part of q that is missing or too long, for whoever asks the question; nil if none is.
 func (q UserQuestion) Check() error {
 	switch {
 	case strings.TrimSpace(q.Question) == "" || len(q.Question) > maxQuestion:
