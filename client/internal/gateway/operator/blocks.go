@@ -21,6 +21,7 @@ func codeBlock(language, source string) body {
 	return body{"type": "code", "language": language, "source": source}
 }
 
+// svgBlock returns the block of an SVG document, with the width and the height of its svg element where they are positive numbers.
 func svgBlock(content string) body {
 	b := body{"type": "svg", "content": content}
 	open := svgOpen().FindString(content)

@@ -56,11 +56,14 @@ func (s *Server) headers(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 }
 
+// refuse answers a request with an error, after which the server closes the connection.
 func refuse(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Connection", "close")
 	http.Error(w, why, status)
 }
 
+// upgrade makes a WebSocket of a request and serves it until it ends. It answers 401 for a wrong token. A client that sends none is
+// served, but is not authorized unless the server has no token: it can send the token in a message.
 func (s *Server) upgrade(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	authorized := s.o.Token == ""
 	if r.Header.Get("Authorization") != "" && s.o.Token != "" {

@@ -136,6 +136,8 @@ func stamp(at int64) int64 {
 	return at
 }
 
+// chunk appends the events of a chunk of the answer to out. Text counts if it is the turn's agent's, not a sub-agent's; other kinds than
+// text and tool calls are sent if the client asked for the extended events.
 func (s *s3Turn) chunk(out [][]byte, m *wire.AgentStreamChunk) [][]byte {
 	switch m.Chunk.Type {
 	case wire.ChunkText:

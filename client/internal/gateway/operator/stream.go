@@ -59,7 +59,9 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 // begin, or the session is being compacted.
 const pollEvery = 50 * time.Millisecond
 
-// begin reads the session's history and returns the turn to follow; nil = the next one, and also when the connection has ended.
+// begin reads the session's history and returns the turn to follow: the running one, else the newest, if it is later than lastTurnID; nil
+// for the next one, and when the connection has ended. If it would return a turn that has ended, but the session is at work, it
+// reads the history again every pollEvery, since the next turn may be about to begin. The problem is that of a request for an unknown lastTurnID, or of the daemon.
 func (f *follower) begin(sess *gateway.Session) (*turn, *problem) {
 	for {
 		info, err := sess.History(f.c.ctx, wire.SessionID(f.r.Session), f.seq, func(e wire.EventMessage) {
@@ -79,7 +81,7 @@ func (f *follower) begin(sess *gateway.Session) (*turn, *problem) {
 		switch last := f.h.turns[len(f.h.turns)-1]; {
 		case !last.ended():
 			return last, nil
-		case len(turns) == 0:
+		case len(turns) == 0: // none is later than lastTurnID
 			return nil, nil
 		case !info.Running:
 			return last, nil
