@@ -59,7 +59,8 @@ func (m *model) onPaste(text string) (pass bool) {
 	return false
 }
 
-// onKey handles one key: k is its name, text what it writes. pass reports that the shell gets the key.
+// onKey handles one key: k is its name, text what it writes. pass reports that the shell gets the key. The first of these takes it: the rest
+// of an answer that the user wrote out ("yes", of which y was the answer), ^C, a question, AI mode, the shell.
 func (m *model) onKey(k, text string) (pass bool) {
 	switch q := m.question(); {
 	case k != "ctrl+c" && m.answerRest.Takes(k, m.now(), m.lastKey):

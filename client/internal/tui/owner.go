@@ -243,7 +243,8 @@ func (m *model) giveScreen() {
 	})
 }
 
-// stepEnded handles the end of taking, or giving, the screen, which led to a state unless err says otherwise.
+// stepEnded handles the end of taking or giving the screen, which then belongs to whom the state to names or, with an error, to the shell.
+// A key that switches to AI mode and came meanwhile is handled afterwards.
 func (m *model) stepEnded(to screenState, err error) {
 	o := &m.own
 	if o.cancel, o.screen = nil, to; err != nil {

@@ -147,7 +147,8 @@ func post(m *model, what string, r wire.OfRequest) {
 	await(m, what, func(ctx context.Context) (struct{}, error) { return struct{}{}, m.Daemon.Post(ctx, r) }, func(struct{}) {})
 }
 
-// await calls send, which waits for the daemon, in a goroutine; then the event loop prints the error, or calls f with the result.
+// await calls send, which waits for the daemon, in a goroutine, for at most 30 s; then the event loop prints the error after the name of
+// the command, what, or calls f with the result.
 func await[R any](m *model, what string, send func(context.Context) (R, error), f func(R)) {
 	if !m.Daemon.Connected() {
 		m.fail(what+": the daemon is not connected", m.linkDetail)
@@ -346,6 +347,7 @@ func (m *model) slashRules(args string) {
 	})
 }
 
+// slashStatus prints the daemon's state: its connections and, for each shell, who holds its lease and who waits for it.
 func (m *model) slashStatus(string) {
 	request(m, "/status", &wire.StatusRequest{}, func(s *wire.StatusReply) {
 		lines := []string{fmt.Sprintf("daemon %s · pid %d · up %s · %s", visible.Line(s.Version), s.PID,
