@@ -113,9 +113,12 @@ type Command struct {
 	Keyboard func(why, who string)
 }
 
+// refused is the Status of a command that was not run, because it could not be held to its reach.
+const refused = "refused"
+
 // Result of a command.
 type Result struct {
-	Status    string // ok, cancelled, timeout, shell_exited, refused (it could not be held to its reach)
+	Status    string // ok, cancelled, timeout, shell_exited, refused
 	ExitCode  *int   // nil where there was none
 	Signal    string // "SIGINT" and the like; "" = none
 	Dir       string // where the shell is afterwards

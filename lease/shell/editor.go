@@ -134,7 +134,7 @@ func (s *Shell) programLocked() string {
 }
 
 // take holds the free editor: it types the hold key and waits, for at most bound, for the widget's answer. It returns
-// errNotAnswered or errInUse, or nil with the editor held. The caller has holdLock.
+// errNotAnswered, errInUse or errNoProcess, or the widget's answer and nil with the editor held. The caller has holdLock.
 func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 	if err := s.awaitEditor(ctx); err != nil {
 		return ack{}, err
@@ -165,9 +165,9 @@ func (s *Shell) take(ctx context.Context, bound time.Duration) (ack, error) {
 	s.inputLock.Lock()
 	defer s.inputLock.Unlock()
 	s.mu.Lock()
-	s.readRecordsLocked(markHeld) // the mark may be late, or lost
+	s.readRecordsLocked(markHeld) // the mark may be late, or lost: its record may be there
 	if e.widget == blocked {
-		s.directLocked("none")
+		s.directLocked(keepLine)
 	}
 	e.widget = idle
 	free := !e.lease && !e.screen
@@ -339,7 +339,7 @@ func (s *Shell) giveBack() {
 	s.inputLock.Lock()
 	defer s.inputLock.Unlock()
 	s.mu.Lock()
-	s.releaseLocked("none")
+	s.releaseLocked(keepLine)
 	s.mu.Unlock()
 	s.awaitIdle()
 	s.flush()

@@ -30,7 +30,7 @@ func (e *NoShellError) Error() string {
 	return e.Needs + " or newer is needed, found " + cmp.Or(e.Old, "none on PATH")
 }
 
-// Hint says in one line how to get one.
+// Hint returns a line about how to install one.
 func (e *NoShellError) Hint() string {
 	return "install bash with your package manager (apt install bash, brew install bash)"
 }

@@ -132,10 +132,11 @@ func namedIn(st State, text string) State {
 	return part
 }
 
-// noteDenials adds what a confined command was denied to its result.
+// noteDenials adds a note to the result of a confined command for each access that it was denied, with what would allow it. If the launcher
+// could not confine the command, and did not run it, the status becomes refused.
 func noteDenials(c Command, res *Result) {
 	if res.ExitCode != nil && *res.ExitCode == confine.NotConfined && strings.Contains(string(res.Output), confine.Program+": the command was not run: ") {
-		res.Status = "refused"
+		res.Status = refused
 		return
 	}
 	// git succeeds although its change of .git/config was denied, as when it switches to a branch of a remote.

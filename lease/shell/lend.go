@@ -200,7 +200,7 @@ func (s *Shell) showPrompt() {
 			s.log.Warn("the shell shows no fresh prompt", "err", err)
 		}
 	}
-	directive, typed := "none", ""
+	directive, typed := keepLine, ""
 	if line != "" {
 		directive = "line " + cursor
 		err := s.takeAgain(ctx)
@@ -209,7 +209,7 @@ func (s *Shell) showPrompt() {
 		}
 		if err != nil { // a slow prompt: the line is typed again, and the cursor stands at its end
 			s.log.Info("the half-typed line is typed again", "err", err)
-			directive, typed = "none", string(pasteBegin)+line+string(pasteEnd)
+			directive, typed = keepLine, string(pasteBegin)+line+string(pasteEnd)
 		}
 	}
 	s.mu.Lock()

@@ -55,7 +55,8 @@ func (s *Shell) readTerminal(p *process) {
 // keptMost bounds output.kept, in bytes: a prompt is much shorter. Beyond it all of it is shown at once.
 const keptMost = 256 << 10
 
-// deliver handles output between marks: it goes where output.route says.
+// deliver handles output of p between marks, unless another shell has replaced p: it passes b on as output.route requires. The caller
+// holds no lock.
 func (s *Shell) deliver(p *process, b []byte) {
 	s.mu.Lock()
 	if s.proc != p {

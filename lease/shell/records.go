@@ -74,7 +74,7 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 			return
 		}
 		if s.editor.widget != asked { // take gave up: the widget must not block
-			s.directLocked("none")
+			s.directLocked(keepLine)
 			return
 		}
 		a := ack{context: f[0], flags: f[1], cursor: f[2]}
@@ -138,6 +138,9 @@ const (
 	userOutput = 4 << 10  // how much of the output of a user's command is reported, in bytes
 	userTail   = 16 << 10 // how much of its raw output that is rendered from
 )
+
+// keepLine is the directive that ends the widget with the line as it was.
+const keepLine = "none"
 
 // directLocked sends a directive to the widget, which must be blocked, as a line of 20 bytes, which the script of zsh reads at once.
 func (s *Shell) directLocked(directive string) {

@@ -120,7 +120,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		noteDenials(c, &res)
 		s.clearUp(ctx, c, res)
 	}
-	if lost != "" && res.Status != "refused" {
+	if lost != "" && res.Status != refused {
 		res.Lost = lost
 		res.Notes = append(res.Notes, "it ran in a child of the shell, held to the reach "+c.Confine.Reach+": what `"+lost+"` changed is lost; as a command of its own it lasts")
 	}
