@@ -12,7 +12,8 @@ const Unknown = "[…]"
 // words, long options, and numbers of two digits and more. A small number may be a count of the model's own, and is not checked.
 var facts = lazy(`(?:~|\.{1,2})?(?:/[\w.@~+-]+){2,}|[\w.@~+-]+(?:/[\w.@~+-]+){2,}|[\w@~+-]*/?[\w@+-]{2,}\.[a-z][a-z0-9]{0,4}\b|\b[A-Za-z]+(?:_[A-Za-z0-9]+)+\b|\b[A-Za-z][a-z0-9]+[A-Z]\w*|\b[A-Z]{2,}[a-z]{2,}\w*|\B--[a-z][a-z0-9-]+|\d[\d.,]*\d`)
 
-// checked returns a model's summary without the paths, names and numbers that occur nowhere in source.
+// checked returns a model's summary with Unknown in place of each path, name and number that occurs nowhere in source. Case does not
+// matter, nor do commas in a number.
 func checked(summary, source string) string {
 	source = strings.ToLower(source)
 	return facts().ReplaceAllStringFunc(summary, func(fact string) string {

@@ -304,6 +304,8 @@ func (l *Ledger) merge(old Ledger) {
 	l.Questions = slices.Concat(old.Questions, l.Questions)
 }
 
+// bound drops the oldest entries of each list beyond the list's limit, and shortens the oldest prompts. Of the limits that the user set the
+// first are kept.
 func (l *Ledger) bound() {
 	l.Limits = l.Limits[:min(len(l.Limits), maxLimits)]
 	l.Answers = newest(l.Answers, maxAnswers)
