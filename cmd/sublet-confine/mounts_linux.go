@@ -192,7 +192,7 @@ func (m *tmpfs) dir(mode uint32) (string, error) {
 	return path, unix.Chmod(path, mode)
 }
 
-// overlayWritable mounts an overlay over p that shows its content and writes to m. EINVAL: see overlay.
+// overlayWritable mounts an overlay over p that shows its content and writes to m. For the error EINVAL see overlay.
 func (m *tmpfs) overlayWritable(p bindSource) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(p.fd, &st); err != nil {
