@@ -60,7 +60,7 @@ type agentSessions struct {
 	lent    map[int]int   // the shell last seen of a process that lends one
 }
 
-// remember remembers the session that the shell with that pid began, and reports whether it began one.
+// remember records the session that the shell with that pid leads, by the shell's start time, and reports whether it leads one.
 func (a *agentSessions) remember(pid int) bool {
 	st, err := procstat.Read(pid)
 	if err != nil || st.Session != pid {

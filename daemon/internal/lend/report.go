@@ -76,7 +76,7 @@ func (ln *Lender) acquired(now time.Time, ref lease.Ref, m *wire.ShellLeaseAcqui
 	}
 }
 
-// denied ends the wait of the borrower whom the client refused, for m.Reason.
+// denied ends the wait of the borrower whom the client refused, with the outcome of m.Reason. The caller holds mu.
 func (ln *Lender) denied(now time.Time, ref lease.Ref, m *wire.ShellLeaseDenied) {
 	outcome := lease.Denied
 	switch m.Reason {
