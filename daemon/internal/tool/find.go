@@ -70,6 +70,8 @@ func (e edit) find(text string) (found []place, note string, err error) {
 // lineAt returns the number of the line, from 1, that contains byte at.
 func lineAt(text string, at int) int { return strings.Count(text[:at], "\n") + 1 }
 
+// lineList returns the numbers of lines, which are in order, as text: "line 3", "lines 3 and 7". It lists at most maxLineList, and then
+// how many more there are.
 func lineList(at []int) string {
 	at = slices.Compact(at)
 	names := make([]string, 0, maxLineList+1)
