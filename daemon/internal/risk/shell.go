@@ -66,6 +66,8 @@ func (a *analysis) doTrap(c *call) {
 	a.shellText(c.operands[0], c.st)
 }
 
+// doCd judges cd, pushd and popd, and sets the folder in which the following commands run: st.Cwd, with st.Alts for others that are
+// possible. Cwd is "" where the folder cannot be known.
 func (a *analysis) doCd(c *call) {
 	st := c.st
 	a.note(Low, ShellState, c.span, "changes the folder")

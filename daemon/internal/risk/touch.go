@@ -255,7 +255,8 @@ func (a *analysis) fetched(dir string) {
 	}
 }
 
-// followLinks replaces a leading symbolic link that this text made (ln -s / x; rm -rf x/).
+// followLinks replaces a leading symbolic link that this text made (ln -s / x; rm -rf x/), and one in the result, up to 4 times, since
+// links may form a loop.
 func (a *analysis) followLinks(p string) string {
 	for range 4 {
 		i := slices.IndexFunc(a.links, func(l link) bool { return under(p, l.from) })
