@@ -25,7 +25,7 @@ type circles struct {
 	last []string // the newest calls with their results, the newest last
 }
 
-// add records a call with its result and returns how often it is among the newest.
+// add records key, a call with its result, and returns how often it is among the newest maxCycle*(cycleRounds+1) calls, this one included.
 func (c *circles) add(key string) (n int) {
 	c.last = append(c.last, key)
 	if most := maxCycle * (cycleRounds + 1); len(c.last) > most {
