@@ -54,7 +54,8 @@ func (c *Client) Show(ctx context.Context, r *wire.ShowRequest) error {
 	return c.hub.enqueue(t)
 }
 
-// newTurn makes a turn of a question, with the role that answers it. The caller enqueues it.
+// newTurn makes a turn of a question, with the role that answers it. The caller enqueues it: the turn has a hold on its session,
+// which newTurn has released if it returns an error.
 func (c *Client) newTurn(ctx context.Context, id wire.RequestID, r *wire.AgentRequest) (*turn, agent.Role, error) {
 	none := agent.Role{}
 	if err := agent.CheckRequest(r); err != nil {
