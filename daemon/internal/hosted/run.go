@@ -353,6 +353,8 @@ func (r *run) ended(cause error) agent.Outcome {
 	return r.outcome(wire.StatusCancelled, cause)
 }
 
+// outcome returns the outcome of a turn that ended with status and err: the text, tools and refusals so far. Its StopReason is in the terms
+// of a provider where there is one for err, else the status.
 func (r *run) outcome(status string, err error) agent.Outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
