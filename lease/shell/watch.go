@@ -32,19 +32,20 @@ type watcher struct {
 	t    *time.Timer
 }
 
-// examine examines the program, reports a change, and sets the timer again.
+// examine examines the program, reports a change, and sets the timer again. A wait for keys ("input") is reported only if the last
+// examination saw one too: see lookAgain.
 func (w *watcher) examine() {
 	if time.Since(w.due) > lookAfter { // this process was stopped, or starved: what was printed meanwhile is still to be read
 		w.r.printed.Store(time.Now().UnixNano())
 	}
 	silent := time.Since(time.Unix(0, w.r.printed.Load())) >= lookAfter
 	why, who := w.wants(silent)
-	sure := w.sure || why != "input"
-	if w.sure = why == "input"; sure {
+	certain := w.sure || why != "input"
+	if w.sure = why == "input"; certain {
 		w.report(why, who)
 	}
 	switch {
-	case !sure:
+	case !certain:
 		w.wait = lookAgain
 	case silent && why == "":
 		w.wait = min(2*w.wait, lookMost)
