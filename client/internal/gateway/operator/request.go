@@ -225,6 +225,7 @@ func (r *request) readDecision() *problem {
 	return nil
 }
 
+// readContext takes the project, the tools and the prompt from the request's context, which must be there.
 func (r *request) readContext() *problem {
 	if r.Context == nil {
 		return wrong("context", "is missing")

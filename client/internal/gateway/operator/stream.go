@@ -60,8 +60,8 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 const pollEvery = 50 * time.Millisecond
 
 // begin reads the session's history and returns the turn to follow: the running one, else the newest, if it is later than lastTurnID; nil
-// for the next one, and when the connection has ended. If it would return a turn that has ended, but the session is at work, it
-// reads the history again every pollEvery, since the next turn may be about to begin. The problem is that of a request for an unknown lastTurnID, or of the daemon.
+// for the next one, and when the connection has ended. If it would return a turn that has ended, but the session is at work, it reads the
+// history again every pollEvery, since the next turn may be about to begin. It refuses a lastTurnID that the session does not have.
 func (f *follower) begin(sess *gateway.Session) (*turn, *problem) {
 	for {
 		info, err := sess.History(f.c.ctx, wire.SessionID(f.r.Session), f.seq, func(e wire.EventMessage) {
