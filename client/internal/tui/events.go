@@ -127,6 +127,8 @@ func (c *conversation) answering() string {
 	return cmp.Or(c.answered, c.chosenModel, c.chosenAgent, c.settingsModel)
 }
 
+// onReady takes over the session and the model that the daemon reports on each new connection. If the session is another one than
+// before, it forgets the old one, but keeps the questions that wait. It prints the model's name once.
 func (m *model) onReady(r *wire.Ready) {
 	if m.SessionInfo.ID != "" && m.SessionInfo.ID != r.Session.ID { // else what was sent before the first Ready is in its session
 		waiting := m.waiting // the question that started the daemon again must stay
@@ -389,6 +391,8 @@ func (m *model) endTurn() {
 	m.turn = nil
 }
 
+// onComplete prints the end of the window's turn: what is left of its text, or its summary if it printed nothing, and the line about the
+// result. The end of a turn that the window did not see begin is printed too, unless another turn runs.
 func (m *model) onComplete(e *wire.AgentComplete) {
 	m.takeWaiting(e.RequestID)
 	t := m.turn

@@ -104,6 +104,7 @@ ctrl+c  in your shell, while an agent's command runs: takes it back
 ctrl+d  on an empty line: leave
 Commands`
 
+// slashHelp prints the keys and the commands in two columns; in a narrow window the explanation stands below.
 func (m *model) slashHelp(string) {
 	rows := strings.Split(helpText, "\n")
 	for _, c := range slashCommands() {
