@@ -74,7 +74,7 @@ func parseSchema(text []byte) (*outputSchema, error) {
 var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
 // sameValue are the keywords whose schemas apply to the same value as the schema they are in.
-var sameValue = []string{"allOf", "anyOf", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
+var sameValue = []string{"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
 
 // checkEnd returns an error if the schema at path leads back to one of those before it, with which it would apply to the same value without
 // end. It removes from leads what it has checked.
@@ -92,7 +92,7 @@ func checkEnd(path string, leads map[string][]string, before []string) error {
 }
 
 // checkSchema returns an error for the first invalid schema in text, the innermost first. path is the JSON pointer of text, which the error
-// begins with. It adds to leads, by path or by the name that a $ref can have, the schemas that apply to the same value.
+// begins with. It adds to leads, by path, the schemas that apply to the same value.
 func checkSchema(path string, text json.RawMessage, leads map[string][]string) error {
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {
@@ -137,15 +137,13 @@ func checkSchema(path string, text json.RawMessage, leads map[string][]string) e
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	for _, ref := range []string{s.Ref, s.DynamicRef} {
-		if plain, err := url.PathUnescape(ref); err == nil && ref != "" { // an invalid one is not resolved
-			leads[path] = append(leads[path], plain)
-		}
-	}
-	for _, name := range []string{s.ID, "#" + s.Anchor, "#" + s.DynamicAnchor} {
-		if strings.Trim(name, "#") != "" {
-			leads[name] = append(leads[name], path)
-		}
+	switch plain, err := url.PathUnescape(s.Ref); {
+	case err != nil || s.Ref != "" && s.Ref != "#" && !strings.HasPrefix(s.Ref, "#/"):
+		return fmt.Errorf("%s/$ref: %q is not supported here, only a JSON pointer into the same schema, such as #/$defs/NAME", path, s.Ref)
+	case s.DynamicRef != "", s.ID != "" && path != "#":
+		return fmt.Errorf("%s: $dynamicRef, and $id below the top, are not supported here", path)
+	case s.Ref != "":
+		leads[path] = append(leads[path], plain)
 	}
 	return nil
 }
@@ -154,11 +152,13 @@ func checkSchema(path string, text json.RawMessage, leads map[string][]string) e
 func subschemas(keyword string, value json.RawMessage) map[string]json.RawMessage {
 	inside := map[string]json.RawMessage{}
 	switch keyword {
-	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
+	case "properties", "patternProperties", "$defs", "definitions", "dependencies", "dependentSchemas":
 		var named map[string]json.RawMessage
 		_ = json.Unmarshal(value, &named) // what is no object, the caller finds
 		for name, schema := range named {
-			inside["/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name)] = schema
+			if keyword != "dependencies" || schema[0] != '[' { // of draft 7, which also has lists of names there
+				inside["/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name)] = schema
+			}
 		}
 	case "allOf", "anyOf", "oneOf", "prefixItems":
 		var list []json.RawMessage

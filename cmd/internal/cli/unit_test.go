@@ -393,12 +393,14 @@ func TestParseSchema(t *testing.T) {
 		`{"$schema":"http://json-schema.org/draft-04/schema#"}`: "draft-04/schema#, supported versions: ",
 		// The check of an answer by one of these did not end.
 		`{"$ref":"#"}`: "#: by its $ref it leads back to itself",
-		`{"$anchor":"a","allOf":[{"$ref":"#a"}]}`:                                                                   "by its $ref it leads back to itself",
-		`{"$dynamicAnchor":"a","allOf":[{"$dynamicRef":"#a"}]}`:                                                     "by its $ref it leads back to itself",
-		`{"$id":"http://x.example/y","allOf":[{"$ref":"http://x.example/y"}]}`:                                      "by its $ref it leads back to itself",
+		`{"$anchor":"a","allOf":[{"$ref":"#a"}]}`:                                                                   `#/allOf/0/$ref: "#a" is not supported here`,
+		`{"$dynamicAnchor":"a","allOf":[{"$dynamicRef":"#a"}]}`:                                                     "#/allOf/0: $dynamicRef, and",
+		`{"$id":"http://x.example/y","allOf":[{"$ref":"http://x.example/y"}]}`:                                      `#/allOf/0/$ref: "http://x.example/y" is not`,
 		`{"$ref":"#/$defs/a%20b~1c","$defs":{"a b/c":{"$ref":"#/$defs/a%20b~1c"}}}`:                                 "by its $ref it leads back to itself",
 		`{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[true,{"$ref":"#/$defs/b"}]},"b":{"not":{"$ref":"#/$defs/a"}}}}`: "#/$defs/a: by its $ref it leads back to itself",
 		`{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"a":{"$ref":"#/$defs/a"},"all":{"$ref":"#"}}}}}`:           "",
+		`{"dependencies":{"a":{"$ref":"#"}}}`:                                                                       "#: by its $ref it leads back to itself",
+		`{"$id":"http://x.example/y","dependencies":{"a":["b"]},"$anchor":"z"}`:                                     "",
 		`true`: "",
 		`{"type":["string","null"],"items":true,"properties":{"type":{"enum":[1]}},"const":{"type":"x"},"x-own":{"type":7},"minLength":2.0}`: "",
 	} {
