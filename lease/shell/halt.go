@@ -28,7 +28,7 @@ type halt struct {
 	s    *Shell
 	r    *run
 	next <-chan time.Time // when to call step again; nil = never
-	hard bool             // SIGTSTP was not enough: SIGSTOP is next, or was sent
+	sent syscall.Signal   // to the program, the newest: SIGTSTP, then SIGCONT and SIGSTOP if it did not stop; 0 = none
 	over bool             // the command's time has passed
 }
 
@@ -69,27 +69,27 @@ func (h *halt) step() (why string) {
 	switch {
 	case h.r.halted != 0 && fg != h.r.halted: // it has stopped or ended, and the shell is ending its line
 		return ""
-	case h.r.halted != 0:
-		procs.SignalGroup(h.r.halted, syscall.SIGCONT)
-		h.r.halted, h.hard = 0, !h.hard
-		if !h.hard {
-			return "it does not stop"
-		}
-		h.next = time.After(runsAgain)
+	case h.sent == syscall.SIGTSTP:
+		procs.SignalGroup(fg, syscall.SIGCONT)
+		h.sent, h.next = syscall.SIGCONT, time.After(runsAgain)
 		return ""
+	case h.sent == syscall.SIGSTOP:
+		procs.SignalGroup(fg, syscall.SIGCONT)
+		h.sent, h.r.halted = 0, 0
+		return "it does not stop"
 	case !began, job && (fg <= 1 || fg == p.pid) && since < programWithin:
 		h.next = time.After(programPoll)
 		return ""
 	case !job || fg <= 1 || fg == p.pid:
 		return "the shell runs it itself"
-	case h.hard:
+	case h.sent == syscall.SIGCONT:
 		sig = syscall.SIGSTOP
 	}
 	if !procs.SignalGroup(fg, sig) {
-		h.r.halted = 0
+		h.sent, h.r.halted = 0, 0
 		return "it is another user's program"
 	}
-	h.r.halted, h.next = fg, time.After(haltWithin)
+	h.sent, h.r.halted, h.next = sig, fg, time.After(haltWithin)
 	return ""
 }
 
