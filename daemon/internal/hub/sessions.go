@@ -189,6 +189,7 @@ func (s *session) remove(ctx context.Context) error {
 	return s.events.Delete(ctx)
 }
 
+// clear deletes the session's events, and what agents remember of them. It returns ErrSessionBusy while a turn runs or waits.
 func (s *session) clear(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

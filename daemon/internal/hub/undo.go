@@ -29,6 +29,8 @@ func (c *Client) Undo(ctx context.Context, r *wire.UndoRequest) error {
 	return c.hub.enqueue(t)
 }
 
+// undo undoes the last change to a file or, as r asks, the last or every change to the shell, and emits a CommandResult of the tool "undo",
+// which it does not if there was nothing to undo. It is the work of a turn.
 func (t *turn) undo(ctx context.Context, r *wire.UndoRequest) agent.Outcome {
 	begun, id := time.Now(), wire.ExecutionID(wire.NewID())
 	var text, path string
