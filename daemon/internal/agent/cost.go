@@ -113,7 +113,8 @@ func (s *spending) overrun() string {
 	return ""
 }
 
-// raise increases the bounds to what was spent plus those of the settings.
+// raise increases a bound that another request would exceed to what that request would make of the cost, in USD, plus b. A cost of today
+// that could not be read no longer counts.
 func (s *spending) raise(b Budget) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -153,7 +153,8 @@ func (r *runner) selectTools() {
 	}
 }
 
-// run is the loop of requests and tool calls.
+// run is the loop of requests and tool calls: it asks the model, runs the calls of its answer, and ends when an answer has none. A hosted
+// agent runs its own loop.
 func (r *runner) run(ctx context.Context) Outcome {
 	if most := r.t.Role.Timeout; most > 0 {
 		bounded, cancel := context.WithTimeout(ctx, most)
@@ -169,7 +170,7 @@ func (r *runner) run(ctx context.Context) Outcome {
 	}
 	r.system = r.systemPrompt()
 	r.begin(ctx)
-	cut, empty := 0, 0
+	cut, empty := 0, 0 // answers that the output limit cut, and empty ones, since calls last ran or a prompt came
 	for step := 0; ; step++ {
 		if out := r.prepare(ctx, step); out != nil {
 			return *out

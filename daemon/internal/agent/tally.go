@@ -16,6 +16,7 @@ type tally struct {
 	refused  []wire.RefusedTool
 }
 
+// add adds the usage u of a request. The cost stays nil until a request has one.
 func (t *tally) add(u wire.Usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
