@@ -129,7 +129,8 @@ func releasedFor(outcome string) string {
 	return wire.ReleasedReleased
 }
 
-// denial answers a borrower that did not get the shell.
+// denial returns the answer to a borrower that did not get the shell because of err: an Error if the borrower cancelled its request, else a
+// ShellLeaseDenied with the reason.
 func denial(ref wire.LeaseRef, err error) wire.Message {
 	m := &wire.ShellLeaseDenied{LeaseRef: ref, Reason: wire.DeniedUser}
 	busy, isBusy := errors.AsType[*tool.BusyError](err)
