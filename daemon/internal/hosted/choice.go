@@ -176,7 +176,7 @@ func (a *Agents) find(session, agent string) *host {
 
 // Begin starts the turn's agent and its session, as Run does before the prompt, which is not sent.
 func (a *Agents) Begin(ctx context.Context, t Turn) error {
-	t.Ask = nil // the error says how to sign in
+	t.Ask = nil // the user is not asked to sign in: the error explains how
 	r := newRun(ctx, t)
 	r.over = true // refuses what the agent asks for
 	defer r.close()

@@ -105,6 +105,8 @@ func (h *host) within(ctx context.Context, d time.Duration, requests func(ctx co
 	return h.fault(ctx, h.key.agent, err, lost)
 }
 
+// initialize negotiates the protocol and stores what the agent can do in h.about. If the agent speaks another version, it gives the agent
+// up.
 func (h *host) initialize(ctx context.Context) (err error) {
 	h.about, err = h.conn.Initialize(ctx, sdk.InitializeRequest{
 		ProtocolVersion: sdk.ProtocolVersionNumber,
