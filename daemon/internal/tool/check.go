@@ -183,6 +183,7 @@ func problems(out []byte) (lines []string) {
 	return lines
 }
 
+// goSyntax returns the syntax errors of a Go file, a line each, with the file's base name and the position.
 func goSyntax(path string, text []byte) (lines []string) {
 	_, err := parser.ParseFile(token.NewFileSet(), filepath.Base(path), text, parser.AllErrors|parser.SkipObjectResolution)
 	if list, ok := errors.AsType[scanner.ErrorList](err); ok {
