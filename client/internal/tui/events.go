@@ -43,6 +43,7 @@ type speaker struct {
 // maxReasoning bounds the kept end of an agent's reasoning, in bytes. It is shown while the agent reasons.
 const maxReasoning = 2 << 10
 
+// speaker returns the state of the agent of that name in the turn, which it makes if there is none yet.
 func (t *turn) speaker(name string, now time.Time) *speaker {
 	for _, s := range t.agents {
 		if s.name == name {
@@ -233,6 +234,7 @@ func (m *model) echo(prompt string) {
 	m.emit(kindEcho, strings.Join(cells.Hanging(m.th.Accent.Render("> "), lines), "\n"))
 }
 
+// onChunk handles a piece of an answer: it prints whole blocks of text, and makes or updates the card of a tool call.
 func (m *model) onChunk(e *wire.AgentStreamChunk) {
 	t := m.turnOf(e.Meta())
 	s := t.speaker(e.Agent, m.now())
