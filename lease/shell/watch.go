@@ -19,6 +19,14 @@ const (
 	lookAgain = 100 * time.Millisecond
 )
 
+// Why a program wants the keyboard: see Command.Keyboard.
+const (
+	wantsPassword = "password"
+	wantsSecret   = "secret"
+	wantsScreen   = "screen"
+	wantsInput    = "input"
+)
+
 // watcher notices that a borrowed command's program wants the keyboard. It is used by one goroutine (follow), which calls examine
 // at each tick.
 type watcher struct {
@@ -32,7 +40,7 @@ type watcher struct {
 	t    *time.Timer
 }
 
-// examine examines the program, reports a change, and sets the timer again. A wait for keys ("input") is reported only if the last
+// examine examines the program, reports a change, and sets the timer again. A wait for keys (wantsInput) is reported only if the last
 // examination saw one too: see lookAgain.
 func (w *watcher) examine() {
 	if time.Since(w.due) > lookAfter { // this process was stopped, or starved: what was printed meanwhile is still to be read
@@ -40,8 +48,8 @@ func (w *watcher) examine() {
 	}
 	silent := time.Since(time.Unix(0, w.r.printed.Load())) >= lookAfter
 	why, who := w.wants(silent)
-	certain := w.sure || why != "input"
-	if w.sure = why == "input"; certain {
+	certain := w.sure || why != wantsInput
+	if w.sure = why == wantsInput; certain {
 		w.report(why, who)
 	}
 	switch {
@@ -75,7 +83,7 @@ func (w *watcher) wants(silent bool) (why, who string) {
 		return "", ""
 	}
 	if w.r.out.UsesAlternate() {
-		return "screen", ""
+		return wantsScreen, ""
 	}
 	m, err := p.term.Modes()
 	if err != nil {
@@ -85,18 +93,18 @@ func (w *watcher) wants(silent bool) (why, who string) {
 		who, system := procs.AsksForSecret(p.pid, p.term.Foreground(), p.term.Name)
 		switch {
 		case system:
-			return "password", who
-		case who == "" && (w.why == "password" || !silent):
+			return wantsPassword, who
+		case who == "" && (w.why == wantsPassword || !silent):
 			return w.why, w.who // nobody reads at this moment
 		}
-		return "secret", who
+		return wantsSecret, who
 	}
 	if !silent {
 		return w.why, w.who
 	}
 	asks := sync.OnceValue(w.r.out.Asks)
 	if procs.WaitsForKeys(p.pid, p.term.Foreground(), p.term.Name, m.Lflag&unix.ICANON == 0, asks) {
-		return "input", ""
+		return wantsInput, ""
 	}
 	return "", ""
 }
