@@ -212,7 +212,9 @@ func (c *Conn) write() {
 	}
 }
 
-// next waits for the next batch; more is false when there will be none.
+// next waits for the next batch; more is false when there will be none, since the connection has failed or is closed. When the
+// queue is empty it does what waits for that: it wakes Flush, shuts the writing side if refuse asked for that, and ends the connection
+// after Close.
 func (c *Conn) next() (batch []byte, more bool) {
 	for {
 		c.mu.Lock()

@@ -71,7 +71,7 @@ func unknownKind(kind string, id RequestID) *Error {
 	}
 }
 
-// invalid is the error of Receive for a payload that is not a message. kind, id and field, such as
+// invalid returns the error of Receive for a payload that is not a message. kind, id and field, such as
 // "chunk.block.annotations[3].line", are "" where they could not be read.
 func invalid(kind string, id RequestID, field, reason string) *Error {
 	where := cmp.Or(kind, "payload")

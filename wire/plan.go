@@ -101,6 +101,7 @@ func Fields(v reflect.Value) iter.Seq2[string, reflect.Value] {
 	}
 }
 
+// write encodes v as a map of its present fields, in the order of the struct. Of a union those of its type are present: see presentFields.
 func (p *structPlan) write(e *encoder, v reflect.Value) {
 	present := p.presentFields(v)
 	e.mapHead(bits.OnesCount64(present))
