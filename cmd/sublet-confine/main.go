@@ -21,6 +21,8 @@ func main() {
 	os.Exit(status)
 }
 
+// run runs the program with args, its arguments without its name, and returns its exit status. The first argument selects what it does:
+// probe, remove what a killed launcher left, act as a child of itself (childModes, argNothing), or else confine a command.
 func run(args []string) (int, error) {
 	switch {
 	case len(args) == 1 && args[0] == "--probe":
