@@ -105,9 +105,10 @@ func showsCalls(pid int) bool {
 	return err == nil
 }
 
-// secretAskers are programs of the system that ask for passwords.
+// secretAskers are programs of the system that ask for passwords, and keep them from the command. A pinentry is none: it shows the
+// prompt of the program that starts it, and gives it what is typed.
 var secretAskers = []string{
-	"sudo", "su", "ssh", "ssh-add", "ssh-keygen", "scp", "sftp", "passwd", "gpg", "gpg2", "pinentry", "pinentry-curses", "pinentry-tty", "doas",
+	"sudo", "su", "ssh", "ssh-add", "ssh-keygen", "scp", "sftp", "passwd", "gpg", "gpg2", "doas",
 	"pkexec", "polkit-agent-helper-1", "git", "git-remote-https", "git-remote-http", "git-credential-cache", "git-credential-store", "cryptsetup", "login",
 	"newgrp", "kinit", "chsh", "chfn",
 }
@@ -115,13 +116,13 @@ var secretAskers = []string{
 // AsksForSecret returns the program that reads a terminal without echo, in the foreground group, and whether it is one of the
 // system's that are known to ask for passwords: by the path of its file and by that file's owner, root. All others that read
 // the terminal must be such programs too, else system is false. Where none of the group reads it at this moment, that is a pinentry
-// of the system which has the terminal open, or "".
+// which has the terminal open, the system's if it and the gpg-agent that started it are, or "".
 func AsksForSecret(shell, pgid int, tty string) (name string, system bool) {
 	for _, pid := range Group(pgid) {
 		if !mayRead(pid, tty) {
 			continue
 		}
-		is, known := systemProgram(pid)
+		is, known := systemProgram(pid, secretAskers...)
 		if !known {
 			if is == "" {
 				is = Name(pid)
@@ -131,15 +132,14 @@ func AsksForSecret(shell, pgid int, tty string) (name string, system bool) {
 		name, system = is, true
 	}
 	if name == "" {
-		name = pinentry(tty)
-		system = name != ""
+		return pinentry(tty)
 	}
 	return name, system
 }
 
-// pinentry returns the name of a pinentry of the system that has opened the terminal; "" if there is none. gpg-agent starts it
-// outside of the terminal's session.
-func pinentry(tty string) (name string) {
+// pinentry returns the name of a pinentry that has opened the terminal, "" if there is none, and whether it and the gpg-agent that
+// started it are the system's. gpg-agent starts it outside of the terminal's session.
+func pinentry(tty string) (name string, system bool) {
 	all := func(int) bool { return true }
 	eachProcess(all, func(st stat) {
 		if !strings.HasPrefix(st.Name, "pinentry") {
@@ -150,11 +150,13 @@ func pinentry(tty string) (name string) {
 			to, err := os.Readlink(fd)
 			return err == nil && to == tty
 		})
-		if is, known := systemProgram(st.PID); known && opened {
-			name = is
+		if opened {
+			_, of := systemProgram(st.Parent, "gpg-agent")
+			_, is := systemProgram(st.PID, "pinentry", "pinentry-curses", "pinentry-tty")
+			name, system = st.Name, of && is
 		}
 	})
-	return name
+	return name, system
 }
 
 // mayRead reports whether a process waits for a terminal, or may do so: of a process of another user that is not known.
@@ -164,23 +166,23 @@ func mayRead(pid int, tty string) bool {
 	})
 }
 
-// systemProgram returns the name of the file that a process runs, and whether it is one of secretAskers that root installed, in
+// systemProgram returns the name of the file that a process runs, and whether it is one of names that root installed, in
 // a folder of installed programs: elsewhere root may own a file that others chose (a mount, an unpacked archive). /run/wrappers
 // is NixOS's for setuid programs. The file of a setuid program cannot be seen: one that runs as root was installed by root.
-func systemProgram(pid int) (name string, known bool) {
+func systemProgram(pid int, names ...string) (name string, known bool) {
 	exe := "/proc/" + strconv.Itoa(pid) + "/exe"
 	path, err := os.Readlink(exe)
 	if errors.Is(err, os.ErrPermission) {
 		name = Name(pid)
 		var st syscall.Stat_t
-		return name, slices.Contains(secretAskers, name) && syscall.Stat("/proc/"+strconv.Itoa(pid), &st) == nil && st.Uid == 0
+		return name, slices.Contains(names, name) && syscall.Stat("/proc/"+strconv.Itoa(pid), &st) == nil && st.Uid == 0
 	}
 	if err != nil {
 		return "", false
 	}
 	name = path[strings.LastIndexByte(path, '/')+1:]
 	var st syscall.Stat_t
-	if !slices.Contains(secretAskers, name) || syscall.Stat(exe, &st) != nil || st.Uid != 0 || st.Mode&0o022 != 0 {
+	if !slices.Contains(names, name) || syscall.Stat(exe, &st) != nil || st.Uid != 0 || st.Mode&0o022 != 0 {
 		return name, false
 	}
 	return name, slices.ContainsFunc([]string{"/usr/", "/bin/", "/sbin/", "/opt/", "/nix/store/", "/run/wrappers/"}, func(dir string) bool {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -67,46 +68,82 @@ func TestWaitsInEpoll(t *testing.T) {
 
 // gpg-agent starts a pinentry outside of the terminal's session. The user was asked about a program without a name.
 func TestPinentryOfAgent(t *testing.T) {
-	path := citest.Program(t, "pinentry-tty")
+	path, agent, connect := citest.Program(t, "pinentry-tty"), citest.Program(t, "gpg-agent"), citest.Program(t, "gpg-connect-agent")
 	control, terminal, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer control.Close()
 	defer terminal.Close()
-	cmd := exec.Command(path, "--ttyname", terminal.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	asks, err := cmd.StdinPipe()
+	home, err := os.MkdirTemp("/tmp", "gpg") // the path of a socket is short
 	if err != nil {
 		t.Fatal(err)
 	}
-	gpg := exec.Command("sleep", "100") // it waits for the agent
-	gpg.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	for _, c := range []*exec.Cmd{gpg, cmd} {
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			c.Process.Kill() //nolint:errcheck // Wait returns how it ended
-			_ = c.Wait()     // killed
-		}()
-	}
-	if name, _ := AsksForSecret(os.Getpid(), gpg.Process.Pid, terminal.Name()); name != "" {
-		t.Errorf("before it opens the terminal: %q", name)
-	}
-	if _, err := asks.Write([]byte("GETPIN\n")); err != nil {
+	defer os.RemoveAll(home)
+	// The agent keeps the output of its starter open, so that is no pipe.
+	if err := exec.Command(agent, "--homedir", home, "--pinentry-program", path, "--daemon").Run(); err != nil {
 		t.Fatal(err)
 	}
+	defer exec.Command(connect, "--homedir", home, "--no-autostart", "killagent", "/bye").Run() //nolint:errcheck // it may have ended
+	ask := exec.Command(connect, "--homedir", home, "--no-autostart", "OPTION ttyname="+terminal.Name(), "GET_PASSPHRASE X X X X", "/bye")
+	ask.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if name, _ := AsksForSecret(os.Getpid(), os.Getpid(), terminal.Name()); name != "" {
+		t.Errorf("before a pinentry opens the terminal: %q", name)
+	}
+	if err := ask.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		ask.Process.Kill() //nolint:errcheck // Wait returns how it ended
+		_ = ask.Wait()     // killed
+	}()
+	awaitAsker(t, ask.Process.Pid, terminal.Name(), "pinentry-tty", true)
+	if name, _ := AsksForSecret(os.Getpid(), ask.Process.Pid, "/dev/pts/other"); name != "" {
+		t.Errorf("for another terminal: %q", name)
+	}
+}
+
+// A pinentry that the command itself starts shows the command's prompt, and gives it what is typed.
+func TestPinentryOfCommand(t *testing.T) {
+	for name, outside := range map[string]bool{"in the foreground": false, "in a session of its own": true} {
+		t.Run(name, func(t *testing.T) {
+			control, terminal, err := pty.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer control.Close()
+			defer terminal.Close()
+			cmd := exec.Command(citest.Program(t, "pinentry-tty"), "--ttyname", terminal.Name())
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			cmd.Stdin = strings.NewReader("GETPIN\n")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				cmd.Process.Kill() //nolint:errcheck // Wait returns how it ended
+				_ = cmd.Wait()     // killed
+			}()
+			group := cmd.Process.Pid
+			if outside {
+				group = syscall.Getpgrp()
+			}
+			awaitAsker(t, group, terminal.Name(), "pinentry-tty", false)
+		})
+	}
+}
+
+func awaitAsker(t *testing.T, group int, tty, wantName string, wantSystem bool) {
+	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		name, system := AsksForSecret(os.Getpid(), gpg.Process.Pid, terminal.Name())
-		if name == "pinentry-tty" && system {
-			break
+		name, system := AsksForSecret(os.Getpid(), group, tty)
+		if name == wantName {
+			if system != wantSystem {
+				t.Errorf("%s is the system's: %v", name, system)
+			}
+			return
 		}
 		if time.Now().After(end) {
 			t.Fatalf("got %q, %v", name, system)
 		}
-	}
-	if name, _ := AsksForSecret(os.Getpid(), gpg.Process.Pid, "/dev/pts/other"); name != "" {
-		t.Errorf("for another terminal: %q", name)
 	}
 }
