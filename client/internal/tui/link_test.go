@@ -29,7 +29,7 @@ func TestCrashIsOneLine(t *testing.T) {
 	w.seeNot("esc stops")
 	w.until("it to be told once", func() bool { return strings.Count(w.screen.All(), "daemon") == 1 })
 
-	// While one stays away, and only then, a line says so.
+	// As long as there is no daemon, a line reports it.
 	w.p.Send(LinkChanged{Detail: "connection refused"})
 	w.see("the daemon is gone; your shell goes on, agents come back with it: connection refused")
 	w.p.Send(LinkChanged{Connected: true})

@@ -14,7 +14,7 @@ import (
 	"sublet/wire/citest"
 )
 
-// The example for node of each page that has one does what the page says, against the real program.
+// The example for node of each page that has one gets an answer from the real program.
 func TestExamplesInDocs(t *testing.T) {
 	node := citest.Program(t, "node")
 	modules, err := filepath.Abs("../../../client")

@@ -122,9 +122,9 @@ func TestRequestsRepeatTheirPrefix(t *testing.T) {
 	}
 }
 
-// A conversation that goes on elsewhere had told the old place as if it still held: the directory that a command had entered in an
-// earlier shell, and the toolchain and commands of a folder that was left.
-func TestWhatNoLongerHoldsIsTold(t *testing.T) {
+// A conversation that continues in another folder, or with another shell, corrects what earlier messages reported: the directory that a
+// command had entered, and the toolchain and commands of a folder that was left.
+func TestSituationThatNoLongerHolds(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "Makefile"), []byte("all:\n"), 0o644); err != nil {
 		t.Fatal(err)
