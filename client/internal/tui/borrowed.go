@@ -26,7 +26,7 @@ const (
 type lease struct {
 	lender.Lending
 	queue     wire.ShellQueueChanged // the waiters, as the daemon reported them last
-	takenBack bool                   // the user took the shell back from the command that runs
+	userEnded string                 // what the user did that ended the command that runs; "" = nothing
 	ahead     line.Line              // what the user has typed for the shell during a borrowed command
 	lendFault string                 // why the shell cannot be lent, as printed last
 	handover  *handover

@@ -86,7 +86,7 @@ func (m *model) askSecret(e lender.LeasedKeyboard) {
 	m.flushText("")
 	m.questions = append([]*question.Question{{ConfirmationRequest: r, Local: func(allow bool) {
 		if !allow {
-			m.takeBack()
+			m.endLent("you did not let it read a secret")
 			return
 		}
 		m.handover = &handover{id: e.ExecutionID, why: "secret", who: e.Who, asked: true}

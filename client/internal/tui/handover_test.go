@@ -175,8 +175,9 @@ func TestHandOverOfSecretsIsAsked(t *testing.T) {
 			t.Errorf("%s: the program has the keyboard: %v", key, got)
 		}
 		if key == "n" {
-			if !d.takenBack {
-				t.Error("no: the command was not ended")
+			d.send(cancelled("x1"))
+			if get(d.sh, &d.sh.back) != 1 || !strings.Contains(d.printed(), "└ you did not let it read a secret") {
+				t.Errorf("no: the command was not ended, or not for that reason:\n%s", d.printed())
 			}
 			continue
 		}

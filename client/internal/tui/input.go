@@ -251,8 +251,11 @@ func (m *model) insert(line string, takeBack bool) {
 	}
 }
 
-func (m *model) takeBack() {
-	m.takenBack = true
+func (m *model) takeBack() { m.endLent("you took your shell back") }
+
+// endLent ends the borrowed command that runs, and its lease. Its card reports why.
+func (m *model) endLent(why string) {
+	m.userEnded = why
 	m.task(func(context.Context) then { m.Lender.TakeBack(); return nil })
 }
 

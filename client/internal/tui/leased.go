@@ -80,7 +80,7 @@ func (x *executions) open() *execution {
 func (m *model) onLeased(event any) {
 	switch e := event.(type) {
 	case lender.LeasedStarted:
-		m.own.leased, m.takenBack, m.ahead = true, false, line.Line{}
+		m.own.leased, m.userEnded, m.ahead = true, "", line.Line{}
 		m.flushText("") // the text before the command is printed above it
 		c := m.card(e.ExecutionID, e.Agent, "bash")
 		c.Command, c.Leased, c.Shell, c.Started, c.turn, c.Reach = e.Command, true, m.Name, m.now(), e.TurnID, e.Reach
@@ -111,7 +111,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 		m.hint = ""
 	}
 	m.ahead, m.again = line.Line{}, again{}
-	c.shellReported, c.Taken, m.dir = true, m.takenBack, e.Result.Dir
+	c.shellReported, c.UserEnded, m.dir = true, m.userEnded, e.Result.Dir
 	c.Exit, c.Signal, c.Took, c.Job = e.Result.ExitCode, e.Result.Signal, e.Result.Duration, e.Result.JobPID != 0
 	c.Output, c.Cut, c.Spool = e.Result.Output, e.Result.Truncated, e.Result.SpoolPath // the daemon's result also has notes for the model
 	if c.Status == "" {

@@ -44,17 +44,17 @@ type Card struct {
 	Out      Tail
 
 	// Set at the end.
-	Status string
-	Exit   *int
-	Signal string
-	Output []byte // the kept part of the output, rendered
-	Cut    int64  // bytes that are not in Output
-	Spool  string
-	Took   time.Duration
-	Notes  []string
-	Job    bool   // it goes on as a job of the shell
-	Why    string // why it was refused
-	Taken  bool   // the user took the shell back during it
+	Status    string
+	Exit      *int
+	Signal    string
+	Output    []byte // the kept part of the output, rendered
+	Cut       int64  // bytes that are not in Output
+	Spool     string
+	Took      time.Duration
+	Notes     []string
+	Job       bool   // it goes on as a job of the shell
+	Why       string // why it was refused
+	UserEnded string // what the user did that cancelled it; "" = nothing
 }
 
 // IsMain reports whether an agent is the one that the user asked, which is shown without its name.
@@ -190,10 +190,7 @@ func (c *Card) verdict(th *style.Theme) (mark string, parts []string) {
 	case wire.StatusDenied:
 		mark, ink, words = "⊘", th.Warn, "not run"
 	case wire.StatusCancelled:
-		mark, ink, words = "■", th.Warn, "cancelled"
-		if c.Taken {
-			words = "you took your shell back"
-		}
+		mark, ink, words = "■", th.Warn, cmp.Or(c.UserEnded, "cancelled")
 	case Interrupted:
 		mark, ink, words = "■", th.Warn, "no result"
 	case wire.StatusTimeout:
