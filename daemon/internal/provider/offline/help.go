@@ -8,6 +8,14 @@ import (
 	"sublet/wire/visible"
 )
 
+// advice returns connect, once in a conversation: after that, "".
+func advice(j *job) string {
+	if j.advised {
+		return ""
+	}
+	return connect
+}
+
 // connect is how a real model is connected. Names of keys are those of daemon/config.
 const connect = "To connect a real model: `export ANTHROPIC_API_KEY=…` (or `OPENAI_API_KEY`, `GEMINI_API_KEY`) and put one line into the file that " +
 	"`sublet config path` names, such as `model = \"anthropic/claude-sonnet-4-5\"`, or `model = \"ollama/NAME\"` for a model of your own machine."
@@ -18,7 +26,7 @@ var answers = map[string]func(j *job) string{
 }
 
 // help lists the examples of the table by their group.
-func help(*job) string {
+func help(j *job) string {
 	var b strings.Builder
 	b.WriteString("I am the built-in offline model. I know these by rule; each runs through your shell, and what could change something is asked first:\n")
 	group := ""
@@ -34,7 +42,7 @@ func help(*job) string {
 		}
 		b.WriteString("“" + in.name + "”")
 	}
-	return b.String() + "\n\nJoin jobs with “then”: “run the tests then commit this”.\n\n" + connect
+	return strings.TrimSpace(b.String() + "\n\nJoin jobs with “then”: “run the tests then commit this”.\n\n" + advice(j))
 }
 
 // unknown is the answer of last resort: what it is, what comes nearest, how to get more.
@@ -45,7 +53,7 @@ func unknown(j *job) string {
 	} else {
 		s += " “help” lists what I can do. "
 	}
-	return s + "\n\n" + connect
+	return strings.TrimSpace(s + "\n\n" + advice(j))
 }
 
 // nearest are the examples that share the most telling words with s, at most three.

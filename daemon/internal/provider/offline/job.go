@@ -19,6 +19,7 @@ type job struct {
 	before  []result        // what the calls of those brought
 	beside  []provider.Part // what came with this prompt: the user's newest commands among them
 	private bool            // the user's shell could not be had: use one of the agent's own
+	advised bool            // an earlier answer has connect
 	schema  bool            // a review is to be JSON, as `sublet review` asks
 }
 
@@ -63,6 +64,7 @@ func newJob(req provider.Request, prompt string, after []provider.Message) *job 
 			j.beside = m.Parts[1:]
 		}
 		for _, p := range m.Parts {
+			j.advised = j.advised || m.Role == provider.Assistant && strings.Contains(p.Text, connect)
 			if p.ToolCall != nil {
 				calls[p.ToolCall.ID] = *p.ToolCall
 			}

@@ -82,6 +82,23 @@ func TestHashOfDigits(t *testing.T) {
 	}
 }
 
+// How a real model is connected was repeated in the answer to each question that is not understood.
+func TestAdviceOnce(t *testing.T) {
+	m := offline.Open(provider.Config{})
+	req := provider.Request{}
+	for _, c := range []struct {
+		prompt string
+		want   bool
+	}{{"what is love?", true}, {"what is hate?", false}, {"who are you?", false}, {"how do I connect a real model?", true}} {
+		req.Messages = append(req.Messages, providertest.Prompt(c.prompt).Messages...)
+		resp, _, err := providertest.Ask(t, m, req)
+		if err != nil || strings.Contains(resp.Message.Parts[0].Text, "ANTHROPIC_API_KEY") != c.want {
+			t.Errorf("%s: got %+v, %v", c.prompt, resp, err)
+		}
+		req.Messages = append(req.Messages, resp.Message)
+	}
+}
+
 func TestCancelled(t *testing.T) {
 	cause := errors.New("stopped by user")
 	ctx, cancel := context.WithCancelCause(t.Context())

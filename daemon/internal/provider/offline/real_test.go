@@ -205,6 +205,9 @@ func TestMachine(t *testing.T) {
 	if b.sh.Dir() != "/" {
 		t.Errorf("got %s, want the shell itself to have moved", b.sh.Dir())
 	}
+	b.want("what jobs do I have?", "no jobs")
+	b.want("run `sleep 60 &`", "ran")
+	b.want("what jobs do I have?", "sleep 60")
 	b.want("run `false`", "exit code 1")
 	b.want("run `printf 'a\\nb\\n'`", "a\nb")
 }

@@ -131,7 +131,7 @@ var captures = map[string][2]string{
 	"old": {"old", "\"[^\"]*\"|'[^']*'|`[^`]*`|\\S+"}, "new": {"new", "\"[^\"]*\"|'[^']*'|`[^`]*`|\\S+"},
 	"role": {"role", `engineer|reviewer|explorer`}, "command": {"text", "`[^`]+`"},
 	// A known program with any words, or any word: alone, or before what looks like an option, a path or a redirection.
-	"shell": {"text", `(?:\./|(?:go|npm|cargo|make|git|python3?|node|ls|cat|echo|grep|find|docker|kubectl|pytest|bash|sh|curl|date|df|du|ps|true|false|printf|uname|whoami|sleep)\b).*|[\w.-]+(?: [-/.~$"'|<>&].*)?`},
+	"shell": {"text", `(?:\./|(?:go|npm|cargo|make|git|python3?|node|ls|cat|echo|grep|find|docker|kubectl|pytest|bash|sh|curl|date|df|du|ps|true|false|printf|uname|whoami|sleep)\b).*|[\w.-]+(?: [-/.~$%"'|<>&].*)?`},
 }
 
 // phrasePattern compiles a phrase of the table. Each word brings the blank before it, so that what is optional leaves no

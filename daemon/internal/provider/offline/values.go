@@ -19,6 +19,7 @@ import (
 // now, which ends the series of calls. Text goes into commands as it is, and into arguments of tools as JSON.
 var values = map[string]func(j *job) (any, bool){
 	"connect": func(*job) (any, bool) { return connect, true },
+	"advice":  func(j *job) (any, bool) { return advice(j), true },
 	"where": func(j *job) (any, bool) {
 		return " You are in " + code(j.facts.Cwd) + ".", j.facts.Cwd != ""
 	},
