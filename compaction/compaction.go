@@ -32,9 +32,7 @@ type Item struct {
 	Extra   int      // tokens beyond the text: reasoning, attachments
 	Images  []string // Request: names of the attached images; a summary keeps the names only
 	Ledger  *Ledger  // Summary: its ledger
-	// Situation has the lines about branch and jobs of what the program adds about the environment to a Request or to Results.
-	Situation []string
-	Machine   bool // Request: written by the program, so it sets no limits and is not a prompt of the user's
+	Machine bool     // Request: written by the program, so it sets no limits and is not a prompt of the user's
 }
 
 // Call is a tool call of an Answer.

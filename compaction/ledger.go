@@ -25,8 +25,6 @@ type Ledger struct {
 	Errors     []string // the newest ones, with their messages
 	ShellState string
 	Changes    []string // what commands changed in the shell, the newest last
-	Branch     string
-	Jobs       []string // background jobs, each with its state
 	Questions  []string // that the user answered without a comment: "allowed `make`"
 	OpenTasks  []string
 }
@@ -51,9 +49,8 @@ const (
 	maxOpen      = 30
 	maxReads     = 240
 	maxErrors    = 3
-	maxState     = 20       // shell changes, jobs, and questions
+	maxState     = 20       // shell changes, and questions
 	maxChanged   = 120      // bytes of what a command changed in the shell
-	maxJob       = 60       // bytes of a job's command
 	maxAsked     = 30       // bytes of what a question was about: commands that ran are listed, too
 	maxError     = 220      // bytes of an error's message, from its end
 	maxPrompts   = 24 << 10 // bytes of the user's prompts that are kept word for word, the newest
@@ -115,12 +112,9 @@ func Build(first string, items []Item) Ledger {
 			}
 		case Request:
 			l.Current = it.Text
-			if it.Machine {
-				l.jobsOf(it.Text)
-			} else {
+			if !it.Machine {
 				l.prompt(it)
 			}
-			l.situation(it.Situation)
 		case Answer:
 			for _, m := range decision().FindAllStringSubmatch(it.Text, -1) {
 				l.Decisions = addNewest(l.Decisions, line(m[1], maxLine))
@@ -136,7 +130,6 @@ func Build(first string, items []Item) Ledger {
 				l.result(r, tools[r.CallID])
 			}
 			l.prompt(it)
-			l.situation(it.Situation)
 		}
 	}
 	l.bound()
@@ -180,12 +173,7 @@ func (l *Ledger) result(r Result, c Call) {
 		l.Files = addNewest(l.Files, f)
 	}
 	if r.Command != "" {
-		printed := outcome(r.Content)
-		if m := jobStarted().FindStringSubmatch(r.Content); m != nil {
-			printed = "job " + m[1] + m[2]
-			l.job(m[1]+m[2], r.Command, "running")
-		}
-		l.command(commandText(r.Command), printed, r.ExitCode)
+		l.command(commandText(r.Command), outcome(r.Content), r.ExitCode)
 	}
 	if r.Cwd != "" {
 		l.ShellState = workingDirectory + r.Cwd
@@ -199,9 +187,6 @@ func (l *Ledger) result(r Result, c Call) {
 	}
 	if m := shellChanged().FindAllStringSubmatch(r.Content, -1); m != nil && r.ExitCode != nil { // the last: output may have such a line, too
 		l.Changes = addNewest(l.Changes, line(m[len(m)-1][1], maxChanged))
-	}
-	if c.Tool == "jobs" {
-		l.jobsOf(r.Content)
 	}
 }
 
@@ -299,8 +284,6 @@ func (l *Ledger) merge(old Ledger) {
 	l.Errors = slices.Concat(old.Errors, l.Errors)
 	l.OpenTasks = slices.Clone(old.OpenTasks)
 	l.Changes = slices.Concat(old.Changes, l.Changes)
-	l.Branch = cmp.Or(old.Branch, l.Branch)
-	l.Jobs = slices.Concat(old.Jobs, l.Jobs)
 	l.Questions = slices.Concat(old.Questions, l.Questions)
 }
 
@@ -316,7 +299,6 @@ func (l *Ledger) bound() {
 	l.Reads = newest(l.Reads, maxReads)
 	l.Errors = newest(l.Errors, maxErrors)
 	l.Changes = newest(l.Changes, maxState)
-	l.Jobs = newest(l.Jobs, maxState)
 	l.Questions = newest(l.Questions, maxState)
 	l.Prompts = shortenedPrompts(l.Prompts, maxPrompts)
 }
@@ -398,8 +380,6 @@ func (l Ledger) Text() string {
 		{"The user refused", strings.Join(answered("refused "), "; ")},
 		{"Shell", l.ShellState},
 		{"Changed in the shell", strings.Join(l.Changes, "; ")},
-		{"Branch", l.Branch},
-		{"Jobs", strings.Join(l.Jobs, "; ")},
 	} {
 		if l[1] != "" {
 			fmt.Fprintf(&b, "%s: %s\n", l[0], l[1])

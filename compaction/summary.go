@@ -226,7 +226,7 @@ func fit(f Folded, limit int) (Folded, bool) {
 		},
 		func() { l.Prompts = newest(shortenedPrompts(l.Prompts, 0), 5) },
 		func() { l.Commands, l.Reads, l.Errors, l.Answers, l.Prompts = nil, nil, nil, nil, newest(l.Prompts, 2) },
-		func() { l.Changes, l.Jobs, l.Questions = newest(l.Changes, 5), newest(l.Jobs, 3), nil },
+		func() { l.Changes, l.Questions = newest(l.Changes, 5), nil },
 		func() { l.Prompts, l.Files, l.Decisions = nil, nil, nil },
 		func() { l.OpenTasks = newest(l.OpenTasks, 3) },
 	} {

@@ -39,13 +39,13 @@ type Ledger struct {
 	Commands   []LedgerCommand `msgpack:"commands"`
 	ShellState string          `msgpack:"shell_state"`
 	OpenTasks  []string        `msgpack:"open_tasks"`
-	Prompts    []string        `msgpack:"prompts"` // of the user, with the names of images: the newest 24 KiB word for word, of older ones the beginning
-	Reads      []string        `msgpack:"reads"`   // files that were read, each with the lines unless it is all: "main.go:10-29,40-"
-	Errors     []string        `msgpack:"errors"`  // the newest three, with their messages
-	Answers    []string        `msgpack:"answers"` // the beginning of the last text of each turn
-	Changes    []string        `msgpack:"changes"` // exports, aliases, functions and options that commands changed in the shell
-	Branch     string          `msgpack:"branch"`
-	Jobs       []string        `msgpack:"jobs"`      // background jobs, each with its state
+	Prompts    []string        `msgpack:"prompts"`   // of the user, with the names of images: the newest 24 KiB word for word, of older ones the beginning
+	Reads      []string        `msgpack:"reads"`     // files that were read, each with the lines unless it is all: "main.go:10-29,40-"
+	Errors     []string        `msgpack:"errors"`    // the newest three, with their messages
+	Answers    []string        `msgpack:"answers"`   // the beginning of the last text of each turn
+	Changes    []string        `msgpack:"changes"`   // exports, aliases, functions and options that commands changed in the shell
+	Branch     string          `msgpack:"branch"`    // always empty: what follows a compaction has it
+	Jobs       []string        `msgpack:"jobs"`      // likewise
 	Questions  []string        `msgpack:"questions"` // that the user answered without a comment, each with the answer
 }
 

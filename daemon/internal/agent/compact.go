@@ -353,9 +353,6 @@ func toItems(entries []entry) []compaction.Item {
 			}
 		}
 		for _, p := range e.msg.Parts {
-			if lines, ok := strings.CutPrefix(p.Text, situationHead); ok && e.kind != compaction.Answer {
-				it.Situation = append(it.Situation, strings.Split(lines, "\n")...)
-			}
 			switch {
 			case p.Image != nil:
 				it.Extra += p.Image.Tokens()
@@ -383,8 +380,8 @@ func toWire(l compaction.Ledger) wire.Ledger {
 		Goal: l.Goal, Limits: append([]string{}, l.Limits...), Decisions: append([]string{}, l.Decisions...),
 		Files: []wire.OSString{}, Commands: []wire.LedgerCommand{}, ShellState: l.ShellState, OpenTasks: append([]string{}, l.OpenTasks...),
 		Prompts: append([]string{}, l.Prompts...), Reads: append([]string{}, l.Reads...), Errors: append([]string{}, l.Errors...),
-		Answers: append([]string{}, l.Answers...), Changes: append([]string{}, l.Changes...), Branch: l.Branch,
-		Jobs: append([]string{}, l.Jobs...), Questions: append([]string{}, l.Questions...),
+		Answers: append([]string{}, l.Answers...), Changes: append([]string{}, l.Changes...), Jobs: []string{},
+		Questions: append([]string{}, l.Questions...),
 	}
 	for _, f := range l.Files {
 		w.Files = append(w.Files, wire.OSString(f))
@@ -399,7 +396,7 @@ func fromWire(w wire.Ledger) compaction.Ledger {
 	l := compaction.Ledger{
 		Goal: w.Goal, Limits: w.Limits, Decisions: w.Decisions, Files: fromOS(w.Files), ShellState: w.ShellState, OpenTasks: w.OpenTasks,
 		Prompts: w.Prompts, Reads: w.Reads, Errors: w.Errors, Answers: w.Answers,
-		Changes: w.Changes, Branch: w.Branch, Jobs: w.Jobs, Questions: w.Questions,
+		Changes: w.Changes, Questions: w.Questions,
 	}
 	for _, c := range w.Commands {
 		l.Commands = append(l.Commands, compaction.Command{Text: string(c.Command), ExitCode: c.ExitCode})
