@@ -18,26 +18,18 @@ func nameOf(client string) string {
 	return cmp.Or(caller.Name(client), client, "mcp-client")
 }
 
-// client returns the connection for whoever calls, which is theirs until done, and who that is.
+// client returns the connection for whoever calls, and who that is.
 func (s *server) client(ctx context.Context, info *sdk.Implementation, session *sdk.ServerSession) (*link, wire.Borrower, error) {
 	from := s.o.Client
 	if info != nil {
 		from.Name = info.Name
 	}
 	from.Name = nameOf(from.Name)
-	key := session.ID()
-	switch {
-	case s.o.Hosted != "": // one client, under whatever name
-		key = "hosted"
-	case key == "":
-		key = "name " + from.Name
-	}
-	l, err := s.link(ctx, key, session)
+	l, err := s.link(ctx, session)
 	if err != nil {
 		return nil, from, err
 	}
 	if !slices.Contains(l.gs.Ready().Capabilities, wire.CapBorrower) {
-		s.done(l)
 		return nil, from, errors.New("the daemon is older than this program: `sublet daemon restart` replaces it")
 	}
 	return l, from, nil

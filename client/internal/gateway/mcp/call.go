@@ -31,7 +31,6 @@ func (s *server) tool(ctx context.Context, req *sdk.CallToolRequest, r *wire.Too
 	if err != nil {
 		return nil, worded(err)
 	}
-	defer s.done(l)
 	leave, err := l.enter(ctx)
 	if err != nil {
 		return nil, err

@@ -33,13 +33,12 @@ func ServeHTTP(ctx context.Context, o Options, ln net.Listener) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := newServer(ctx, o)
-	s.idle = idleSession
 	defer s.close()
 	defer cancel()
 	m := s.sdkServer()
 	m.AddReceivingMiddleware(s.posts.endCalls)
 	protocol := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return m }, &sdk.StreamableHTTPOptions{
-		SessionTimeout: idleSession, MaxRequestBodyBytes: int64(o.Daemon.Limited().MessageBytes), PropagateRequestCancellation: true,
+		SessionTimeout: idleSession, MaxRequestBodyBytes: int64(o.Daemon.Limited().MessageBytes),
 	})
 	web := &http.Server{
 		Handler: s.guarded(gateway.NewGuard(addr, s.o.Token, nil, nil), protocol), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,

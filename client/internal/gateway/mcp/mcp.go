@@ -58,25 +58,19 @@ type server struct {
 	log     *slog.Logger
 	ctx     context.Context // ends with the server
 	posts   posts           // ServeHTTP only
-	idle    time.Duration   // ServeHTTP only: when a client without a session is taken to be gone; 0 = never
 	outputs gateway.Handed
 
 	mu sync.Mutex
 	// below: guarded by mu
-	links map[string]*link
+	links map[string]*link // by the id of the client's session; "" = the client of Serve
 	work  sync.WaitGroup
 }
 
 // link is one client's connection to the daemon.
 type link struct {
-	key     string
-	named   bool // by a session: its end is the link's
 	gs      *gateway.Session
 	turn    chan struct{} // holds one: whoever took it may run a command
 	waiting chan struct{} // a place for each call that runs or waits
-	// guarded by server.mu
-	calls int // that use it now
-	used  int // calls that ended
 }
 
 func newServer(ctx context.Context, o Options) *server {
@@ -124,7 +118,6 @@ func (s *server) listed(next sdk.MethodHandler) sdk.MethodHandler {
 				l, _, err := s.client(s.ctx, nil, session)
 				if err == nil {
 					_, err = l.gs.Tool(s.ctx, &wire.ToolRequest{Hosted: s.o.Hosted}, nil)
-					s.done(l)
 				}
 				if err != nil {
 					s.log.Warn("the daemon was not notified that the tools were listed", "err", err)
@@ -197,11 +190,11 @@ func (s *server) close() {
 // errTooMany refuses a client or a call that is one too many.
 var errTooMany = errors.New("too many at once")
 
-// link returns the connection of a client for one call, at whose end done must be called; the client's first call makes it. key
-// names the client: its session, with which the connection ends, or its own name where the protocol has no sessions.
-func (s *server) link(ctx context.Context, key string, session *sdk.ServerSession) (*link, error) {
+// link returns the connection of a client, which its first call makes. By HTTP it ends with the client's session.
+func (s *server) link(ctx context.Context, session *sdk.ServerSession) (*link, error) {
+	id := session.ID()
 	s.mu.Lock()
-	l, err := s.openLocked(key)
+	l, err := s.openLocked(id)
 	s.mu.Unlock()
 	if l != nil || err != nil {
 		return l, err
@@ -211,16 +204,16 @@ func (s *server) link(ctx context.Context, key string, session *sdk.ServerSessio
 		return nil, err
 	}
 	s.mu.Lock()
-	if l, err = s.openLocked(key); l != nil || err != nil { // another call of the client, or the end of the server, was first
+	if l, err = s.openLocked(id); l != nil || err != nil { // another call of the client, or the end of the server, was first
 		s.mu.Unlock()
 		gs.Close()
 		return l, err
 	}
 	defer s.mu.Unlock()
-	l = &link{key: key, gs: gs, turn: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting), calls: 1, named: session.ID() != ""}
-	s.links[key] = l
+	l = &link{gs: gs, turn: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting)}
+	s.links[id] = l
 	s.work.Go(func() { new(gateway.Turns).Deliver(s.ctx, gs) }) // ends with the connection; what concerns a call goes to that call
-	if l.named {
+	if id != "" {
 		s.work.Go(func() {
 			ended := make(chan struct{})
 			go func() { defer close(ended); _ = session.Wait() }() // its error is the transport's own end; Close below ends it
@@ -231,7 +224,7 @@ func (s *server) link(ctx context.Context, key string, session *sdk.ServerSessio
 				<-ended
 			}
 			s.mu.Lock()
-			delete(s.links, key)
+			delete(s.links, id)
 			s.mu.Unlock()
 			gs.Close()
 		})
@@ -239,40 +232,16 @@ func (s *server) link(ctx context.Context, key string, session *sdk.ServerSessio
 	return l, nil
 }
 
-// openLocked returns the open connection of a client for one more call; nil where there is none yet and one may be made.
-func (s *server) openLocked(key string) (*link, error) {
-	if s.links == nil {
+// openLocked returns the open connection of a client; nil where there is none yet and one may be made.
+func (s *server) openLocked(id string) (*link, error) {
+	switch l := s.links[id]; {
+	case s.links == nil:
 		return nil, context.Canceled
-	}
-	if l := s.links[key]; l != nil {
-		l.calls++
+	case l == nil && len(s.links) >= maxClients:
+		return nil, fmt.Errorf("%w: %d clients are served", errTooMany, maxClients)
+	default:
 		return l, nil
 	}
-	if len(s.links) >= maxClients {
-		return nil, fmt.Errorf("%w: %d clients are served", errTooMany, maxClients)
-	}
-	return nil, nil
-}
-
-// done ends the use of a connection by one call. By HTTP, nobody reports the end of a client that has no session: its connection
-// is closed after a time without a call.
-func (s *server) done(l *link) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l.calls--
-	l.used++
-	if l.calls > 0 || l.named || s.idle == 0 {
-		return
-	}
-	used := l.used
-	time.AfterFunc(s.idle, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if l.calls == 0 && l.used == used && s.links[l.key] == l {
-			delete(s.links, l.key)
-			s.work.Go(l.gs.Close)
-		}
-	})
 }
 
 // enter waits for the calls before this one; leave lets the next one in.

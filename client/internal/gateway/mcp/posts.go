@@ -13,7 +13,7 @@ import (
 // postHeader carries the name of an HTTP request to the handlers of its messages. A client's own value is replaced.
 const postHeader = "Sublet-Post"
 
-// posts are the contexts of the HTTP requests that are being served, by name. By the older protocol a call outlives its request, since
+// posts are the contexts of the HTTP requests that are being served, by name. In the protocol a call outlives its request, since
 // the client may fetch the answer by another one; this server keeps no answers, so it ends the call with the request.
 type posts struct{ open sync.Map }
 

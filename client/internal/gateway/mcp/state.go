@@ -82,7 +82,6 @@ func (s *server) look(ctx context.Context, info *sdk.Implementation, session *sd
 	if err != nil {
 		return out, nil, worded(err)
 	}
-	defer s.done(l)
 	reply, err := wire.Call(ctx, l.gs, &wire.StatusRequest{Shells: true, Look: true})
 	if err != nil {
 		return out, nil, worded(err)
