@@ -15,37 +15,23 @@ import (
 	"sublet/wire/visible"
 )
 
-// A Mark is a part of a command, in bytes, that reasons speak of by its number.
-type Mark struct{ Start, End, Number int }
-
-// Of numbers the spans by where they begin; reasons about the same span share a number. numbers has that of each reason, 0 for one
-// without a span or about the whole command.
-func Of(command string, reasons []wire.Reason) (marks []Mark, numbers []int) {
+// Of returns the parts of a command that reasons speak of, by where they begin; a part's number is its place, from 1 on. numbers has
+// that of each reason, 0 for one without a span or about the whole command.
+func Of(command string, reasons []wire.Reason) (parts []wire.Span, numbers []int) {
 	for _, r := range reasons {
-		s := r.Span
-		if s == nil || s.Start < 0 || s.Start >= s.End || s.End > len(command) || s.End-s.Start == len(command) {
-			continue
-		}
-		if !slices.ContainsFunc(marks, func(m Mark) bool { return m.Start == s.Start && m.End == s.End }) {
-			marks = append(marks, Mark{Start: s.Start, End: s.End})
+		if s := r.Span; s != nil && 0 <= s.Start && s.Start < s.End && s.End <= len(command) && s.End-s.Start < len(command) {
+			parts = append(parts, *s)
 		}
 	}
-	slices.SortFunc(marks, func(x, y Mark) int { return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.End, y.End)) })
-	for i := range marks {
-		marks[i].Number = i + 1
-	}
+	slices.SortFunc(parts, func(x, y wire.Span) int { return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.End, y.End)) })
+	parts = slices.Compact(parts)
 	numbers = make([]int, len(reasons))
 	for i, r := range reasons {
-		if r.Span == nil {
-			continue
-		}
-		for _, m := range marks {
-			if m.Start == r.Span.Start && m.End == r.Span.End {
-				numbers[i] = m.Number
-			}
+		if r.Span != nil {
+			numbers[i] = slices.Index(parts, *r.Span) + 1
 		}
 	}
-	return marks, numbers
+	return parts, numbers
 }
 
 // glyph is one character as it is shown, and where it stands.
@@ -66,7 +52,7 @@ type Row struct {
 const minWidth = 20
 
 // Draw returns the command in rows of at most width cells, minWidth at least, with each of its characters made visible.
-func Draw(command string, marks []Mark, width int) []Row {
+func Draw(command string, parts []wire.Span, width int) []Row {
 	lines := rowsOf(command, max(width, minWidth))
 	rows := make([]Row, len(lines))
 	for i, line := range lines {
@@ -74,7 +60,7 @@ func Draw(command string, marks []Mark, width int) []Row {
 		for _, g := range line {
 			text.WriteString(g.text)
 		}
-		rows[i] = Row{text.String(), marksUnder(line, marks)}
+		rows[i] = Row{text.String(), marksUnder(line, parts)}
 	}
 	return rows
 }
@@ -107,9 +93,9 @@ func rowsOf(command string, width int) (rows [][]glyph) {
 }
 
 // marksUnder draws the marks of one row: ~~1~~ below each part, in as many lines as it takes for none to lie on another.
-func marksUnder(row []glyph, marks []Mark) (lines []string) {
+func marksUnder(row []glyph, parts []wire.Span) (lines []string) {
 	var drawn [][]byte
-	for _, m := range marks {
+	for i, m := range parts {
 		from, to := -1, -1
 		for _, g := range row {
 			if g.to > m.Start && g.from < m.End {
@@ -119,7 +105,7 @@ func marksUnder(row []glyph, marks []Mark) (lines []string) {
 				to = g.col + g.cells
 			}
 		}
-		number := strconv.Itoa(m.Number)
+		number := strconv.Itoa(i + 1)
 		if from < 0 {
 			continue
 		}

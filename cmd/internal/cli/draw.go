@@ -47,7 +47,7 @@ const manyRows = 24
 
 // drawMarks returns a command with marks below its rows, indented. If it has more than many rows, those without a mark are left
 // out.
-func drawMarks(command string, list []marks.Mark, width int, indent string, many int) string {
+func drawMarks(command string, list []wire.Span, width int, indent string, many int) string {
 	var b strings.Builder
 	rows := marks.Draw(command, list, width)
 	gap := false

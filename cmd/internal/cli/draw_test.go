@@ -10,6 +10,7 @@ import (
 	"sublet/client/marks"
 	"sublet/daemon"
 	"sublet/daemon/config"
+	"sublet/wire"
 )
 
 // Rows without marks are left out of a long text, and no row is wider than it may be.
@@ -27,7 +28,7 @@ func TestDrawLongText(t *testing.T) {
 		t.Errorf("got %d numbers for %d reasons", len(numbers), len(v.Reasons))
 	}
 	at := strings.Index(command, "rm -rf")
-	if got := drawMarks(command, []marks.Mark{{Start: at, End: at + 8, Number: 1}}, 38, "  ", manyRows); got != "  …\n  rm -rf /\n  ~~~1~~~~\n  …\n" {
+	if got := drawMarks(command, []wire.Span{{Start: at, End: at + 8}}, 38, "  ", manyRows); got != "  …\n  rm -rf /\n  ~~~1~~~~\n  …\n" {
 		t.Errorf("got %q, want the marked row alone", got)
 	}
 }
