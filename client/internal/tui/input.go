@@ -33,19 +33,22 @@ func (m *model) onInput(e *keyEvent) {
 		}
 	case keys.Key:
 		e.pass = m.onKey(msg.Name, msg.Text)
-	case keys.TooLong:
-		m.hint = m.th.Warn.Render("nothing was pasted: it is "+style.Count(int64(msg.Bytes))+"B long, and a question may have "+style.Count(keys.MaxPaste)+"B") +
-			m.th.Dim.Render(" · put it into a file")
 	case keys.Paste:
 		e.pass = m.onPaste(msg.Text())
 	}
 	m.lastKey = m.now()
 }
 
+// maxPaste bounds a paste, in bytes. A longer one is dropped as a whole, because half of a question is another question.
+const maxPaste = 4 << 20
+
 // onPaste inserts a paste into the line being written, or reports that it is for the shell.
 func (m *model) onPaste(text string) (pass bool) {
 	q := m.question()
 	switch {
+	case len(text) > maxPaste:
+		m.hint = m.th.Warn.Render("nothing was pasted: it is "+style.Count(int64(len(text)))+"B long, and a question may have "+style.Count(maxPaste)+"B") +
+			m.th.Dim.Render(" · put it into a file")
 	case q != nil && (q.Paste(text) || q.Local != nil): // of a secret, as in questionKey
 	case m.picker != nil:
 		m.picker.typed(strings.TrimSpace(text))

@@ -106,7 +106,7 @@ func TestPasteTooLong(t *testing.T) {
 	w.ai()
 	w.keys("about \x1b[200~")
 	line := strings.Repeat("rm -rf build # a line of a paste\n", 2000)
-	for sent := 0; sent <= keys.MaxPaste; sent += len(line) {
+	for sent := 0; sent <= maxPaste; sent += len(line) {
 		w.keys(line)
 	}
 	w.keys("\x1b[201~")

@@ -13,8 +13,6 @@ import (
 const (
 	// escWait is how long an escape byte may stay alone before it is the Escape key.
 	escWait = 40 * time.Millisecond
-	// MaxPaste bounds a paste, in bytes. A longer one is dropped as a whole, because half of a question is another question.
-	MaxPaste = 4 << 20
 	// pasteRun is the number of printable characters read at once that can only be a paste, by a terminal without
 	// bracketed paste. They are delivered as one, and so can never answer a question.
 	pasteRun = 32
@@ -38,15 +36,11 @@ type Paste struct {
 	bracketed bool
 }
 
-// TooLong is a paste of more than MaxPaste bytes, of which nothing was taken.
-type TooLong struct{ Bytes int }
-
 // decoder turns what is typed into messages.
 type decoder struct {
 	events  uv.EventDecoder
 	pending []byte // an incomplete sequence
 	paste   []byte // nil: no bracketed paste is open
-	pasted  int    // its length so far, dropped bytes included
 }
 
 // forget drops what is incomplete.
@@ -63,12 +57,8 @@ func (k *decoder) next(b []byte, expired bool) (int, any) {
 	if k.paste != nil {
 		end := bytes.Index(b, pasteEnd)
 		if end >= 0 {
-			k.addPaste(b[:end])
-			text := k.paste
+			text := append(k.paste, b[:end]...)
 			k.paste = nil
-			if k.pasted > MaxPaste {
-				return end + len(pasteEnd), TooLong{k.pasted}
-			}
 			return end + len(pasteEnd), Paste{text, true}
 		}
 		keep := 0 // the end may have begun
@@ -78,11 +68,11 @@ func (k *decoder) next(b []byte, expired bool) (int, any) {
 				break
 			}
 		}
-		k.addPaste(b[:len(b)-keep])
+		k.paste = append(k.paste, b[:len(b)-keep]...)
 		return len(b) - keep, nil
 	}
 	if bytes.HasPrefix(b, pasteStart) {
-		k.paste, k.pasted = []byte{}, 0
+		k.paste = []byte{}
 		return len(pasteStart), nil
 	}
 	run := bytes.IndexFunc(b, func(r rune) bool { return r < 0x20 || r == 0x7f || r == utf8.RuneError })
@@ -101,14 +91,6 @@ func (k *decoder) next(b []byte, expired bool) (int, any) {
 		return n, Key{name(press), press.Text}
 	}
 	return n, nil
-}
-
-func (k *decoder) addPaste(b []byte) {
-	k.pasted += len(b)
-	if room := MaxPaste - len(k.paste); room < len(b) {
-		b = b[:max(0, room)]
-	}
-	k.paste = append(k.paste, b...)
 }
 
 // Text returns the paste with line feeds at its line ends, where terminals send carriage returns.

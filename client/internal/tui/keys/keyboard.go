@@ -29,7 +29,7 @@ const (
 // one by one. The loop handles each before the next is decoded, so that the keys after one that gives the screen away go to the
 // new owner. This program sends the terminal no queries, so any reply in the input belongs to the program that sent the query.
 type Keyboard struct {
-	// Deliver returns when the event loop has handled an Enter, Key, Paste, TooLong or Switch. pass reports that the shell has given
+	// Deliver returns when the event loop has handled an Enter, Key, Paste or Switch. pass reports that the shell has given
 	// the screen up for an Enter, or gets the bytes of another message. ok is false when the loop has ended.
 	Deliver   func(msg any) (pass, ok bool)
 	Shell     func([]byte)
