@@ -208,7 +208,7 @@ func TestInterruptAtAQuestionOfAnother(t *testing.T) {
 	}
 }
 
-// A question that somebody else answered goes away; one whose answer does not get through stays.
+// A question that somebody else answered goes away. An answer that does not get through is reported.
 func TestQuestionElsewhere(t *testing.T) {
 	d := newDesk(t)
 	d.askTwo()
@@ -220,20 +220,8 @@ func TestQuestionElsewhere(t *testing.T) {
 	d.wait(time.Second)
 	d.d.down = true
 	d.key("y")
-	q := d.question()
-	if q == nil || !strings.Contains(d.asked(), "not connected") {
-		t.Fatalf("an answer that did not get through: got %+v", q)
-	}
-	d.d.down = false
-	d.key("y")
-	if len(d.d.answers()) != 0 {
-		t.Error("the failed answer left the question armed")
-	}
-	d.compose()
-	d.wait(time.Second)
-	d.key("y")
-	if len(d.d.answers()) != 1 {
-		t.Error("the question cannot be answered again")
+	if text := d.printed(); d.question() == nil || !strings.Contains(text, "the answer did not reach the daemon") {
+		t.Errorf("an answer that did not get through: printed %q", text)
 	}
 }
 

@@ -22,11 +22,8 @@ func (m *model) dropQuestions(which func(q *question.Question) bool) {
 }
 
 func (m *model) onQuestion(r *wire.ConfirmationRequest) {
-	for _, q := range m.questions {
-		if q.ConfirmationID == r.ConfirmationID { // asked again after a reconnect
-			q.Renew(r)
-			return
-		}
+	if slices.ContainsFunc(m.questions, func(q *question.Question) bool { return q.ConfirmationID == r.ConfirmationID }) {
+		return // it waits already
 	}
 	m.flushText("")
 	m.questions = append(m.questions, &question.Question{ConfirmationRequest: r})
@@ -88,13 +85,7 @@ func (m *model) answer(q *question.Question, answer *wire.ConfirmationResponse) 
 	if k := m.cards[q.ExecutionID]; k != nil && answer.Comment != "" {
 		k.Why = answer.Comment
 	}
-	m.notify(answer, func(err error) {
-		for _, q := range m.questions {
-			if q.ConfirmationID == answer.ConfirmationID {
-				q.Failed(err)
-			}
-		}
-	})
+	m.notify(answer, func(err error) { m.fail("the answer did not reach the daemon: "+err.Error(), "") })
 }
 
 // dropLocal removes the window's own question, whether a program may read without echo, about an execution.

@@ -162,10 +162,7 @@ func (q *Question) foot(th *style.Theme, width, height int, armed bool) (lines [
 		line += s
 	}
 	lines = append(lines, line)
-	switch {
-	case q.problem != "":
-		lines = append(lines, th.Bad.Render(cells.Fit(q.problem, width)))
-	case q.sent:
+	if q.sent {
 		lines = append(lines, th.Dim.Render("answering…"))
 	}
 	return lines, row, col

@@ -23,14 +23,13 @@ type Question struct {
 	// Local receives the answer to a question of this window's own; nil = the question is the daemon's.
 	Local func(allow bool)
 
-	shown   time.Time // when it was first on the screen; zero = not yet
-	step    step
-	choice  int  // index in options(), or in the grants
-	scroll  int  // the first shown line of the body
-	live    bool // armed without a delay: it has handled a key, so the user has read it
-	sent    bool
-	problem string    // why the last answer could not be sent
-	edit    line.Line // the edited command, or the comment
+	shown  time.Time // when it was first on the screen; zero = not yet
+	step   step
+	choice int  // index in options(), or in the grants
+	scroll int  // the first shown line of the body
+	live   bool // armed without a delay: it has handled a key, so the user has read it
+	sent   bool
+	edit   line.Line // the edited command, or the comment
 }
 
 type step int
@@ -172,20 +171,8 @@ func (q *Question) armed(now, lastKey time.Time) bool {
 // Disarm disarms the question, because the shell or a program had the screen, and the keys were for it.
 func (q *Question) Disarm() { q.shown, q.live = time.Time{}, false }
 
-// Renew replaces the request by a repetition of it.
-func (q *Question) Renew(r *wire.ConfirmationRequest) {
-	q.ConfirmationRequest, q.sent, q.problem = r, false, ""
-}
-
 // Sent records that the answer is being sent.
-func (q *Question) Sent() { q.sent, q.problem = true, "" }
-
-// Failed asks again, because the answer could not be sent.
-func (q *Question) Failed(err error) {
-	q.Disarm()
-	q.Back()
-	q.sent, q.problem = false, "the answer did not reach the daemon: "+visible.Line(err.Error())
-}
+func (q *Question) Sent() { q.sent = true }
 
 // Back returns to the choice of an answer, and reports whether the question was at another step.
 func (q *Question) Back() bool {
