@@ -311,19 +311,6 @@ func TestCloseTellsTheCommandsEnd(t *testing.T) {
 	})
 }
 
-// A shell that ended a moment ago is not lent, though nobody has looked at it since.
-func TestAnEndedShellIsNotLent(t *testing.T) {
-	atDesk(t, func(t *testing.T, d *desk) {
-		d.l.mu.Lock()
-		close(d.sh.gone)
-		d.l.acquireLocked(&wire.AcquireShellLease{LeaseRef: ref(1)})
-		d.l.mu.Unlock()
-		if m := d.take("ShellLeaseDenied")[0].(*wire.ShellLeaseDenied); m.Reason != wire.DeniedNoShell {
-			t.Errorf("got %s, want %s", m.Reason, wire.DeniedNoShell)
-		}
-	})
-}
-
 // A second command under a lease, given up while it waits for the user, has not run.
 func TestGivenUpBeforeTheShellIsFree(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {

@@ -38,18 +38,11 @@ func (l *Lender) Handle(m wire.LeaseMessage) {
 		l.continueLocked(m)
 	case *wire.ReleaseShellLease:
 		l.releaseLocked(m)
-	default:
-		l.Log.Warn("unexpected lease message", "kind", wire.KindOf(m))
 	}
 }
 
 // acquireLocked queues an offer, which the worker grants once the line editor is held.
 func (l *Lender) acquireLocked(m *wire.AcquireShellLease) {
-	select {
-	case <-l.Shell.Exited():
-		l.closeLocked(wire.DeniedNoShell, wire.ReleasedShellExited)
-	default:
-	}
 	if l.closing != "" {
 		l.send(&wire.ShellLeaseDenied{LeaseRef: m.LeaseRef, Reason: l.closing})
 		return

@@ -66,13 +66,6 @@ type Observer interface {
 	AwaitDrawn()
 }
 
-// A LentError reports that an agent's command runs in the shell.
-type LentError struct{ Lending Lending }
-
-func (e *LentError) Error() string {
-	return "the shell is lent to " + e.Lending.Holder + ": " + e.Lending.Purpose
-}
-
 // ErrClosed reports that the shell has ended or is being closed.
 var ErrClosed = errors.New("the shell is closed")
 
@@ -185,9 +178,6 @@ func New(o Options) *Lender {
 	return l
 }
 
-// closeBound is how long Close waits for a borrowed command, which ends within 5 s after it was cancelled.
-const closeBound = 6 * time.Second
-
 // Close refuses waiting leases, cancels a borrowed command and waits for its end, informs the daemon, and ends the lender's
 // goroutines. It does not end a command of the user. It is idempotent.
 func (l *Lender) Close() {
@@ -199,13 +189,7 @@ func (l *Lender) Close() {
 	}
 	l.mu.Unlock()
 	if done != nil {
-		timer := time.NewTimer(closeBound)
-		select {
-		case <-done:
-		case <-timer.C:
-			l.Log.Warn("a borrowed command did not end")
-		}
-		timer.Stop()
+		<-done
 	}
 	l.cancel()
 	l.work.Wait()

@@ -2,6 +2,7 @@ package lender
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"sublet/lease/shell"
@@ -21,7 +22,7 @@ type undoRequest struct {
 // UndoShell puts back what the last borrowed command that changed the shell's state changed in it, as far as it is still so;
 // with all, what all of them changed. changed is one line of what that did, "" where there was nothing to put back; left is
 // one line of what differs all the same: of what could not be put back or, once there is nothing more to put back, from
-// before the first of them. While a borrowed command runs it returns *LentError at once; other errors are ErrClosed, ctx's
+// before the first of them. While a borrowed command runs it returns an error at once; other errors are ErrClosed, ctx's
 // cause, and the shell's own.
 func (l *Lender) UndoShell(ctx context.Context, all bool) (changed, left string, err error) {
 	l.mu.Lock()
@@ -31,7 +32,7 @@ func (l *Lender) UndoShell(ctx context.Context, all bool) (changed, left string,
 		return "", "", ErrClosed
 	case l.grant != nil && l.grant.exec != nil:
 		defer l.mu.Unlock()
-		return "", "", &LentError{Lending: l.lendingLocked()}
+		return "", "", fmt.Errorf("the shell is lent to %s: %s", l.grant.acquire.Agent, l.grant.acquire.Purpose)
 	}
 	l.preemptLocked()
 	u := &undoRequest{ctx: ctx, all: all, done: make(chan struct{})}
