@@ -9,26 +9,19 @@ import (
 	"sublet/lease/shell/procs"
 )
 
-// haltWithin is how long a program may take to stop: after SIGTSTP, which it can handle, and again after SIGSTOP.
-const haltWithin = 500 * time.Millisecond
-
-// runsAgain is how long a program that did not stop in time runs before it gets SIGSTOP: zsh waits until the child that it has forked
-// reports that it is ready, and SIGTSTP may have stopped it before that.
-const runsAgain = 50 * time.Millisecond
-
-// How long a command's program may take to begin, and how often halt looks for it meanwhile.
 const (
-	programWithin = 2 * time.Second
-	programPoll   = 10 * time.Millisecond
+	haltAfter     = 200 * time.Millisecond // how long a command runs at least: zsh waits for what a child of it reports before exec
+	haltWithin    = 500 * time.Millisecond // how long a stopped program may take to become a job
+	programWithin = 2 * time.Second        // how long the program of a command may take to begin
+	programPoll   = 10 * time.Millisecond  // how often halt looks for it meanwhile
 )
 
-// halt stops the borrowed command r as ^Z does, so that its line ends in the shell and the command is a job of the shell. It is used by
-// one goroutine (follow).
+// halt stops the borrowed command r, so that its line ends in the shell and the command is a job of the shell. It is used by one
+// goroutine (follow).
 type halt struct {
 	s    *Shell
 	r    *run
 	next <-chan time.Time // when to call step again; nil = never
-	sent syscall.Signal   // to the program, the newest: SIGTSTP, then SIGCONT and SIGSTOP if it did not stop; 0 = none
 	over bool             // the command's time has passed
 }
 
@@ -59,37 +52,30 @@ func (h *halt) try() bool {
 	}
 }
 
-// step sends the signal that is due. It returns why the command stays in the foreground, "" if it is being stopped.
+// step stops the program once it has begun, and continues one that has not become a job in time. It returns why the command stays in the foreground, "" if it is being stopped.
 func (h *halt) step() (why string) {
 	h.next = nil
 	h.s.mu.Lock()
 	p, began, job, since := h.s.proc, h.r.began(), h.r.job, time.Since(h.r.started)
 	h.s.mu.Unlock()
-	fg, sig := p.term.Foreground(), syscall.SIGTSTP
+	fg := p.term.Foreground()
+	own := fg <= 1 || fg == p.pid // the shell's
 	switch {
 	case h.r.halted != 0 && fg != h.r.halted: // it has stopped or ended, and the shell is ending its line
 		return ""
-	case h.sent == syscall.SIGTSTP:
+	case h.r.halted != 0:
 		procs.SignalGroup(fg, syscall.SIGCONT)
-		h.sent, h.next = syscall.SIGCONT, time.After(runsAgain)
-		return ""
-	case h.sent == syscall.SIGSTOP:
-		procs.SignalGroup(fg, syscall.SIGCONT)
-		h.sent, h.r.halted = 0, 0
+		h.r.halted = 0
 		return "it does not stop"
-	case !began, job && (fg <= 1 || fg == p.pid) && since < programWithin:
+	case !began, job && (since < haltAfter || own && since < programWithin):
 		h.next = time.After(programPoll)
 		return ""
-	case !job || fg <= 1 || fg == p.pid:
+	case !job || own:
 		return "the shell runs it itself"
-	case h.sent == syscall.SIGCONT:
-		sig = syscall.SIGSTOP
-	}
-	if !procs.SignalGroup(fg, sig) {
-		h.sent, h.r.halted = 0, 0
+	case !procs.SignalGroup(fg, syscall.SIGSTOP):
 		return "it is another user's program"
 	}
-	h.sent, h.r.halted, h.next = sig, fg, time.After(haltWithin)
+	h.r.halted, h.next = fg, time.After(haltWithin)
 	return ""
 }
 

@@ -137,14 +137,18 @@ func TestCancelWhileHalted(t *testing.T) {
 	scr.prompts(t, 1)
 	known(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := s.Run(ctx, Command{
-		Text:     "sh -c 'trap \"\" INT TERM; trap \"echo $((6*7))\" TSTP; while :; do (trap \"\" TSTP; exec sleep 0.01); done'",
-		Continue: make(chan struct{}), Timeout: 300 * time.Millisecond,
-		Output: func(p []byte) {
-			if strings.Contains(string(p), "42") {
+	defer cancel()
+	go func() { // the shell is stopped, too, so that it sees the stopped job only once the command is being cancelled
+		for pid := s.PID(); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+			if fg := s.Foreground(); fg != pid && isStopped(fg) {
 				cancel()
+				time.Sleep(100 * time.Millisecond)
+				_ = syscall.Kill(pid, syscall.SIGCONT) // it may have been replaced
 			}
-		},
+		}
+	}()
+	r, err := s.Run(ctx, Command{
+		Text: "sh -c 'trap \"\" INT TERM; kill -STOP $PPID; exec sleep 1000'", Continue: make(chan struct{}), Timeout: 300 * time.Millisecond,
 	})
 	if err != nil || r.Status != "cancelled" || r.JobPID != 0 || len(r.Leftovers) > 0 {
 		t.Errorf("%+v, output %q, %v", r, r.Output, err)
