@@ -47,7 +47,6 @@ func (s *Shell) readTerminal(p *process) {
 		if !errors.Is(err, os.ErrClosed) && !errors.Is(err, unix.EIO) && !errors.Is(err, os.ErrDeadlineExceeded) {
 			s.log.Warn("terminal read", "err", err)
 		}
-		marks.Flush(data)
 		return // EIO: the last holder of the slave side is gone
 	}
 }

@@ -24,7 +24,8 @@ type Splitter struct {
 	held []byte // the end of the output so far, which may be the beginning of a mark
 }
 
-// Feed calls data with the output in p, and mark with each mark, in order. p is not kept.
+// Feed calls data with the output in p, and mark with each mark, in order. What may be the beginning of a mark is held until the next
+// call. p is not kept.
 func (s *Splitter) Feed(p []byte, data func([]byte), mark func(Mark)) {
 	if len(s.held) > 0 {
 		p = append(s.held, p...)
@@ -54,14 +55,6 @@ func (s *Splitter) Feed(p []byte, data func([]byte), mark func(Mark)) {
 		}
 		mark(m)
 		p, from = p[i+size:], 0
-	}
-}
-
-// Flush calls data with what is held, because nothing more comes that could complete a mark.
-func (s *Splitter) Flush(data func([]byte)) {
-	if len(s.held) > 0 {
-		data(s.held)
-		s.held = nil
 	}
 }
 

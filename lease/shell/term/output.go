@@ -51,7 +51,9 @@ func (h *headTail) result() (text []byte, left int64) {
 	if i := bytes.LastIndexByte(head, '\n'); i >= 0 && i >= len(head)-cutRange {
 		head = head[:i+1]
 	} else {
-		head = trimPartial(head)
+		for r, size := utf8.DecodeLastRune(head); r == utf8.RuneError && size == 1; r, size = utf8.DecodeLastRune(head) {
+			head = head[:len(head)-1]
+		}
 	}
 	if i := bytes.IndexByte(tail, '\n'); i >= 0 && i < cutRange {
 		tail = tail[i+1:]
@@ -67,17 +69,4 @@ func (h *headTail) result() (text []byte, left int64) {
 	}
 	text = fmt.Appendf(text, "[... %d bytes left out ...]\n", left)
 	return append(text, tail...), left
-}
-
-// trimPartial returns p without an unfinished character at its end.
-func trimPartial(p []byte) []byte {
-	for i := len(p) - 1; i >= 0 && i >= len(p)-utf8.UTFMax; i-- {
-		if utf8.RuneStart(p[i]) {
-			if !utf8.FullRune(p[i:]) {
-				return p[:i]
-			}
-			return p
-		}
-	}
-	return p
 }

@@ -62,19 +62,6 @@ func TestHeadTail(t *testing.T) {
 	}
 }
 
-// A text is never cut inside a character; bytes that are none are no beginning of one.
-func TestTrimPartial(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"": "", "a": "a", "aä": "aä", "a\xc3": "a", "a\xe6\xbc": "a", "a\xf0\x9d\x94": "a", "a漢": "a漢", "𝔘": "𝔘", "\xf0\x9d\x94": "",
-		"a\xff": "a\xff", "\xbc\xbc\xbc\xbc\xbc": "\xbc\xbc\xbc\xbc\xbc",
-	} {
-		if got := string(trimPartial([]byte(in))); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
-	}
-}
-
 // The spool keeps the first 64 MiB.
 func TestSpoolIsBounded(t *testing.T) {
 	t.Parallel()
