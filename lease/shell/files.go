@@ -13,7 +13,6 @@ type files struct {
 	folder string
 	up     *os.File // the FIFO from the script
 	down   *os.File // the FIFO to it
-	text   *os.File // what is sourced; rewritten in place
 }
 
 // Leftover matches the folders that a killed process leaves in Options.Folder.
@@ -33,14 +32,9 @@ func makeFiles(parent string) (f files, err error) {
 	if f.folder, err = filepath.Abs(f.folder); err != nil {
 		return f, fmt.Errorf("make shell folder: %w", err)
 	}
-	for name, file := range map[string]**os.File{"up": &f.up, "down": &f.down, "text": &f.text} {
-		flags := os.O_RDWR | os.O_CREATE
-		if name != "text" {
-			flags |= syscall.O_NONBLOCK
-			err = syscall.Mkfifo(f.path(name), 0o600)
-		}
-		if err == nil {
-			*file, err = os.OpenFile(f.path(name), flags, 0o600)
+	for name, fifo := range map[string]**os.File{"up": &f.up, "down": &f.down} {
+		if err = syscall.Mkfifo(f.path(name), 0o600); err == nil {
+			*fifo, err = os.OpenFile(f.path(name), os.O_RDWR|syscall.O_NONBLOCK, 0)
 		}
 		if err != nil {
 			return f, fmt.Errorf("make shell folder: %w", err)
@@ -59,18 +53,9 @@ func (f *files) write(name, text string) error {
 	return os.WriteFile(f.path(name), []byte(text), 0o600)
 }
 
-// source writes the text that the script sources next.
-func (f *files) source(text string) error {
-	if _, err := f.text.WriteAt([]byte(text), 0); err != nil {
-		return err
-	}
-	return f.text.Truncate(int64(len(text)))
-}
-
 func (f *files) remove() error {
-	for _, file := range []*os.File{f.up, f.down, f.text} {
-		file.Close() // harmless for nil: makeFiles may have failed before it
-	}
+	f.up.Close() // harmless for nil: makeFiles may have failed before it
+	f.down.Close()
 	if err := os.RemoveAll(f.folder); err != nil {
 		return fmt.Errorf("remove shell folder: %w", err)
 	}

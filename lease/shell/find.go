@@ -39,8 +39,8 @@ func (e *NoShellError) Hint() string {
 // /usr/bin, that is new enough. It runs each candidate once, for at most 5 s. The error is a *NoShellError.
 func Find(env []string) (path string, d *dialect.Dialect, version string, err error) {
 	missing := &NoShellError{Needs: needs(dialects[0])}
-	candidates := []string{getEnv(env, "SHELL")}
-	for _, dir := range filepath.SplitList(getEnv(env, "PATH")) {
+	candidates := []string{dialect.Getenv(env, "SHELL")}
+	for _, dir := range filepath.SplitList(dialect.Getenv(env, "PATH")) {
 		candidates = append(candidates, filepath.Join(dir, dialects[0].Name))
 	}
 	candidates = append(candidates, "/bin/"+dialects[0].Name, "/usr/bin/"+dialects[0].Name)
@@ -100,13 +100,4 @@ func atLeast(version string, want [2]int) bool {
 	a, err1 := strconv.Atoi(major)
 	b, err2 := strconv.Atoi(strings.TrimRight(minor, "abcdefghijklmnopqrstuvwxyz-"))
 	return err1 == nil && err2 == nil && (a > want[0] || a == want[0] && b >= want[1])
-}
-
-func getEnv(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(env[i], name+"="); ok {
-			return v
-		}
-	}
-	return ""
 }

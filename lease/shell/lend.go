@@ -3,7 +3,6 @@ package shell
 import (
 	"context"
 	"errors"
-	"os"
 	"strconv"
 	"strings"
 )
@@ -205,7 +204,7 @@ func (s *Shell) showPrompt() {
 		directive = "line " + cursor
 		err := s.takeAgain(ctx)
 		if err == nil { // after takeAgain: when the widget is called it overwrites the file with the line that it finds
-			err = os.WriteFile(s.files.path("line"), []byte(line), 0o600)
+			err = s.files.write("line", line)
 		}
 		if err != nil { // a slow prompt: the line is typed again, and the cursor stands at its end
 			s.log.Info("the half-typed line is typed again", "err", err)

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -183,12 +183,7 @@ func (s *Shell) spawnLocked(restore string) error {
 	}
 	drain(s.files.up) // records and directives of the previous process
 	drain(s.files.down)
-	env := []string{EnvInside + "=" + strconv.Itoa(os.Getpid()), EnvStarting + "=1"}
-	for _, kv := range s.o.Env {
-		if !strings.HasPrefix(kv, EnvInside+"=") && !strings.HasPrefix(kv, EnvStarting+"=") {
-			env = append(env, kv)
-		}
-	}
+	env := append(slices.Clip(s.o.Env), EnvInside+"="+strconv.Itoa(os.Getpid()), EnvStarting+"=1") // of two with one name, exec takes the last
 	l := s.d.Start(dialect.Start{
 		Folder: s.files.folder, Nonce: nonce, Env: env, Private: s.o.Private, Restore: restore,
 	})

@@ -30,15 +30,9 @@ var Dialect = &dialect.Dialect{
 
 // launch implements dialect.Dialect.Start.
 func launch(o dialect.Start) dialect.Launch {
-	startup := ""
-	for _, kv := range o.Env {
-		if home, ok := strings.CutPrefix(kv, "HOME="); ok && home != "" && !o.Private {
-			startup = filepath.Join(home, ".bashrc")
-		}
-	}
-	private := ""
+	private, startup := "", dialect.Getenv(o.Env, "HOME")+"/.bashrc"
 	if o.Private {
-		private = "1"
+		private, startup = "1", ""
 	}
 	return dialect.Launch{
 		File: "integration.bash",

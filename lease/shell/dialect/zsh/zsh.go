@@ -32,20 +32,11 @@ var Dialect = &dialect.Dialect{
 // launch implements dialect.Dialect.Start. Zsh reads $ZDOTDIR/.zshenv first of a user's files and reads ZDOTDIR again for the next;
 // so only that variable is ours, and only until the integration has begun.
 func launch(o dialect.Start) dialect.Launch {
-	zdotdir := ""
-	var env []string
-	for _, kv := range o.Env {
-		if dir, ok := strings.CutPrefix(kv, "ZDOTDIR="); ok {
-			zdotdir = dir
-		} else {
-			env = append(env, kv)
-		}
-	}
 	return dialect.Launch{
 		File: "zdot/.zshenv",
-		Text: o.Script(integration, "%s=%s", dialect.Quote, "zdotdir", zdotdir),
+		Text: o.Script(integration, "%s=%s", dialect.Quote, "zdotdir", dialect.Getenv(o.Env, "ZDOTDIR")),
 		Args: []string{"zsh", "-i"}, // -i changes nothing, but distinguishes this shell from one that replaces it (exec zsh)
-		Env:  append(env, "ZDOTDIR="+filepath.Join(o.Folder, "zdot")),
+		Env:  append(o.Env, "ZDOTDIR="+filepath.Join(o.Folder, "zdot")),
 	}
 }
 
