@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -30,6 +32,7 @@ import (
 	"sublet/lease/shell"
 	"sublet/wire"
 	"sublet/wire/socket"
+	"sublet/wire/visible"
 )
 
 // Options for Run. Paths must be set.
@@ -342,6 +345,7 @@ func (d *daemon) end(s stop, signals <-chan os.Signal) {
 
 // reload reads the settings again. If they are invalid the old ones stay in force, and clients get a Notice with the error.
 func (d *daemon) reload(m *models) {
+	was := d.conf.get().Policy
 	changed, err := d.conf.load()
 	if err != nil {
 		d.log.Warn("settings not applied", "err", err)
@@ -353,8 +357,27 @@ func (d *daemon) reload(m *models) {
 		m.forget()
 		d.apply()
 		d.log.Info("settings read again")
-		d.hub.Notify(&wire.Notice{Level: "info", Text: "settings read again; agents use " + d.conf.get().Model})
+		n := wire.Notice{Level: "info", Text: "settings read again; agents use " + d.conf.get().Model}
+		if policy := changes(was, d.conf.get().Policy); policy == "" {
+			d.hub.Notify(&n)
+		} else {
+			n.Text += "; policy: " + policy
+			d.hub.NotifyPolicy(n)
+		}
 	}
+}
+
+// changes returns the keys of the policy whose values differ, with their new values.
+func changes(was, now config.Policy) string {
+	var changed []string
+	w, n := reflect.ValueOf(was), reflect.ValueOf(now)
+	for i := range n.NumField() {
+		if v := n.Field(i).Interface(); !reflect.DeepEqual(w.Field(i).Interface(), v) {
+			key, _, _ := strings.Cut(n.Type().Field(i).Tag.Get("toml"), ",")
+			changed = append(changed, visible.Exact(visible.Cut(fmt.Sprintf("%s = %q", key, v), 1024)))
+		}
+	}
+	return strings.Join(changed, ", ")
 }
 
 // apply passes changed settings to the parts that do not read them on each use.

@@ -332,8 +332,12 @@ func TestSettings(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "nonsense") {
 		t.Errorf("the file was changed: %q, %v", text, err)
 	}
-	write(t, p.Config, "[policy]\nmode = \"plan\"\n")
-	receive(t, c, func(n *wire.Notice) bool { return n.Level == "info" })
+	write(t, p.Config, "[policy]\nmode = \"plan\"\nallow = [\"bash: make *\"]\n")
+	// Windows showed neither what had changed nor, in the footer, the mode that holds now.
+	n = receive(t, c, func(n *wire.Notice) bool { return n.Level == "info" })
+	if want := `policy: mode = "plan", allow = ["bash: make *"]`; !strings.HasSuffix(n.Text, want) || n.SessionID == "" {
+		t.Errorf("got notice %q of session %q, want %q of the client's", n.Text, n.SessionID, want)
+	}
 	if got := mode(); got != "plan" {
 		t.Errorf("mode: %s", got)
 	}

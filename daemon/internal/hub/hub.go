@@ -150,6 +150,15 @@ func (h *Hub) Notify(n *wire.Notice) {
 	}
 }
 
+// NotifyPolicy sends a notice to every client, as one about its own session, whose mode may have changed.
+func (h *Hub) NotifyPolicy(n wire.Notice) {
+	for _, c := range h.attached() {
+		own := n
+		own.SessionID = c.attached().id
+		c.Send(&own)
+	}
+}
+
 // Farewell sends every client the last message: the daemon stops on request, so they must not start another one by themselves.
 // why is one line for people.
 func (h *Hub) Farewell(why string) {
