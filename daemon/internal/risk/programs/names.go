@@ -43,11 +43,7 @@ var variables = sync.OnceValue(func() map[string]Variable {
 			continue // a comment; a test reads each line
 		}
 		level, code := strings.CutSuffix(f[1], "!")
-		l, err := ParseLevel(level)
-		if err != nil {
-			panic(err)
-		}
-		v := Variable{Level: l, Code: code, By: f[2], What: f[3]}
+		v := Variable{Level: must(ParseLevel(level)), Code: code, By: f[2], What: f[3]}
 		if len(f) > 4 {
 			v.harmless = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + f[4] + `)$`) })
 		}
@@ -118,25 +114,18 @@ var expressions = sync.OnceValue(func() map[string]func() *regexp.Regexp {
 func Expression(name string) *regexp.Regexp { return expressions()[name]() }
 
 // rules are the lines of code.txt whose expression begins with ~: as in the table of programs, with what a match means.
-var rules = sync.OnceValue(func() map[string]*Spec {
-	m := map[string]*Spec{}
+var rules = sync.OnceValue(func() map[string][]Match {
+	m := map[string][]Match{}
 	for line := range strings.Lines(file("code")) {
-		language, rule, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t~")
-		if !ok {
-			continue
-		}
-		if m[language] == nil {
-			m[language] = &Spec{}
-		}
-		if err := m[language].match(rule); err != nil {
-			panic(err) // a test reads the rules first
+		if language, rule, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t~"); ok {
+			m[language] = append(m[language], readMatch(rule))
 		}
 	}
 	return m
 })
 
 // Rules returns the rules for texts of a language, which code.txt must have.
-func Rules(language string) []Match { return rules()[language].Match }
+func Rules(language string) []Match { return rules()[language] }
 
 // In reports whether a section of places.txt has a name.
 func In(section, name string) bool { return slices.Contains(Places(section), name) }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -25,12 +26,7 @@ const (
 var levelNames = []string{"", "low", "medium", "high", "critical"}
 
 // String returns the level's name on the wire: low, medium, high or critical.
-func (l Level) String() string {
-	if l < Low || l > Critical {
-		return "unknown"
-	}
-	return levelNames[l]
-}
+func (l Level) String() string { return levelNames[l] }
 
 // ParseLevel reads what String writes.
 func ParseLevel(s string) (Level, error) {
@@ -160,20 +156,22 @@ var texts embed.FS
 var table = sync.OnceValue(func() map[string]*Spec {
 	t := map[string]*Spec{}
 	for _, name := range []string{"files", "text", "git", "dev", "packages", "containers", "cloud", "network", "system", "wrappers", "shell"} {
-		if err := ReadTable(t, file(name)); err != nil {
-			panic(err) // a test reads the table first
+		for line := range Lines(file(name)) {
+			readLine(t, line)
 		}
 	}
 	return t
 })
 
-func file(name string) string {
-	b, err := texts.ReadFile(name + ".txt")
+// must returns v. What is read here is embedded, and a test reads all of it: an error is a mistake in it.
+func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return string(b)
+	return v
 }
+
+func file(name string) string { return string(must(texts.ReadFile(name + ".txt"))) }
 
 // Lookup returns a program's line, nil where it has none.
 func Lookup(name string) *Spec { return table()[name] }
@@ -195,16 +193,6 @@ func Words(s string) map[string]bool {
 		m[w] = true
 	}
 	return m
-}
-
-// ReadTable reads the lines of a text into t.
-func ReadTable(t map[string]*Spec, text string) error {
-	for line := range Lines(text) {
-		if err := readLine(t, line); err != nil {
-			return fmt.Errorf("table of programs: %.120q: %w", line, err)
-		}
-	}
-	return nil
 }
 
 // Lines goes over the lines of a text, without comments. One that begins with a tab continues the line before it: after a
@@ -229,107 +217,71 @@ func Lines(text string) iter.Seq[string] {
 	}
 }
 
-func readLine(t map[string]*Spec, line string) error {
-	head, rest, ok := strings.Cut(line, " : ")
-	if !ok {
-		return fmt.Errorf("no ` : `")
-	}
+// lineWord matches a word of a line, in which blanks stand only inside quotes.
+var lineWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:[^\s"]|"[^"]*")+`) })
+
+// readLine reads a line into t. It panics where the line is not as docs/programs.md has it.
+func readLine(t map[string]*Spec, line string) {
+	head, rest, _ := strings.Cut(line, " : ")
+	names := strings.Fields(head)
 	if same, ok := strings.CutPrefix(rest, "= "); ok { // another program's line, with its sub-commands
 		s := &Spec{Subs: t}
 		for w := range strings.FieldsSeq(same) {
-			if s = s.Subs[w]; s == nil {
-				return fmt.Errorf("no line %q", same)
-			}
+			s = s.Subs[w]
 		}
-		return put(t, nil, strings.Fields(head), s)
+		put(t, nil, names, s)
+		return
 	}
-	words, says, err := splitLine(rest)
-	if err != nil {
-		return err
+	what, says, ok := strings.Cut(rest, " ; ")
+	if !ok {
+		panic("it does not say what it does")
 	}
-	s := &Spec{Says: says}
-	for i, w := range words {
-		if err := s.word(i, w); err != nil {
-			return err
-		}
+	words := lineWord().FindAllString(what, -1)
+	s := &Spec{Level: must(ParseLevel(words[0])), Effects: effects(words[1]), Says: says, Args: Text}
+	if s.Effects[0] == Read {
+		s.Args = Reads
 	}
-	switch {
-	case s.Level == 0 || len(s.Effects) == 0:
-		return fmt.Errorf("level or effect is missing")
-	case s.Says == "":
-		return fmt.Errorf("it does not say what it does")
-	case s.Args == "":
-		if s.Args = Text; s.Effects[0] == Read {
-			s.Args = Reads
-		}
+	for _, w := range words[2:] {
+		s.word(strings.ReplaceAll(w, `"`, ""))
 	}
-	return put(t, nil, strings.Fields(head), s)
+	put(t, nil, names, s)
 }
 
 // put files a line under every combination of its names. Of two lines for a sub-command the later counts, with the sub-commands of
 // both: a line for many names comes before one for a few of them.
-func put(t map[string]*Spec, up *Spec, names []string, s *Spec) error {
+func put(t map[string]*Spec, up *Spec, names []string, s *Spec) {
 	for n := range strings.SplitSeq(names[0], ",") {
 		old := t[n]
 		switch {
-		case n == "":
-			return fmt.Errorf("an empty name")
-		case len(names) == 1 && up == nil && old != nil:
-			return fmt.Errorf("%s stands twice", n)
-		case len(names) == 1:
+		case len(names) > 1:
+			if old.Subs == nil {
+				old.Subs = map[string]*Spec{}
+			}
+			put(old.Subs, old, names[1:], s)
+		case up == nil && old != nil:
+			panic(n + " stands twice")
+		default:
 			own := *s
 			if own.Up = up; old != nil && own.Subs == nil {
 				own.Subs = old.Subs
 			}
 			t[n] = &own
-		case old == nil:
-			return fmt.Errorf("%s has no line of its own before its sub-commands", n)
-		default:
-			if old.Subs == nil {
-				old.Subs = map[string]*Spec{}
-			}
-			if err := put(old.Subs, old, names[1:], s); err != nil {
-				return err
-			}
 		}
 	}
-	return nil
 }
 
-// lineWord matches a word of a line, in which blanks stand only inside quotes; or a quote that is not closed.
-var lineWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:[^\s"]|"[^"]*")+|"`) })
-
-// splitLine splits at blanks outside quotes, and cuts off what follows ` ; `.
-func splitLine(s string) (words []string, says string, err error) {
-	for _, at := range lineWord().FindAllStringIndex(s, -1) {
-		switch w := s[at[0]:at[1]]; {
-		case w == `"`:
-			return nil, "", fmt.Errorf("a quote is open")
-		case w[0] == ';':
-			return words, strings.TrimSpace(s[at[0]+1:]), nil
-		default:
-			words = append(words, strings.ReplaceAll(w, `"`, ""))
-		}
-	}
-	return words, "", nil
-}
-
-func (s *Spec) word(i int, w string) (err error) {
+func (s *Spec) word(w string) {
 	flags := map[string]*bool{"long": &s.Long, "bare": &s.Bare, "hard": &s.Hard, "runs": &s.Runs, "plain": &s.Plain}
 	key, value, _ := strings.Cut(w, "=")
 	switch {
-	case i == 0:
-		s.Level, err = ParseLevel(w)
-	case i == 1:
-		s.Effects, err = effects(w)
 	case w[0] == '-' || w[0] == '+' || key != "args" && key != "do" && roles[value]: // dd has options without a dash
-		return s.option(w)
+		s.option(w)
 	case w[0] == '~':
-		return s.match(w[1:])
+		s.Match = append(s.Match, readMatch(w[1:]))
 	case key == "args" && roles[value]:
 		s.Args = value
 	case key == "skip":
-		_, err = fmt.Sscan(value, &s.Skip)
+		s.Skip = must(strconv.Atoi(value))
 	case key == "do":
 		s.Handler = value
 	case key == "undo":
@@ -337,37 +289,29 @@ func (s *Spec) word(i int, w string) (err error) {
 	case flags[w] != nil:
 		*flags[w] = true
 	default:
-		return fmt.Errorf("no word %q", w)
+		panic("no word " + w)
 	}
-	return err
 }
 
-func effects(w string) (es []Effect, err error) {
+func effects(w string) (es []Effect) {
 	for e := range strings.SplitSeq(w, ",") {
 		if !slices.Contains(Effects(), Effect(e)) {
-			return nil, fmt.Errorf("no effect %q", e)
+			panic("no effect " + e)
 		}
 		es = append(es, Effect(e))
 	}
-	return es, nil
+	return es
 }
 
 // raise reads LEVEL,EFFECT=says.
-func raise(w string) (l Level, e Effect, says string, err error) {
+func raise(w string) (l Level, e Effect, says string) {
 	what, says, _ := strings.Cut(w, "=")
 	level, effect, _ := strings.Cut(what, ",")
-	if l, err = ParseLevel(level); err != nil {
-		return 0, "", "", err
-	}
-	es, err := effects(effect)
-	if err != nil {
-		return 0, "", "", err
-	}
-	return l, es[0], says, nil
+	return must(ParseLevel(level)), effects(effect)[0], says
 }
 
 // option reads -x,--long=ROLE, -x!LEVEL,EFFECT=says, -x? and -x, which is harmless. One option may have both a role and a level.
-func (s *Spec) option(w string) (err error) {
+func (s *Spec) option(w string) {
 	if s.Opts == nil {
 		s.Opts = map[string]*Option{}
 	}
@@ -376,20 +320,14 @@ func (s *Spec) option(w string) (err error) {
 	switch i := strings.IndexAny(w, "!?"); {
 	case i > 0 && w[i] == '!':
 		names = w[:i]
-		if o.Raise, o.Effect, o.Says, err = raise(w[i+1:]); err != nil {
-			return err
-		}
+		o.Raise, o.Effect, o.Says = raise(w[i+1:])
 	case i > 0:
-		if names = w[:i]; w[i:] != "?" {
-			return fmt.Errorf("nothing may follow the ? of %q", w)
-		}
-		o.Lower = true
+		names, o.Lower = strings.TrimSuffix(w, "?"), true
 	case strings.Contains(w, "="):
 		i := strings.LastIndexByte(w, '=')
-		if !roles[w[i+1:]] {
-			return fmt.Errorf("option %q has no role", w)
+		if names, o.Role = w[:i], w[i+1:]; !roles[o.Role] {
+			panic("no role " + o.Role)
 		}
-		names, o.Role = w[:i], w[i+1:]
 	}
 	for n := range strings.SplitSeq(names, ",") {
 		own := o
@@ -402,25 +340,16 @@ func (s *Spec) option(w string) (err error) {
 		}
 		s.Opts[n] = &own
 	}
-	return nil
 }
 
-// match reads ~EXPRESSION!LEVEL,EFFECT=says, ~EXPRESSION!ROLE and ~~EXPRESSION!… . The last ! counts.
-func (s *Spec) match(w string) (err error) {
+// readMatch reads EXPRESSION!LEVEL,EFFECT=says, EXPRESSION!ROLE and ~EXPRESSION!… . The last ! counts.
+func readMatch(w string) (m Match) {
+	w, m.Whole = strings.CutPrefix(w, "~")
 	i := strings.LastIndexByte(w, '!')
-	if i < 0 {
-		return fmt.Errorf("expression %q has no level", w)
-	}
-	var m Match
-	if w[0] == '~' {
-		m.Whole, w, i = true, w[1:], i-1
-	}
-	if roles[w[i+1:]] {
+	if m.Re = regexp.MustCompile(w[:i]); roles[w[i+1:]] {
 		m.Role = w[i+1:]
-	} else if m.Raise, m.Effect, m.Says, err = raise(w[i+1:]); err != nil {
-		return err
+	} else {
+		m.Raise, m.Effect, m.Says = raise(w[i+1:])
 	}
-	m.Re, err = regexp.Compile(w[:i])
-	s.Match = append(s.Match, m)
-	return err
+	return m
 }

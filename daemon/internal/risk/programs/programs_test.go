@@ -12,15 +12,22 @@ func TestTableReads(t *testing.T) {
 	programs := map[string]*Spec{}
 	for _, name := range []string{"files", "text", "git", "dev", "packages", "containers", "cloud", "network", "system", "wrappers", "shell"} {
 		for line := range Lines(file(name)) {
-			if err := readLine(programs, line); err != nil {
-				t.Errorf("%.120s: %v", line, err)
-			}
+			read(t, programs, line)
 		}
 	}
 	if len(programs) < 300 {
 		t.Errorf("got %d programs, want at least 300", len(programs))
 	}
 	checkProse(t, programs)
+}
+
+func read(t *testing.T, programs map[string]*Spec, line string) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("%.120s: %v", line, p)
+		}
+	}()
+	readLine(programs, line)
 }
 
 var joinedWords = regexp.MustCompile(`[,;:][^\s\d]`)
@@ -84,9 +91,7 @@ func TestProgramsPage(t *testing.T) {
 			continue
 		}
 		lines++
-		if err := readLine(programs, line); err != nil {
-			t.Errorf("%q: %v", line, err)
-		}
+		read(t, programs, line)
 	}
 	if lines < 5 {
 		t.Errorf("got %d example lines, want at least 5", lines)
