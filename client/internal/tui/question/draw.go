@@ -168,37 +168,27 @@ func (q *Question) foot(th *style.Theme, width, height int, armed bool) (lines [
 	return lines, row, col
 }
 
-// grants lists the standing permissions on offer by what they cover: the chosen one in full, with its rule below if there is room,
-// the others in a line each. Without room for all, it lists those around the chosen one.
+// grants lists the standing permissions on offer by what they cover: the chosen one in full, with its rule below, the others in a line
+// each. Without room for all, it lists those around the chosen one.
 func (q *Question) grants(th *style.Theme, width, height int) (lines []string, row, col int) {
-	offers, from, room := q.Grants, 0, height-2
-	label := func(g wire.Grant) string { return visible.Line(g.Scope) + ": " + th.Line(g.Covers) }
-	covers := cells.Wrap(label(offers[q.choice]), width-2)
-	withRules := len(covers)+(len(offers)-1)+len(offers) <= room // the chosen offer, a line for each other one, a rule for each
-	head := "allow from now on:"
-	if !withRules {
-		others := min(len(offers)-1, 1) // a line stays for one other offer
-		covers = covers[:min(len(covers), max(1, room-others))]
-		if most := max(1, room-len(covers)+1); len(offers) > most { // with the chosen one
-			head = "allow from now on (" + strconv.Itoa(q.choice+1) + " of " + strconv.Itoa(len(offers)) + "):"
-			from = min(max(0, q.choice-most/2), len(offers)-most)
-			offers = offers[from : from+most]
+	lines = []string{th.Dim.Render(cells.Fit("allow from now on:", width))}
+	for i, g := range q.Grants {
+		label := visible.Line(g.Scope) + ": " + th.Line(g.Covers)
+		if i != q.choice {
+			lines = append(lines, "  "+cells.Fit(label, width-2))
+			continue
 		}
+		row = len(lines)
+		covers := cells.Wrap(label, width-2)
+		for i, l := range covers {
+			covers[i] = th.Bold.Render(l)
+		}
+		lines = append(lines, cells.Hanging(th.Accent.Render("▸ "), covers)...)
+		lines = append(lines, th.Dim.Render("    "+cells.Fit(th.Line(g.Rule), width-4)))
 	}
-	lines = append(lines, th.Dim.Render(cells.Fit(head, width)))
-	for i, g := range offers {
-		if from+i == q.choice {
-			row = len(lines)
-			for i, l := range covers {
-				covers[i] = th.Bold.Render(l)
-			}
-			lines = append(lines, cells.Hanging(th.Accent.Render("▸ "), covers)...)
-		} else {
-			lines = append(lines, "  "+cells.Fit(label(g), width-2))
-		}
-		if withRules {
-			lines = append(lines, th.Dim.Render("    "+cells.Fit(th.Line(g.Rule), width-4)))
-		}
+	if over := len(lines) - (height - 1); over > 0 {
+		from := min(max(0, row-1), over)
+		lines, row = lines[from:from+height-1], row-from
 	}
 	return append(lines, th.Dim.Render(cells.Fit("enter allows it · esc goes back", width))), row, 0
 }
