@@ -269,10 +269,6 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 		if k := m.cards[c.ExecutionID]; k != nil && !k.Leased && !k.printed {
 			k.Out.Write(c.Data)
 		}
-	case wire.ChunkToolResult:
-		if k := m.cards[c.ExecutionID]; k != nil && !k.printed && k.Status == "" && !k.Leased {
-			k.Status = c.Status
-		}
 	case wire.ChunkNotice:
 		m.flushText(e.Agent)
 		m.notice(s, visible.Text(c.Text))

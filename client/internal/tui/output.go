@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"slices"
 	"strings"
 
 	"sublet/client/internal/tui/card"
@@ -28,19 +27,11 @@ type entry struct {
 	text string
 }
 
-// maxOut bounds the entries that wait to be printed, such as while the user's own program has the screen.
-const maxOut = 2000
-
-// emit prints text once everything before it is printed. Of more than maxOut entries that wait, the older half is left out.
+// emit prints text once everything before it is printed.
 func (m *model) emit(kind entryKind, text string) {
-	if text == "" {
-		return
+	if text != "" {
+		m.out = append(m.out, entry{kind, text})
 	}
-	if len(m.out) == maxOut {
-		m.out = slices.Delete(m.out, 0, maxOut/2)
-		m.out[0] = entry{kind: kindNote, text: m.marked(m.th.Warn.Render("!"), "what was shown before this is left out; /resume prints it again", false)}
-	}
-	m.out = append(m.out, entry{kind, text})
 }
 
 // emitMarkdown prints a block of an agent's words.

@@ -289,9 +289,6 @@ func (c *Card) body(th *style.Theme, width int) (lines []string, more string) {
 	}
 	all := strings.Split(visible.Text(text), "\n")
 	shown := cells.Last(all, doneTail)
-	if len(all) == doneTail+1 { // the note about one hidden line would take its place
-		shown = all
-	}
 	for _, l := range shown {
 		if c.Tool != "bash" { // text of the tool, most often why it failed
 			lines = append(lines, cells.Wrap(l, width)...)

@@ -88,7 +88,11 @@ func (k *decoder) next(b []byte, expired bool) (int, any) {
 	n, ev := k.events.Decode(b)
 	n = max(1, n)
 	if press, ok := ev.(uv.KeyPressEvent); ok {
-		return n, Key{name(press), press.Text}
+		name := press.String()
+		if name == "ctrl+alt+c" { // Esc and ^C that came at once
+			name = "ctrl+c"
+		}
+		return n, Key{name, press.Text}
 	}
 	return n, nil
 }
@@ -111,22 +115,4 @@ func incomplete(b []byte) bool {
 	}
 	_, _, n, state := ansi.DecodeSequence(b, ansi.NormalState, nil)
 	return state != ansi.NormalState && n == len(b) && n < maxSequence
-}
-
-// name returns the name that the key has in tables of keys.
-func name(k uv.KeyPressEvent) string {
-	switch name := k.String(); name {
-	case "ctrl+i", "\t":
-		return "tab"
-	case "ctrl+m", "kpenter", "kp_enter":
-		return "enter"
-	case "ctrl+[", "escape":
-		return "esc"
-	case "ctrl+?":
-		return "backspace"
-	case "ctrl+alt+c": // Esc and ^C typed at once
-		return "ctrl+c"
-	default:
-		return name
-	}
 }

@@ -12,10 +12,10 @@ import (
 const more = "  " // the prompt of all lines but the first
 
 // Render returns the prompt (one line that ends in the default style), the text and, behind it, the placeholder, in at most height
-// lines around the cursor (0 = any number), and the cursor's place.
+// lines around the cursor, and the cursor's place.
 func (l *Line) Render(prompt, placeholder string, width, height int) (lines []string, row, col int) {
 	lines, row, col = l.wrap(prompt, placeholder, max(2, width)) // a wide character takes two cells
-	if height > 0 && len(lines) > height {
+	if len(lines) > height {
 		from := min(max(0, row-height/2), len(lines)-height)
 		lines, row = lines[from:from+height], row-from
 	}
@@ -40,7 +40,7 @@ func (l *Line) wrap(prompt, placeholder string, width int) (lines []string, curs
 	}
 	state := -1
 	for rest, at := l.Text, 0; ; {
-		if at == l.Pos && cursorRow < 0 {
+		if at >= l.Pos && cursorRow < 0 {
 			cursorRow, cursorCol = len(lines), col
 		}
 		if rest == "" {
@@ -68,9 +68,6 @@ func (l *Line) wrap(prompt, placeholder string, width int) (lines []string, curs
 		if col += w; col >= width {
 			next()
 		}
-	}
-	if cursorRow < 0 {
-		cursorRow, cursorCol = len(lines), col
 	}
 	if placeholder != "" && col < width {
 		line.WriteString(cells.Fit(placeholder, width-col))

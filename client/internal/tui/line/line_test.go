@@ -159,7 +159,7 @@ func TestRenderCursor(t *testing.T) {
 			if pos > 0 && l.prev(l.next(l.prev(pos))) != l.prev(pos) || l.next(l.prev(pos)) != pos && pos > 0 {
 				continue // inside a character
 			}
-			lines, row, col := l.Render("> ", "", width, 0)
+			lines, row, col := l.Render("> ", "", width, 100)
 			if row >= len(lines) {
 				t.Fatalf("width %d, position %d: row %d of %d lines", width, pos, row, len(lines))
 			}

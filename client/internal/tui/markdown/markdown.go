@@ -287,8 +287,6 @@ func (p *page) write(b *strings.Builder, parent ast.Node, sgr string) {
 				s += " "
 			}
 			b.WriteString(paint(sgr, s))
-		case *ast.String:
-			b.WriteString(paint(sgr, string(n.Value)))
 		case *ast.CodeSpan:
 			var code strings.Builder
 			for c := n.FirstChild(); c != nil; c = c.NextSibling() {

@@ -93,8 +93,5 @@ func (m *Renderer) Live(block string, width, height int) []string {
 			block = fence + "\n" + block
 		}
 	}
-	if strings.TrimSpace(block) == "" {
-		return nil
-	}
 	return cells.Last(strings.Split(m.Render(block, width), "\n"), height)
 }
