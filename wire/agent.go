@@ -207,6 +207,7 @@ type AgentComplete struct {
 	Refused       []RefusedTool `msgpack:"refused"`
 	Model         string        `msgpack:"model"`
 	DurationMS    int64         `msgpack:"duration_ms"`
+	Steps         int           `msgpack:"steps"` // requests that the agent's model answered, without sub-agents'
 }
 
 // Statuses of turns, tools and commands.

@@ -215,8 +215,8 @@ func (s *outputSchema) value(answer string) (json.RawMessage, error) {
 	return json.RawMessage(strings.TrimSpace(text)), nil
 }
 
-// askUntilValid asks again, by turn with a new prompt in req, until the answer is valid, and prints it with q.print; nil = unchanged. All
-// turns together may cost MaxCostUSD. end is the end of the first turn. It returns the end of the last one: without an error, too, if its status is not success.
+// askUntilValid asks again, by turn with a new prompt in req, until the answer is valid, and prints it with q.print; nil = unchanged. The
+// bounds in req.Options hold for all turns together. end is the end of the first turn. It returns the end of the last one: without an error, too, if its status is not success.
 func (s *outputSchema) askUntilValid(a *app, q question, req *wire.AgentRequest, end *wire.AgentComplete, turn func() (*wire.AgentComplete, error)) (*wire.AgentComplete, error) {
 	for try := 0; end.Status == wire.StatusSuccess; try++ {
 		value, err := s.value(end.Summary)
@@ -229,10 +229,8 @@ func (s *outputSchema) askUntilValid(a *app, q question, req *wire.AgentRequest,
 		}
 		problem := "the answer is not valid by the schema"
 		last := try == schemaTries
-		if most, cost := &req.Options.MaxCostUSD, end.Usage.CostUSD; *most > 0 && cost != nil {
-			if *most -= *cost; *most <= 0 {
-				problem, last = problem+", and --max-cost is spent", true
-			}
+		if spent := spend(&req.Options, end); spent != "" {
+			problem, last = problem+", and "+spent+" is spent", true
 		}
 		if last {
 			hint := ""
@@ -249,4 +247,24 @@ func (s *outputSchema) askUntilValid(a *app, q question, req *wire.AgentRequest,
 		}
 	}
 	return end, nil
+}
+
+// spend takes what a turn used off the bounds of the next one. It returns the flag of a bound of which nothing is left, "" for none.
+func spend(o *wire.RequestOptions, end *wire.AgentComplete) (flag string) {
+	if o.MaxSteps > 0 {
+		if o.MaxSteps -= end.Steps; o.MaxSteps <= 0 {
+			flag = "--max-turns"
+		}
+	}
+	if o.TimeoutMS > 0 {
+		if o.TimeoutMS -= end.DurationMS; o.TimeoutMS <= 0 {
+			flag = "--timeout"
+		}
+	}
+	if cost := end.Usage.CostUSD; o.MaxCostUSD > 0 && cost != nil {
+		if o.MaxCostUSD -= *cost; o.MaxCostUSD <= 0 {
+			flag = "--max-cost"
+		}
+	}
+	return flag
 }

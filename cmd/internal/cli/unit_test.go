@@ -52,6 +52,32 @@ func TestParseTool(t *testing.T) {
 	}
 }
 
+// Each turn of a call could use all of --timeout and --max-turns again.
+func TestTurnsShareTheirBounds(t *testing.T) {
+	one := wire.RequestOptions{MaxSteps: 5, TimeoutMS: 2000, MaxCostUSD: 1}
+	used := &wire.AgentComplete{Steps: 2, DurationMS: 500, Usage: wire.Usage{CostUSD: new(0.25)}}
+	o := one
+	if flag := spend(&o, used); flag != "" || o.MaxSteps != 3 || o.TimeoutMS != 1500 || o.MaxCostUSD != 0.75 {
+		t.Errorf("got %q, %+v", flag, o)
+	}
+	for _, c := range []struct {
+		used wire.AgentComplete
+		want string
+	}{
+		{wire.AgentComplete{Steps: 5}, "--max-turns"},
+		{wire.AgentComplete{DurationMS: 2000}, "--timeout"},
+		{wire.AgentComplete{Usage: wire.Usage{CostUSD: new(1.0)}}, "--max-cost"},
+	} {
+		o := one
+		if got := spend(&o, &c.used); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+		if got := spend(&wire.RequestOptions{}, &c.used); got != "" {
+			t.Errorf("without bounds: got %q", got)
+		}
+	}
+}
+
 // Arguments beyond the limit were cut, and then refused as no JSON.
 func TestLongToolArguments(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "arguments"))

@@ -185,6 +185,7 @@ type Outcome struct {
 	ToolsExecuted []string // names of the tools that ran, in order of first use, sub-agents' too
 	Refused       []wire.RefusedTool
 	Model         string
+	Steps         int // requests that the model answered, without sub-agents'
 	Duration      time.Duration
 	Err           error // why the turn failed; nil = success
 }

@@ -22,7 +22,7 @@ func (o Outcome) Complete() *wire.AgentComplete {
 	return &wire.AgentComplete{
 		Agent: o.Agent, Status: o.Status, StopReason: o.StopReason, Summary: o.Summary, Usage: o.Usage, Context: o.Context,
 		ToolsExecuted: append([]string{}, o.ToolsExecuted...), Refused: append([]wire.RefusedTool{}, o.Refused...), Model: o.Model,
-		DurationMS: o.Duration.Milliseconds(),
+		Steps: o.Steps, DurationMS: o.Duration.Milliseconds(),
 	}
 }
 

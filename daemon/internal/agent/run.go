@@ -45,6 +45,7 @@ type runner struct {
 	close   func() // ends what the turn started, and waits for it
 	entries []entry
 	measure
+	steps       int    // requests that the model has answered
 	noImages    bool   // the model refused images
 	tooLong     int    // how often in a row the provider reported a conversation that is too long
 	partial     string // text of the newest answer, also of one that was not completed
@@ -171,8 +172,8 @@ func (r *runner) run(ctx context.Context) Outcome {
 	r.system = r.systemPrompt()
 	r.begin(ctx)
 	cut, empty := 0, 0 // answers that the output limit cut, and empty ones, since calls last ran or a prompt came
-	for step := 0; ; step++ {
-		if out := r.prepare(ctx, step); out != nil {
+	for {
+		if out := r.prepare(ctx); out != nil {
 			return *out
 		}
 		resp, ids, err := r.ask(ctx)
@@ -180,9 +181,9 @@ func (r *runner) run(ctx context.Context) Outcome {
 			if err = r.repairRequest(ctx, err); err != nil {
 				return r.failed(ctx, err)
 			}
-			step--
 			continue
 		}
+		r.steps++
 		r.tooLong, r.instruction = 0, ""
 		if resp.StopReason == provider.EndTurn && isEmpty(resp.Message) {
 			if empty++; empty > 1 {
@@ -221,11 +222,11 @@ func (r *runner) run(ctx context.Context) Outcome {
 				}
 				return r.outcome(wire.StatusError, string(provider.ToolUse), err)
 			}
-			r.steer(ctx, step)
+			r.steer(ctx)
 		case resp.StopReason == provider.MaxTokens:
 			r.notice("The answer is cut off at the model's output limit.")
 			return r.outcome(wire.StatusSuccess, string(provider.MaxTokens), nil)
-		case r.steer(ctx, step):
+		case r.steer(ctx):
 			cut, empty = 0, 0
 		default:
 			return r.outcome(wire.StatusSuccess, string(provider.EndTurn), nil)
@@ -234,13 +235,13 @@ func (r *runner) run(ctx context.Context) Outcome {
 }
 
 // prepare makes ready for a request to the model; it returns the outcome where there is to be none.
-func (r *runner) prepare(ctx context.Context, step int) (out *Outcome) {
+func (r *runner) prepare(ctx context.Context) (out *Outcome) {
 	end := func(o Outcome) *Outcome { return &o }
 	if ctx.Err() != nil {
 		return end(r.ended(ctx))
 	}
-	if step == r.t.MaxSteps {
-		r.notice(fmt.Sprintf("Stopped after %d steps before the work was done. Say \"go on\" to continue.", step))
+	if r.steps == r.t.MaxSteps {
+		r.notice(fmt.Sprintf("Stopped after %d steps before the work was done. Say \"go on\" to continue.", r.steps))
 		return end(r.outcome(wire.StatusError, string(provider.ToolUse), ErrStepLimit))
 	}
 	if err := r.keepToBudget(ctx); err != nil {
@@ -250,7 +251,7 @@ func (r *runner) prepare(ctx context.Context, step int) (out *Outcome) {
 		return end(r.ended(ctx))
 	}
 	phase, doing := wire.PhasePlanning, "reading the results"
-	if step == 0 {
+	if r.steps == 0 {
 		phase, doing = wire.PhaseAnalyzing, "reading the request"
 	}
 	r.thinking(phase, doing)
@@ -281,10 +282,10 @@ func (r *runner) begin(ctx context.Context) {
 	r.addContext(beside)
 }
 
-// steer takes in prompts for the running turn after the given step, adds them to the conversation, and reports whether there were any. It
+// steer takes in prompts for the running turn after a step, adds them to the conversation, and reports whether there were any. It
 // takes in none if no request follows that would answer them: ctx has ended, or that was the turn's last step.
-func (r *runner) steer(ctx context.Context, step int) bool {
-	if r.t.Steering == nil || ctx.Err() != nil || step+1 == r.t.MaxSteps {
+func (r *runner) steer(ctx context.Context) bool {
+	if r.t.Steering == nil || ctx.Err() != nil || r.steps == r.t.MaxSteps {
 		return false
 	}
 	prompts := r.t.Steering()
@@ -325,7 +326,7 @@ func (r *runner) outcome(status, stop string, err error) Outcome {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
 	o := Outcome{
-		Agent: r.name, Status: status, StopReason: stop, Err: err, Duration: time.Since(r.begun),
+		Agent: r.name, Status: status, StopReason: stop, Err: err, Steps: r.steps, Duration: time.Since(r.begun),
 		Summary: visible.Cut(strings.ToValidUTF8(clean(r.partial), "\uFFFD"), maxSummary),
 		Usage:   r.tally.usage, ToolsExecuted: append([]string{}, r.tally.executed...),
 		Refused: append([]wire.RefusedTool{}, r.tally.refused...),
