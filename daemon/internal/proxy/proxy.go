@@ -16,9 +16,10 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/net/netutil"
 
 	"sublet/wire/socket"
 )
@@ -26,7 +27,7 @@ import (
 const (
 	dialBound = 30 * time.Second
 	maxDenied = 20  // hosts reported to one launcher
-	maxOpen   = 256 // connections of one command; another is closed at once
+	maxOpen   = 256 // connections of one command, so that it does not take all descriptors of the daemon; another waits
 )
 
 // Options of Serve.
@@ -73,7 +74,7 @@ func serve(ctx context.Context, c net.Conn, o Options) error {
 		_, _ = io.Copy(io.Discard, c)
 		cancel()
 	})
-	err = s.Serve(&bounded{TCPListener: ln})
+	err = s.Serve(netutil.LimitListener(ln, maxOpen))
 	cancel()
 	g.wait()
 	if errors.Is(err, http.ErrServerClosed) {
@@ -83,7 +84,7 @@ func serve(ctx context.Context, c net.Conn, o Options) error {
 }
 
 // receive receives the listening socket that a launcher sends.
-func receive(c net.Conn) (*net.TCPListener, error) {
+func receive(c net.Conn) (net.Listener, error) {
 	unix, ok := c.(*net.UnixConn)
 	if !ok {
 		return nil, fmt.Errorf("a %T cannot carry descriptors", c)
@@ -110,45 +111,7 @@ func receive(c net.Conn) (*net.TCPListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	tcp, ok := ln.(*net.TCPListener)
-	if !ok {
-		ln.Close()
-		return nil, fmt.Errorf("a %T came", ln)
-	}
-	return tcp, c.SetReadDeadline(time.Time{})
-}
-
-// bounded has at most maxOpen connections, so that no command takes all descriptors of the daemon.
-type bounded struct {
-	*net.TCPListener
-	open atomic.Int32
-}
-
-// Accept implements net.Listener.
-func (b *bounded) Accept() (net.Conn, error) {
-	for {
-		c, err := b.AcceptTCP()
-		if err != nil {
-			return nil, err
-		}
-		end := sync.OnceFunc(func() { b.open.Add(-1) })
-		if b.open.Add(1) <= maxOpen {
-			return &counted{c, end}, nil
-		}
-		end()
-		c.Close()
-	}
-}
-
-// counted is a connection that calls end when it is closed.
-type counted struct {
-	*net.TCPConn
-	end func()
-}
-
-func (c *counted) Close() error {
-	c.end()
-	return c.TCPConn.Close()
+	return ln, c.SetReadDeadline(time.Time{})
 }
 
 // A gate is the HTTP proxy of one command.
@@ -256,7 +219,7 @@ func (g *gate) tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	copyAll(in, out)
 }
 
-// copyAll copies until EOF and then closes the writing side of to.
+// copyAll copies until EOF and then closes the writing side of to, if it can be closed by itself, or all of it.
 func copyAll(to net.Conn, from io.Reader) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"sublet/lease/confine"
 	"sublet/lease/confine/confinetest"
@@ -314,36 +316,39 @@ func TestServeEndsUpgrades(t *testing.T) {
 // A command cannot take all descriptors of the daemon with connections that it leaves open.
 func TestConnectionsAreBounded(t *testing.T) {
 	_, address, _ := launched(t, func() []string { return nil }, "")
-	// ask opens a connection, sends a request and returns the status line, "" if the connection was closed.
-	ask := func() (net.Conn, string) {
+	// ask opens a connection and sends a request.
+	ask := func() net.Conn {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		_, _ = io.WriteString(c, "CONNECT x.org:443 HTTP/1.1\r\nHost: x.org:443\r\n\r\n") // it may be closed
-		line, _ := bufio.NewReader(c).ReadString('\n')
-		return c, line
-	}
-	const denied = "HTTP/1.1 403 Forbidden\r\n"
-	var first net.Conn
-	for n := range maxOpen {
-		c, line := ask()
-		if line != denied {
-			t.Fatalf("connection %d: %q", n, line)
+		if _, err := io.WriteString(c, "CONNECT x.org:443 HTTP/1.1\r\nHost: x.org:443\r\n\r\n"); err != nil {
+			t.Fatal(err)
 		}
-		if first == nil {
-			first = c
+		return c
+	}
+	answered := func(c net.Conn) {
+		t.Helper()
+		if line, err := bufio.NewReader(c).ReadString('\n'); line != "HTTP/1.1 403 Forbidden\r\n" {
+			t.Fatalf("got %q, %v", line, err)
 		}
 	}
-	if _, line := ask(); line != "" {
-		t.Errorf("one more: %q", line)
+	var open []net.Conn
+	for range maxOpen {
+		open = append(open, ask())
+		answered(open[len(open)-1])
 	}
-	first.Close()
-	for n, line := 0, ""; line != denied; n++ { // until the proxy has read that it was closed
-		if n == 10000 {
-			t.Fatal("none is served any more")
-		}
-		_, line = ask()
+	more := ask()
+	if err := more.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+		t.Fatal(err)
 	}
+	if n, err := more.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one more: got %d bytes, %v, want that it waits", n, err)
+	}
+	if err := more.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	open[0].Close()
+	answered(more)
 }
