@@ -279,9 +279,6 @@ func (l *Lender) complete(e *execution, done *wire.CommandCompleted) {
 	l.send(done)
 }
 
-// outputMost is more than the shell keeps by default and a quarter of what a frame holds.
-const outputMost = wire.MaxFrame / 4
-
 // completed returns the report of a command's end.
 func completed(e *execution, r shell.Result, err error) *wire.CommandCompleted {
 	done := &wire.CommandCompleted{
@@ -291,13 +288,8 @@ func completed(e *execution, r shell.Result, err error) *wire.CommandCompleted {
 	if done.Output == nil {
 		done.Output = []byte{}
 	}
-	cut := r.Truncated
-	if over := len(done.Output) - outputMost; over > 0 {
-		done.Output = slices.Concat(done.Output[:outputMost/2], done.Output[len(done.Output)-outputMost/2:])
-		cut += int64(over)
-	}
-	if cut > 0 {
-		done.Truncated = &wire.Truncation{Bytes: cut, SpoolPath: wire.OSString(r.SpoolPath)}
+	if r.Truncated > 0 {
+		done.Truncated = &wire.Truncation{Bytes: r.Truncated, SpoolPath: wire.OSString(r.SpoolPath)}
 	}
 	for _, p := range r.Leftovers {
 		done.Leftovers = append(done.Leftovers, wire.Process{PID: p.PID, Command: wire.OSString(p.Command)})

@@ -23,18 +23,9 @@ var errNoState = errors.New("the shell did not write down its state in time")
 // bodiesMost bounds the function bodies in one message, in bytes; the others are left out.
 const bodiesMost = wire.MaxFrame / 4
 
-// ranKept bounds the executions in one message.
-const ranKept = 64
-
-// joined concatenates two lists of executions. If there are too many, one empty id replaces the oldest; the daemon treats an
-// unknown id like a command that nobody approved.
+// joined concatenates two lists of executions, each of which is in the result once.
 func joined(ids []wire.ExecutionID, more ...wire.ExecutionID) []wire.ExecutionID {
-	all := slices.Concat(ids, slices.DeleteFunc(slices.Clone(more), func(id wire.ExecutionID) bool { return slices.Contains(ids, id) }))
-	if over := len(all) - ranKept; over > 0 {
-		all = all[over:]
-		all[0] = ""
-	}
-	return all
+	return slices.Concat(ids, slices.DeleteFunc(slices.Clone(more), func(id wire.ExecutionID) bool { return slices.Contains(ids, id) }))
 }
 
 // known is the shell's state, and what the daemon knows of it.

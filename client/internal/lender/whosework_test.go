@@ -1,7 +1,6 @@
 package lender
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -98,19 +97,6 @@ func TestWhoseWorkAStateIs(t *testing.T) {
 			d.take("ShellLeaseReleased")
 			d.runs("cd", state("d1"))
 			told(d, []string{"ShellState"})
-		}},
-		{"of very many", func(d *desk) {
-			for i := range ranKept + 2 {
-				lent(d, i+1, fmt.Sprint("x", i), shell.State{Dir: fmt.Sprint("/", i), Digest: fmt.Sprint("n", i)})
-			}
-			if _, _, err := d.l.UndoShell(d.t.Context(), true); err != nil {
-				d.t.Error(err)
-			}
-			want := []wire.ExecutionID{""}
-			for i := ranKept - 2; i >= 0; i-- { // the last first
-				want = append(want, wire.ExecutionID(fmt.Sprint("x", i)))
-			}
-			told(d, []string{"ShellState"}, want...)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) { atDesk(t, func(_ *testing.T, d *desk) { c.do(d) }) })
