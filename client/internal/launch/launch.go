@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -103,8 +102,6 @@ func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.
 			if err := l.retire(ctx, wc); err != nil {
 				l.o.Log.Info("an older daemon is left alone", "err", err)
 			}
-		case ctx.Err() != nil:
-			return nil, nil, context.Cause(ctx)
 		case (failed && !started || errors.Is(err, wire.ErrShuttingDown)) && time.Now().Before(leaves):
 			// It is ending, and refuses whoever comes before that. The next connection leads to another one, or starts it.
 		case failed:
@@ -202,22 +199,14 @@ func (l *Launcher) start(ctx context.Context, lock *os.File) (nc net.Conn, start
 // spawn starts the daemon detached: a session of its own, in /, nothing of the terminal's. The listener is its
 // descriptor 3, the lock 4.
 func (l *Launcher) spawn(ln net.Listener, lock *os.File) error {
-	filer, ok := ln.(interface{ File() (*os.File, error) })
-	if !ok {
-		return fmt.Errorf("start the daemon: a %T has no descriptor to pass on", ln)
-	}
-	lf, err := filer.File()
+	lf, err := ln.(*net.UnixListener).File()
 	if err != nil {
 		return fmt.Errorf("start the daemon: %w", err)
 	}
 	defer lf.Close()
 	out, err := os.OpenFile(l.o.Paths.Log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		reason := err.Error()
-		if e, ok := errors.AsType[*fs.PathError](err); ok {
-			reason = e.Err.Error()
-		}
-		return &socket.PathError{Path: l.o.Paths.Log(), Reason: "cannot be written: " + reason, Remedy: "set SUBLET_STATE_DIR to a folder of yours"}
+		return fmt.Errorf("start the daemon: %w", err)
 	}
 	defer out.Close()
 	p := l.o.Paths
