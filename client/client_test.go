@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
+	"sublet/lease/procstat"
 	"sublet/wire"
 	"sublet/wire/socket"
 )
@@ -161,6 +163,15 @@ func kill(t *testing.T, pid int) {
 	_ = p.Kill() // gone already is as good
 	p.Wait()
 	eventually(t, fmt.Sprintf("process %d is gone", pid), func() bool { return !alive(pid) })
+}
+
+// alive reports whether a process runs. It is false for a zombie.
+func alive(pid int) bool {
+	if err := unix.Kill(pid, 0); err != nil {
+		return false
+	}
+	st, err := procstat.Read(pid)
+	return err != nil || st.State != 'Z' && st.State != 'X'
 }
 
 // eventually waits for what only another process can tell.

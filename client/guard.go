@@ -43,8 +43,7 @@ func startGuard(o Options, tty *os.File, folder string) (*guard, error) {
 	stty.Env, stty.Stdin = env, own
 	saved, err := stty.Output()
 	if err != nil {
-		o.Log.Warn("terminal modes not known to the guard", "err", err) // the guard then sets sane modes
-		saved = nil
+		return nil, fmt.Errorf("guard: stty -g: %w", err)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -3,7 +3,7 @@
 # sh because it waits for as long as the client lives: this takes a tenth of the memory of a second sublet.
 #
 #   $GUARD_TTY    the terminal
-#   $GUARD_MODES  its modes as `stty -g` has them, empty = not known
+#   $GUARD_MODES  its modes as `stty -g` has them
 #   $GUARD_RESET  what ends the modes of programs
 #   $GUARD_FOLDER of the shell's files, to remove
 #
@@ -26,7 +26,7 @@ modes=$(stty -a <"$tty")
 case $modes in
 *-opost*)
 	case $modes in
-	*-isig*) { [ "$saved" ] && stty "$saved" <"$tty"; } || stty sane <"$tty" ;;
+	*-isig*) stty "$saved" <"$tty" ;;
 	esac
 	;;
 esac

@@ -34,23 +34,13 @@ func enterAgain(o Options) (code int, inside bool, err error) {
 	return 0, true, nil // not reached after exec
 }
 
-// descends reports whether the live process ancestor is an ancestor of process pid. Without /proc it reports whether ancestor
-// is alive.
+// descends reports whether ancestor is an ancestor of process pid. Without /proc it reports whether there is such a process.
 func descends(pid, ancestor int) bool {
-	if ancestor <= 1 || !alive(ancestor) {
-		return false
-	}
 	above, err := procstat.Ancestors(pid)
-	return err != nil || slices.Contains(above, ancestor)
-}
-
-// alive reports whether a process runs. It is false for a zombie.
-func alive(pid int) bool {
-	if err := unix.Kill(pid, 0); err != nil {
-		return err == unix.EPERM
+	if err != nil {
+		return ancestor > 1 && unix.Kill(ancestor, 0) == nil
 	}
-	st, err := procstat.Read(pid)
-	return err != nil || st.State != 'Z' && st.State != 'X'
+	return slices.Contains(above, ancestor)
 }
 
 func lookup(env []string, name string) string { return uv.Environ(env).Getenv(name) }
