@@ -69,7 +69,7 @@ func serve() int {
 			return 1
 		}
 		go func() {
-			wc := wire.NewConn(nc, wire.Options{})
+			wc := wire.NewConn(nc)
 			defer wc.Close()
 			daemon := wire.DaemonInfo{PID: os.Getpid(), BuiltAtMS: socket.BuiltAt(os.Args[0])} // of this build: no client replaces it
 			for {

@@ -114,7 +114,7 @@ func client(t *testing.T, p socket.Paths, change ...func(*wire.EnvSnapshot)) *wi
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := wire.NewConn(nc, wire.Options{})
+	c := wire.NewConn(nc)
 	t.Cleanup(func() { c.Close() })
 	env := &wire.EnvSnapshot{ProtocolMin: 1, ProtocolMax: 1, Cwd: wire.OSString(p.State), Capabilities: []string{wire.CapConfirm}}
 	env.Env = map[string]wire.OSString{"HOME": wire.OSString(p.State), "PATH": wire.OSString(os.Getenv("PATH"))}

@@ -26,7 +26,7 @@ func TestStartThatFailsIsAnswered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := wire.NewConn(nc, wire.Options{})
+		c := wire.NewConn(nc)
 		defer c.Close()
 		waiting = append(waiting, c)
 		if err := c.Send(&wire.EnvSnapshot{ProtocolMin: 1, ProtocolMax: 1, Cwd: "/"}); err != nil {
@@ -64,7 +64,7 @@ func BenchmarkStart(b *testing.B) {
 		ctx, stop := context.WithCancel(b.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- Run(ctx, Options{Paths: p, place: &place{listener: ln, lock: lock}}) }()
-		c := wire.NewConn(nc, wire.Options{})
+		c := wire.NewConn(nc)
 		if err := c.Send(&wire.EnvSnapshot{ProtocolMin: 1, ProtocolMax: 1, Cwd: "/"}); err != nil {
 			b.Fatal(err)
 		}

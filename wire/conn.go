@@ -16,32 +16,22 @@ import (
 
 // Limits of a Conn.
 const (
-	batchSize   = 32 << 10  // one write takes up to this many bytes of queued frames, or one frame that is longer
-	writePiece  = 256 << 10 // a longer frame is written in pieces of this size, each with a time-out of its own
-	softQueue   = 4 << 20   // queued bytes over which progress messages are dropped and backlogTimer runs
-	hardQueue   = 64 << 20  // queued bytes at which the peer is cut off at once
-	discardMost = 64 << 20  // bytes of an oversize frame that are discarded so that the peer can read the error reply
-	discardTime = 5 * time.Second
+	batchSize  = 32 << 10         // one write takes up to this many bytes of queued frames, or one frame that is longer
+	softQueue  = 4 << 20          // queued bytes over which progress messages are dropped
+	hardQueue  = 64 << 20         // queued bytes at which the peer is cut off at once
+	slowAfter  = 30 * time.Second // how long one write may take before the peer is cut off
+	closeAfter = 2 * time.Second  // how long Close waits for the peer to accept what is queued
 )
-
-// Options of a Conn; zero values take the defaults.
-type Options struct {
-	MaxFrame   int           // longest payload that is received, in bytes; 0 = MaxFrame. SetMaxFrame changes it
-	SlowAfter  time.Duration // how long the peer may accept nothing before it is cut off; 0 = 30 s
-	CloseAfter time.Duration // how long Close waits for the peer to accept what is queued; 0 = 2 s
-}
 
 // Conn sends and receives messages over a byte stream. Send and Close may be called from any goroutine, Receive from one
 // at a time. A Conn owns one goroutine, its writer, which runs until Close: each Conn must be closed.
 type Conn struct {
-	rw        io.ReadWriteCloser
-	r         *bufio.Reader
-	head      [4]byte // buffer of Receive for the length of a frame
-	maxFrame  atomic.Int64
-	slowAfter time.Duration
-	closeWait time.Duration
+	rw       io.ReadWriteCloser
+	r        *bufio.Reader
+	head     [4]byte // buffer of Receive for the length of a frame
+	maxFrame int64   // of Receive
 
-	wake    chan struct{} // capacity 1: something is queued, or closing or halfEnd was set
+	wake    chan struct{} // capacity 1: something is queued, or closing was set
 	done    chan struct{} // closed when err is set
 	writer  sync.WaitGroup
 	rwClose sync.Once
@@ -51,62 +41,43 @@ type Conn struct {
 	socket    syscall.RawConn // of rw, where that is one; else nil
 	answering atomic.Bool     // a message was received since Send wrote one itself
 
-	mu           sync.Mutex
-	out          queue
-	backlogTimer *time.Timer // cuts the peer off; runs while the queue is over softQueue
-
+	mu      sync.Mutex
+	out     queue
 	idle    chan struct{} // closed when all is written; nil while no Flush waits
 	writing bool
 	closing bool  // no more Sends; the writer ends when the queue is empty
-	halfEnd bool  // no more Sends; the writing side is shut when the queue is empty
 	err     error // why the connection ended; nil while it has not
 }
 
 // NewConn makes a connection of rw, which it owns from now on, and starts its writer.
-func NewConn(rw io.ReadWriteCloser, o Options) *Conn {
+func NewConn(rw io.ReadWriteCloser) *Conn {
 	c := &Conn{
-		rw: rw, r: bufio.NewReaderSize(rw, batchSize),
-		slowAfter: o.SlowAfter, closeWait: o.CloseAfter,
+		rw: rw, r: bufio.NewReaderSize(rw, batchSize), maxFrame: MaxFrame,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
-	}
-	if c.slowAfter <= 0 {
-		c.slowAfter = 30 * time.Second
-	}
-	if c.closeWait <= 0 {
-		c.closeWait = 2 * time.Second
 	}
 	if s, ok := rw.(*net.UnixConn); ok {
 		c.socket, _ = s.SyscallConn() // nil where rw is closed already
 	}
-	c.SetMaxFrame(o.MaxFrame)
-	cutOff := func() { c.fail(ErrSlow) }
-	c.stallTimer = time.AfterFunc(time.Hour, cutOff)
+	c.stallTimer = time.AfterFunc(time.Hour, func() { c.fail(ErrSlow) })
 	c.stallTimer.Stop()
-	c.backlogTimer = time.AfterFunc(time.Hour, cutOff)
-	c.backlogTimer.Stop()
 	c.writer.Go(c.write)
 	return c
 }
 
-// SetMaxFrame sets the longest payload that Receive accepts, in bytes; 0 or less is MaxFrame. A daemon begins with
-// MaxHandshakeFrame and raises it after the handshake.
-func (c *Conn) SetMaxFrame(n int) {
-	if n <= 0 || n > MaxFrame {
-		n = MaxFrame
-	}
-	c.maxFrame.Store(int64(n))
-}
+// SetMaxFrame sets the longest payload that Receive accepts, in bytes; it is MaxFrame at first. Only the goroutine that receives may
+// call it.
+func (c *Conn) SetMaxFrame(n int) { c.maxFrame = int64(n) }
 
 // Send queues m and returns; it never waits for the peer. m is encoded before Send returns, so the caller may reuse it. While
-// more than 4 MiB wait, progress messages (CommandOutput, tool_output, tool_call_delta) are dropped. Nothing else is: a peer that accepts nothing for SlowAfter, stays more than 4 MiB behind for as long, or falls
-// 64 MiB behind is cut off, and Send returns ErrSlow.
+// more than 4 MiB wait, progress messages (CommandOutput, tool_output, tool_call_delta) are dropped. Nothing else is: a peer that
+// accepts nothing for 30 s, or falls 64 MiB behind, is cut off, and Send returns ErrSlow.
 func (c *Conn) Send(m Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return c.err
 	}
-	if c.closing || c.halfEnd {
+	if c.closing {
 		return ErrClosed
 	}
 	before := c.out.size
@@ -116,9 +87,6 @@ func (c *Conn) Send(m Message) error {
 	if c.out.size > hardQueue {
 		c.failLocked(ErrSlow)
 		return ErrSlow
-	}
-	if before <= softQueue && c.out.size > softQueue {
-		c.backlogTimer.Reset(c.slowAfter)
 	}
 	if !c.writing && !(before == 0 && c.socket != nil && c.answering.Swap(false) && c.writeNowLocked()) {
 		c.signal()
@@ -180,13 +148,6 @@ func (c *Conn) Flush(ctx context.Context) error {
 	}
 }
 
-// Pending returns how many bytes are queued.
-func (c *Conn) Pending() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.out.size
-}
-
 // write is the writer goroutine: it writes one batch after the other and sleeps when nothing is queued. It never delays
 // a message to collect more.
 func (c *Conn) write() {
@@ -195,16 +156,12 @@ func (c *Conn) write() {
 		if !more {
 			return
 		}
-		for p := batch; len(p) > 0; {
-			n := min(len(p), writePiece)
-			c.stallTimer.Reset(c.slowAfter)
-			_, err := c.rw.Write(p[:n])
-			c.stallTimer.Stop()
-			if err != nil {
-				c.writeFailed(fmt.Errorf("write to peer: %w", err))
-				return
-			}
-			p = p[n:]
+		c.stallTimer.Reset(slowAfter)
+		_, err := c.rw.Write(batch)
+		c.stallTimer.Stop()
+		if err != nil {
+			c.writeFailed(fmt.Errorf("write to peer: %w", err))
+			return
 		}
 		c.mu.Lock()
 		c.out.recycle(batch)
@@ -213,16 +170,12 @@ func (c *Conn) write() {
 }
 
 // next waits for the next batch; more is false when there will be none, since the connection has failed or is closed. When the
-// queue is empty it does what waits for that: it wakes Flush, shuts the writing side if refuse asked for that, and ends the connection
-// after Close.
+// queue is empty it does what waits for that: it wakes Flush, and ends the connection after Close.
 func (c *Conn) next() (batch []byte, more bool) {
 	for {
 		c.mu.Lock()
 		batch = c.out.take()
 		c.writing = batch != nil
-		if c.out.size <= softQueue {
-			c.backlogTimer.Stop()
-		}
 		if batch != nil {
 			c.mu.Unlock()
 			return batch, true
@@ -231,11 +184,8 @@ func (c *Conn) next() (batch []byte, more bool) {
 			close(c.idle)
 			c.idle = nil
 		}
-		half, closing := c.halfEnd, c.closing
+		closing := c.closing
 		c.mu.Unlock()
-		if half {
-			c.closeWrite()
-		}
 		if closing {
 			c.fail(ErrClosed)
 			return nil, false
@@ -248,31 +198,22 @@ func (c *Conn) next() (batch []byte, more bool) {
 	}
 }
 
-// closeWrite shuts the writing side, where the transport has two.
-func (c *Conn) closeWrite() {
-	if h, ok := c.rw.(interface{ CloseWrite() error }); ok {
-		h.CloseWrite()
-	}
-}
-
 // Receive returns the next message. An error for which Recoverable returns an answer concerns one message: send the answer and
 // call Receive again. Every other error ends the connection, and Close must follow: io.EOF (wrapped) where the peer closed
-// between two frames, ErrClosed after Close, *Error for a frame whose length is over the limit or zero. Receive has answered
-// such a frame with that Error and discarded what followed, up to 64 MiB or 5 s, so that the peer reads the answer.
+// between two frames, ErrClosed after Close, *Error for a frame whose length is over the limit or zero, to which Receive has queued
+// that Error as the answer.
 func (c *Conn) Receive() (Message, error) {
 	if _, err := io.ReadFull(c.r, c.head[:]); err != nil {
 		return nil, c.readError(err, err == io.EOF)
 	}
 	n := int64(binary.BigEndian.Uint32(c.head[:]))
-	if limit := c.maxFrame.Load(); n > limit {
-		err := tooLarge(n, limit)
-		c.refuse(err, n)
-		return nil, err
-	}
-	if n == 0 { // no message is empty: treated like a length over the limit
-		reply := &Error{Code: CodeInvalidMessage, Message: "a frame of length zero"}
-		c.refuse(reply, discardMost)
-		return nil, reply
+	if n == 0 || n > c.maxFrame { // no message is empty
+		answer := tooLarge(n, c.maxFrame)
+		if n == 0 {
+			answer = &Error{Code: CodeInvalidMessage, Message: "a frame of length zero"}
+		}
+		_ = c.Send(answer) // the connection ends in any case
+		return nil, answer
 	}
 	payload, err := c.payload(int(n))
 	if err != nil {
@@ -318,29 +259,14 @@ func (c *Conn) readError(err error, boundary bool) error {
 	return fmt.Errorf("read from peer: %w", err)
 }
 
-// refuse answers a frame whose payload is not read, shuts the writing side, and discards up to n bytes of what follows.
-// Closing at once would reset the connection and lose the answer.
-func (c *Conn) refuse(answer *Error, n int64) {
-	if c.Send(answer) != nil {
-		return
-	}
-	c.mu.Lock()
-	c.halfEnd = true
-	c.signal()
-	c.mu.Unlock()
-	bound := time.AfterFunc(discardTime, c.closeTransport)
-	defer bound.Stop()
-	io.CopyN(io.Discard, c.r, min(n, discardMost))
-}
-
-// Close sends what is queued, for at most Options.CloseAfter, closes the transport and waits for the writer.
+// Close sends what is queued, for at most 2 s, closes the transport and waits for the writer.
 // It is safe to call more than once, and from the goroutine that receives.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	c.closing = true
 	c.signal()
 	c.mu.Unlock()
-	bound := time.AfterFunc(c.closeWait, func() { c.fail(ErrClosed) })
+	bound := time.AfterFunc(closeAfter, func() { c.fail(ErrClosed) })
 	c.writer.Wait()
 	bound.Stop()
 	c.closeTransport() // still open after a failed write
@@ -371,20 +297,18 @@ func (c *Conn) failLocked(err error) {
 	}
 }
 
-// writeFailed is fail for an error of a write. It leaves the transport open for discardTime, unless Close is called
-// first, so that Receive still gets what the peer sent before it closed.
+// writeFailed is fail for an error of a write. It leaves the transport open, so that Receive still gets what the peer sent before it
+// closed.
 func (c *Conn) writeFailed(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {
 		c.endLocked(err)
-		time.AfterFunc(discardTime, c.closeTransport)
 	}
 }
 
 func (c *Conn) endLocked(err error) {
 	c.err = err
-	c.backlogTimer.Stop()
 	c.out = queue{}
 	close(c.done)
 }

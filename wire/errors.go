@@ -13,7 +13,7 @@ import (
 // Errors of a Conn.
 var (
 	ErrClosed = errors.New("wire: connection closed")
-	// ErrSlow means that the peer was cut off: it read nothing for Options.SlowAfter, or too many bytes waited for it.
+	// ErrSlow means that the peer was cut off: it read nothing for 30 s, or 64 MiB waited for it.
 	ErrSlow = errors.New("wire: the peer stopped reading and was cut off")
 )
 

@@ -5,5 +5,3 @@ var (
 	NegotiateRanges = negotiate
 	Precheck        = precheck
 )
-
-const SoftQueue = softQueue

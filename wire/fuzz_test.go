@@ -59,7 +59,8 @@ func FuzzReceive(f *testing.F) {
 		a, b := wiretest.Pipe()
 		a.Write(stream)
 		a.Close()
-		c := wire.NewConn(b, wire.Options{MaxFrame: 32 << 10})
+		c := wire.NewConn(b)
+		c.SetMaxFrame(32 << 10)
 		defer c.Close()
 		for range len(stream) + 1 {
 			m, err := c.Receive()

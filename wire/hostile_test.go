@@ -186,7 +186,7 @@ func TestWorstPayloads(t *testing.T) {
 func TestAnnouncedLength(t *testing.T) {
 	frame := binary.BigEndian.AppendUint32(nil, wire.MaxFrame)
 	for _, came := range []int{0, 1000, 300 << 10, 3 << 20} {
-		c := wire.NewConn(reading{bytes.NewReader(append(bytes.Clone(frame), make([]byte, came)...))}, wire.Options{})
+		c := wire.NewConn(reading{bytes.NewReader(append(bytes.Clone(frame), make([]byte, came)...))})
 		cost := taken(1, func() {
 			if _, err := c.Receive(); err == nil {
 				t.Errorf("%d bytes of %d are no message", came, wire.MaxFrame)

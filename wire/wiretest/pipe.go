@@ -6,8 +6,7 @@ import (
 )
 
 // Pipe returns the two ends of a connection in memory. Like a socket it holds 64 KiB in each direction before a writer
-// waits, can shut one direction (CloseWrite), and wakes whoever waits when either end closes. It may be used inside a
-// testing/synctest bubble.
+// waits, and it wakes whoever waits when either end closes. It may be used inside a testing/synctest bubble.
 func Pipe() (a, b io.ReadWriteCloser) {
 	x, y := newStream(), newStream()
 	return &end{r: x, w: y}, &end{r: y, w: x}
@@ -17,11 +16,6 @@ type end struct{ r, w *stream }
 
 func (e *end) Read(p []byte) (int, error)  { return e.r.read(p) }
 func (e *end) Write(p []byte) (int, error) { return e.w.write(p) }
-
-func (e *end) CloseWrite() error {
-	e.w.finish()
-	return nil
-}
 
 func (e *end) Close() error {
 	e.w.finish()

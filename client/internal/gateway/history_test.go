@@ -14,7 +14,7 @@ func TestHistoryEnds(t *testing.T) {
 	asked := make(chan struct{}, 100)
 	d := &Daemon{Open: func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
 		theirs, ours := wiretest.Pipe()
-		c := wire.NewConn(theirs, wire.Options{})
+		c := wire.NewConn(theirs)
 		go func() { // ends with the session's connection
 			defer c.Close()
 			for {
@@ -29,7 +29,7 @@ func TestHistoryEnds(t *testing.T) {
 				}
 			}
 		}()
-		return wire.NewConn(ours, wire.Options{}), &wire.Ready{Protocol: wire.Version, Session: wire.SessionInfo{ID: "s"}}, nil
+		return wire.NewConn(ours), &wire.Ready{Protocol: wire.Version, Session: wire.SessionInfo{ID: "s"}}, nil
 	}}
 	s, err := d.Connect(t.Context(), Options{Name: "test"})
 	if err != nil {

@@ -307,7 +307,7 @@ func TestALostRequestIsAskedAfterAnothersTurn(t *testing.T) {
 		c.Close()
 		ours, theirs := net.Pipe()
 		go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with ours
-		first = wire.NewConn(ours, wire.Options{})
+		first = wire.NewConn(ours)
 		return first, ready, nil
 	}
 	one := connect(t, d, gateway.Options{Session: two.ID()})

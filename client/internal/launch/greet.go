@@ -17,7 +17,7 @@ var errCut = errors.New("the daemon closed the connection before it answered")
 
 // greet shakes hands. On an error the connection is closed.
 func (l *Launcher) greet(ctx context.Context, nc net.Conn, snapshot *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
-	wc := wire.NewConn(nc, wire.Options{})
+	wc := wire.NewConn(nc)
 	ready, err := l.exchange(ctx, wc, snapshot)
 	if err != nil {
 		wc.Close()

@@ -50,7 +50,7 @@ func daemon(how string) int {
 		if err != nil {
 			return 1
 		}
-		wc := wire.NewConn(nc, wire.Options{})
+		wc := wire.NewConn(nc)
 		_, _ = wc.Receive()
 		_ = wc.Send(&wire.Error{Code: wire.CodeInternal, Message: "the store is broken", Hint: "move it aside", Details: map[string]string{}})
 		wc.Close()
@@ -84,7 +84,7 @@ func daemon(how string) int {
 			return 1
 		}
 		if how != "wedged" {
-			go d.answer(wire.NewConn(nc, wire.Options{}))
+			go d.answer(wire.NewConn(nc))
 		}
 	}
 }
@@ -312,7 +312,7 @@ func TestFailedStartOfAnotherIsTriedAgain(t *testing.T) {
 			ended <- err
 			return
 		}
-		wc := wire.NewConn(nc, wire.Options{})
+		wc := wire.NewConn(nc)
 		_, err = wc.Receive()
 		ended <- errors.Join(err, ln.Close(), wc.Send(&wire.Error{Code: wire.CodeInternal, Message: "broken", Details: map[string]string{}}))
 		wc.Close()

@@ -39,7 +39,9 @@ func FuzzDaemon(f *testing.F) {
 		ready := &wire.Ready{Protocol: wire.Version, Session: wire.SessionInfo{ID: "s1"}}
 		c, err := Dial(t.Context(), Options{
 			Open: func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
-				return wire.NewConn(ours, wire.Options{MaxFrame: 32 << 10}), ready, nil
+				conn := wire.NewConn(ours)
+				conn.SetMaxFrame(32 << 10)
+				return conn, ready, nil
 			},
 			Snapshot: func() *wire.EnvSnapshot { return &wire.EnvSnapshot{} },
 			Handle:   func(wire.Message) {}, Up: func(*wire.Ready) {}, Down: func(error) {},

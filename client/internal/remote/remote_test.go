@@ -45,12 +45,12 @@ func (d *daemon) open(ctx context.Context, s *wire.EnvSnapshot) (*wire.Conn, *wi
 		return nil, nil, d.refuse
 	}
 	a, b := net.Pipe()
-	d.conns <- wire.NewConn(b, wire.Options{})
+	d.conns <- wire.NewConn(b)
 	ready := d.ready
 	if s.SessionID != nil {
 		ready.Session.ID = *s.SessionID
 	}
-	return wire.NewConn(a, wire.Options{}), &ready, nil
+	return wire.NewConn(a), &ready, nil
 }
 
 func (d *daemon) fail(err error) {
@@ -218,14 +218,14 @@ func TestWhatCannotBeReadIsShown(t *testing.T) {
 	s := &screen{}
 	o := options(newDaemon(), s)
 	o.Open = func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error) {
-		return wire.NewConn(ours, wire.Options{}), &wire.Ready{}, nil
+		return wire.NewConn(ours), &wire.Ready{}, nil
 	}
 	c, err := Dial(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	d := wire.NewConn(theirs, wire.Options{})
+	d := wire.NewConn(theirs)
 	defer d.Close()
 	unknown := []byte{0, 0, 0, 7, 0x92, 0xa4, 'N', 'o', 'p', 'e', 0x80}
 	broken := []byte{0, 0, 0, 3, 0xc1, 0xc1, 0xc1}

@@ -30,7 +30,7 @@ func wireRows(s *site) []row {
 	}
 	conns := func() (client, server *wire.Conn) {
 		a, b := pair()
-		client, server = wire.NewConn(a, wire.Options{}), wire.NewConn(b, wire.Options{})
+		client, server = wire.NewConn(a), wire.NewConn(b)
 		s.cleanup(client.Close)
 		s.cleanup(server.Close)
 		return client, server

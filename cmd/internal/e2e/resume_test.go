@@ -135,7 +135,7 @@ func dial(t *testing.T, w *world, id *wire.SessionID, after int64) *native {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &native{Conn: wire.NewConn(nc, wire.Options{}), t: t}
+	c := &native{Conn: wire.NewConn(nc), t: t}
 	t.Cleanup(func() { c.Close() })
 	if err := c.Send(&wire.EnvSnapshot{
 		ProtocolMin: 1, ProtocolMax: 1, Cwd: wire.OSString(w.project), SessionID: id, AfterSeq: after,

@@ -48,7 +48,7 @@ func TestLeaseRunOfAForeignAgent(t *testing.T) {
 
 	client, daemon := wiretest.Pipe()
 	r.conns.Go(func() { r.server.ServeConn(r.ctx, daemon, pid) })
-	s := &peer{t: t, rig: r, conn: wire.NewConn(client, wire.Options{}), changed: make(chan struct{})}
+	s := &peer{t: t, rig: r, conn: wire.NewConn(client), changed: make(chan struct{})}
 	s.done.Go(s.read)
 	t.Cleanup(s.close)
 	s.send(hello(script))
@@ -110,7 +110,7 @@ func TestWhoEndsAJobByATool(t *testing.T) {
 	})
 	client, daemon := wiretest.Pipe()
 	r.conns.Go(func() { r.server.ServeConn(r.ctx, daemon, inside.Process.Pid) })
-	s := &peer{t: t, rig: r, conn: wire.NewConn(client, wire.Options{}), changed: make(chan struct{})}
+	s := &peer{t: t, rig: r, conn: wire.NewConn(client), changed: make(chan struct{})}
 	s.done.Go(s.read)
 	t.Cleanup(s.close)
 	s.send(hello(script))

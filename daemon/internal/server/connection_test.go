@@ -79,7 +79,7 @@ func TestUnreadableMessages(t *testing.T) {
 	if _, err := client.Write(frame); err != nil {
 		t.Fatal(err)
 	}
-	p := &peer{t: t, rig: r, conn: wire.NewConn(client, wire.Options{}), changed: make(chan struct{})}
+	p := &peer{t: t, rig: r, conn: wire.NewConn(client), changed: make(chan struct{})}
 	p.done.Go(p.read)
 	defer p.close()
 	e := await(p, func(m *wire.Error) bool { return m.Code == wire.CodeUnknownKind })
@@ -416,7 +416,7 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &peer{t: t, rig: r, conn: wire.NewConn(nc, wire.Options{}), changed: make(chan struct{})}
+	p := &peer{t: t, rig: r, conn: wire.NewConn(nc), changed: make(chan struct{})}
 	p.done.Go(p.read)
 	defer p.close()
 	p.send(hello(script))

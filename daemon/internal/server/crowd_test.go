@@ -54,7 +54,7 @@ func crowd(tb testing.TB, clients int) (*rig, []*wire.Conn) {
 	for i := range conns {
 		client, daemon := wiretest.Pipe()
 		r.conns.Go(func() { r.server.ServeConn(r.ctx, daemon, 0) })
-		conns[i] = wire.NewConn(client, wire.Options{})
+		conns[i] = wire.NewConn(client)
 		tb.Cleanup(func() { conns[i].Close() })
 		if err := conns[i].Send(hello(script)); err != nil {
 			tb.Fatal(err)

@@ -196,7 +196,7 @@ func TestConnectionsThatWereGivenUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := wire.NewConn(client, wire.Options{})
+		c := wire.NewConn(client)
 		if err := c.Send(hello(asPID(p.pid), inSession(p.session, 0))); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ const (
 	// nextBound is how long it waits for each further connection, which is in the listener's backlog already. It is shorter than
 	// the start of a process, so that a client started after the cause was removed finds no daemon and starts one.
 	nextBound = 2 * time.Millisecond
-	// refuseBound is how long a connection may take to send EnvSnapshot and read the answer.
+	// refuseBound is how long a connection may take to send EnvSnapshot.
 	refuseBound = time.Second
 )
 
@@ -37,7 +37,7 @@ func Refuse(ln net.Listener, err error) {
 			nc.Close()
 			continue
 		}
-		c := wire.NewConn(nc, wire.Options{MaxFrame: wire.MaxHandshakeFrame, CloseAfter: refuseBound})
+		c := wire.NewConn(nc)
 		patience := time.AfterFunc(refuseBound, func() { c.Close() })
 		_, _ = c.Receive() // closing with unread data would reset the connection and lose the answer
 		_ = c.Send(answer) // the peer may have closed the connection

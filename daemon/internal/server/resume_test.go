@@ -88,7 +88,7 @@ func cutAfterEvery(r *rig, id wire.SessionID, n int) (seen []wire.EventMessage) 
 	for {
 		client, daemon := wiretest.Pipe()
 		r.conns.Go(func() { r.server.ServeConn(r.ctx, daemon, 0) })
-		conn := wire.NewConn(client, wire.Options{})
+		conn := wire.NewConn(client)
 		if err := conn.Send(hello(withoutShell, inSession(id, int64(len(seen))))); err != nil {
 			r.t.Errorf("hello: %v", err)
 		}
@@ -130,7 +130,7 @@ func TestStoppedClient(t *testing.T) {
 		attach := func(after int64) *wire.Conn {
 			client, daemon := wiretest.Pipe()
 			r.conns.Go(func() { r.server.ServeConn(r.ctx, daemon, 0) })
-			conn := wire.NewConn(client, wire.Options{})
+			conn := wire.NewConn(client)
 			if err := conn.Send(hello(withoutShell, inSession(p.session, after))); err != nil {
 				t.Fatal(err)
 			}

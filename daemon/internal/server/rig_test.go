@@ -190,7 +190,7 @@ func (r *rig) connectOver(wrap func(io.ReadWriteCloser) io.ReadWriteCloser) *pee
 	client, daemon := wiretest.Pipe()
 	daemon = wrap(daemon)
 	r.conns.Go(func() { r.server.ServeConn(r.ctx, daemon, 0) })
-	p := &peer{t: r.t, rig: r, conn: wire.NewConn(client, wire.Options{}), changed: make(chan struct{})}
+	p := &peer{t: r.t, rig: r, conn: wire.NewConn(client), changed: make(chan struct{})}
 	p.done.Go(p.read)
 	r.t.Cleanup(p.close)
 	return p

@@ -81,12 +81,13 @@ func (s *Server) ServeConn(ctx context.Context, rw io.ReadWriteCloser, pid int) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c := &conn{
-		Conn:   wire.NewConn(rw, wire.Options{MaxFrame: wire.MaxHandshakeFrame}),
+		Conn:   wire.NewConn(rw),
 		server: s, cancel: cancel, pid: pid, log: s.log.With("conn", ids.Add(1), "pid", pid),
 		rate: rate.NewLimiter(0, s.config().Limits.RequestsPerSecond),
 	}
 	c.hungUp = func() bool { nc, ok := rw.(syscall.Conn); return ok && socket.HungUp(nc) }
 	c.beat.conn = c
+	c.SetMaxFrame(wire.MaxHandshakeFrame)
 	stop := context.AfterFunc(ctx, func() { c.Close() }) // unblocks Receive, after what is queued was sent
 	defer func() {
 		stop()

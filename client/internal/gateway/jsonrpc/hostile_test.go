@@ -168,7 +168,7 @@ func TestH4_DaemonAway(t *testing.T) {
 						return nil, nil, errors.New("nobody listens")
 					}
 					client, daemon := net.Pipe()
-					peer := wire.NewConn(daemon, wire.Options{})
+					peer := wire.NewConn(daemon)
 					peers <- peer
 					go func() { // ends with the connection
 						defer peer.Close()
@@ -185,7 +185,7 @@ func TestH4_DaemonAway(t *testing.T) {
 							}
 						}
 					}()
-					return wire.NewConn(client, wire.Options{}), &wire.Ready{Session: wire.SessionInfo{ID: "s"}}, nil
+					return wire.NewConn(client), &wire.Ready{Session: wire.SessionInfo{ID: "s"}}, nil
 				}}
 				c, q, told := stage(t, "streaming")
 				session, err := d.Connect(t.Context(), gateway.Options{})

@@ -28,7 +28,7 @@ func deafDaemon(open *atomic.Int64, before func()) *gateway.Daemon {
 			daemon.Close()
 			open.Add(-1)
 		}()
-		return wire.NewConn(client, wire.Options{}), &wire.Ready{Session: wire.SessionInfo{ID: "s"}}, nil
+		return wire.NewConn(client), &wire.Ready{Session: wire.SessionInfo{ID: "s"}}, nil
 	}}
 }
 
