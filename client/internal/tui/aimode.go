@@ -22,7 +22,7 @@ type asked struct {
 	posted bool // it is on its way to the daemon, or there
 }
 
-// askWait bounds how long a question waits for a connection to the daemon.
+// askWait bounds how long questions wait for a connection to the daemon.
 const askWait = 20 * time.Second
 
 // ask sends a question with the user's directory, latest commands and their output, when the daemon is connected. With steer the
@@ -41,8 +41,8 @@ func (m *model) ask(prompt string, steer bool) {
 	if !m.Daemon.Connected() {
 		a.unsent = true
 		m.after(askWait, func() {
-			if a.unsent {
-				m.returnToLine(a, "no agent can be asked: the daemon is not connected"+detail(m.linkDetail), "your shell works without it; `sublet doctor` shows what is wrong")
+			if a.unsent && slices.Contains(m.waiting, a) {
+				m.giveUpWaiting()
 			}
 		})
 		return
@@ -61,7 +61,9 @@ func (m *model) sendAsk(a *asked, first bool) {
 		err := m.Daemon.Post(ctx, a.AgentRequest)
 		return func() {
 			if err != nil {
-				m.returnToLine(a, "not asked: "+err.Error(), "")
+				m.takeWaiting(a.RequestID)
+				m.fail("not asked: "+err.Error(), "")
+				m.restore(a.Prompt)
 				return
 			}
 			a.posted = true
@@ -101,21 +103,23 @@ func (m *model) sendWaiting() {
 	}
 }
 
-// returnToLine removes a question that was not sent from the waiting ones, prints why, and restores it.
-func (m *model) returnToLine(a *asked, why, hint string) {
-	if m.takeWaiting(a.RequestID) == nil {
-		return
-	}
-	if why != "" {
-		m.fail(why, hint)
-	}
-	m.restore(a)
+// giveUpWaiting prints why the questions that wait for the daemon cannot be asked, and restores them.
+func (m *model) giveUpWaiting() {
+	var prompts []string
+	m.waiting = slices.DeleteFunc(m.waiting, func(a *asked) bool {
+		if a.unsent {
+			prompts = append(prompts, a.Prompt)
+		}
+		return a.unsent
+	})
+	m.fail("no agent can be asked: the daemon is not connected"+detail(m.linkDetail), "your shell works without it; `sublet doctor` shows what is wrong")
+	m.restore(strings.Join(prompts, "\n"))
 }
 
-// restore puts a question back into the line, unless the user has written something else there.
-func (m *model) restore(a *asked) {
+// restore puts a question that was not asked back into the line, unless the user has written something else there.
+func (m *model) restore(prompt string) {
 	if m.ed.Empty() {
-		m.ed.Set(a.Prompt)
+		m.ed.Set(prompt)
 	}
 }
 
@@ -123,7 +127,8 @@ func (m *model) restore(a *asked) {
 func (m *model) cancelTurn(reason string) {
 	for _, a := range m.waiting {
 		if a.unsent {
-			m.returnToLine(a, "", "")
+			m.takeWaiting(a.RequestID)
+			m.restore(a.Prompt)
 			return
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"sublet/client/internal/tui/keys"
 	"sublet/wire"
@@ -79,5 +80,21 @@ func TestQuestionForADaemonThatDoesNotStart(t *testing.T) {
 	d.send(LinkChanged{})
 	if text := d.printed(); len(d.waiting) > 0 || !strings.Contains(text, "may not have arrived; ask again if no answer comes: go") {
 		t.Errorf("%d wait, printed:\n%s", len(d.waiting), text)
+	}
+}
+
+// Without a daemon the questions come back into the line together. The reason was printed for each of them.
+func TestQuestionsWithoutADaemon(t *testing.T) {
+	d := newDesk(t)
+	d.d.down = true
+	d.send(LinkChanged{Detail: "the settings are wrong"})
+	for _, text := range []string{"one", "two"} {
+		d.ed.Set(text)
+		d.key("enter")
+		d.wait(time.Second)
+	}
+	d.wait(askWait)
+	if text := d.printed(); d.ed.Text != "one\ntwo" || len(d.waiting) > 0 || strings.Count(text, "the settings are wrong") != 1 {
+		t.Errorf("line %q, %d wait, printed:\n%s", d.ed.Text, len(d.waiting), text)
 	}
 }

@@ -66,7 +66,7 @@ func (m *model) onError(e *wire.Error) {
 				m.note("not asked any more: " + visible.FirstLine(a.Prompt))
 				return
 			}
-			m.restore(a)
+			m.restore(a.Prompt)
 		}
 	} else {
 		m.flushText("")
