@@ -42,14 +42,8 @@ func (l *Few[T]) UnmarshalJSON(raw []byte) error {
 // EachElement decodes a JSON array and calls f for each element; null has none. Errors are f's and the decoder's.
 func EachElement[T any](raw []byte, f func(T) error) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
-	open, err := d.Token()
-	switch {
-	case err != nil:
-		return err
-	case open == nil:
-		return nil
-	case open != json.Delim('['):
-		return json.Unmarshal(raw, &[]T{}) // returns the library's error
+	if open, _ := d.Token(); open != json.Delim('[') {
+		return json.Unmarshal(raw, &[]T{}) // nil for null, else the library's error
 	}
 	for d.More() {
 		var v T

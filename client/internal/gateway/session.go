@@ -53,11 +53,11 @@ type Session struct {
 	recheck bool          // at the end of a turn, reconcile must ask again about requests that were sent on an older link
 }
 
-// received is a message in the inbox.
+// received is an event in the inbox.
 type received struct {
-	wire.Message
-	turn *Turn // that was asked in this session, and to which the message belongs; nil = none
-	last bool  // the turn ends with this message
+	wire.EventMessage
+	turn *Turn // that was asked in this session, and to which the event belongs; nil = none
+	last bool  // the turn ends with this event
 }
 
 // Connect attaches to a session, or a new one, and returns when the daemon has answered. ctx bounds the connecting only. Errors
@@ -113,15 +113,11 @@ func (d *Daemon) ConnectOrCreate(ctx context.Context, o Options) (*Session, erro
 	if s, err = d.Connect(ctx, o); err != nil {
 		return nil, err
 	}
-	if err = s.Create(ctx, id); err == nil {
-		return s, nil
+	if err = s.Create(ctx, id); err != nil {
+		s.Close()
+		return nil, err
 	}
-	s.Close()
-	if errors.Is(err, wire.ErrDuplicateID) { // another client created it meanwhile
-		o.Session = id
-		return d.Connect(ctx, o)
-	}
-	return nil, err
+	return s, nil
 }
 
 // signalLocked wakes the goroutines that wait for a change of the link.
@@ -168,12 +164,17 @@ func (s *Session) lost(err error) {
 	s.signalLocked()
 }
 
-// handle handles messages of the daemon. It runs in the connection's reader, and blocks while the inbox is full.
+// handle handles messages of the daemon, of which only events concern a gateway. It runs in the connection's reader, and blocks while
+// the inbox is full.
 func (s *Session) handle(m wire.Message) {
+	e, ok := m.(wire.EventMessage)
+	if !ok {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := sizeOf(m)
-	if remote.Live(m) && s.size+n > liveBound {
+	n := sizeOf(e)
+	if remote.Live(e) && s.size+n > liveBound {
 		return
 	}
 	for s.size > 0 && s.size+n > cmp.Or(s.d.Inbox, inboxBound) && s.ctx.Err() == nil { // an empty inbox takes a message of any size
@@ -185,11 +186,6 @@ func (s *Session) handle(m wire.Message) {
 		}
 		s.mu.Lock()
 	}
-	e, event := m.(wire.EventMessage)
-	if !event {
-		s.pushLocked(received{Message: m})
-		return
-	}
 	t := s.turnLocked(e.Meta().RequestID)
 	if refused, ok := e.(*wire.Error); ok && t != nil && refused.Code == wire.CodeDuplicateID {
 		return // the request was sent again in case a link had lost it, which was not so: the turn continues
@@ -200,7 +196,7 @@ func (s *Session) handle(m wire.Message) {
 	if meta := e.Meta(); meta.SessionID == s.id {
 		s.seq = max(s.seq, meta.Seq)
 	}
-	s.pushLocked(received{m, t, t != nil && s.followLocked(t, e)})
+	s.pushLocked(received{e, t, t != nil && s.followLocked(t, e)})
 	if _, ended := e.(*wire.AgentComplete); ended && s.recheck && len(s.turns) > 0 { // ours may have waited for it
 		s.recheck = false
 		s.work.Go(s.reconcile)
@@ -215,25 +211,25 @@ func (s *Session) askedLocked(e wire.EventMessage) bool {
 
 func (s *Session) pushLocked(r received) {
 	s.inbox = append(s.inbox, r)
-	s.size += sizeOf(r.Message)
+	s.size += sizeOf(r.EventMessage)
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Next waits for messages and returns up to most of those that wait: events of the session, refusals (a *wire.Error without a turn),
-// notices. It returns context.Cause(ctx), and ErrClosed after Close. The caller owns the messages.
-func (s *Session) Next(ctx context.Context, most int) ([]wire.Message, error) {
+// Next waits for events of the session, and refusals (a *wire.Error without a turn), and returns up to most of those that wait. It
+// returns context.Cause(ctx), and ErrClosed after Close. The caller owns the events.
+func (s *Session) Next(ctx context.Context, most int) ([]wire.EventMessage, error) {
 	list, err := s.nextBatch(ctx, most)
-	all := make([]wire.Message, len(list))
+	all := make([]wire.EventMessage, len(list))
 	for i, r := range list {
-		all[i] = r.Message
+		all[i] = r.EventMessage
 	}
 	return all, err
 }
 
-// nextBatch is Next with the turns that the messages belong to.
+// nextBatch is Next with the turns that the events belong to.
 func (s *Session) nextBatch(ctx context.Context, most int) ([]received, error) {
 	for {
 		s.mu.Lock()
@@ -241,7 +237,7 @@ func (s *Session) nextBatch(ctx context.Context, most int) ([]received, error) {
 			list := slices.Clone(s.inbox[:n])
 			clear(s.inbox[:n])
 			for _, r := range list {
-				s.size -= sizeOf(r.Message)
+				s.size -= sizeOf(r.EventMessage)
 			}
 			s.inbox = s.inbox[n:]
 			close(s.room)
@@ -292,8 +288,8 @@ func (s *Session) Close() {
 	s.work.Wait()
 }
 
-// sizeOf returns the approximate bytes of a message in memory.
-func sizeOf(m wire.Message) int {
+// sizeOf returns the approximate bytes of an event in memory.
+func sizeOf(m wire.EventMessage) int {
 	const head = 256
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:

@@ -258,11 +258,7 @@ func (l *Turns) Deliver(ctx context.Context, s *Session) {
 		}
 		var last *Turn
 		for _, r := range list {
-			e, ok := r.Message.(wire.EventMessage)
-			if !ok {
-				continue
-			}
-			t := r.turn
+			e, t := r.EventMessage, r.turn
 			if last != nil && last != t {
 				last.flush()
 			}

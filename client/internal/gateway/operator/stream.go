@@ -50,7 +50,7 @@ func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	f := &follower{c: c, r: r, write: c.send, changed: true}
 	target, p := f.begin(sess)
 	if p == nil {
-		f.results(c.ctx, target, func(ctx context.Context) ([]wire.Message, error) { return sess.Next(ctx, math.MaxInt) })
+		f.results(c.ctx, target, func(ctx context.Context) ([]wire.EventMessage, error) { return sess.Next(ctx, math.MaxInt) })
 	}
 	return p
 }
@@ -96,16 +96,15 @@ func (f *follower) begin(sess *gateway.Session) (*turn, *problem) {
 
 // results sends the results of a turn, nil for the next one, until it or the connection ends. next returns all messages that are queued,
 // so that the text among them makes one result.
-func (f *follower) results(ctx context.Context, target *turn, next func(context.Context) ([]wire.Message, error)) {
+func (f *follower) results(ctx context.Context, target *turn, next func(context.Context) ([]wire.EventMessage, error)) {
 	for target == nil || !target.ended() {
 		f.flush(target)
 		list, err := next(ctx)
 		if err != nil {
 			return // the connection has ended
 		}
-		for _, m := range list {
-			e, ok := m.(wire.EventMessage)
-			if !ok || e.Meta().Seq > 0 && e.Meta().Seq <= f.seq { // begin has read it
+		for _, e := range list {
+			if e.Meta().Seq > 0 && e.Meta().Seq <= f.seq { // begin has read it
 				continue
 			}
 			if endsText(e) {

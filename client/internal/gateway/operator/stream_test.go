@@ -18,7 +18,7 @@ func TestResultsThatWaitKeepTheirOrder(t *testing.T) {
 		return wire.Event{SessionID: "s", TurnID: "t", RequestID: "r", Seq: seq, AtMS: seq}
 	}
 	code := 0
-	waiting := []wire.Message{
+	waiting := []wire.EventMessage{
 		&wire.TurnStarted{Event: of(1), Agent: "orchestrator", Prompt: "test it"},
 		&wire.AgentStreamChunk{Event: of(2), Chunk: wire.Chunk{Type: wire.ChunkText, Text: "I run "}},
 		&wire.AgentStreamChunk{Event: of(3), Chunk: wire.Chunk{Type: wire.ChunkText, Text: "them."}},
@@ -64,10 +64,10 @@ func TestResultsThatWaitKeepTheirOrder(t *testing.T) {
 		got = append(got, strings.Join(what, " | "))
 	}}
 	for _, m := range waiting[:2] { // begin has read them from the history, and they came live as well
-		f.seq = m.(wire.EventMessage).Meta().Seq
-		f.h.apply(m.(wire.EventMessage))
+		f.seq = m.Meta().Seq
+		f.h.apply(m)
 	}
-	f.results(t.Context(), f.h.turns[0], func(context.Context) ([]wire.Message, error) { return waiting, nil })
+	f.results(t.Context(), f.h.turns[0], func(context.Context) ([]wire.EventMessage, error) { return waiting, nil })
 	want := []string{"I run them.", "I run them. | tool", "I run them. | tool | Done. | = ran", "I run them. | tool | Done. | = ran | end"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got results\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
