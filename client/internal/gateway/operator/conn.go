@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"sublet/client/internal/gateway"
@@ -14,9 +13,7 @@ import (
 )
 
 const (
-	maxStreams = 16 // streams open at once on one connection
-	maxLinks   = 8  // sessions a connection stays attached to, so that their shells live on
-
+	maxLinks   = 8               // sessions a connection stays attached to, so that their shells live on
 	closeBound = 5 * time.Second // how long queued lines are sent to a client that has closed its sending half
 )
 
@@ -35,8 +32,6 @@ type conn struct {
 	authorized bool
 	s4         bool // the dialect spoken last
 	rate       gateway.Rate
-
-	streams atomic.Int32
 
 	mu sync.Mutex
 	// below: guarded by mu

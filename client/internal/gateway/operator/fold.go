@@ -91,17 +91,11 @@ func (t *turn) apply(m wire.EventMessage) {
 		}
 		run.output = strings.ToValidUTF8(string(m.Output), "\uFFFD")
 		run.status, run.startMS, run.duration = m.Status, m.StartedAtMS, m.DurationMS
-		if run.status == "" {
-			run.status = wire.StatusSuccess
-		}
 	case *wire.Error:
 		t.failure = m
 	case *wire.AgentComplete:
 		t.status, t.stop, t.summary = m.Status, m.StopReason, m.Summary
 		t.usage = usage{m.Usage.Input + m.Usage.CacheRead + m.Usage.CacheWrite, m.Usage.Output}
-		if t.status == "" {
-			t.status = wire.StatusSuccess
-		}
 	}
 }
 

@@ -80,15 +80,7 @@ type kind struct {
 	serve func(*conn, *request) *problem
 }
 
-const (
-	kindDispatch = "dispatch"
-
-	maxID      = 128                 // bytes of an id or a name
-	maxShort   = 4 << 10             // bytes of a token or a cursor
-	maxComment = 64 << 10            // bytes of a comment, which a model reads
-	maxPrompt  = 10 << 20            // the daemon's own bound
-	maxTimeout = 24 * 60 * 60 * 1000 // a day, in milliseconds
-)
+const kindDispatch = "dispatch"
 
 var (
 	kinds = map[string]kind{
@@ -105,9 +97,6 @@ var (
 	// s4Dispatch is the kind of a dispatch that has messages and no content.
 	s4Dispatch = kind{true, nil, (*request).readMessages, (*conn).dispatch}
 )
-
-// sessionName is the daemon's rule for the id of a session.
-var sessionName = gateway.Pattern(`^[A-Za-z0-9._:@][A-Za-z0-9._:@-]{0,127}$`)
 
 // parse parses one line. Beside a problem it returns at least id and dialect, as far as they could be read, so that the answer
 // can be assigned; if the line does not show its dialect, s4 is the one used last.
@@ -135,9 +124,7 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 		r.s4 = r.kind.s4
 	}
 	err = json.Unmarshal(raw, &r.message)
-	if r.ID = head.ID; len(r.ID) > maxID {
-		r.ID = ""
-	}
+	r.ID = head.ID
 	switch {
 	case err != nil:
 		return r, wrong(gateway.FieldFault(err))
@@ -146,7 +133,7 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 	case !known:
 		return r, wrong("type", fmt.Sprintf("%q is none of %s", clip(head.Type), strings.Join(slices.Sorted(maps.Keys(kinds)), ", ")))
 	}
-	if p := r.check(len(head.ID)); p != nil {
+	if p := r.check(); p != nil {
 		return r, p
 	}
 	r.project = r.Metadata.Project
@@ -159,46 +146,17 @@ func parse(raw []byte, s4 bool) (*request, *problem) {
 // wrong returns the problem of a field that is malformed.
 func wrong(field, why string) *problem { return invalid("%s %s", field, why).with("field", field) }
 
-// check checks the fields that several kinds have. idSize is the length of the id as received, in bytes; one over maxID is not in r.
-func (r *request) check(idSize int) *problem {
-	for _, f := range []struct {
-		name, value string
-		most        int // bytes
-	}{
-		{"id", r.ID, maxID},
-		{"sessionID", r.Session, gateway.MaxLine}, // sessionName below has the bound
-		{"agentID", r.Agent, maxID},
-		{"confirmationID", r.Confirmation, maxID},
-		{"decision", r.Decision, maxID},
-		{"requestID", r.Request, maxID},
-		{"turnID", r.Turn, maxID},
-		{"lastTurnID", r.LastTurn, maxID},
-		{"metadata.model", r.Metadata.Model, maxID},
-		{"metadata.token", r.Metadata.Token, maxShort},
-		{"cursor", r.Cursor, maxShort},
-		{"comment", r.Comment, maxComment},
+// check checks the fields that several kinds have.
+func (r *request) check() *problem {
+	for _, f := range []struct{ name, value string }{
+		{"id", r.ID}, {"sessionID", r.Session}, {"agentID", r.Agent}, {"confirmationID", r.Confirmation}, {"decision", r.Decision},
 	} {
-		size := len(f.value)
-		if f.name == "id" {
-			size = idSize
-		}
-		switch {
-		case size > f.most:
-			return wrong(f.name, fmt.Sprintf("has %d bytes, at most %d are allowed", size, f.most))
-		case f.value == "" && (slices.Contains(r.kind.needs, f.name) || f.name == "id" && !r.s4):
+		if f.value == "" && (slices.Contains(r.kind.needs, f.name) || f.name == "id" && !r.s4) {
 			return wrong(f.name, "is missing")
 		}
 	}
-	m := &r.Metadata
-	switch {
-	case r.Version != "" && r.Version != "1" && !strings.HasPrefix(r.Version, "1."): // B2
+	if r.Version != "" && r.Version != "1" && !strings.HasPrefix(r.Version, "1.") { // B2
 		return wrong("version", fmt.Sprintf("%q is not supported: this is version 1.0", clip(r.Version))).with("supported", "1.x")
-	case r.Session != "" && !sessionName().MatchString(r.Session):
-		return wrong("sessionID", "may have at most 128 of A-Z a-z 0-9 . _ : @ and -, and not begin with -")
-	case m.Compression != "" && m.Compression != "none" && m.Compression != "gzip":
-		return wrong("metadata.compression", fmt.Sprintf("%q is neither gzip nor none", clip(m.Compression)))
-	case m.TimeoutMS < 0 || m.TimeoutMS > maxTimeout:
-		return wrong("metadata.timeoutMs", fmt.Sprintf("must be from 0 to %d", maxTimeout))
 	}
 	return nil
 }
@@ -242,11 +200,6 @@ func (r *request) setPrompt(field, prompt string) *problem {
 	if strings.TrimSpace(prompt) == "" {
 		return wrong(field, "is empty")
 	}
-	if len(prompt) > maxPrompt {
-		p := wrong(field, fmt.Sprintf("has %d bytes, at most %d are allowed: name a file instead", len(prompt), maxPrompt))
-		p.s4 = codeTooLarge // L21
-		return p
-	}
 	r.prompt = prompt
 	return nil
 }
@@ -288,16 +241,13 @@ func (r *request) readMessages() *problem {
 // text returns the text of a message's blocks (F15), and adds the files and images among them to r; they are not read yet.
 func (r *request) text(at string, raw json.RawMessage) (string, *problem) {
 	var plain string
-	if json.Unmarshal(raw, &plain) == nil && string(raw) != "null" {
+	if json.Unmarshal(raw, &plain) == nil {
 		return plain, nil
 	}
 	var blocks gateway.Few[s4RequestBlock]
 	if err := json.Unmarshal(raw, &blocks); err != nil {
 		field, why := gateway.FieldFault(err)
 		return "", wrong(strings.TrimSuffix(at+"."+field, "."), why)
-	}
-	if blocks == nil {
-		return "", wrong(at, "must be a list of blocks {type, …}")
 	}
 	var parts []string
 	for i, b := range blocks {
@@ -321,9 +271,6 @@ func (r *request) text(at string, raw json.RawMessage) (string, *problem) {
 			parts = append(parts, name)
 		default:
 			return "", wrong(field+".type", fmt.Sprintf("%q is none of text, image, file", clip(b.Type)))
-		}
-		if len(r.files) > gateway.MaxList {
-			return "", wrong(at, fmt.Sprintf("has more than %d files", gateway.MaxList))
 		}
 	}
 	return strings.Join(parts, "\n\n"), nil

@@ -96,11 +96,7 @@ func (c *conn) deleteSession(r *request) *problem {
 	}
 	id := wire.SessionID(r.Session)
 	if _, err := sess.Request(c.ctx, &wire.SessionRequest{Op: "delete", SessionID: &id}); err != nil {
-		p := problemFor(err)
-		if p.s3 == codeRate { // CodeTooManyQueries: a turn runs in it, which has to do with no rate
-			p.s3 = codeInvalid
-		}
-		return p
+		return problemFor(err)
 	}
 	c.release(func(l *link) bool { return l.id == id }) // one whose turn's end is still to be delivered stays until abandon
 	c.reply(r, "session-deleted", body{"sessionID": r.Session})

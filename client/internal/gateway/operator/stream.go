@@ -13,18 +13,11 @@ import (
 // stream follows a session and sends results that grow, until the followed turn ends (E8, F11, F12, C6, C7): the running turn;
 // if none runs, the last one after lastTurnID, which is sent at once; if there is none, the next.
 func (c *conn) stream(r *request) *problem {
-	release := func() { c.streams.Add(-1) }
-	if c.streams.Add(1) > maxStreams {
-		release()
-		return busy(maxStreams, "at most %d streams on one connection")
-	}
 	sess, err := c.connect(r.Session) // without earlier events, which begin reads
 	if err != nil {
-		release()
 		return problemFor(err)
 	}
 	c.work.Go(func() { // ends with its turn or the connection; serve waits for it
-		defer release()
 		defer sess.Close()
 		if p := c.follow(r, sess); p != nil {
 			c.refuse(r, p)
