@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,9 +14,6 @@ import (
 	"sublet/wire"
 	"sublet/wire/visible"
 )
-
-// maxID bounds a request's id in bytes: each of its responses repeats it.
-const maxID = 1000
 
 // request is an incoming line. Unknown fields are ignored.
 type request struct {
@@ -36,26 +32,21 @@ type attachment struct {
 	MIME string `json:"mime"`
 }
 
-// read serves lines until there are no more.
+// read serves lines until there are no more, or ctx ends.
 func (s *server) read(ctx context.Context) error {
-	in := gateway.NewLineReader(s.o.In, s.limit.MessageBytes)
-	for ctx.Err() == nil {
-		line, err := in.Next()
-		if long, ok := errors.AsType[*gateway.LineTooLongError](err); ok {
-			s.log.Error("a line was left out", "err", long)
-			continue
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read standard input: %w", err)
-		}
+	err := gateway.NewLineReader(s.o.In, s.limit.MessageBytes).Each(func(line []byte) error {
 		if err := s.line(line); err != nil {
 			return fmt.Errorf("write standard output: %w", err)
 		}
+		return ctx.Err()
+	}, func(long *gateway.LineTooLongError) error {
+		s.log.Error("a line was left out", "err", long)
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // line handles one line. The error is that of writing to a parent that has ended.
@@ -111,9 +102,6 @@ func parse(line []byte) (r *request, id string, err error) {
 	}
 	if id == "" {
 		return r, "", errors.New("id: is empty")
-	}
-	if len(id) > maxID {
-		return r, clip(id), fmt.Errorf("id: is over %d bytes long", maxID)
 	}
 	if err := json.Unmarshal(line, r); err != nil {
 		return r, id, errors.New(gateway.Fault(err))
