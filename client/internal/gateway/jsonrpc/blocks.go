@@ -101,11 +101,6 @@ func fromDiff(b *block) {
 	}
 }
 
-const (
-	maxAnnotations = 100  // of one block
-	maxRemarked    = 2000 // bytes of a line; a longer one gets none
-)
-
 var (
 	placeInError = gateway.Pattern(`^\s*(?:-->\s*)?[^\s:]+:(\d+)(?::\d+)?:?\s*(?:(error|warning|note)\b[^:]*:\s*)?(.*)$`)
 	remarkInCode = gateway.Pattern(`(?:^|\s)(?://|#|--|/\*|;)\s*(?i:(suggestion|hint|note|todo|fixme|warning|error))\s*:\s*(.+?)\s*(?:\*/)?$`)
@@ -116,9 +111,6 @@ func annotate(content string, pattern *regexp.Regexp, note func(line string, m [
 	n := 0
 	for line := range strings.Lines(content) {
 		n++
-		if len(line) > maxRemarked || len(list) == maxAnnotations {
-			continue
-		}
 		if m := pattern.FindStringSubmatch(strings.TrimRight(line, "\r\n")); m != nil {
 			a := note(strings.TrimSpace(line), m)
 			a.Line = n

@@ -149,24 +149,22 @@ func (c *conn) handle(raw json.RawMessage, seen []json.RawMessage) *response {
 	ok, retry := c.rate.Take(limit)
 	r, bad := parse(raw)
 	c.log.Debug("received", "method", clip(r.Method), "bytes", len(raw))
+	var result any
+	f := bad
 	switch {
 	case !ok:
-		if bad == nil && r.ID == nil {
-			c.log.Info("notification over the rate limit", "method", clip(r.Method))
-			return nil
-		}
-		f := failed(codeAgent, "rate limit: more than %d requests in a second", limit)
-		return answer(r.ID, nil, f.with("limit", limit).with("retry_after_ms", max(retry.Milliseconds(), 1)))
+		f = failed(codeAgent, "rate limit: more than %d requests in a second", limit).
+			with("limit", limit).with("retry_after_ms", max(retry.Milliseconds(), 1))
 	case bad != nil:
-		return answer(r.ID, nil, bad)
 	case r.ID != nil && repeatsID(seen, r.ID):
-		return answer(r.ID, nil, failed(codeRequest, "id: the batch has it twice"))
+		f = failed(codeRequest, "id: the batch has it twice")
+	default:
+		result, f = c.dispatch(&r)
 	}
-	result, f := c.dispatch(&r)
 	if f != nil {
 		c.log.Debug("refused", "method", clip(r.Method), "code", f.Code, "message", f.Message)
 	}
-	if r.ID == nil {
+	if bad == nil && r.ID == nil {
 		return nil // a notification has no answer, whatever becomes of it
 	}
 	return answer(r.ID, result, f)

@@ -34,8 +34,6 @@ type failure struct {
 	Data    map[string]any `json:"data,omitempty"`
 }
 
-func (f *failure) Error() string { return f.Message }
-
 func failed(code int, format string, args ...any) *failure {
 	return &failure{Code: code, Message: titles[code] + ": " + fmt.Sprintf(format, args...)}
 }

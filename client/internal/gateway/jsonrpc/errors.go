@@ -32,9 +32,6 @@ var codes = map[string]int{
 
 // failureOf converts an error of the daemon, or of the connection to it.
 func failureOf(err error) *failure {
-	if f, ok := errors.AsType[*failure](err); ok {
-		return f
-	}
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return hinted(failed(cmp.Or(codes[e.Code], codeAgent), "%s", e.Error()).with("code", e.Code).with("recoverable", e.Recoverable), err)
 	}
