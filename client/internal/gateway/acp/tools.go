@@ -100,15 +100,13 @@ func (s *session) diff(tool string, args map[string]any) []sdk.ToolCallContent {
 		if !ok {
 			return nil
 		}
-		info, err := os.Stat(path)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > diffMost || s.past {
-			return []sdk.ToolCallContent{sdk.ToolDiffContent(path, content)}
+		var old []string
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() <= diffMost && !s.past {
+			if text, err := os.ReadFile(path); err == nil {
+				old = append(old, string(text))
+			}
 		}
-		old, err := os.ReadFile(path)
-		if err != nil {
-			return []sdk.ToolCallContent{sdk.ToolDiffContent(path, content)}
-		}
-		return []sdk.ToolCallContent{sdk.ToolDiffContent(path, content, string(old))}
+		return []sdk.ToolCallContent{sdk.ToolDiffContent(path, content, old...)}
 	case "edit":
 		edits, ok := args["edits"].([]any)
 		if !ok {
