@@ -77,16 +77,7 @@ func (c *Conn) moved(r *wire.SessionReply) bool {
 // a number and questions, which are sent again while they are open, always count as new.
 func (c *Conn) fresh(e wire.EventMessage) bool {
 	meta := e.Meta()
-	first := meta.Seq
-	if chunk, ok := e.(*wire.AgentStreamChunk); ok {
-		if chunk.Chunk.Type == wire.ChunkToolOutput || chunk.Chunk.Type == wire.ChunkToolCallDelta {
-			return true
-		}
-		if chunk.SeqFirst > 0 {
-			first = chunk.SeqFirst
-		}
-	}
-	if meta.Seq <= 0 || meta.SessionID == "" {
+	if Live(e) || meta.Seq <= 0 || meta.SessionID == "" {
 		return true
 	}
 	c.mu.Lock()
@@ -95,13 +86,6 @@ func (c *Conn) fresh(e wire.EventMessage) bool {
 	if meta.Seq <= seen {
 		_, question := e.(*wire.ConfirmationRequest)
 		return question
-	}
-	if seen > 0 && first > seen+1 && meta.SessionID == c.session.ID { // of another session only questions come
-		c.log.Warn("events missing", "session", meta.SessionID, "after", seen, "next", first)
-	}
-	if first <= seen {
-		// The merged chunk contains text that was seen and text that was not; showing some twice is better than losing some.
-		c.log.Warn("events repeated", "session", meta.SessionID, "from", first, "seen", seen)
 	}
 	c.seen[meta.SessionID] = meta.Seq
 	return true

@@ -119,17 +119,13 @@ func (l *link) send(m wire.Message) error {
 func (l *link) follow(r wire.OfRequest) (*stream, error) {
 	id, s := mint(r), newStream()
 	l.mu.Lock()
-	_, taken := l.streams[id]
 	over := l.streams == nil
-	if !taken && !over {
+	if !over {
 		l.streams[id] = s // before sending: the answer may arrive before send returns
 	}
 	l.mu.Unlock()
-	switch {
-	case over:
+	if over {
 		return nil, ErrDisconnected
-	case taken:
-		return nil, &wire.Error{Code: wire.CodeDuplicateID, Message: "request id used twice"}
 	}
 	if err := l.send(r); err != nil {
 		l.forget(r)
