@@ -2,16 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"net/url"
 	"os"
-	"reflect"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -42,17 +37,12 @@ func readSchema(path string) (*outputSchema, error) {
 }
 
 func parseSchema(text []byte) (*outputSchema, error) {
-	leads := map[string][]string{}
-	if err := checkSchema("#", text, leads); err != nil {
-		return nil, err
-	}
-	for _, path := range slices.Sorted(maps.Keys(leads)) {
-		if err := checkEnd(path, leads, nil); err != nil {
-			return nil, err
-		}
-	}
 	var s jsonschema.Schema
-	if err := json.Unmarshal(text, &s); err != nil {
+	err := json.Unmarshal(text, &s)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		err = fmt.Errorf("%s: a JSON %s is not allowed there", cmp.Or(strings.ReplaceAll(wrong.Field, "schemaWithoutMethods.", ""), "the whole"), wrong.Value)
+	}
+	if err != nil {
 		return nil, err
 	}
 	// Resolve checks the version only where it validates defaults; those of the schema need not be valid.
@@ -68,128 +58,6 @@ func parseSchema(text []byte) (*outputSchema, error) {
 		return nil, err
 	}
 	return &outputSchema{compact.String(), resolved}, nil
-}
-
-// schemaTypes are what the keyword type may name.
-var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
-
-// sameValue are the keywords whose schemas apply to the same value as the schema they are in.
-var sameValue = []string{"allOf", "anyOf", "dependencies", "dependentSchemas", "else", "if", "not", "oneOf", "then"}
-
-// checkEnd returns an error if the schema at path leads back to one of those before it, with which it would apply to the same value without
-// end. It removes from leads what it has checked.
-func checkEnd(path string, leads map[string][]string, before []string) error {
-	if slices.Contains(before, path) {
-		return fmt.Errorf("%s: by its $ref it leads back to itself", path)
-	}
-	for _, next := range leads[path] {
-		if err := checkEnd(next, leads, append(before, path)); err != nil {
-			return err
-		}
-	}
-	delete(leads, path)
-	return nil
-}
-
-// checkSchema returns an error for the first invalid schema in text, the innermost first. path is the JSON pointer of text, which the error
-// begins with. It adds to leads, by path, the schemas that apply to the same value.
-func checkSchema(path string, text json.RawMessage, leads map[string][]string) error {
-	var value any
-	if err := json.Unmarshal(text, &value); err != nil {
-		return err
-	}
-	if _, ok := value.(bool); ok {
-		return nil
-	}
-	if _, ok := value.(map[string]any); !ok {
-		return fmt.Errorf("%s: %s is no schema; a schema is an object, true or false", path, firstLine(string(text), 40))
-	}
-	var keywords map[string]json.RawMessage
-	if err := json.Unmarshal(text, &keywords); err != nil {
-		return err
-	}
-	for _, keyword := range slices.Sorted(maps.Keys(keywords)) {
-		inside := subschemas(keyword, keywords[keyword])
-		for _, at := range slices.Sorted(maps.Keys(inside)) {
-			if err := checkSchema(path+"/"+keyword+at, inside[at], leads); err != nil {
-				return err
-			}
-			if slices.Contains(sameValue, keyword) {
-				leads[path] = append(leads[path], path+"/"+keyword+at)
-			}
-		}
-	}
-	var s jsonschema.Schema
-	err := json.Unmarshal(text, &s)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s/%s: a JSON %s is not allowed; it takes %s", path, strings.ReplaceAll(strings.TrimPrefix(wrong.Field, "schemaWithoutMethods."), ".", "/"), wrong.Value, jsonKind(wrong.Type))
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	for _, t := range append(s.Types, s.Type) {
-		if t != "" && !slices.Contains(schemaTypes, t) {
-			return fmt.Errorf("%s/type: %q is none of %s", path, t, strings.Join(schemaTypes, ", "))
-		}
-	}
-	for _, expr := range append(slices.Sorted(maps.Keys(s.PatternProperties)), s.Pattern) {
-		if _, err := regexp.Compile(expr); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	switch plain, err := url.PathUnescape(s.Ref); {
-	case err != nil || s.Ref != "" && s.Ref != "#" && !strings.HasPrefix(s.Ref, "#/"):
-		return fmt.Errorf("%s/$ref: %q is not supported here, only a JSON pointer into the same schema, such as #/$defs/NAME", path, s.Ref)
-	case s.DynamicRef != "", s.ID != "" && path != "#":
-		return fmt.Errorf("%s: $dynamicRef, and $id below the top, are not supported here", path)
-	case s.Ref != "":
-		leads[path] = append(leads[path], plain)
-	}
-	return nil
-}
-
-// subschemas returns the schemas in a keyword's value, by their JSON pointer below it.
-func subschemas(keyword string, value json.RawMessage) map[string]json.RawMessage {
-	inside := map[string]json.RawMessage{}
-	switch keyword {
-	case "properties", "patternProperties", "$defs", "definitions", "dependencies", "dependentSchemas":
-		var named map[string]json.RawMessage
-		_ = json.Unmarshal(value, &named) // what is no object, the caller finds
-		for name, schema := range named {
-			if keyword != "dependencies" || schema[0] != '[' { // of draft 7, which also has lists of names there
-				inside["/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name)] = schema
-			}
-		}
-	case "allOf", "anyOf", "oneOf", "prefixItems":
-		var list []json.RawMessage
-		_ = json.Unmarshal(value, &list)
-		for i, schema := range list {
-			inside["/"+strconv.Itoa(i)] = schema
-		}
-	case "items":
-		if value[0] == '[' { // of draft 7
-			return subschemas("prefixItems", value)
-		}
-		inside[""] = value
-	case "additionalItems", "additionalProperties", "contains", "else", "if", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties":
-		inside[""] = value
-	}
-	return inside
-}
-
-// jsonKind returns the JSON type that a Go type is decoded from.
-func jsonKind(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Map, reflect.Struct:
-		return "an object"
-	case reflect.Slice:
-		return "an array"
-	case reflect.String:
-		return "a string"
-	case reflect.Bool:
-		return "a boolean"
-	}
-	return "a number"
 }
 
 // instruction returns the part of the system prompt that asks for an answer valid by the schema.
