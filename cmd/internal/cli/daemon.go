@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -228,19 +227,4 @@ func (a *app) logs(path string, lines int, follow bool) error {
 		return exitCode(exitCancelled)
 	}
 	return err
-}
-
-// endOf returns the last most bytes of a file, or all, and its size.
-func endOf(path string, most int64) (text string, size int64, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", 0, err
-	}
-	defer f.Close()
-	if size, err = f.Seek(0, io.SeekEnd); err != nil {
-		return "", 0, err
-	}
-	from := max(0, size-most)
-	b, err := io.ReadAll(io.NewSectionReader(f, from, size-from))
-	return string(b), size, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -263,7 +264,7 @@ func checkDisk(dir string) (string, error) {
 
 // checkLog searches the log for recent errors.
 func checkLog(path string) (string, error) {
-	text, _, err := endOf(path, 256<<10)
+	text, err := endOf(path, 256<<10)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return "none yet", nil
 	}
@@ -280,6 +281,21 @@ func checkLog(path string) (string, error) {
 		return "", hinted{fmt.Sprintf("%d errors, the last: %s", count, plain(last)), "`sublet daemon logs` shows what led to them"}
 	}
 	return path + ", no errors", nil
+}
+
+// endOf returns the last most bytes of a file, or all.
+func endOf(path string, most int64) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-most), most))
+	return string(b), err
 }
 
 // checkModel reports which model answers.
@@ -302,7 +318,7 @@ func checkModel(c *client.Conn, p socket.Paths) (string, error) {
 	case !m.Loaded:
 		return "", hinted{name + " cannot be used yet", missingKey(p.Config, m.Provider)}
 	}
-	return fmt.Sprintf("%s, context window %d tokens", name, contextWindow(m)), nil
+	return fmt.Sprintf("%s, context window %s tokens", name, tokens(m.ContextWindow)), nil
 }
 
 // missingKey returns how to give a provider its key.
@@ -314,11 +330,4 @@ func missingKey(settings, provider string) string {
 		}
 	}
 	return "its key is missing: " + where
-}
-
-func contextWindow(m wire.ModelInfo) int {
-	if m.ContextWindow == 0 {
-		return 128_000 // the default if it is not known
-	}
-	return m.ContextWindow
 }
