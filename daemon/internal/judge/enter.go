@@ -11,11 +11,11 @@ import (
 	"sublet/wire/visible"
 )
 
-// Entering returns v, with the reach raised to free if the command changes the user's shell into a git repository inside the project, or
-// into a folder that is not known here. A prompt that shows git's state runs what that repository's settings name, and a command confined
-// to the project may have written them. v is unchanged where c.ProjectRoot is not a project that commands are confined to, such as a home.
+// Entering returns v, with the reach raised to free if the command changes the user's shell into another git repository, or into a
+// folder that is not known here. A prompt that shows git's state runs what that repository's settings name, and a confined command may
+// have written them: in this project, in a build cache, or in another project that the shell was in before.
 func Entering(v risk.Verdict, c risk.Context) risk.Verdict {
-	if v.Reach != risk.ReachShell || !reach.IsProject(c.ProjectRoot, c.Home) {
+	if v.Reach != risk.ReachShell {
 		return v
 	}
 	moves := 0
@@ -72,11 +72,10 @@ func targets(cmd risk.Command, c risk.Context, first bool) (dirs []string, known
 	return dirs, true
 }
 
-// repositoryAround returns the first of some folders that is, or is in, a repository in a project other than the project's own; "" if
-// there is none.
+// repositoryAround returns the first of some folders that is, or is in, a repository other than the project's own; "" if there is none.
 func repositoryAround(dirs []string, root string) string {
 	for _, dir := range dirs {
-		for ; dir != root && within(root, dir); dir = filepath.Dir(dir) {
+		for ; dir != root && dir != "/"; dir = filepath.Dir(dir) {
 			for _, name := range []string{".git", "HEAD"} { // HEAD: one without a work tree
 				if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 					return visible.Exact(dir)

@@ -55,8 +55,16 @@ func TestEnteringARepository(t *testing.T) {
 		}
 	}
 	cdpath = ""
-	p.Home = root // in which no command is held to project
-	if v := p.Judge(t.Context(), tool.Action{Command: "cd made", Facts: facts}); v.Reach != risk.ReachShell {
-		t.Errorf("in a home: %s", v.Reach)
+	// What a command made in a build cache or in another project was entered unasked.
+	p.Home = root
+	other := t.TempDir()
+	for _, cwd := range []string{root, other, "/"} {
+		p.Cwd = cwd
+		if v := p.Judge(t.Context(), tool.Action{Command: "cd " + root + "/made/sub", Facts: facts}); v.Reach != risk.ReachFree {
+			t.Errorf("from %s: %s", cwd, v.Reach)
+		}
+		if v := p.Judge(t.Context(), tool.Action{Command: "cd " + other, Facts: facts}); v.Reach != risk.ReachShell {
+			t.Errorf("to no repository, from %s: %s", cwd, v.Reach)
+		}
 	}
 }
