@@ -15,9 +15,6 @@ import (
 	"sublet/wire/visible"
 )
 
-// maxCommand bounds a command's text in bytes; a longer one should be a file.
-const maxCommand = 1 << 20
-
 // Bash returns the tool that runs a command in a shell. timeout applies to calls that set none; longer ones than limit are
 // refused.
 func Bash(timeout, limit time.Duration) Tool {
@@ -60,8 +57,6 @@ func (a *bashArgs) check(Env) error {
 	switch {
 	case strings.TrimSpace(a.Command) == "":
 		return errors.New("command: is empty")
-	case len(a.Command) > maxCommand:
-		return fmt.Errorf("command: %d bytes is more than the limit of %d; write a file and run that", len(a.Command), maxCommand)
 	case strings.ContainsRune(a.Command, 0):
 		return errors.New("command: contains a NUL byte")
 	case a.wake() != "" && !a.Background:

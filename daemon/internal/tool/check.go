@@ -190,8 +190,6 @@ func goSyntax(path string, text []byte) (lines []string) {
 		for _, e := range list {
 			lines = append(lines, e.Error())
 		}
-	} else if err != nil {
-		lines = []string{err.Error()}
 	}
 	return lines
 }

@@ -49,15 +49,10 @@ func (a *editArgs) check(env Env) error {
 	case len(a.Edits) == 0:
 		return errors.New("edits: is missing")
 	}
-	size := 0
 	for i, e := range a.Edits {
 		if err := e.check(); err != nil {
 			return inEdit(a.Edits, i, err)
 		}
-		size += len(*e.New)
-	}
-	if size > maxWrite {
-		return fmt.Errorf("new: %d bytes is more than the limit of %d", size, maxWrite)
 	}
 	return a.located.find(env.Cwd, a.Path)
 }

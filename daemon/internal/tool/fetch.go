@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,10 +106,7 @@ func (a *fetchArgs) run(ctx context.Context, _ Env, approved Action, _ func([]by
 	}
 	whole := len(body) <= maxFetch
 	body = body[:min(len(body), maxFetch)]
-	kind := resp.Header.Get("Content-Type")
-	if kind == "" {
-		kind = http.DetectContentType(body)
-	}
+	kind := cmp.Or(resp.Header.Get("Content-Type"), http.DetectContentType(body))
 	text, err := pageText(ctx, u.String(), kind, body)
 	if err != nil {
 		return Result{}, fmt.Errorf("fetch %s: %w", u, err)

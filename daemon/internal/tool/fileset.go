@@ -56,9 +56,6 @@ func fileSet(ctx context.Context, root string) (set fileList, err error) {
 			return context.Cause(ctx)
 		}
 		if err != nil { // skip a folder that cannot be read
-			if path == root {
-				return err
-			}
 			set.unread++
 			return fs.SkipDir
 		}

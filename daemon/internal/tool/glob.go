@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,9 +36,6 @@ type globArgs struct {
 }
 
 func (a *globArgs) check(env Env) error {
-	if a.Pattern == "" {
-		return errors.New("pattern: is empty")
-	}
 	if err := a.find(env, a.Path); err != nil {
 		return err
 	}

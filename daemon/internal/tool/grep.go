@@ -23,8 +23,7 @@ const (
 	maxGrepBlock = 16 << 20  // longest line, in bytes, that is searched in one piece
 	maxGrepLine  = 500       // bytes shown of a line
 	maxGrepNotes = 400       // bytes reserved for notes at the end
-	maxPattern   = 4 << 10
-	binaryHead   = 8000 // bytes of a file in which a NUL means that it is not text, as in git
+	binaryHead   = 8000      // bytes of a file in which a NUL means that it is not text, as in git
 )
 
 // Grep returns the tool that finds text in files.
@@ -55,12 +54,6 @@ type grepArgs struct {
 }
 
 func (a *grepArgs) check(env Env) (err error) {
-	switch {
-	case a.Pattern == "":
-		return errors.New("pattern: is empty")
-	case len(a.Pattern) > maxPattern:
-		return fmt.Errorf("pattern: %d bytes is more than the limit of %d", len(a.Pattern), maxPattern)
-	}
 	text := a.Pattern
 	if a.IgnoreCase {
 		text = "(?i)" + text

@@ -88,17 +88,13 @@ func appendFolded(dst, text []byte) []byte {
 	return dst
 }
 
-// required returns texts of which every match of re contains at least one; nil if it finds none.
+// required returns texts of which every match of re, which is simplified, contains at least one; nil if it finds none.
 func required(re *syntax.Regexp) [][]byte {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return literals(re.Rune, re.Flags&syntax.FoldCase != 0)
 	case syntax.OpCapture, syntax.OpPlus:
 		return required(re.Sub[0])
-	case syntax.OpRepeat:
-		if re.Min > 0 {
-			return required(re.Sub[0])
-		}
 	case syntax.OpConcat:
 		var best [][]byte
 		for _, sub := range re.Sub {

@@ -43,7 +43,7 @@ type planArgs struct {
 }
 
 func (a *planArgs) check(env Env) error {
-	if env.Propose == nil || env.Todo == nil {
+	if env.Propose == nil {
 		return errors.New("there is no plan to end: this is not plan mode")
 	}
 	_, err := checkSteps(a.Items)

@@ -4,11 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 )
-
-const maxQuery = 1000 // bytes of a query
 
 // Recall returns the tool that searches the whole conversation, compacted parts included, through Env.Recall.
 func Recall() Tool {
@@ -27,12 +23,7 @@ type recallArgs struct {
 }
 
 func (a *recallArgs) check(env Env) error {
-	switch {
-	case strings.TrimSpace(a.Query) == "":
-		return errors.New("query: is empty")
-	case len(a.Query) > maxQuery:
-		return fmt.Errorf("query: %d bytes is more than the limit of %d", len(a.Query), maxQuery)
-	case env.Recall == nil:
+	if env.Recall == nil {
 		return errors.New("this agent's conversation is not stored")
 	}
 	return nil

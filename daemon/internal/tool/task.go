@@ -12,8 +12,6 @@ import (
 	"sublet/wire"
 )
 
-const maxPrompt = 256 << 10 // bytes of one task's prompt
-
 // Task returns the tool that delegates work to other agents through Env.Delegate. roles are lines "name: what it is good for"
 // for the model.
 func Task(roles ...string) Tool {
@@ -45,18 +43,14 @@ type taskSpec struct {
 	Prompt string `json:"prompt"`
 }
 
-func (a *taskArgs) check(env Env) error {
+func (a *taskArgs) check(Env) error {
 	switch {
-	case env.Delegate == nil:
-		return errors.New("this agent cannot start others")
 	case a.Role != "" && (a.Agent != "" || len(a.Tasks) > 0), a.Agent != "" && len(a.Tasks) > 0:
 		return errors.New("role, tasks and agent: give one of them")
 	case a.Agent == "" && a.Role == "" && (a.Prompt != "" || a.Stop):
 		return errors.New("role or agent: is missing")
 	case a.Stop && (a.Prompt != "" || a.Background):
 		return errors.New("stop: needs nothing but agent")
-	case len(a.Prompt) > maxPrompt:
-		return fmt.Errorf("prompt: %d bytes is more than the limit of %d", len(a.Prompt), maxPrompt)
 	case a.Agent != "":
 		return nil
 	case a.Role != "":
@@ -65,11 +59,8 @@ func (a *taskArgs) check(env Env) error {
 		return errors.New("tasks: is missing")
 	}
 	for i, s := range a.Tasks {
-		switch {
-		case strings.TrimSpace(s.Prompt) == "":
+		if strings.TrimSpace(s.Prompt) == "" {
 			return fmt.Errorf("tasks[%d].prompt: is empty", i)
-		case len(s.Prompt) > maxPrompt:
-			return fmt.Errorf("tasks[%d].prompt: %d bytes is more than the limit of %d", i, len(s.Prompt), maxPrompt)
 		}
 	}
 	return nil

@@ -13,9 +13,6 @@ import (
 	"sublet/daemon/internal/store"
 )
 
-// maxWrite bounds what write and edit put into a file, in bytes.
-const maxWrite = 8 << 20
-
 // Write returns the tool that creates a file or replaces its content.
 func Write() Tool {
 	return newTool(Spec{
@@ -34,9 +31,6 @@ type writeArgs struct {
 }
 
 func (a *writeArgs) check(env Env) error {
-	if len(a.Content) > maxWrite {
-		return fmt.Errorf("content: %d bytes is more than the limit of %d", len(a.Content), maxWrite)
-	}
 	return a.find(env.Cwd, a.Path)
 }
 
