@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	MaxPrompt = 10 << 20 // bytes of a prompt: more belongs in a file
+	maxPrompt = 10 << 20 // bytes of a prompt: more belongs in a file
 	maxSystem = 64 << 10 // bytes of system and append_system of a request
 	maxSteps  = 1000     // model calls that a request may ask for
 )
 
 // CheckRequest returns what of a request is out of its bounds, or names a tool that does not exist.
 func CheckRequest(r *wire.AgentRequest) error {
-	if len(r.Prompt) > MaxPrompt {
-		return fmt.Errorf("prompt: %d bytes is more than the limit of %d; name a file instead", len(r.Prompt), MaxPrompt)
+	if len(r.Prompt) > maxPrompt {
+		return fmt.Errorf("prompt: %d bytes is more than the limit of %d; name a file instead", len(r.Prompt), maxPrompt)
 	}
 	if r.Options.TimeoutMS < 0 {
 		return fmt.Errorf("options.timeout_ms: %d is less than 0", r.Options.TimeoutMS)

@@ -101,9 +101,6 @@ func (t *turn) window() (*lend.Lender, *Client) {
 		return nil, nil
 	}
 	ln := t.hub.shells.Find(t.foreign.lease.window())
-	if ln == nil {
-		return nil, nil
-	}
 	c := windowOf(ln)
 	if c == nil || !c.confirm {
 		return nil, nil

@@ -56,12 +56,11 @@ type Client struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	session  *session // held
-	env      map[string]wire.OSString
-	cwd      wire.OSString
-	servers  *mcp.Servers // MCP servers that it brought along; nil: none
-	faults   []string     // what is wrong with others that it brought
-	detached bool
+	session *session // held
+	env     map[string]wire.OSString
+	cwd     wire.OSString
+	servers *mcp.Servers // MCP servers that it brought along; nil: none
+	faults  []string     // what is wrong with others that it brought
 }
 
 // maxExecutionID bounds the id that a client gives to a command of its user, in bytes.
@@ -97,9 +96,9 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	})
 	c.confirm = c.confirm && c.mayDecide() == nil
 	var s *session
-	if env.SessionID != nil && *env.SessionID != "" {
+	if id := named(env.SessionID); id != "" {
 		var err error
-		if s, err = h.session(ctx, *env.SessionID); err != nil {
+		if s, err = h.session(ctx, id); err != nil {
 			return nil, err
 		}
 	} else {
@@ -130,12 +129,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 	}
 	h.mu.Lock()
 	h.clients[c] = struct{}{}
-	closing := h.closing
 	h.mu.Unlock()
-	if closing { // the notice that went to everybody just missed this one
-		c.Detach()
-		return nil, lend.ErrShuttingDown
-	}
 	if c.lender != nil && c.within.Load() { // by the mark that it inherited: a window that is started in a lent shell lends none
 		c.Send(&wire.Notice{
 			Level: "warning", Text: "questions cannot be answered in this window: it descends from a shell in which an agent had run an unconfined command",
@@ -169,16 +163,9 @@ func (h *Hub) ready(c *Client, s *session) *wire.Ready {
 }
 
 // Detach removes a client whose connection has ended. It cancels the client's operations that are attached to the connection; its
-// turns continue, its open questions stay open, and its own shell is kept for lease.Grace. It is idempotent.
+// turns continue, its open questions stay open, and its own shell is kept for lease.Grace.
 func (c *Client) Detach() {
-	c.mu.Lock()
-	if c.detached {
-		c.mu.Unlock()
-		return
-	}
-	c.detached = true
-	s := c.session
-	c.mu.Unlock()
+	s := c.attached()
 	if c.lender != nil {
 		c.lender.Unlink(c)
 	}
@@ -219,10 +206,18 @@ func (c *Client) Busy() bool {
 
 // sessionOf returns the session that a request is about: the one that it names, else the connection's. The caller must release it.
 func (c *Client) sessionOf(ctx context.Context, id *wire.SessionID) (*session, error) {
-	if id != nil && *id != "" {
-		return c.hub.session(ctx, *id)
+	if name := named(id); name != "" {
+		return c.hub.session(ctx, name)
 	}
 	return c.held(), nil
+}
+
+// named returns an optional id of a session, "" for none.
+func named(id *wire.SessionID) wire.SessionID {
+	if id == nil {
+		return ""
+	}
+	return *id
 }
 
 // attached returns the connection's session.
@@ -230,13 +225,6 @@ func (c *Client) attached() *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session
-}
-
-// isAttachedTo reports whether the connection still exists and its session is s.
-func (c *Client) isAttachedTo(s *session) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.session == s && !c.detached
 }
 
 // held returns the connection's session and holds it. Only the connection's reader, which calls this, changes the session.

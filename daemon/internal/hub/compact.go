@@ -22,9 +22,6 @@ func (c *Client) Compact(ctx context.Context, r *wire.CompactRequest) error {
 	default:
 		return invalid("op: %q is none of run, preview, undo", visible.Exact(visible.Cut(r.Op, 64)))
 	}
-	if len(r.Instructions) > agent.MaxPrompt {
-		return invalid("instructions: %d bytes is more than the limit of %d", len(r.Instructions), agent.MaxPrompt)
-	}
 	s, err := c.sessionOf(ctx, r.SessionID)
 	if err != nil {
 		return err

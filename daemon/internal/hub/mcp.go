@@ -22,9 +22,6 @@ func (c *Client) setServers(list []wire.MCPServer, cwd wire.OSString) {
 	specs, faults := mcp.FromClient(list, string(cwd))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.detached {
-		return
-	}
 	if c.servers == nil {
 		c.servers = mcp.New(mcp.Options{Version: c.hub.opts.Version, Log: c.hub.log}) // Detach retires it
 	}

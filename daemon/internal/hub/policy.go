@@ -169,11 +169,7 @@ func (s *session) reportFaults(faults []judge.Fault) {
 func (c *Client) testCommand(ctx context.Context, s *session, r *wire.PolicyRequest, reply *wire.PolicyReply) error {
 	origin, cwd := c, string(r.Cwd)
 	if r.Live {
-		ln := c.hub.shells.Find(0)
-		if ln == nil {
-			return &lend.NoShellError{}
-		}
-		if origin = windowOf(ln); origin == nil {
+		if origin = windowOf(c.hub.shells.Find(0)); origin == nil {
 			return &lend.NoShellError{}
 		}
 		s = origin.attached()

@@ -51,7 +51,7 @@ func (t *turn) ask(ctx context.Context, q agent.Question, v risk.Verdict, d poli
 	}
 	if p := t.parent; p != nil { // an agent in the background is asked about where it was started
 		req.Parent = p.id
-		open.Concerns = func(c *Client) bool { return c.isAttachedTo(p) }
+		open.Concerns = func(c *Client) bool { return c.attached() == p }
 	}
 	return t.hub.questions.Ask(ctx, open)
 }

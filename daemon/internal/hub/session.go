@@ -59,15 +59,13 @@ func (h *Hub) newSession(cwd wire.OSString, name string) *session {
 	return s
 }
 
-// addSession is newSession under an id; ErrSessionExists if it is in memory already, ErrNoSession if it was deleted.
+// addSession is newSession under an id; ErrSessionExists if it is in memory already.
 func (h *Hub) addSession(id wire.SessionID, cwd wire.OSString, name string) (*session, error) {
 	now := time.Now().UnixMilli()
 	s := h.makeSession(wire.SessionInfo{ID: id, Name: visible.Exact(visible.Cut(name, maxName)), Cwd: cwd, CreatedAtMS: now, UpdatedAtMS: now})
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if old := h.sessions[id]; old != nil && old.events.Deleted() {
-		return nil, ErrNoSession
-	} else if old != nil {
+	if h.sessions[id] != nil {
 		return nil, ErrSessionExists
 	}
 	h.sessions[id] = s

@@ -105,10 +105,7 @@ func (c *Client) sessionOp(ctx context.Context, s *session, r *wire.SessionReque
 		}
 		return nil
 	case "rename":
-		if len(r.Name) > maxName {
-			return invalid("name: %d bytes is more than the limit of %d", len(r.Name), maxName)
-		}
-		err = s.events.Rename(ctx, visible.Exact(r.Name))
+		err = s.events.Rename(ctx, visible.Exact(visible.Cut(r.Name, maxName)))
 	case "delete":
 		if err = s.remove(ctx); err == nil {
 			for _, id := range append(c.hub.crew.Forget(s.id), s.id) {
@@ -138,16 +135,13 @@ func (c *Client) switchSession(ctx context.Context, r *wire.SessionRequest, out 
 	var to *session
 	var err error
 	if r.Op == "resume" {
-		if r.SessionID == nil || *r.SessionID == "" {
-			return invalid("session_id: is missing")
-		}
-		if to, err = c.hub.session(ctx, *r.SessionID); err != nil {
+		if to, err = c.hub.session(ctx, named(r.SessionID)); err != nil {
 			return err
 		}
 	} else {
 		_, cwd := c.environ()
-		if r.SessionID != nil && *r.SessionID != "" {
-			if to, err = c.hub.namedSession(ctx, *r.SessionID, cwd, r.Name); err != nil {
+		if id := named(r.SessionID); id != "" {
+			if to, err = c.hub.namedSession(ctx, id, cwd, r.Name); err != nil {
 				return err
 			}
 		} else {

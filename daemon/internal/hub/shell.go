@@ -216,8 +216,11 @@ func (s *session) closePrivate() {
 	}
 }
 
-// windowOf returns the client that lends a shell, nil while its link is down.
+// windowOf returns the client that lends a shell, nil while its link is down, or where ln is nil.
 func windowOf(ln *lend.Lender) *Client {
+	if ln == nil {
+		return nil
+	}
 	c, _ := ln.Window().(*Client)
 	return c
 }

@@ -27,11 +27,8 @@ func (s *session) export(ctx context.Context, r *wire.SessionRequest) (string, e
 
 // save writes a session to a file, atomically and readable by the user alone.
 func (c *Client) save(ctx context.Context, s *session, r *wire.SessionRequest, out *wire.SessionReply) error {
-	path, err := c.path(r.Path)
-	if err != nil {
-		return err
-	}
-	saved := archive.Session{Info: s.snapshot()}
+	path, saved := c.path(r.Path), archive.Session{Info: s.snapshot()}
+	var err error
 	if r.IncludeHistory {
 		if saved, err = s.saved(ctx); err != nil {
 			return err
@@ -59,27 +56,17 @@ func (s *session) saved(ctx context.Context) (archive.Session, error) {
 }
 
 // path returns a path of the client as an absolute one; a relative path begins in the client's folder.
-func (c *Client) path(p wire.OSString) (string, error) {
-	path := string(p)
-	if path == "" {
-		return "", invalid("path: is missing")
+func (c *Client) path(p wire.OSString) string {
+	if filepath.IsAbs(string(p)) {
+		return filepath.Clean(string(p))
 	}
-	if !filepath.IsAbs(path) {
-		_, cwd := c.environ()
-		path = filepath.Join(string(cwd), path)
-	}
-	if !filepath.IsAbs(path) {
-		return "", invalid("path: %s is not absolute, and the client named no folder", visible.Exact(string(p)))
-	}
-	return filepath.Clean(path), nil
+	_, cwd := c.environ()
+	return filepath.Join("/", string(cwd), string(p))
 }
 
 // load reads a saved session as a new one.
 func (c *Client) load(ctx context.Context, r *wire.SessionRequest, out *wire.SessionReply) error {
-	path, err := c.path(r.Path)
-	if err != nil {
-		return err
-	}
+	path := c.path(r.Path)
 	saved, size, err := archive.Load(path)
 	if err != nil {
 		return invalid("path: %v", err)
