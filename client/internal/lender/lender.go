@@ -28,8 +28,8 @@ type Lending struct {
 type (
 	// LeaseChanged reports that Lending returns something else now.
 	LeaseChanged struct{ Lending Lending }
-	// CannotLend reports that a borrower was refused because the shell's line editor does not answer as expected. It is sent once
-	// until the shell can be lent again. Hint is what the user can do.
+	// CannotLend reports that a borrower was refused because the shell's line editor does not answer as expected. Hint is what the
+	// user can do.
 	CannotLend struct{ Why, Hint string }
 	// LeasedStarted reports that an agent's command begins in the user's shell.
 	LeasedStarted struct {
@@ -119,7 +119,6 @@ type Lender struct {
 	keys    bool                      // the user has typed since the editor was held
 	taken   bool                      // the screen has the terminal, not the shell
 	inform  bool                      // the daemon needs the shell's state although no lease waits
-	broken  string                    // why the shell cannot be lent, as shown last
 	grant   *grant                    // the current lease
 	waiting []*wire.AcquireShellLease // offered by the daemon, not granted yet
 	ended   *grant                    // the last lease that ended, for late messages; nil = none did

@@ -81,7 +81,6 @@ func (l *Lender) step() bool {
 	case err != nil:
 		l.cannotLendLocked(err)
 	case len(l.waiting) > 0 && l.up && !l.keys:
-		l.broken = ""
 		l.grantLocked()
 	}
 	return true
@@ -104,15 +103,14 @@ func (l *Lender) ready(ctx context.Context) error {
 	return l.look(ctx)
 }
 
-// cannotLendLocked refuses waiting leases because the shell's editor does not answer as expected, and informs the user once.
+// cannotLendLocked refuses waiting leases because the shell's editor does not answer as expected, and informs the user.
 func (l *Lender) cannotLendLocked(err error) {
 	l.Log.Warn("the shell cannot be lent", "err", err)
 	e, why := CannotLend{Why: err.Error()}, err.Error()
 	if broken, ok := errors.AsType[*shell.BrokenError](err); ok {
 		e.Hint, why = broken.Hint(), broken.Why
 	}
-	if len(l.waiting) > 0 && l.broken != why {
-		l.broken = why
+	if len(l.waiting) > 0 {
 		l.Observer.Observe(e)
 	}
 	l.denyLocked(wire.DeniedBroken, why)
