@@ -2,10 +2,10 @@ package tui
 
 import (
 	"cmp"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 
 	"sublet/client/internal/tui/cells"
@@ -71,8 +71,8 @@ func (p *picker) Render(th *style.Theme, width, height int, now time.Time) (line
 
 // sessionLine describes a session in one line.
 func sessionLine(th *style.Theme, s wire.SessionInfo, now time.Time, width int) string {
-	const column = 9 // of the id and of the time; each ends with a space
-	when := cells.Pad(ago(now.Sub(time.UnixMilli(s.UpdatedAtMS))), column)
+	const before = 9 + 15 // cells for the id and the time; each ends with a space
+	when := cells.Pad(humanize.RelTime(time.UnixMilli(s.UpdatedAtMS), now, "ago", ""), 15)
 	id := string(s.ID)
 	if len(id) > 8 {
 		id = id[len(id)-8:]
@@ -85,21 +85,8 @@ func sessionLine(th *style.Theme, s wire.SessionInfo, now time.Time, width int) 
 	if s.Cwd != "" {
 		tail += " · " + visible.Line(string(s.Cwd))
 	}
-	title = cells.Fit(title, max(12, width-2*column-min(cells.Width(tail), 24))) // 24: the rest of a longer tail is cut
-	return th.Dim.Render(cells.Pad(id, column)+when) + title + th.Dim.Render(tail)
-}
-
-// ago formats how long ago something was.
-func ago(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return "now"
-	case d < time.Hour:
-		return strconv.Itoa(int(d.Minutes())) + "m ago"
-	case d < 48*time.Hour:
-		return strconv.Itoa(int(d.Hours())) + "h ago"
-	}
-	return strconv.Itoa(int(d.Hours()/24)) + "d ago"
+	title = cells.Fit(title, max(12, width-before-min(cells.Width(tail), 24))) // 24: the rest of a longer tail is cut
+	return th.Dim.Render(cells.Pad(id, 9)+when) + title + th.Dim.Render(tail)
 }
 
 // pickerKey handles a key while the list is open.
