@@ -55,7 +55,7 @@ func inSubshell(text string) string { return "(\n" + text + "\n)" }
 
 // isPipeline reports whether a statement is a simple command or a pipeline of them.
 func isPipeline(s *syntax.Stmt) bool {
-	if s.Background || s.Negated || s.Coprocess {
+	if s.Background || s.Disown || s.Negated {
 		return false
 	}
 	switch c := s.Cmd.(type) {
@@ -137,11 +137,9 @@ func (x *examiner) visit(n syntax.Node) bool {
 	case *syntax.Redirect:
 		x.changes = x.changes || n.N != nil && strings.HasPrefix(n.N.Value, "{") // {name}>file stays open
 	case *syntax.Stmt:
-		x.jobs = x.jobs || n.Background
-		if n.Background && !x.fish {
-			return false
-		}
-		x.changes = x.changes || n.Coprocess
+		background := n.Background || n.Disown // zsh: &!
+		x.jobs = x.jobs || background
+		return !background || x.fish
 	case *syntax.CallExpr:
 		x.call(n)
 	case *syntax.ParamExp: // ${x:=y}; arithmetic may assign: ${x[i=1]}, ${x:i=1}

@@ -35,3 +35,12 @@ func TestExamine(t *testing.T) {
 		}
 	}
 }
+
+// A disowned job was taken for one that can go on in the background.
+func TestJobText(t *testing.T) {
+	for text, want := range map[string]string{"serve": "serve", "serve &!": "", "serve &|": "", "serve &": ""} {
+		if got := Dialect.Examine(text, nil).Job; got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
