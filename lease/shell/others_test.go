@@ -34,6 +34,17 @@ func TestRowsAreErasedFirst(t *testing.T) {
 	}
 }
 
+// Of a line that was painted over and over only the first 16 KiB were kept, and the rows that they end in were erased.
+func TestPaintedIncomplete(t *testing.T) {
+	var p painted
+	for range 100 {
+		p.add([]byte(strings.Repeat("x", 1000) + "\r\n"))
+	}
+	if rows := p.rows(80); rows != 0 {
+		t.Errorf("got %d rows, want none", rows)
+	}
+}
+
 // What is above the prompt is the user's, also where a line feed in the text of the prompt makes no row.
 func TestRowsAboveThePromptStay(t *testing.T) {
 	for name, row := range map[string]struct {

@@ -170,10 +170,11 @@ type painted struct {
 	prompt int // its length when the first key was typed; 0 = none was
 }
 
+// paintedMost bounds painted.b, in bytes, but for the last piece of output. What is longer is incomplete.
 const paintedMost = 16 << 10
 
 func (p *painted) add(b []byte) {
-	if len(p.b)+len(b) <= paintedMost {
+	if len(p.b) < paintedMost {
 		p.b = append(p.b, b...)
 	}
 }
