@@ -34,7 +34,7 @@ type Options struct {
 	Dir    string   // where it starts; "" = the caller's directory
 	Env    []string // as os.Environ; nil = the caller's
 	Size   Size     // zero = 80×24
-	Folder string   // a private 0700 folder for this shell's files; Start makes a folder of its own in it, Close removes that
+	Folder string   // a private 0700 folder for this shell's files, absolute; Start makes a folder of its own in it, Close removes that
 	Spool  string   // folder for raw output that was cut; "" = keep none
 	Head   int      // bytes of rendered output kept from the start; 0 = 32 KiB
 	Tail   int      // bytes kept from the end; 0 = 32 KiB

@@ -33,11 +33,7 @@ func (s *Shell) Keys(p []byte) error {
 	defer s.inputLock.Unlock()
 	s.mu.Lock()
 	e := &s.editor
-	switch {
-	case s.life.over():
-		s.mu.Unlock()
-		return ErrClosed
-	case e.widget == idle && !e.lease && !e.screen && s.run == nil:
+	if e.widget == idle && !e.lease && !e.screen && s.run == nil {
 		s.typedLocked(p)
 		t := s.proc.term
 		s.mu.Unlock()

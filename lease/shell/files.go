@@ -18,18 +18,13 @@ type files struct {
 // Leftover matches the folders that a killed process leaves in Options.Folder.
 const Leftover = "sh-*"
 
-// makeFiles makes the folder, below parent ("" = the system's for temporary files), and opens the FIFOs for reading and writing,
+// makeFiles makes the folder, below parent, and opens the FIFOs for reading and writing,
 // so that the shell's open never blocks. The caller removes the files that it returns, after an error too.
 func makeFiles(parent string) (f files, err error) {
-	if parent == "" {
-		parent = os.TempDir()
-	} else if err := os.MkdirAll(parent, 0o700); err != nil {
+	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return f, fmt.Errorf("make shell folder: %w", err)
 	}
 	if f.folder, err = os.MkdirTemp(parent, Leftover); err != nil { // 0700
-		return f, fmt.Errorf("make shell folder: %w", err)
-	}
-	if f.folder, err = filepath.Abs(f.folder); err != nil {
 		return f, fmt.Errorf("make shell folder: %w", err)
 	}
 	for name, fifo := range map[string]**os.File{"up": &f.up, "down": &f.down} {

@@ -92,11 +92,10 @@ func (s *Shell) withoutStopped(output []byte) []byte {
 	if s.d.Stopped == nil {
 		return output
 	}
-	all := s.d.Stopped().FindAllIndex(output, -1)
-	if len(all) == 0 {
-		return output
+	if all := s.d.Stopped().FindAllIndex(output, -1); len(all) > 0 {
+		output = output[:all[len(all)-1][0]]
 	}
-	return output[:all[len(all)-1][0]]
+	return output
 }
 
 // resume continues the command that halt has stopped, as a job of the shell, which has ended its line. If the command is cancelled,

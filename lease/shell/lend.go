@@ -44,10 +44,6 @@ func (s *Shell) TakeScreen(ctx context.Context) error {
 		return err
 	}
 	defer s.holdLock.Unlock() // hold took it
-	taken := locked(s, func() bool { return s.editor.screen })
-	if taken {
-		return nil
-	}
 	return s.takeScreen(ctx)
 }
 

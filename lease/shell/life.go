@@ -27,7 +27,7 @@ func (s *Shell) ended(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.changeLocked()
-	if s.proc != p || s.life.closed {
+	if s.life.closed {
 		return
 	}
 	s.life.deaths++

@@ -32,11 +32,10 @@ const (
 func (s *Shell) readTerminal(p *process) {
 	buf := make([]byte, 32<<10)
 	var marks term.Splitter
-	data := func(b []byte) { s.deliver(p, b) }
 	for {
 		n, err := p.term.Read(buf)
 		if n > 0 {
-			marks.Feed(buf[:n], data, func(m term.Mark) { s.onMark(p, m) })
+			marks.Feed(buf[:n], func(b []byte) { s.deliver(p, b) }, func(m term.Mark) { s.onMark(p, m) })
 		}
 		if err == nil {
 			continue
@@ -54,14 +53,9 @@ func (s *Shell) readTerminal(p *process) {
 // keptMost bounds output.kept, in bytes: a prompt is much shorter. Beyond it all of it is shown at once.
 const keptMost = 256 << 10
 
-// deliver handles output of p between marks, unless another shell has replaced p: it passes b on as output.route requires. The caller
-// holds no lock.
+// deliver handles output of p between marks: it passes b on as output.route requires. The caller holds no lock.
 func (s *Shell) deliver(p *process, b []byte) {
 	s.mu.Lock()
-	if s.proc != p {
-		s.mu.Unlock()
-		return
-	}
 	to, r := s.out.route, s.run
 	if to != toCommand && s.editor.prompt {
 		s.out.painted.add(b)
@@ -110,7 +104,7 @@ func (s *Shell) notePasteModeLocked(p *process, output []byte) {
 // onMark handles a mark. One of another process, or with neither of the two nonces, is ignored.
 func (s *Shell) onMark(p *process, m term.Mark) {
 	s.mu.Lock()
-	if s.proc != p || m.PID != p.pid || m.Nonce != s.nonces.current && m.Nonce != s.nonces.next {
+	if m.PID != p.pid || m.Nonce != s.nonces.current && m.Nonce != s.nonces.next {
 		s.mu.Unlock()
 		return
 	}

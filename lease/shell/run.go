@@ -154,11 +154,7 @@ func (s *Shell) begin(r *run, text, dir string) error {
 	s.inputLock.Lock()
 	defer s.inputLock.Unlock()
 	s.mu.Lock()
-	switch {
-	case s.life.over():
-		s.mu.Unlock()
-		return ErrClosed
-	case s.editor.widget != blocked:
+	if s.editor.widget != blocked {
 		s.mu.Unlock()
 		return errNoBegin
 	}
@@ -238,9 +234,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 				stop(errTimeout)
 			}
 		case <-r.command.Continue:
-			if halt.request() {
-				stop(errTimeout)
-			}
+			halt.request()
 		case <-halt.next:
 			if halt.try() {
 				stop(errTimeout)

@@ -321,9 +321,6 @@ func (s *Shell) Close() error {
 		_ = syscall.Kill(p.pid, syscall.SIGCONT)
 		if !within(p.exited, closeGrace) {
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
-			if !within(p.exited, closeGrace) {
-				s.log.Error("the shell did not end after SIGKILL", "pid", p.pid)
-			}
 		}
 		if s.o.Private {
 			procs.KillSession(p.pid, s.jobGroups()...)

@@ -131,7 +131,7 @@ func Difference(a, b State) string {
 	watch = slices.Concat(watch, off)
 	say("switched on", Without(b.Options, a.Options))
 	say("switched off", Without(a.Options, b.Options))
-	if a.Umask != b.Umask && a.Umask != "" && b.Umask != "" {
+	if a.Umask != b.Umask {
 		parts = append(parts, "changed the umask to "+b.Umask)
 	}
 	if len(watch) > 0 {
@@ -153,7 +153,7 @@ func variables(st State, export func(name, value string) string) map[string]stri
 
 // ShortDir is dir as a person writes it: ~ for what begins with home.
 func ShortDir(dir, home string) string {
-	if home != "" && home != "/" {
+	if home != "" {
 		if dir == home {
 			return "~"
 		}

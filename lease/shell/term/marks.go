@@ -69,9 +69,6 @@ func parseMark(p []byte) (m Mark, size int, partial bool) {
 	if end < 0 {
 		return m, 0, len(p) < markMost
 	}
-	if end < len(markIntro) {
-		return m, 0, false
-	}
 	f := strings.Split(string(p[len(markIntro):end]), ";")
 	if len(f) != 3 || len(f[0]) != 1 {
 		return m, 0, false

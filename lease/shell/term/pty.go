@@ -61,11 +61,4 @@ func (t *Terminal) setUp(size Size, modes *unix.Termios, raw bool) error {
 	return t.Resize(size)
 }
 
-func windowSize(s Size) *unix.Winsize {
-	if s.Cols <= 0 || s.Rows <= 0 {
-		s.Cols, s.Rows = 80, 24
-	}
-	return &unix.Winsize{Row: clamp16(s.Rows), Col: clamp16(s.Cols), Xpixel: clamp16(s.PixelWidth), Ypixel: clamp16(s.PixelHeight)}
-}
-
 func clamp16(n int) uint16 { return uint16(max(0, min(n, 1<<16-1))) }

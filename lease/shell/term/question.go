@@ -16,9 +16,6 @@ var (
 // lineAsks reports whether the line before the cursor asks for something, or the one above an empty line for a key. It is a hint,
 // used if nothing better is known.
 func (s *screen) lineAsks() bool {
-	if s.alt {
-		return false
-	}
 	y := s.y
 	if y > 0 && len(s.at(y).cells) == 0 {
 		return asksForKey().Match(s.at(y - 1).append(nil))

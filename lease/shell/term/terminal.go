@@ -42,7 +42,8 @@ func (t *Terminal) do(f func(fd int) error) error {
 
 // Resize sets the size; the foreground process group gets SIGWINCH.
 func (t *Terminal) Resize(z Size) error {
-	return t.do(func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, windowSize(z)) })
+	w := &unix.Winsize{Row: clamp16(z.Rows), Col: clamp16(z.Cols), Xpixel: clamp16(z.PixelWidth), Ypixel: clamp16(z.PixelHeight)}
+	return t.do(func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, w) })
 }
 
 // Modes returns the terminal's settings.

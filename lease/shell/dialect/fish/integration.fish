@@ -118,15 +118,12 @@ function __sublet_state
         for __sublet_name in (builtin set --export --names)
             builtin printf 'export %s\0=%s\0' $__sublet_name "$$__sublet_name"
         end
-        for __sublet_name in (builtin set --global --names | builtin string match -rv '^(history|status.*|pipestatus|last_pid|__sublet_.*)$')
-            builtin set --query --export $__sublet_name; and continue
-            builtin printf 'global %s\0' $__sublet_name
-            builtin set --query "$__sublet_name"'[1]'; and builtin printf '=%s\0' $$__sublet_name
-        end
-        for __sublet_name in (builtin set --universal --names)
-            builtin set --query --export $__sublet_name; and continue
-            builtin printf 'universal %s\0' $__sublet_name
-            builtin set --query "$__sublet_name"'[1]'; and builtin printf '=%s\0' $$__sublet_name
+        for __sublet_scope in global universal
+            for __sublet_name in (builtin set --$__sublet_scope --names | builtin string match -rv '^(history|status.*|pipestatus|last_pid|__sublet_.*)$')
+                builtin set --query --export $__sublet_name; and continue
+                builtin printf '%s %s\0' $__sublet_scope $__sublet_name
+                builtin set --query "$__sublet_name"'[1]'; and builtin printf '=%s\0' $$__sublet_name
+            end
         end
         for __sublet_name in (builtin functions --all --names | builtin string match -rv $__sublet_hidden)
             builtin printf 'function %s\0=%s\0' $__sublet_name (builtin functions --no-details $__sublet_name | builtin string collect)
