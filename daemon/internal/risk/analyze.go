@@ -8,7 +8,6 @@ import (
 
 	"sublet/daemon/internal/risk/bashread"
 	"sublet/daemon/internal/risk/programs"
-	"sublet/wire/secretname"
 	"sublet/wire/visible"
 )
 
@@ -99,7 +98,7 @@ func newAnalysis(c Context, size int) *analysis {
 		Judge:   a,
 		Files:   map[string]bashread.Written{},
 		Budget:  bashread.Budget{Limit: bashread.FreeSteps + size*bashread.StepsPerByte},
-		Context: bashread.Context{Home: c.Home, Dialect: c.Dialect, Aliases: aliases, Functions: c.Functions, Env: c.Env, Secret: secretname.IsSecret},
+		Context: bashread.Context{Home: c.Home, Dialect: c.Dialect, Aliases: aliases, Functions: c.Functions, Env: c.Env},
 	}
 	return a
 }

@@ -81,7 +81,6 @@ const maxCode = 16 << 10
 // code judges the text of another language. It is not understood, so it is never low; what is in it that runs commands,
 // deletes, writes or talks to the network raises it, and what looks like a shell command in it is judged as one.
 func (a *analysis) code(c *call, f *field) {
-	a.runs()
 	a.note(Medium, RunCode, f.Span, "runs code given to "+show(c.name))
 	f = a.examined(f, f.Opaque())
 	a.runsFlow(f.Flow, f.Span)
@@ -102,7 +101,6 @@ func (a *analysis) code(c *call, f *field) {
 func (a *analysis) examined(f *field, unknown bool) *field {
 	if len(f.S) > maxCode || unknown {
 		a.runs()
-		a.opaque()
 		a.note(High, RunCode, f.Span, "runs code that is too long to examine, or not known here")
 	}
 	return f.With(f.S[:min(len(f.S), maxCode)])

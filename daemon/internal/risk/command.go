@@ -156,9 +156,6 @@ func (a *analysis) resolve(c *call) {
 		a.usesSecret(c)
 		return
 	}
-	if strings.Contains(f.S, tamePart) {
-		a.opaque()
-	}
 	if strings.ContainsAny(f.S, " \t;") { // a wrapper may hand it to a shell
 		a.Maybe(bashread.Join(c.fields, c.span).S, c.span, c.st)
 	}

@@ -256,7 +256,6 @@ func (a *analysis) evalText(f field, st *state) {
 	switch {
 	case a.runsFlow(f.Flow, f.Span):
 	case f.Opaque():
-		a.opaque()
 		a.note(High, RunCode, f.Span, "runs text that is not known here")
 	}
 	if strings.TrimSpace(strings.Trim(f.S, unknownPart+tamePart)) != "" {
@@ -278,7 +277,6 @@ func (a *analysis) runsFlow(fl bashread.Flow, sp Span) bool {
 // fromStdin judges a program that runs what it reads, in st.
 func (a *analysis) fromStdin(c *call, st *state) {
 	in := st.Stdin
-	a.runs()
 	switch text := in.Plain(); {
 	case text != nil:
 		st = st.Clone()

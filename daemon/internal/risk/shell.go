@@ -89,8 +89,6 @@ func (a *analysis) doCd(c *call) {
 			st.MayBe(a.c.Home)
 		}
 	case f.S == "-", f.Opaque(), f.Many, f.Glob && strings.ContainsAny(f.S, "*?["), strings.HasPrefix(f.S, "+"):
-	case f.S == "":
-		st.Cwd, st.Alts = from, alts
 	default: // relative to each of the folders it may be in
 		st.Cwd = bashread.Absolute(from, p)
 		if !path.IsAbs(p) {

@@ -29,13 +29,8 @@ func (r *Reader) call(c *syntax.CallExpr, st *State) {
 		return
 	}
 	fs := r.words(c.Args, st)
-	r.Out = Output{}
-	if len(fs) == 0 {
-		return
-	}
 	if inner != st {
 		r.Judge.Command(slices.Clone(fs), inner, r.span(c))
-		r.Out = Output{}
 	}
 	r.Judge.Command(fs, st, r.span(c))
 }

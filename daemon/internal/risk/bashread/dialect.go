@@ -16,18 +16,19 @@ import (
 // gives it the same meaning: of zsh, what its parser reads, without the nodes and characters below that mean something else
 // there; of fish, simple commands and lists of them, in plain words. Anything else counts as not read, and so is never low.
 
-// parsers are of the dialect that a text is for; fish text is read by the parser of bash.
-var parsers = map[bool]*sync.Pool{
-	false: {New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }},
-	true:  {New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangZsh)) }},
+// parser returns a parser of the dialect that the text is for; fish text is read by the parser of bash.
+func (r *Reader) parser() *syntax.Parser {
+	variant := syntax.LangBash
+	if r.Dialect == "zsh" {
+		variant = syntax.LangZsh
+	}
+	return syntax.NewParser(syntax.Variant(variant))
 }
 
 // parse returns the statements of a text, or those before the first error.
 func (r *Reader) parse(text string) (list []*syntax.Stmt, err error) {
 	r.Spend(1 + len(text)/BytesParsed)
-	pool := parsers[r.Dialect == "zsh"]
-	p := pool.Get().(*syntax.Parser)
-	for s, e := range p.StmtsSeq(strings.NewReader(text)) {
+	for s, e := range r.parser().StmtsSeq(strings.NewReader(text)) {
 		// Never left early: the parser goes on yielding after an error, and that panics (sh 3.14.1, "<<E; \n").
 		if e != nil && err == nil {
 			err = e
@@ -36,7 +37,6 @@ func (r *Reader) parse(text string) (list []*syntax.Stmt, err error) {
 			list = append(list, s)
 		}
 	}
-	pool.Put(p) // not after a panic
 	r.foreign(text, list)
 	return list, err
 }

@@ -37,11 +37,8 @@ func (r *Reader) EvalText(s string, st *State, sp Span) {
 	}
 	r.inside(s, sp, func() {
 		r.Spend(1 + len(s)/BytesParsed)
-		pool := parsers[r.Dialect == "zsh"]
-		p := pool.Get().(*syntax.Parser)
-		w, err := p.Document(strings.NewReader(r.src.text))
-		pool.Put(p)
-		if err != nil || w == nil {
+		w, err := r.parser().Document(strings.NewReader(r.src.text))
+		if err != nil {
 			r.Judge.Unread(sp, "code inside an expression that could not be read")
 			return
 		}
@@ -168,9 +165,6 @@ func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
 	case as.Value != nil:
 		f = r.quotedWord(as.Value, st)
 		v.Words, v.Flow = []string{f.S}, f.Flow
-	}
-	if as.Name == nil {
-		return f
 	}
 	f.Span = r.span(as)
 	name := as.Name.Value

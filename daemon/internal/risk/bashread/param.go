@@ -7,6 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"sublet/daemon/internal/risk/programs"
+	"sublet/wire/secretname"
 )
 
 // Placeholders of values that are not known.
@@ -47,7 +48,7 @@ func (r *Reader) lookup(name string, st *State) (v Value, ok bool) {
 		return one(OldPath)
 	case len(name) == 1 && name[0] >= '1' && name[0] <= '9' && st.ArgsOK:
 		return element(string(name[0]-1), arguments(st.Args)), true
-	case r.Secret != nil && r.Secret(name):
+	case secretname.IsSecret(name):
 		return Value{Words: []string{string(UnknownPart)}, Flow: Secret}, true
 	}
 	return Value{Words: []string{env}}, inEnv
@@ -219,12 +220,10 @@ func (b *builder) orElse(p *syntax.ParamExp, v Value, ok bool, w Field) (Value, 
 		}
 		b.bad = b.bad || !ok
 		return Value{Words: []string{w.S}, Flow: w.Flow}, true
-	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
-		if !ok {
-			v = Value{Words: []string{string(UnknownPart)}, Flow: v.Flow}
-		}
-		v.Guarded = true
-		return v, true
 	}
-	return Value{Words: []string{string(UnknownPart)}, Flow: v.Flow}, true
+	if !ok {
+		v = Value{Words: []string{string(UnknownPart)}, Flow: v.Flow}
+	}
+	v.Guarded = true
+	return v, true
 }

@@ -54,7 +54,6 @@ type Context struct {
 	Aliases   map[string][]string // the values that each may have: that of the live shell, and those of the text
 	Functions map[string]string   // name to body
 	Env       map[string]string
-	Secret    func(name string) bool // reports whether a variable's value is a secret
 }
 
 // Reader reads one text, with the texts inside it. It is not safe for concurrent use.
