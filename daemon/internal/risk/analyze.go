@@ -2,6 +2,7 @@ package risk
 
 import (
 	"cmp"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -51,10 +52,9 @@ type analysis struct {
 	c        Context
 	v        Verdict
 	findings []finding
-	cmd      int // index into v.Commands of the command being judged; -1: none
-	guess    int // above 0, what is read may not be a command: see Maybe
-	tracked  int // calls of c.Tracked so far
-	shadows  map[string]string
+	cmd      int  // index into v.Commands of the command being judged; -1: none
+	guess    int  // above 0, what is read may not be a command: see Maybe
+	tracked  int  // calls of c.Tracked so far
 	loose    bool // PATH finds programs in the present folder first
 	secret   bool // the text reads secrets
 	net      bool // and talks to the network
@@ -87,7 +87,7 @@ func newAnalysis(c Context, size int) *analysis {
 	if clean(&c.ProjectRoot); c.ProjectRoot == "/" || c.ProjectRoot == c.Home {
 		c.ProjectRoot = "" // a shell at home or at the root is in no project
 	}
-	a := &analysis{c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, loose: loosePath(c.Env["PATH"]), shadows: map[string]string{}}
+	a := &analysis{c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, loose: loosePath(c.Env["PATH"])}
 	aliases := map[string][]string{} // also those that this text defines
 	if c.Dialect != "fish" {         // which expands the live shell's while one types
 		for name, value := range c.Aliases {
@@ -235,7 +235,7 @@ func (a *analysis) finish(text string) Verdict {
 // file is, as a command that writes it would be. Paths have to be absolute with symbolic links resolved; one that is not
 // absolute is High. A call of another program's tool is High: nothing is known of what it does.
 func AnalyzeFile(f FileAction, c Context) Verdict {
-	a := newAnalysis(c, 0)
+	a := newAnalysis(c, math.MaxInt32) // a call of a tool names few files
 	st := a.Start(c.Cwd)
 	each := func(e Effect, paths []string) {
 		for _, p := range paths {
@@ -246,12 +246,8 @@ func AnalyzeFile(f FileAction, c Context) Verdict {
 			}
 		}
 	}
-	if !a.Bounded(func() {
-		each(Read, f.Reads)
-		each(Write, f.Writes)
-	}) {
-		a.Unread(Span{}, "it is too complicated to judge")
-	}
+	each(Read, f.Reads)
+	each(Write, f.Writes)
 	if f.Network != "" {
 		a.net = true
 		a.note(Medium, Network, Span{}, "fetches from "+show(f.Network))

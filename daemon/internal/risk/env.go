@@ -162,19 +162,16 @@ func (a *analysis) poisoned(c *call) {
 	}
 }
 
+// shadowSteps is what a call of Context.Shadow costs of the budget: about the time to look into the folders of a PATH.
+const shadowSteps = 100
+
 // shadowed judges a program that PATH finds in a folder where agents write: what it does is not known by its name.
 func (a *analysis) shadowed(c *call) {
 	if a.c.Shadow == nil || a.builtin(c.name) || c.st.Remote || strings.Contains(c.fields[0].S, "/") {
 		return
 	}
-	file, seen := a.shadows[c.name]
-	if !seen && len(a.shadows) < MaxTracked {
-		file = a.c.Shadow(c.name)
-		a.shadows[c.name] = file
-	}
-	switch {
-	case !seen && len(a.shadows) >= MaxTracked:
-		a.note(Medium, RunCode, c.span, "too many programs to look up in your PATH, which leads through the project")
+	a.Spend(shadowSteps)
+	switch file := a.c.Shadow(c.name); {
 	case file == "":
 	case packaged(file), a.isTracked(file):
 		a.note(Medium, RunCode, c.span, "your PATH finds "+show(c.name)+" in the project")

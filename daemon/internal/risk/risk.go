@@ -65,7 +65,7 @@ type Context struct {
 	Disabled []string
 	Env      map[string]string // names matter (PATH, GIT_*); values of secrets are not needed
 	// Shadow returns the file that a program's name runs, where that lies in a folder of PATH in which agents write unasked; ""
-	// = it lies elsewhere. nil: PATH has no such folder. It is called at most MaxTracked times a text.
+	// = it lies elsewhere. nil: PATH has no such folder.
 	Shadow func(name string) string
 	// Own are the processes of the daemon, of windows and of their shells: what ends one of these ends a lease, and more.
 	Own []int
@@ -82,7 +82,7 @@ type Context struct {
 	Poisoned []string     // variables, aliases or functions a lease changed and the user has not accepted
 }
 
-// MaxTracked bounds the calls of Context.Tracked, and those of Context.Shadow, during one Analyze.
+// MaxTracked bounds the calls of Context.Tracked during one Analyze.
 const MaxTracked = 32
 
 // Verdict is what was found. Reasons are ordered by where they stand in the text.

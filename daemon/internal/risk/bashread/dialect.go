@@ -16,13 +16,17 @@ import (
 // gives it the same meaning: of zsh, what its parser reads, without the nodes and characters below that mean something else
 // there; of fish, simple commands and lists of them, in plain words. Anything else counts as not read, and so is never low.
 
-// parser returns a parser of the dialect that the text is for; fish text is read by the parser of bash.
+// parser returns the reader's parser, for the dialect that the text is for; fish text is read as bash.
 func (r *Reader) parser() *syntax.Parser {
+	if r.syntax == nil {
+		r.syntax = syntax.NewParser()
+	}
 	variant := syntax.LangBash
 	if r.Dialect == "zsh" {
 		variant = syntax.LangZsh
 	}
-	return syntax.NewParser(syntax.Variant(variant))
+	syntax.Variant(variant)(r.syntax)
+	return r.syntax
 }
 
 // parse returns the statements of a text, or those before the first error.

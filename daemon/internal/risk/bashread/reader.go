@@ -13,6 +13,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"sublet/daemon/internal/risk/programs"
+	"sublet/wire/visible"
 )
 
 // Span is a half-open range of bytes of the text.
@@ -71,6 +72,7 @@ type Reader struct {
 	looping bool               // a loop is being walked
 	inner   bool               // a substitution is being walked
 	src     source
+	syntax  *syntax.Parser // see parser
 }
 
 // MaxDepth bounds texts inside texts: sh -c, eval, functions, aliases.
@@ -161,13 +163,13 @@ func (r *Reader) enter(text string, outer *Span, walk func()) {
 		r.Judge.Unread(sp, "it is longer than 64 KiB, or code inside code too deep to be examined")
 		return
 	}
-	if !plain(text) {
-		r.hiddenText(text, sp)
-		if strings.HasSuffix(text, "\\") {
-			r.Judge.Note(programs.High, programs.Unknown, sp, "ends in a backslash, which shells read differently")
-		}
-		text = strings.ToValidUTF8(text, "_") // bash runs bytes that are not UTF-8 and the parser refuses them
+	if visible.Exact(text) != text {
+		r.Judge.Note(programs.High, programs.Unknown, sp, "holds characters that cannot be seen, or that change what is shown")
 	}
+	if strings.HasSuffix(text, "\\") {
+		r.Judge.Note(programs.High, programs.Unknown, sp, "ends in a backslash, which shells read differently")
+	}
+	text = strings.ToValidUTF8(text, "_") // bash runs bytes that are not UTF-8 and the parser refuses them
 	keep := r.src
 	r.src = source{text: text, outer: outer}
 	r.Depth++

@@ -4,18 +4,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"sublet/daemon/internal/risk/programs"
-	"sublet/wire/visible"
 )
-
-// plain reports whether a text is printable ASCII, blanks and newlines, without a backslash.
-func plain(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c >= 0x7f || c < 0x20 && c != '\n' && c != '\t' || c == '\\' {
-			return false
-		}
-	}
-	return true
-}
 
 var nestingWords = programs.Words("if elif else then while until do for case select time coproc function")
 
@@ -37,13 +26,6 @@ func Brackets(s string) int {
 		}
 	}
 	return n
-}
-
-// hiddenText finds characters that make the text look other than it is.
-func (r *Reader) hiddenText(text string, sp Span) {
-	if visible.Exact(text) != text {
-		r.Judge.Note(programs.High, programs.Unknown, sp, "holds characters that cannot be seen, or that change what is shown")
-	}
 }
 
 // span is where a node stands in the outermost text.
