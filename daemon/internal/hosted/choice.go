@@ -165,7 +165,7 @@ func (a *Agents) Runs(session, agent string) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.run != nil || !h.lastTurnEnd.IsZero()
+	return h.run != nil || h.idle != nil
 }
 
 func (a *Agents) find(session, agent string) *host {
@@ -184,7 +184,6 @@ func (a *Agents) Begin(ctx context.Context, t Turn) error {
 	if err != nil {
 		return err
 	}
-	defer a.trim()
 	h.giveBack()
 	return nil
 }

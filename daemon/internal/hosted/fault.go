@@ -30,7 +30,6 @@ func (h *host) fault(ctx context.Context, name string, err error, lost bool) err
 	cause := h.cause
 	h.mu.Unlock()
 	f := &FaultError{Agent: name, Why: shown(message(err), 500)}
-	bad, first := h.in.badLines()
 	switch bound := h.in.meter.Fault(); {
 	case cause != nil:
 		f.Why = cause.Error()
@@ -49,7 +48,7 @@ func (h *host) fault(ctx context.Context, name string, err error, lost bool) err
 		return f
 	}
 	f.Why += h.proc.LastWords()
-	if bad > 0 {
+	if first := h.in.notProtocol(); first != "" {
 		f.Why += "; what it sent is not the protocol: " + first
 		f.Todo = "is `command` below [agents." + name + "] the program that speaks the Agent Client Protocol?"
 	}

@@ -21,8 +21,6 @@ const (
 	linesAtOnce    = 10_000
 	// maxBytes bounds what an agent sends in one turn: texts are stored, and calls kept until they end.
 	maxBytes = 64 << 20
-	// maxBad bounds the lines of one process that are not the protocol: some programs greet on standard output.
-	maxBad = 100
 	// signInBound is how long a sign-in may take.
 	signInBound = 10 * time.Minute
 	// authRequired is the protocol's error code for an agent whose user is not signed in.
@@ -63,15 +61,14 @@ type host struct {
 
 	mu sync.Mutex
 	// below: guarded by mu, except that a session's other fields than mode, model and cost do not change after the start
-	session     session
-	chosen      string // the mode that the user chose, while it is in use; "" = none
-	run         *run   // nil: no turn runs
-	prompted    bool   // a turn has begun
-	idle        *time.Timer
-	lastTurnEnd time.Time // zero before the end of the first
-	ending      bool      // it takes no other turn
-	received    int       // bytes, in this turn or since its start
-	cause       error     // why it was given up; nil: it was not
+	session  session
+	chosen   string      // the mode that the user chose, while it is in use; "" = none
+	run      *run        // nil: no turn runs
+	prompted bool        // a turn has begun
+	idle     *time.Timer // nil before the end of the first turn
+	ending   bool        // it takes no other turn
+	received int         // bytes, in this turn or since its start
+	cause    error       // why it was given up; nil: it was not
 }
 
 // errUnusable is returned by take for a process that ends, was started with other settings, or knows a conversation that was cleared.
@@ -81,9 +78,6 @@ var errUnusable = errors.New("the agent's process ends")
 func (h *host) take(r *run) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.run != nil {
-		return errors.New("another turn of this agent runs")
-	}
 	if h.ending || h.prompted && r.fresh() || !reflect.DeepEqual(h.conf, *r.t.Of.Role.Hosted) {
 		return errUnusable
 	}
@@ -98,7 +92,7 @@ func (h *host) take(r *run) error {
 func (h *host) giveBack() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.run, h.lastTurnEnd = nil, time.Now()
+	h.run = nil
 	if !h.ending {
 		h.idle = time.AfterFunc(h.agents.o.Idle, func() {
 			if h.retire() {
@@ -106,13 +100,6 @@ func (h *host) giveBack() {
 			}
 		})
 	}
-}
-
-// idleSince returns when the last turn ended. It returns false while a turn runs, before the first one, and when the process ends.
-func (h *host) idleSince() (at time.Time, ok bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.lastTurnEnd, h.run == nil && !h.lastTurnEnd.IsZero() && !h.ending
 }
 
 // retire makes take refuse further turns if the host is idle, and reports whether it was. The caller then calls end.

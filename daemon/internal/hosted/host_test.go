@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -232,35 +231,20 @@ func TestSlowSignIn(t *testing.T) {
 	}
 }
 
-// Of many agents that wait for another turn the newest few are kept, and none of a session that is deleted.
-func TestIdleProcessesAreBounded(t *testing.T) {
+// The processes of a session that is deleted end; others stay.
+func TestEndSession(t *testing.T) {
 	w := newWorld(t, Options{})
-	kept := func() (names []string) {
-		w.Agents.mu.Lock()
-		defer w.Agents.mu.Unlock()
-		for k, h := range w.hosts {
-			if _, idle := h.idleSince(); idle {
-				names = append(names, k.agent)
-			}
-		}
-		slices.Sort(names)
-		return names
-	}
-	for i := range maxIdle + 2 {
-		turn := turnOf("reports", "x", w.dir, w.emit)
-		turn.Of.Name = fmt.Sprint("a-", i)
-		if o := w.Run(t.Context(), turn); o.Err != nil {
-			t.Fatal(o.Err)
-		}
-	}
-	if got := strings.Join(kept(), " "); got != "a-2 a-3 a-4 a-5" {
-		t.Errorf("kept: %s", got)
+	if o := w.Run(t.Context(), turnOf("reports", "x", w.dir, w.emit)); o.Err != nil {
+		t.Fatal(o.Err)
 	}
 	w.EndSession("another")
+	if !w.Runs("s", "reports") {
+		t.Error("ended with another session")
+	}
 	w.EndSession("s")
 	w.work.Wait()
-	if got := kept(); len(got) > 0 {
-		t.Errorf("kept of a session that is gone: %s", got)
+	if w.Runs("s", "reports") {
+		t.Error("kept of a session that is gone")
 	}
 }
 

@@ -106,7 +106,7 @@ func TestPermissionAfterUpdates(t *testing.T) {
 	}
 }
 
-// A command is judged as its call's input has it, word by word and in its folder; what the input does not say is a call with unknown
+// A command is judged as its call's input has it, and in its folder; what the input does not say is a call with unknown
 // effects.
 func TestCommandsAreTheInputs(t *testing.T) {
 	w := newWorld(t, Options{})
@@ -119,8 +119,7 @@ func TestCommandsAreTheInputs(t *testing.T) {
 	o := w.Run(t.Context(), turn)
 	unknown := "tool:commands: in " + w.dir
 	want := []string{
-		unknown, "bash::ls\nrm -rf src in " + w.dir, "bash::bash -lc 'rm -rf src' in " + w.dir, "bash::bash -lc 'rm -rf src' in /other",
-		unknown, unknown, "bash::ls in " + w.dir + "/below",
+		unknown, "bash::ls\nrm -rf src in " + w.dir, unknown, unknown, unknown, "bash::ls in /other", "bash::ls in " + w.dir + "/below",
 	}
 	if o.Err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v, want %q", got, o.Err, want)
@@ -341,7 +340,7 @@ func TestFaults(t *testing.T) {
 		{"floods", Options{}, "floods: it sends without end"},
 		{"hoards", Options{}, "hoards: it has sent more than 64 MiB in one turn, and was ended"},
 		{"spews", Options{}, "spews: it sent a message of more than 8 MiB"},
-		{"babbles", Options{Silence: 2 * time.Second}, "lines that it sent are not the protocol, and it was ended; the first: this is no message"},
+		{"babbles", Options{Silence: 300 * time.Millisecond}, "babbles: it has sent nothing for 300ms, and was ended"},
 		{"refuses", Options{}, "refuses: Internal error: your plan has no sessions left"}, // not that it ended, which it then does
 		{"unsigned", Options{}, "unsigned: you are not signed in there"},
 	} {

@@ -20,7 +20,7 @@ const maxPending = 512
 
 // input is what an agent sends, as the SDK reads it: one line at a time. The SDK answers requests at once, but handles updates one after
 // the other; a request for permission is therefore held back until the updates before it were handled, which describe its call. Lines that
-// are not the protocol are counted, and left out.
+// are not the protocol are left out.
 type input struct {
 	meter *child.Meter
 	lines *bufio.Reader // of meter
@@ -31,8 +31,7 @@ type input struct {
 	// below: guarded by mu
 	pending  int // updates that were read and not handled
 	handled  sync.Cond
-	bad      int    // lines that are not the protocol
-	firstBad string // the first of them
+	firstBad string // the first line that is not the protocol; "" = there is none
 }
 
 func newInput(h *host, meter *child.Meter) *input {
@@ -85,7 +84,7 @@ func (in *input) admit(line []byte) bool {
 	case len(bytes.TrimSpace(line)) == 0:
 		return false
 	case err != nil, m.ID == nil && m.Method == "":
-		if in.bad++; in.bad == 1 {
+		if in.firstBad == "" {
 			in.firstBad = visible.Exact(shown(mask.String(string(line)), 100))
 		}
 		return false
@@ -114,8 +113,9 @@ func (in *input) updateHandled() {
 	in.handled.Signal()
 }
 
-func (in *input) badLines() (count int, first string) {
+// notProtocol returns the first line that is not the protocol, "" for none: some programs greet on standard output.
+func (in *input) notProtocol() string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.bad, in.firstBad
+	return in.firstBad
 }

@@ -244,9 +244,9 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 			{"command": "ls\nrm -rf src"},
 			{"command": []string{"bash", "-lc", "rm -rf src"}},
 			{"command": "bash", "args": []string{"-lc", "rm -rf src"}, "workdir": "/other"},
-			{"command": []any{"ls", 1}},
 			{"cmd": "ls", "command": "rm"},
-			{"cmd": "ls", "cwd": "below"},
+			{"command": "ls", "workdir": "/other"},
+			{"command": "ls", "cwd": "below"},
 		} {
 			p.ask(ctx, sdk.ToolCallUpdate{ToolCallId: sdk.ToolCallId(fmt.Sprint(input)), Kind: sdk.Ptr(sdk.ToolKindExecute), Title: sdk.Ptr("ls"), RawInput: input})
 		}

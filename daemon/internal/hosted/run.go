@@ -154,8 +154,8 @@ func (h *host) prompt(r *run) agent.Outcome {
 			r.notice(h.fault(h.agents.ctx, r.name, errCancelled, true).Error())
 			return r.ended(context.Cause(r.ctx))
 		case <-tick.C:
-			if why := r.exceeded(h.agents.o.Silence); why != nil {
-				h.giveUp(why)
+			if silence := h.agents.o.Silence; r.silentFor(silence) {
+				h.giveUp(fmt.Errorf("it has sent nothing for %v, and was ended", silence))
 			}
 		}
 	}
@@ -262,18 +262,11 @@ func (r *run) begin(ctx context.Context) (joined context.Context, done func(), e
 	}, nil
 }
 
-// exceeded returns why the agent is to be given up: it was silent for too long, or sent too many bad lines; else nil.
-func (r *run) exceeded(silence time.Duration) error {
+// silentFor reports whether the agent has sent nothing for so long, while none of its calls ran here.
+func (r *run) silentFor(bound time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	bad, first := r.host.in.badLines()
-	switch {
-	case r.active == 0 && time.Since(r.heard) > silence:
-		return fmt.Errorf("it has sent nothing for %v, and was ended", silence)
-	case bad > maxBad:
-		return fmt.Errorf("%d lines that it sent are not the protocol, and it was ended; the first: %s", bad, first)
-	}
-	return nil
+	return r.active == 0 && time.Since(r.heard) > bound
 }
 
 // emit sends an event after those before it.

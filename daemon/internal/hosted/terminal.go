@@ -17,9 +17,6 @@ import (
 	"sublet/wire/visible"
 )
 
-// maxTerminals bounds the terminals that an agent holds at once.
-const maxTerminals = 16
-
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 // terminal is a command that the agent asked for by terminal/create, and its output.
@@ -75,16 +72,8 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 		t.cancel = cancel
 		id := wire.NewID()
 		r.mu.Lock()
-		held := len(r.terminals)
-		if held < maxTerminals {
-			r.terminals[id] = t
-		}
+		r.terminals[id] = t
 		r.mu.Unlock()
-		if held >= maxTerminals {
-			cancel()
-			done()
-			return out, refused("%d terminals are held already: release some", maxTerminals)
-		}
 		go func() { // ends with the command; the turn waits for it
 			defer done()
 			defer cancel()

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
-	"mvdan.cc/sh/v3/syntax"
 
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -101,23 +100,17 @@ func (h *host) HandleExtensionMethod(_ context.Context, method string, _ json.Ra
 	return nil, sdk.NewMethodNotFound(method)
 }
 
-// textOf returns a piece of content as text; for what is none, a line that names it.
+// textOf returns a piece of content as text; for what is none, a note.
 func textOf(b sdk.ContentBlock) string {
 	switch {
 	case b.Text != nil:
 		return b.Text.Text
 	case b.ResourceLink != nil:
 		return b.ResourceLink.Uri
-	case b.Image != nil:
-		return "[an image]"
 	case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
 		return b.Resource.Resource.TextResourceContents.Text
-	case b.Resource != nil && b.Resource.Resource.BlobResourceContents != nil:
-		return "[a file that is not text: " + b.Resource.Resource.BlobResourceContents.Uri + "]"
-	case b.Audio != nil:
-		return "[audio]"
 	}
-	return ""
+	return "[what is not text]"
 }
 
 // plan shows the agent's plan as a call of our tool todo that has succeeded, and makes it the session's list.
@@ -328,42 +321,11 @@ func (c *call) describe() (name string, arguments map[string]any) {
 	return "tool", arguments
 }
 
-// command returns the command line of a call of the agent's own shell: a string for a shell, a list of words, or a string with a list of
-// arguments. It returns false if the input has none or more than one, since the policy would then judge the wrong one.
+// command returns the command line of a call of the agent's own shell. It returns false if the input has none, or more than that, since
+// the policy would then judge the wrong one.
 func (c *call) command() (text string, ok bool) {
-	var words []any
-	for _, key := range []string{"command", "cmd", "args"} {
-		switch v := c.input[key].(type) {
-		case nil:
-		case string:
-			if text != "" || words != nil || key == "args" {
-				return "", false
-			}
-			text = v
-		case []any:
-			if text != "" {
-				v = append([]any{text}, v...)
-			}
-			if words != nil {
-				return "", false
-			}
-			words, text = v, ""
-		default:
-			return "", false
-		}
-	}
-	for i, w := range words {
-		word, ok := w.(string)
-		quoted, err := syntax.Quote(word, syntax.LangBash)
-		if !ok || err != nil {
-			return "", false
-		}
-		if i > 0 {
-			text += " "
-		}
-		text += quoted
-	}
-	return text, strings.TrimSpace(text) != ""
+	text = stringField(c.input, "command")
+	return text, strings.TrimSpace(text) != "" && c.input["cmd"] == nil && c.input["args"] == nil
 }
 
 // folder returns the working folder in the input of a call of the agent's own shell, cwd if there is none. The keys, like those in
