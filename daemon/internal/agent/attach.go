@@ -300,16 +300,3 @@ func (c Conversation) WithImages(kept map[int64][]*picture.Image) Conversation {
 	}
 	return Conversation{entries, c.pending, c.plan, c.end}
 }
-
-// Events returns the numbers of the events whose images the conversation would show.
-func (c Conversation) Events() map[int64]bool {
-	seqs := map[int64]bool{}
-	for _, e := range c.entries {
-		if e.kind == compaction.Request || e.kind == compaction.Results {
-			for _, seq := range e.imageSeqs() {
-				seqs[seq] = true
-			}
-		}
-	}
-	return seqs
-}

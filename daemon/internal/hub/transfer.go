@@ -51,7 +51,7 @@ func (s *session) saved(ctx context.Context) (archive.Session, error) {
 	if err != nil {
 		return archive.Session{}, err
 	}
-	images, err := s.hub.opts.Store.AllImages(ctx, s.id)
+	images, err := s.hub.opts.Store.Images(ctx, s.id)
 	return archive.Session{Info: info, Events: events, Images: images}, err
 }
 

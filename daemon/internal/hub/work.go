@@ -311,7 +311,6 @@ func (t *turn) failed(ctx context.Context, err error) agent.Outcome {
 
 // withImages returns a conversation of the session with the images that were kept with its events.
 func (s *session) withImages(ctx context.Context, c agent.Conversation) (agent.Conversation, error) {
-	events := c.Events()
-	images, err := s.hub.opts.Store.Images(ctx, s.id, func(seq int64) bool { return events[seq] })
+	images, err := s.hub.opts.Store.Images(ctx, s.id)
 	return c.WithImages(images), err
 }

@@ -30,44 +30,9 @@ func (s *Store) KeepImages(ctx context.Context, id wire.SessionID, seq int64, im
 	})
 }
 
-// Images returns the images of the events for which want returns true, by event number and in order. Only the newest have
-// Data, as many as one request may contain.
-func (s *Store) Images(ctx context.Context, id wire.SessionID, want func(seq int64) bool) (map[int64][]*picture.Image, error) {
-	doing := "read images of session " + string(id)
-	type place struct {
-		seq, n int64
-		image  *picture.Image
-	}
-	var kept []place
-	found := map[int64][]*picture.Image{}
-	count, size := 0, 0
-	err := each(ctx, s.db, func(scan func(...any) error) error {
-		p := place{image: &picture.Image{}}
-		i, there := p.image, false
-		if err := scan(&p.seq, &p.n, &i.Name, &i.MIME, &i.Width, &i.Height, &i.Size, &there); err != nil || !want(p.seq) {
-			return err
-		}
-		found[p.seq] = append([]*picture.Image{i}, found[p.seq]...)
-		if there && count < picture.MaxMany && size+i.Size <= picture.MaxRequest {
-			count, size = count+1, size+i.Size
-			kept = append(kept, p)
-		}
-		return nil
-	}, "SELECT seq, n, name, mime, width, height, size, data IS NOT NULL FROM images WHERE session_id = ? ORDER BY seq DESC, n DESC", id)
-	if err != nil {
-		return nil, s.failed(doing, err)
-	}
-	for _, p := range kept {
-		if err := s.db.QueryRowContext(ctx, "SELECT data FROM images WHERE session_id = ? AND seq = ? AND n = ?", id, p.seq, p.n).Scan(&p.image.Data); err != nil {
-			return nil, s.failed(doing, err)
-		}
-	}
-	return found, nil
-}
-
-// AllImages returns the images of a session by the number of their event, those of one event in order. Data is nil if the pixels were
+// Images returns the images of a session by the number of their event, those of one event in order. Data is nil if the pixels were
 // removed.
-func (s *Store) AllImages(ctx context.Context, id wire.SessionID) (map[int64][]*picture.Image, error) {
+func (s *Store) Images(ctx context.Context, id wire.SessionID) (map[int64][]*picture.Image, error) {
 	images := map[int64][]*picture.Image{}
 	err := each(ctx, s.db, func(scan func(...any) error) error {
 		var seq int64
