@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -53,11 +56,45 @@ func parseSchema(text []byte) (*outputSchema, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkTypes(&s); err != nil {
+		return nil, err
+	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
 		return nil, err
 	}
 	return &outputSchema{compact.String(), resolved}, nil
+}
+
+// schemaTypes are what the keyword type may name.
+var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+
+// checkTypes returns an error if s, or a schema in it, names a type that does not exist: no answer would be valid by it.
+func checkTypes(s *jsonschema.Schema) error {
+	for _, t := range append(s.Types, s.Type) {
+		if t != "" && !slices.Contains(schemaTypes, t) {
+			return fmt.Errorf("type: %q is none of %s", t, strings.Join(schemaTypes, ", "))
+		}
+	}
+	var inside []*jsonschema.Schema
+	for _, field := range reflect.ValueOf(s).Elem().Fields() {
+		switch v := field.Interface().(type) {
+		case *jsonschema.Schema:
+			inside = append(inside, v)
+		case []*jsonschema.Schema:
+			inside = append(inside, v...)
+		case map[string]*jsonschema.Schema:
+			inside = slices.AppendSeq(inside, maps.Values(v))
+		}
+	}
+	for _, in := range inside {
+		if in != nil {
+			if err := checkTypes(in); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // instruction returns the part of the system prompt that asks for an answer valid by the schema.
