@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"sublet/lease/procstat"
 	"sublet/wire"
 	"sublet/wire/socket"
 )
@@ -43,23 +42,13 @@ type WedgedError struct {
 func (e *WedgedError) Error() string { return "the daemon does not answer: " + e.Err.Error() }
 func (e *WedgedError) Unwrap() error { return e.Err }
 
-// Hint returns how to end or continue it.
+// Hint returns how to end it.
 func (e *WedgedError) Hint() string {
-	const look = "`sublet daemon logs` shows what it did last; "
-	pid, ok := socket.Holder(e.Paths.Lock)
-	switch {
-	case !ok:
-		return look + "`fuser " + e.Paths.Lock + "` names its process, end that and start again"
-	case isStopped(pid):
-		return fmt.Sprintf("its process is stopped: `kill -CONT %d` lets it go on", pid)
+	hint := "`sublet daemon logs` shows what it did last"
+	if pid, ok := socket.Holder(e.Paths.Lock); ok {
+		hint += fmt.Sprintf("; `kill %d` ends it, `kill -9 %d` if it must be; nothing that was shown is lost. Then start again", pid, pid)
 	}
-	return look + fmt.Sprintf("`kill %d` ends it, `kill -9 %d` if it must be; nothing that was shown is lost. Then start again", pid, pid)
-}
-
-// isStopped reports whether a process is stopped, as by SIGSTOP. Without /proc it is false.
-func isStopped(pid int) bool {
-	st, err := procstat.Read(pid)
-	return err == nil && st.State == 'T'
+	return hint
 }
 
 // failedStart returns the Error by which a daemon reports that it cannot start; nil for another error.

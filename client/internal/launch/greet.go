@@ -63,7 +63,7 @@ func receive(ctx context.Context, wc *wire.Conn) (wire.Message, error) {
 
 // retire asks the daemon at the other end of wc to stop if nothing runs in it, and waits until it closes the connection,
 // which it closes either way. The lock is waited for by connect. It returns the *wire.Error with which the daemon
-// refuses, and *WedgedError after leaveBound.
+// refuses, ctx's cause, and context.DeadlineExceeded after leaveBound.
 func (l *Launcher) retire(ctx context.Context, wc *wire.Conn) error {
 	defer wc.Close()
 	ctx, cancel := context.WithTimeout(ctx, leaveBound)
@@ -75,8 +75,8 @@ func (l *Launcher) retire(ctx context.Context, wc *wire.Conn) error {
 	for {
 		m, err := receive(ctx, wc)
 		switch {
-		case err != nil && ctx.Err() != nil:
-			return &WedgedError{Paths: l.o.Paths, Err: fmt.Errorf("an older daemon was asked to stop, and still runs after %v", leaveBound)}
+		case err != nil && ctx.Err() != nil: // it still runs
+			return err
 		case err != nil:
 			l.o.Log.Info("older daemon replaced")
 			return nil
