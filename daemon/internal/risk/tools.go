@@ -253,7 +253,7 @@ func (a *analysis) doRsync(c *call) {
 func (a *analysis) doGit(c *call) {
 	a.gitOptions(c)
 	switch sub := c.sub(); sub {
-	case "config", "config set":
+	case "config", "config set", "config unset", "config edit", "config rename-section", "config remove-section":
 		a.gitConfig(c)
 		return
 	case "checkout", "switch", "restore":
@@ -310,8 +310,8 @@ func (a *analysis) gitSetting(c *call, key string, val *field) {
 // gitConfig judges git config.
 func (a *analysis) gitConfig(c *call) {
 	ops := c.operands
-	change := c.has("--unset", "--unset-all", "--remove-section", "--edit", "-e", "--rename-section", "--add", "--replace-all") || len(ops) > 1 || c.sub() == "config set"
-	if c.has("--get", "--get-all", "--get-regexp", "--list", "-l") || len(ops) > 0 && (ops[0].S == "get" || ops[0].S == "list") || !change {
+	change := c.has("--unset", "--unset-all", "--remove-section", "--edit", "-e", "--rename-section", "--add", "--replace-all") || len(ops) > 1 || len(c.subs) > 1
+	if c.has("--get", "--get-all", "--get-regexp", "--list", "-l") || !change {
 		a.note(Low, Read, c.span, "reads git's settings")
 		return
 	}
