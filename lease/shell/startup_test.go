@@ -41,6 +41,24 @@ func TestStartupFilesOfZsh(t *testing.T) {
 	}
 }
 
+// A private shell reads neither the start-up file nor the history of the user, and keeps none.
+func TestPrivateShellHasNoHistory(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	files := map[string]string{".bashrc": "echo read", ".bash_history": "mine\n"}
+	writeFiles(t, home, files)
+	s, _ := start2(t, func(o *Options) { o.Private, o.Path, o.Env = true, citest.Program(t, "bash"), environment(home) })
+	if r := do(t, s, "builtin history; echo end"); string(r.Output) != "end\n" {
+		t.Errorf("got %q", r.Output)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(home, ".bash_history")); err != nil || string(b) != files[".bash_history"] {
+		t.Errorf("the user's history is %q, %v", b, err)
+	}
+}
+
 // An error in a zsh text ends it, with a status, and does not reach the user's own last status.
 func TestErrorsEndTheText(t *testing.T) {
 	t.Parallel()

@@ -30,15 +30,15 @@ var Dialect = &dialect.Dialect{
 
 // launch implements dialect.Dialect.Start.
 func launch(o dialect.Start) dialect.Launch {
-	private, startup := "", dialect.Getenv(o.Env, "HOME")+"/.bashrc"
+	env, startup := o.Env, dialect.Getenv(o.Env, "HOME")+"/.bashrc"
 	if o.Private {
-		private, startup = "1", ""
+		env, startup = append(env, "HISTFILE="), ""
 	}
 	return dialect.Launch{
 		File: "integration.bash",
-		Text: o.Script(integration, "%s=%s", dialect.Quote, "startup", startup, "private", private),
+		Text: o.Script(integration, "%s=%s", dialect.Quote, "startup", startup),
 		Args: []string{"bash", "--rcfile", filepath.Join(o.Folder, "integration.bash"), "-i"},
-		Env:  o.Env,
+		Env:  env,
 	}
 }
 

@@ -152,17 +152,11 @@ __sublet_start() {
 		builtin bind -m "$__sublet_map" -x '"\eO~": __sublet_widget 2>/dev/null'
 		builtin bind -m "$__sublet_map" '"\eO}": accept-line'
 	done 2>/dev/null
-	if [[ $__sublet_private ]]; then
-		builtin unset -v HISTFILE
-		builtin set +o history
-	fi
-	[[ ! $__sublet_restore ]] || builtin eval "$__sublet_restore"
-	builtin unset -v __sublet_private __sublet_restore __sublet_startup SUBLET_STARTING
+	builtin eval "$__sublet_restore"
+	builtin unset -v __sublet_restore __sublet_startup SUBLET_STARTING
 	builtin unset -f __sublet_start
 }
 
 # The user's start-up file, at the top level so that what it declares is global.
-if [[ $__sublet_startup && -r $__sublet_startup ]]; then
-	. "$__sublet_startup"
-fi
+[[ ! -r $__sublet_startup ]] || . "$__sublet_startup"
 __sublet_start

@@ -148,7 +148,6 @@ builtin set -g __sublet_status 0
 for __sublet_mode in default insert visual replace replace_one
     builtin bind -M $__sublet_mode \x1e\x1d __sublet_widget
 end
-builtin set -e __sublet_mode
 builtin eval $__sublet_restore
 builtin set -e __sublet_restore
 builtin set -e SUBLET_STARTING

@@ -188,7 +188,7 @@ __sublet_arm() {
 # Zsh calls this once, before the first prompt and behind the user's own hooks.
 __sublet_install() {
 	__sublet_arm
-	[[ -z $__sublet_restore ]] || builtin eval "$__sublet_restore"
+	builtin eval "$__sublet_restore"
 	builtin unset __sublet_restore SUBLET_STARTING
 	__sublet_prompt
 }
