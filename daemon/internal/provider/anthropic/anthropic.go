@@ -40,7 +40,7 @@ type Model struct {
 	// guarded by mu:
 	limit         provider.Limit
 	asked         bool
-	adaptive      *bool // supports thinking without a budget; nil: decide by the name
+	needsBudget   bool // supports thinking with a budget only
 	noTemperature bool
 	noEffort      bool
 	noDisabled    bool // always thinks
@@ -197,7 +197,6 @@ func (m *Model) learn(err error) bool {
 		return false
 	}
 	text := strings.ToLower(e.Message)
-	adaptive := m.adaptiveLocked()
 	switch {
 	case strings.Contains(text, "temperature") && !m.noTemperature:
 		m.noTemperature = true
@@ -205,29 +204,10 @@ func (m *Model) learn(err error) bool {
 		m.noEffort = true
 	case strings.Contains(text, "thinking.type.disabled") && !m.noDisabled:
 		m.noDisabled = true
-	case strings.Contains(text, "thinking") && strings.Contains(text, "adaptive") && m.adaptive == nil:
-		adaptive = !adaptive
-		m.adaptive = &adaptive
+	case strings.Contains(text, "thinking") && strings.Contains(text, "adaptive") && !m.needsBudget:
+		m.needsBudget = true
 	default:
 		return false
-	}
-	return true
-}
-
-// budgetOnly are prefixes of models that support thinking with a budget only.
-var budgetOnly = []string{
-	"claude-3-7", "claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2", "claude-opus-4-5",
-	"claude-sonnet-4-0", "claude-sonnet-4-2", "claude-sonnet-4-5", "claude-haiku-4-5",
-}
-
-func (m *Model) adaptiveLocked() bool {
-	if m.adaptive != nil {
-		return *m.adaptive
-	}
-	for _, p := range budgetOnly {
-		if strings.HasPrefix(m.config.Model, p) {
-			return false
-		}
 	}
 	return true
 }
@@ -277,7 +257,7 @@ func (m *Model) probe(ctx context.Context) {
 	if info.MaxTokens > 0 {
 		m.limit.MaxOutput = int(info.MaxTokens)
 	}
-	if t := info.Capabilities.Thinking; t.Supported && (t.Types.Adaptive.Supported || t.Types.Enabled.Supported) {
-		m.adaptive = &t.Types.Adaptive.Supported
+	if t := info.Capabilities.Thinking.Types; t.Enabled.Supported {
+		m.needsBudget = !t.Adaptive.Supported
 	}
 }

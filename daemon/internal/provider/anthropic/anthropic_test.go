@@ -386,7 +386,6 @@ func TestLimitsAndThinkingOfTheModel(t *testing.T) {
 	}{
 		{"claude-new-9", info(true), "high", 1_000_000, `{"display":"summarized","type":"adaptive"}`},
 		{"claude-new-9", info(false), "low", 1_000_000, `{"budget_tokens":2048,"type":"enabled"}`},
-		{"claude-sonnet-4-5", "", "medium", 200_000, `{"budget_tokens":8192,"type":"enabled"}`},
 		{"claude-opus-5", "", "medium", 1_000_000, `{"display":"summarized","type":"adaptive"}`},
 		{"claude-opus-5", "", "", 1_000_000, `null`},
 		{"claude-opus-5", "", "off", 1_000_000, `{"type":"disabled"}`},

@@ -35,7 +35,7 @@ func mayThink(messages []provider.Message) bool {
 // the end of the previous request and the end of this one. So each request reads the cache of the one before.
 func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 	m.mu.Lock()
-	limit, adaptive, noTemperature, noEffort, noDisabled := m.limit, m.adaptiveLocked(), m.noTemperature, m.noEffort, m.noDisabled
+	limit, needsBudget, noTemperature, noEffort, noDisabled := m.limit, m.needsBudget, m.noTemperature, m.noEffort, m.noDisabled
 	m.mu.Unlock()
 
 	p := sdk.MessageNewParams{Model: m.config.Model, MaxTokens: defaultMaxTokens}
@@ -46,7 +46,7 @@ func (m *Model) params(req provider.Request) sdk.MessageNewParams {
 		p.MaxTokens = int64(*req.MaxTokens)
 	}
 	switch {
-	case thinks(req) && adaptive:
+	case thinks(req) && !needsBudget:
 		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
 		if !noEffort {
 			p.OutputConfig.Effort = sdk.OutputConfigEffort(req.Thinking)
