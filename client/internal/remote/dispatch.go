@@ -56,7 +56,6 @@ func (c *Conn) moved(r *wire.SessionReply) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case r.Session.ID == "":
 	case r.Op == "resume" || r.Op == "new":
 		c.session, c.want = r.Session, r.Session.ID
 		c.settleLocked(r.Session)
@@ -77,7 +76,7 @@ func (c *Conn) moved(r *wire.SessionReply) bool {
 // a number and questions, which are sent again while they are open, always count as new.
 func (c *Conn) fresh(e wire.EventMessage) bool {
 	meta := e.Meta()
-	if Live(e) || meta.Seq <= 0 || meta.SessionID == "" {
+	if Live(e) || meta.Seq <= 0 {
 		return true
 	}
 	c.mu.Lock()
@@ -99,9 +98,6 @@ const maxUnstored = 256
 // an event, like the end that the daemon stores later, is ignored. It records e if e is an end without a number.
 func (c *Conn) afterUnstoredEnd(e wire.EventMessage) bool {
 	meta := e.Meta()
-	if meta.TurnID == "" {
-		return false
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if slices.Contains(c.unstored, meta.TurnID) {

@@ -80,9 +80,6 @@ func (f File) Undo() (Change, error) {
 	if old == nil {
 		return c, ErrNoBackup
 	}
-	if c.Before == nil { // the user removed the file
-		return c, nil
-	}
 	if c.After, err = f.takeBack(c.Before, old); err != nil {
 		return c, fmt.Errorf("%s: %w", f.Path, err)
 	}

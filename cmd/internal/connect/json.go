@@ -3,7 +3,6 @@ package connect
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -20,13 +19,7 @@ func parseJSON(text []byte) (document, error) {
 		text = []byte("{}\n")
 	}
 	v, err := hujson.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	if _, ok := v.Value.(*hujson.Object); !ok {
-		return nil, errors.New("it is not a JSON object")
-	}
-	return &jsonFile{v, text}, nil
+	return &jsonFile{v, text}, err
 }
 
 // pointer returns a path as a JSON Pointer (RFC 6901).
@@ -71,12 +64,9 @@ func (f *jsonFile) set(path []string, value any) error {
 
 func (f *jsonFile) remove(path []string) error { return f.patch("remove", path, nil) }
 
-// text returns the file with the indentation of the original where that was regular.
+// text returns the file with the indentation of the original where that was regular and without comments.
 func (f *jsonFile) text() ([]byte, error) {
 	text := f.Pack()
-	if !f.IsStandard() {
-		return text, nil
-	}
 	for _, indent := range []string{"  ", "    ", "\t"} {
 		var was, is bytes.Buffer
 		if json.Indent(&was, f.original, "", indent) == nil && bytes.Equal(bytes.TrimSpace(was.Bytes()), bytes.TrimSpace(f.original)) && json.Indent(&is, text, "", indent) == nil {

@@ -20,7 +20,7 @@ func parseYAML(text []byte) (document, error) {
 		f.file = yaml.Node{Kind: yaml.DocumentNode, HeadComment: string(bytes.TrimSpace(text)), Content: []*yaml.Node{{Kind: yaml.MappingNode}}}
 	case err != nil:
 		return nil, err
-	case f.file.Content[0].Kind != yaml.MappingNode || !errors.Is(in.Decode(new(yaml.Node)), io.EOF): // no object, or several documents
+	case !errors.Is(in.Decode(new(yaml.Node)), io.EOF): // several documents
 		return nil, errByHand
 	}
 	return f, nil
@@ -31,9 +31,6 @@ func parseYAML(text []byte) (document, error) {
 func (f *yamlFile) find(path []string, create bool) (object *yaml.Node, i int) {
 	object = f.file.Content[0]
 	for n, name := range path {
-		if create && object.ShortTag() == "!!null" {
-			*object = yaml.Node{Kind: yaml.MappingNode}
-		}
 		if object.Kind != yaml.MappingNode {
 			return nil, -1
 		}
