@@ -117,10 +117,9 @@ func readToken(path string) (string, error) {
 }
 
 func (a *app) serveStdio() *cobra.Command {
-	var c *cobra.Command
 	var approve string
 	var mode func(config.Config) (string, error)
-	c = a.gateway("stdio", "JSON lines on standard input and output, for a program that starts it as its child",
+	c := a.gateway("stdio", "JSON lines on standard input and output, for a program that starts it as its child",
 		"Serves one JSON object a line on standard input and output; everything else goes to standard error. It ends when its\n"+
 			"input does, once what runs has finished. docs/stdio.md has the protocol and a session to try.",
 		`  echo '{"id":"1","kind":"user_message","message":"what is in this folder?"}' | sublet serve stdio`,
@@ -128,9 +127,6 @@ func (a *app) serveStdio() *cobra.Command {
 			s := client.Stdio{In: a.stdin, Out: a.stdout}
 			if s.Mode, err = mode(conf); err != nil {
 				return err
-			}
-			if c.Flags().Changed("trace") {
-				s.Trace = func(direction, what, id string) { fmt.Fprintf(a.stderr, "[%s] %s %s\n", direction, what, oneLine(id)) }
 			}
 			// Writing to a parent that has ended is an error rather than SIGPIPE, so that running requests can be cancelled.
 			signal.Ignore(syscall.SIGPIPE)

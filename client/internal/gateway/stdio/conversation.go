@@ -48,7 +48,7 @@ func (s *server) clearHistory(r *request) error {
 	if _, err := t.Request(s.ctx, &wire.SessionRequest{Op: "clear"}); err != nil {
 		return err
 	}
-	return s.send(message{Type: "done", ID: &r.ID})
+	return s.send(message{Type: "done", ID: r.ID})
 }
 
 type status struct {
@@ -72,20 +72,20 @@ func (s *server) status(r *request) error {
 		st.State = "processing"
 		st.Length = max(st.Length-1, 0) // the running one has no answer yet
 	}
-	return s.send(message{Type: "status", ID: &r.ID, Data: st})
+	return s.send(message{Type: "status", ID: r.ID, Data: st})
 }
 
 // event translates one event of a request (E18, E21, F10, G1 to G4).
 func (s *server) event(j *job, m wire.Message) {
 	if text := gateway.Answer(m); text != "" {
-		_ = s.send(message{Type: "token", ID: &j.ID, Token: &text}) // the reader notices that the parent has ended
+		_ = s.send(message{Type: "token", ID: j.ID, Token: text}) // the reader notices that the parent has ended
 		return
 	}
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
 		if m.Chunk.Type == wire.ChunkToolCall {
 			j.tools[m.Chunk.ExecutionID] = m.Chunk.Tool
-			_ = s.send(message{Type: "tool_use", ID: &j.ID, Data: toolData{
+			_ = s.send(message{Type: "tool_use", ID: j.ID, Data: toolData{
 				ID: string(m.Chunk.ExecutionID), Name: m.Chunk.Tool, Input: gateway.Arguments(m.Chunk.Arguments),
 			}})
 		}
@@ -94,7 +94,7 @@ func (s *server) event(j *job, m wire.Message) {
 			return // a command that a person ran in a session that is shared
 		}
 		delete(j.tools, m.ExecutionID)
-		_ = s.send(message{Type: "tool_result", ID: &j.ID, Data: toolData{
+		_ = s.send(message{Type: "tool_result", ID: j.ID, Data: toolData{
 			ID: string(m.ExecutionID), Name: m.Tool, Result: resultOf(m),
 		}})
 	}
@@ -104,7 +104,7 @@ func (s *server) event(j *job, m wire.Message) {
 func (s *server) ended(j *job, status string, why *wire.Error) {
 	switch status {
 	case wire.StatusSuccess:
-		_ = s.send(message{Type: "done", ID: &j.ID})
+		_ = s.send(message{Type: "done", ID: j.ID})
 	case wire.StatusCancelled, wire.StatusTimeout:
 		_ = s.fail(j.ID, status+": "+wire.Explain(why))
 	default:

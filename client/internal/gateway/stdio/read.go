@@ -19,7 +19,7 @@ import (
 type request struct {
 	ID          string                  `json:"id"`
 	Kind        string                  `json:"kind"`
-	Message     *string                 `json:"message"`
+	Message     string                  `json:"message"`
 	Attachments gateway.Few[attachment] `json:"attachments"`
 	Metadata    struct {
 		Conversation string `json:"conversationId"`
@@ -52,9 +52,7 @@ func (s *server) read(ctx context.Context) error {
 // line handles one line. The error is that of writing to a parent that has ended.
 func (s *server) line(line []byte) error {
 	r, id, err := parse(line)
-	if s.o.Trace != nil {
-		s.o.Trace("RECV", clip(r.Kind), clip(id))
-	}
+	s.log.Debug("received", "kind", clip(r.Kind), "id", clip(id))
 	if err != nil {
 		// Invalid input is logged and ignored (C11); if its id can be read, an error is sent.
 		s.log.Error("a line was not understood", "err", err, "line", clip(string(line)))
@@ -111,7 +109,7 @@ func parse(line []byte) (r *request, id string, err error) {
 
 // userMessage begins a turn (E10). Its responses follow.
 func (s *server) userMessage(r *request) error {
-	if r.Message == nil || strings.TrimSpace(*r.Message) == "" {
+	if strings.TrimSpace(r.Message) == "" {
 		return errors.New("message: is missing or empty")
 	}
 	files, err := s.attachments(r.Attachments)
@@ -132,7 +130,7 @@ func (s *server) userMessage(r *request) error {
 		j.Abandon()
 		return err
 	}
-	return j.Ask(s.ctx, t, &wire.AgentRequest{Prompt: *r.Message, Attachments: files, Options: wire.RequestOptions{Mode: s.o.Mode}})
+	return j.Ask(s.ctx, t, &wire.AgentRequest{Prompt: r.Message, Attachments: files, Options: wire.RequestOptions{Mode: s.o.Mode}})
 }
 
 // attachments checks that the files exist (P6), since an agent could invent the content of one that does not.

@@ -29,8 +29,6 @@ type Options struct {
 	In     io.Reader
 	Out    io.Writer
 	Mode   string // policy mode of every request: plan, ask, auto, full; nobody can be asked
-	// Trace, if not nil, is called for each message: direction SEND or RECV, its type or kind, and its id.
-	Trace func(direction, what, id string)
 }
 
 // server is one Serve.
@@ -109,12 +107,12 @@ func (s *server) serve(ctx context.Context) error {
 // message is a response. Its fields are in the order of the document.
 type message struct {
 	Type         string   `json:"type"`
-	ID           *string  `json:"id,omitempty"` // of its request (E21); only ready has none
+	ID           string   `json:"id,omitempty"` // of its request (E21); only ready has none
 	Version      string   `json:"version,omitempty"`
 	Capabilities []string `json:"capabilities,omitempty"`
-	Token        *string  `json:"token,omitempty"`
+	Token        string   `json:"token,omitempty"`
 	Data         any      `json:"data,omitempty"`
-	Error        *string  `json:"error,omitempty"`
+	Error        string   `json:"error,omitempty"`
 	Timestamp    int64    `json:"timestamp"` // milliseconds since 1970 (F18)
 }
 
@@ -129,17 +127,11 @@ type toolData struct {
 // send writes one message. The error is that of writing to a parent that has ended.
 func (s *server) send(m message) error {
 	m.Timestamp = time.Now().UnixMilli()
-	if s.o.Trace != nil {
-		id := ""
-		if m.ID != nil {
-			id = *m.ID
-		}
-		s.o.Trace("SEND", m.Type, id)
-	}
+	s.log.Debug("sent", "type", m.Type, "id", m.ID)
 	return s.out.Send(s.ctx, gateway.Line(&m))
 }
 
 // fail answers a request with an error.
 func (s *server) fail(id, text string) error {
-	return s.send(message{Type: "error", ID: &id, Error: &text})
+	return s.send(message{Type: "error", ID: id, Error: text})
 }

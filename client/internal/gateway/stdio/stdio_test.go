@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -534,23 +533,16 @@ func TestConformance(t *testing.T) {
 			t.Errorf("serve: %v", err)
 		}
 	})
-	t.Run("T9 A20 the trace tells each message", func(t *testing.T) {
-		var mu sync.Mutex
-		var trace []string
+	t.Run("T9 A20 each message is logged for debugging", func(t *testing.T) {
+		log := &citest.Buffer{}
 		r := start(t, w, func(o *Options) {
-			o.Trace = func(d, what, id string) {
-				mu.Lock()
-				defer mu.Unlock()
-				trace = append(trace, d+" "+what+" "+id)
-			}
+			o.Daemon.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		})
 		r.send(ask("req", "say"))
 		r.answer("req")
-		mu.Lock()
-		defer mu.Unlock()
-		for _, want := range []string{"SEND ready ", "RECV user_message req", "SEND token req", "SEND done req"} {
-			if !slices.Contains(trace, want) {
-				t.Errorf("no %q in %v", want, trace)
+		for _, want := range []string{"msg=sent type=ready ", "msg=received kind=user_message id=req\n", "msg=sent type=token id=req\n", "msg=sent type=done id=req\n"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("no %q in %s", want, log)
 			}
 		}
 	})
