@@ -142,7 +142,7 @@ func receive[T wire.Message](t *testing.T, c *wire.Conn, match func(T) bool) T {
 		if wanted, ok := m.(T); ok && match(wanted) {
 			return wanted
 		}
-		line, _ := jsonview.Of(m)
+		line := jsonview.Of(m)
 		seen = append(seen, string(line))
 	}
 }

@@ -11,20 +11,17 @@ import (
 // Marshal returns the payload of m: [kind, body]. It fails for a nil message or one that is not of this package, and
 // with ErrTooLarge over MaxFrame.
 func Marshal(m Message) ([]byte, error) {
-	p, err := appendPayload(nil, m)
+	frame, err := AppendFrame(nil, m)
 	if err != nil {
 		return nil, err
 	}
-	if len(p) > MaxFrame {
-		return nil, tooLarge(int64(len(p)), MaxFrame)
-	}
-	return p, nil
+	return frame[4:], nil
 }
 
 // AppendFrame appends the frame of m, its length and its payload, to dst. On error (as Marshal) it returns dst as it was.
 func AppendFrame(dst []byte, m Message) ([]byte, error) {
 	start := len(dst)
-	out, err := appendPayload(append(dst, 0, 0, 0, 0), m)
+	out, err := encoding(append(dst, 0, 0, 0, 0), func(e *encoder) error { return e.message(m) })
 	if err != nil {
 		return dst, err
 	}
@@ -34,11 +31,6 @@ func AppendFrame(dst []byte, m Message) ([]byte, error) {
 	}
 	binary.BigEndian.PutUint32(out[start:], uint32(n))
 	return out, nil
-}
-
-// appendPayload appends [kind, body].
-func appendPayload(dst []byte, m Message) ([]byte, error) {
-	return encoding(dst, func(e *encoder) error { return e.message(m) })
 }
 
 // message writes [kind, body]. It fails, having written nothing, for a nil message and one that is not of this package.

@@ -125,11 +125,7 @@ func (c *Conn) signal() {
 // ends, Err().
 func (c *Conn) Flush(ctx context.Context) error {
 	c.mu.Lock()
-	if c.err != nil {
-		defer c.mu.Unlock()
-		return c.err
-	}
-	if c.out.size == 0 && !c.writing {
+	if c.err == nil && c.out.size == 0 && !c.writing {
 		c.mu.Unlock()
 		return nil
 	}
@@ -169,7 +165,7 @@ func (c *Conn) write() {
 	}
 }
 
-// next waits for the next batch; more is false when there will be none, since the connection has failed or is closed. When the
+// next waits for the next batch; more is false when there will be none, since the connection is closed. When the
 // queue is empty it does what waits for that: it wakes Flush, and ends the connection after Close.
 func (c *Conn) next() (batch []byte, more bool) {
 	for {
@@ -190,11 +186,7 @@ func (c *Conn) next() (batch []byte, more bool) {
 			c.fail(ErrClosed)
 			return nil, false
 		}
-		select {
-		case <-c.wake:
-		case <-c.done:
-			return nil, false
-		}
+		<-c.wake
 	}
 }
 

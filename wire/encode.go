@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"math"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -49,14 +48,7 @@ func (e *encoder) int(n int64)     { _ = e.EncodeInt(n) }
 func (e *encoder) arrayHead(n int) { _ = e.EncodeArrayLen(n) }
 func (e *encoder) mapHead(n int)   { _ = e.EncodeMapLen(n) }
 func (e *encoder) bytes(b []byte)  { _ = e.EncodeBytes(b) }
-
-// float encodes an infinity or not-a-number as 0: neither means anything here, and JSON has no word for them.
-func (e *encoder) float(f float64) {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		f = 0
-	}
-	_ = e.EncodeFloat64(f)
-}
+func (e *encoder) float(f float64) { _ = e.EncodeFloat64(f) }
 
 // text encodes s as str. Invalid UTF-8, from a model or a program, becomes U+FFFD, because readers refuse it.
 func (e *encoder) text(s string) {

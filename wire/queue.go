@@ -20,16 +20,9 @@ func (q *queue) add(m Message) error {
 	last := &q.batches[len(q.batches)-1]
 	at := len(*last)
 	out, err := AppendFrame(*last, m)
-	if err != nil {
-		if at == 0 {
-			q.recycle(*last)
-			q.batches = q.batches[:len(q.batches)-1]
-		}
-		return err
-	}
 	*last = out
 	q.size += len(out) - at
-	return nil
+	return err
 }
 
 // take removes and returns the first batch; nil if nothing waits. The caller gives it back with recycle.

@@ -21,9 +21,12 @@ func TryLock(path string) (*os.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("lock: %w", err)
 		}
-		if err := flock(f); err != nil {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			f.Close()
-			return nil, err
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				return nil, ErrLocked
+			}
+			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		if Same(f, path) {
 			return f, nil
@@ -56,21 +59,6 @@ func Holder(path string) (pid int, ok bool) {
 		return 0, false
 	}
 	return pid, errors.Is(err, ErrLocked)
-}
-
-func flock(f *os.File) error {
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.EWOULDBLOCK):
-			return ErrLocked
-		default:
-			return fmt.Errorf("lock %s: %w", f.Name(), err)
-		}
-	}
 }
 
 // Same reports whether f is the file that is now at path, rather than one that was removed or replaced.

@@ -47,13 +47,12 @@ func Listen(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	l.SetUnlinkOnClose(false)
 	// Nobody else can enter the folder, so the moment before chmod is safe; setting the umask would affect the whole process.
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()
-		os.Remove(path)
 		return nil, fmt.Errorf("listen: %w", err)
 	}
+	l.SetUnlinkOnClose(false)
 	return l, nil
 }
 

@@ -25,22 +25,14 @@ func (a *app) printJSON(v any) error {
 
 // printMessage prints the JSON view of m on one line.
 func (a *app) printMessage(m wire.Message) error {
-	line, err := jsonview.Of(m)
-	if err != nil {
-		return err
-	}
-	_, err = a.stdout.Write(append(line, '\n'))
+	_, err := a.stdout.Write(append(jsonview.Of(m), '\n'))
 	return err
 }
 
 // view is the JSON view of m by its fields, without those that belong to the protocol alone.
 func view(m wire.Message) (map[string]json.RawMessage, error) {
-	line, err := jsonview.Of(m)
-	if err != nil {
-		return nil, err
-	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(line, &fields); err != nil {
+	if err := json.Unmarshal(jsonview.Of(m), &fields); err != nil {
 		return nil, err
 	}
 	delete(fields, "kind")

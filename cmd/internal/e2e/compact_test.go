@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sublet/wire"
+	"sublet/wire/jsonview"
 )
 
 // J1, J2, J3: /compact folds the middle of a conversation, and the conversation goes on with what mattered.
@@ -71,7 +72,7 @@ func TestKillTheDaemonInACompaction(t *testing.T) {
 	missed := late.events(func(wire.EventMessage) bool { return true })
 	end, ok := missed[0].(*wire.CompactionComplete)
 	if !ok || end.Seq != begun.Seq+1 || end.RequestID != "c" || end.Status != wire.StatusError || end.Summary != "daemon restarted" || end.Events != begun.Events {
-		t.Errorf("got %s, want the end of %s", view(t, missed[0]), view(t, begun))
+		t.Errorf("got %s, want the end of %s", jsonview.Of(missed[0]), jsonview.Of(begun))
 	}
 	if err := late.Send(&wire.AgentRequest{RequestID: "7", Prompt: "number 7"}); err != nil {
 		t.Fatal(err)
@@ -88,7 +89,7 @@ func TestKillTheDaemonInACompaction(t *testing.T) {
 	}
 	for _, m := range again.events(func(m wire.EventMessage) bool { return isEnd(m) && m.Meta().RequestID == "8" }) {
 		if wire.KindOf(m) == "CompactionComplete" {
-			t.Errorf("ended a second time: %s", view(t, m))
+			t.Errorf("ended a second time: %s", jsonview.Of(m))
 		}
 	}
 }

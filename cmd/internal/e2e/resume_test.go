@@ -49,14 +49,14 @@ func TestKillTheDaemonAtEveryEvent(t *testing.T) {
 			t.Fatalf("killed at %d: %d events shown and missed, %d stored", kill, len(got), len(all))
 		}
 		for i, m := range got {
-			if a, b := view(t, m), view(t, all[i]); m.Meta().Seq != int64(i+1) || !bytes.Equal(a, b) {
+			if a, b := jsonview.Of(m), jsonview.Of(all[i]); m.Meta().Seq != int64(i+1) || !bytes.Equal(a, b) {
 				t.Errorf("killed at %d: event %d is %s, stored is %s", kill, i+1, a, b)
 			}
 		}
 		end := all[len(all)-1].(*wire.AgentComplete)
 		failure, ok := all[len(all)-2].(*wire.Error)
 		if end.Status != wire.StatusError || !ok || failure.Message != "daemon restarted" {
-			t.Errorf("killed at %d: ended with %s", kill, view(t, all[len(all)-2]))
+			t.Errorf("killed at %d: ended with %s", kill, jsonview.Of(all[len(all)-2]))
 		}
 		late.Close()
 		whole.Close()
@@ -93,7 +93,7 @@ func TestUndoAfterTheDaemonWasKilled(t *testing.T) {
 		`theirs was changed since, and stays as it is; the next /undo takes the change before`, `put back .*/kept`, `nothing to put back`,
 	} {
 		undo.RequestID = wire.RequestID(strconv.Itoa(i))
-		if got := view(t, send(undo)); !regexp.MustCompile(want).Match(got) {
+		if got := jsonview.Of(send(undo)); !regexp.MustCompile(want).Match(got) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -112,15 +112,6 @@ func (w *world) start() {
 }
 
 func isEnd(m wire.EventMessage) bool { _, ok := m.(*wire.AgentComplete); return ok }
-
-func view(t *testing.T, m wire.Message) []byte {
-	t.Helper()
-	text, err := jsonview.Of(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
 
 // native is a connection of the native protocol, of a script without a shell.
 type native struct {

@@ -13,28 +13,20 @@ import (
 
 // JSON returns a session as one object, with events as `session show --json` prints them.
 func JSON(info wire.SessionInfo, events []wire.EventMessage) (string, error) {
-	head, err := jsonview.Of(&wire.SessionReply{Session: info})
-	if err != nil {
-		return "", err
-	}
 	var reply struct {
 		Session json.RawMessage `json:"session"`
 	}
-	if err := json.Unmarshal(head, &reply); err != nil {
+	if err := json.Unmarshal(jsonview.Of(&wire.SessionReply{Session: info}), &reply); err != nil {
 		return "", err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "{\"session\": %s,\n\"events\": [", reply.Session)
 	for i, m := range events {
-		line, err := jsonview.Of(m)
-		if err != nil {
-			return "", err
-		}
 		if i > 0 {
 			b.WriteByte(',')
 		}
 		b.WriteString("\n")
-		b.Write(line)
+		b.Write(jsonview.Of(m))
 	}
 	b.WriteString("\n]}\n")
 	return b.String(), nil

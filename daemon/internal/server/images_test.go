@@ -14,6 +14,7 @@ import (
 
 	"sublet/daemon/internal/provider/scripted"
 	"sublet/wire"
+	"sublet/wire/jsonview"
 )
 
 // An image that was attached is in the conversation: for the question itself, for the next one, after its file is gone, and
@@ -53,7 +54,7 @@ func TestAttachedImage(t *testing.T) {
 		t.Errorf("the next question: got %q", end.Summary)
 	}
 	for _, m := range p.all() {
-		if text := jsonOf(t, m); len(text) > 4<<10 || bytes.Contains(text, []byte("IHDR")) {
+		if text := jsonview.Of(m); len(text) > 4<<10 || bytes.Contains(text, []byte("IHDR")) {
 			t.Errorf("an event of %d bytes: %.200s", len(text), text)
 		}
 	}

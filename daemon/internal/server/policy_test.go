@@ -270,8 +270,8 @@ func TestCredentialsAreMasked(t *testing.T) {
 		t.Fatal(events, err)
 	}
 	for _, e := range events {
-		if text, err := jsonview.Of(e); err != nil || strings.Contains(string(text), key) {
-			t.Errorf("stored: %s, %v", text, err)
+		if text := jsonview.Of(e); strings.Contains(string(text), key) {
+			t.Errorf("stored: %s", text)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func TestCutAtEveryEvent(t *testing.T) {
 				t.Fatalf("cut after every %d: event %d after %d", i+1, m.Meta().Seq, next-1)
 			}
 			// The question goes out as it would run and is kept masked; here it holds no secret, so the two are the same.
-			if got, stored := jsonOf(t, m), jsonOf(t, want[next]); !bytes.Equal(got, stored) {
+			if got, stored := jsonview.Of(m), jsonview.Of(want[next]); !bytes.Equal(got, stored) {
 				t.Errorf("cut after every %d: event %d is\n%s, stored is\n%s", i+1, next, got, stored)
 			}
 			next++
@@ -71,15 +71,6 @@ func TestCutAtEveryEvent(t *testing.T) {
 			t.Errorf("cut after every %d: %d events, want %d", i+1, next-1, end.Seq)
 		}
 	}
-}
-
-func jsonOf(t *testing.T, m wire.Message) []byte {
-	t.Helper()
-	text, err := jsonview.Of(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
 }
 
 // cutAfterEvery attaches to a session, cuts the connection after n stored events with whatever is still on its way, and

@@ -367,10 +367,7 @@ func (p *peer) over() error {
 func (p *peer) story() string {
 	text := ""
 	for _, m := range p.all() {
-		line, err := jsonview.Of(m)
-		if err != nil {
-			line = []byte(err.Error())
-		}
+		line := jsonview.Of(m)
 		if len(line) > 400 {
 			line = line[:400]
 		}
