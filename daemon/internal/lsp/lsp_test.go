@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -37,8 +36,6 @@ type fake struct {
 	pull     bool                           // it is asked for reports
 	refusals int                            // how many of these questions it answers with an error; -1: all
 	empty    int                            // how many of them it answers without a problem, as if it had not loaded the project
-	sync     any                            // its textDocumentSync
-	saved    []any                          // parameters of textDocument/didSave
 	refuse   string                         // its answer to initialize is this error
 	mute     bool                           // it leaves questions without an answer
 	answer   func(c *jsonrpc2.Conn, at any) // instead of its reports
@@ -109,7 +106,7 @@ func (f *fake) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Request
 			_ = c.ReplyWithError(ctx, r.ID, &jsonrpc2.Error{Code: 1, Message: f.refuse})
 			return
 		}
-		capabilities := map[string]any{"textDocumentSync": f.sync}
+		capabilities := map[string]any{}
 		if f.pull {
 			capabilities["diagnosticProvider"] = map[string]any{"interFileDependencies": true}
 		}
@@ -117,12 +114,6 @@ func (f *fake) Handle(ctx context.Context, c *jsonrpc2.Conn, r *jsonrpc2.Request
 	case "workspace/didChangeWatchedFiles":
 		f.mu.Lock()
 		f.watched = append(f.watched, p.Changes...)
-		f.mu.Unlock()
-	case "textDocument/didSave":
-		var params any
-		_ = json.Unmarshal(*r.Params, &params)
-		f.mu.Lock()
-		f.saved = append(f.saved, params)
 		f.mu.Unlock()
 	case "textDocument/didOpen", "textDocument/didChange":
 		switch {
@@ -216,44 +207,6 @@ func TestReportsBeforeTheProjectIsLoaded(t *testing.T) {
 			t.Errorf("got %+v later, want no problems", got)
 		}
 	})
-}
-
-// A server learns that a file was saved if it wants to, and with the text if it wants that; not of a text that is not in the file.
-func TestSavedFiles(t *testing.T) {
-	for name, c := range map[string]struct {
-		sync any
-		want map[string]any
-	}{
-		"number":       {1, nil},
-		"no":           {map[string]any{"save": false}, nil},
-		"yes":          {map[string]any{"save": true}, map[string]any{}},
-		"options":      {map[string]any{"save": map[string]any{}}, map[string]any{}},
-		"with content": {map[string]any{"save": map[string]any{"includeText": true}}, map[string]any{"text": "new"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "a.go")
-			if err := os.WriteFile(path, []byte("new"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			f, s := &fake{t: t, pull: true, sync: c.sync}, &Servers{}
-			defer s.Close()
-			for _, text := range []string{"old", "new"} {
-				if got := s.Check(t.Context(), f.start, filepath.Dir(path), path, []byte(text)); got.By != "gopls" {
-					t.Errorf("got %+v", got)
-				}
-			}
-			var want []any
-			if c.want != nil {
-				c.want["textDocument"] = map[string]any{"uri": string(uri(path))}
-				want = []any{c.want}
-			}
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if !reflect.DeepEqual(f.saved, want) {
-				t.Errorf("got %v, want %v", f.saved, want)
-			}
-		})
-	}
 }
 
 func TestErrorsAndWarnings(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -50,12 +49,10 @@ type server struct {
 	gone   chan struct{} // closed when nothing of it is left
 	turn   chan struct{} // holds one question
 	conn   *jsonrpc2.Conn
-	pull   bool        // it can be asked for a report; others send theirs when they like
-	loaded atomic.Bool // a report without problems counts
-	// whether it wants to know that a file was saved, and then with the text
-	saves, savedText bool
-	files            map[string]stamp // as the server knows them; only the holder of turn uses it
-	left             atomic.Int64     // bytes that it may send before the next question
+	pull   bool             // it can be asked for a report; others send theirs when they like
+	loaded atomic.Bool      // a report without problems counts
+	files  map[string]stamp // as the server knows them; only the holder of turn uses it
+	left   atomic.Int64     // bytes that it may send before the next question
 
 	// guarded by Servers.mu
 	used time.Time
@@ -162,7 +159,6 @@ func (v *server) initialize() error {
 	var offers struct {
 		Capabilities struct {
 			Diagnostics any `json:"diagnosticProvider"`
-			Sync        any `json:"textDocumentSync"` // a number, or an object whose save is a bool or an object
 		} `json:"capabilities"`
 	}
 	refresh := map[string]any{"refreshSupport": true}
@@ -173,10 +169,8 @@ func (v *server) initialize() error {
 	}{
 		InitializeParams: lsp.InitializeParams{RootURI: uri(v.root), RootPath: v.root, ClientInfo: lsp.ClientInfo{Name: "sublet"}, InitializationOptions: v.options},
 		Capabilities: map[string]any{
-			"textDocument": map[string]any{
-				"publishDiagnostics": map[string]any{"versionSupport": true}, "synchronization": map[string]any{"didSave": true},
-			},
-			"workspace": map[string]any{"diagnostics": refresh, "diagnostic": refresh}, // rust-analyzer read only the second, a misspelling, until 2025
+			"textDocument": map[string]any{"publishDiagnostics": map[string]any{"versionSupport": true}},
+			"workspace":    map[string]any{"diagnostics": refresh, "diagnostic": refresh}, // rust-analyzer read only the second, a misspelling, until 2025
 		},
 	}
 	err := v.conn.Call(v.ctx, "initialize", params, &offers)
@@ -184,14 +178,6 @@ func (v *server) initialize() error {
 		return err
 	}
 	v.pull = offers.Capabilities.Diagnostics != nil
-	sync, _ := offers.Capabilities.Sync.(map[string]any)
-	switch save := sync["save"].(type) {
-	case bool:
-		v.saves = save
-	case map[string]any:
-		v.saves = true
-		v.savedText, _ = save["includeText"].(bool)
-	}
 	return v.conn.Notify(v.ctx, "initialized", struct{}{})
 }
 
@@ -257,9 +243,6 @@ func (v *server) try(ctx context.Context, path, language, text string) ([]string
 		if err := v.show(path, language, text); err != nil {
 			return // the connection has ended; run records the reason
 		}
-		if err := v.save(path, text); err != nil {
-			return
-		}
 		if lines, ok := v.await(ctx, path); ok {
 			answer <- lines
 		}
@@ -314,21 +297,6 @@ func (v *server) show(path, language, text string) error {
 	return v.conn.Notify(v.ctx, "textDocument/didOpen", lsp.DidOpenTextDocumentParams{
 		TextDocument: lsp.TextDocumentItem{URI: uri(path), LanguageID: language, Version: version, Text: text},
 	})
-}
-
-// save notifies the server that the open file was saved, if that is so: text may be what the file was before its change.
-func (v *server) save(path, text string) error {
-	if !v.saves {
-		return nil
-	}
-	if saved, err := os.ReadFile(path); err != nil || string(saved) != text {
-		return nil
-	}
-	params := map[string]any{"textDocument": lsp.TextDocumentIdentifier{URI: uri(path)}}
-	if v.savedText {
-		params["text"] = text
-	}
-	return v.conn.Notify(v.ctx, "textDocument/didSave", params)
 }
 
 // await returns the report that the server was asked for, or the newest one after a pause; ok is false if there was none until
