@@ -6,16 +6,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 // Secrets that are known by their value are masked wherever they stand, whatever they look like. A process has one set
 // of them, since it has one user: the keys it was given to work with, and what the user typed without echo.
 var known struct {
-	mu          sync.Mutex // for writers
-	typed, keys []secret   // guarded by mu; the newest last, and the longest first: one may be a part of another
-
-	list atomic.Pointer[[]secret] // both, replaced and never changed in place
+	mu          sync.RWMutex
+	typed, keys []secret // guarded by mu; the newest last, and the longest first: one may be a part of another
 }
 
 type secret struct {
@@ -35,10 +32,9 @@ const (
 
 // secrets returns the known secrets.
 func secrets() []secret {
-	if list := known.list.Load(); list != nil {
-		return *list
-	}
-	return nil
+	known.mu.RLock()
+	defer known.mu.RUnlock()
+	return slices.Concat(known.typed, known.keys)
 }
 
 // Keep makes String hide these values from now on, in every text of this process. Values shorter than eight bytes
@@ -54,12 +50,6 @@ func Keep(values ...string) {
 		known.keys = append(known.keys, secret{[]string{v}, []string{v}, placeholder("key", v)})
 	}
 	slices.SortStableFunc(known.keys, func(x, y secret) int { return len(y.forms[0]) - len(x.forms[0]) })
-	publishLocked()
-}
-
-func publishLocked() {
-	list := slices.Concat(known.typed, known.keys)
-	known.list.Store(&list)
 }
 
 // KeepTyped makes String hide what the user typed without echo: as it is, in pieces of at least half of it, and in base64 and
@@ -100,7 +90,6 @@ func KeepTyped(value string) {
 	defer known.mu.Unlock()
 	known.typed = append(known.typed, secret{forms, longer, typedMask})
 	known.typed = known.typed[max(0, len(known.typed)-maxTyped):]
-	publishLocked()
 }
 
 // knownBegun returns the length of the longest end of text that may be the beginning of a value that is known or was typed.

@@ -63,8 +63,7 @@ func TestStreamOfKnownValues(t *testing.T) {
 
 // Prose is held back for a word at most, where that may become a name that means a secret ("to" of a token), and else not.
 func TestStreamHoldsProseNot(t *testing.T) {
-	known.typed, known.keys = nil, nil
-	known.list.Store(nil) // an end of the text could begin one of those
+	known.typed, known.keys = nil, nil // an end of the text could begin one of those
 	var s Stream
 	late := 0
 	for _, piece := range []string{"I", " will", " look", " at", " the", " files", " in", " src", ".", "\n\n", "Then", " run", " `go", " test", " ./...`", ",", " and", " commit", ":", " it", " is", " done", "."} {
