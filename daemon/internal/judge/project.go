@@ -154,13 +154,8 @@ func below(dir, pattern string) string {
 
 // Stricter returns the mode of the two in which less runs; "" sets no mode.
 func Stricter(a, b policy.Mode) policy.Mode {
-	order := []policy.Mode{policy.ModePlan, policy.ModeAsk, policy.ModeAuto, policy.ModeFull}
-	switch {
-	case a == "":
-		return b
-	case b == "":
-		return a
-	case slices.Index(order, a) <= slices.Index(order, b): // one that is not known is the strictest
+	order := []policy.Mode{policy.ModePlan, policy.ModeAsk, policy.ModeAuto, policy.ModeFull, ""}
+	if slices.Index(order, a) <= slices.Index(order, b) { // one that is not known is the strictest
 		return a
 	}
 	return b

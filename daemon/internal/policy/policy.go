@@ -221,7 +221,7 @@ func (p Policy) decide(v risk.Verdict, a Action) Decision {
 			return Decision{Outcome: Allow, Why: why}
 		}
 	case v.Level <= p.Mode.runs():
-		return Decision{Outcome: Allow, Why: fmt.Sprintf("%s runs unasked in %s mode", v.Level, p.modeName())}
+		return Decision{Outcome: Allow, Why: fmt.Sprintf("%s runs unasked in %s mode", v.Level, p.Mode)}
 	}
 	if r := covered(m.allow, v, a, p.Mode.runs()); r != nil {
 		return Decision{Outcome: Allow, Rule: r, Why: fmt.Sprintf("allowed by the rule %q", r.Pattern)}
@@ -231,7 +231,7 @@ func (p Policy) decide(v risk.Verdict, a Action) Decision {
 
 // asked returns the question about an action that nothing allows.
 func (p Policy) asked(v risk.Verdict, a Action) Decision {
-	d := Decision{Outcome: Ask, Grants: grants(v, a, p.Mode.runs()), Project: a.real(), Why: fmt.Sprintf("%s is asked in %s mode", v.Level, p.modeName())}
+	d := Decision{Outcome: Ask, Grants: grants(v, a, p.Mode.runs()), Project: a.real(), Why: fmt.Sprintf("%s is asked in %s mode", v.Level, p.Mode)}
 	switch {
 	case a.Reach == risk.ReachFree && v.Reach == risk.ReachProject && !a.Editable:
 		d.Why = "it changes files, and this folder is not a project that it could be confined to"
@@ -288,13 +288,6 @@ func loses(v risk.Verdict) bool {
 	return slices.ContainsFunc(v.Reasons, func(r risk.Reason) bool {
 		return r.Level >= risk.High && (r.Effect == risk.Delete || r.Effect == risk.History || r.Effect == risk.Write && !v.Reversible)
 	})
-}
-
-func (p Policy) modeName() Mode {
-	if p.Mode == "" {
-		return ModeAsk
-	}
-	return p.Mode
 }
 
 // real is the project that permissions are given for: a link may be led elsewhere later.
