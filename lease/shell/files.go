@@ -13,6 +13,7 @@ type files struct {
 	folder string
 	up     *os.File // the FIFO from the script
 	down   *os.File // the FIFO to it
+	text   *os.File // what is sourced; rewritten in place, because ext4 writes a file to the disk that is emptied and written again
 }
 
 // Leftover matches the folders that a killed process leaves in Options.Folder.
@@ -35,6 +36,9 @@ func makeFiles(parent string) (f files, err error) {
 			return f, fmt.Errorf("make shell folder: %w", err)
 		}
 	}
+	if f.text, err = os.OpenFile(f.path("text"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return f, fmt.Errorf("make shell folder: %w", err)
+	}
 	return f, nil
 }
 
@@ -48,9 +52,18 @@ func (f *files) write(name, text string) error {
 	return os.WriteFile(f.path(name), []byte(text), 0o600)
 }
 
+// source writes the text that the script sources next.
+func (f *files) source(text string) error {
+	if _, err := f.text.WriteAt([]byte(text), 0); err != nil {
+		return err
+	}
+	return f.text.Truncate(int64(len(text)))
+}
+
 func (f *files) remove() error {
 	f.up.Close() // harmless for nil: makeFiles may have failed before it
 	f.down.Close()
+	f.text.Close()
 	if err := os.RemoveAll(f.folder); err != nil {
 		return fmt.Errorf("remove shell folder: %w", err)
 	}

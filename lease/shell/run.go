@@ -148,7 +148,7 @@ func (s *Shell) begin(r *run, text, dir string) error {
 	if dir != "" {
 		text = "builtin cd -- " + s.d.Quote(dir) + " && builtin eval " + s.d.Quote(text)
 	}
-	if err := s.files.write("text", text); err != nil {
+	if err := s.files.source(text); err != nil {
 		return fmt.Errorf("write the command: %w", err)
 	}
 	s.inputLock.Lock()
