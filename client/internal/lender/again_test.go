@@ -279,8 +279,8 @@ func TestAnotherFenceIsAnotherLease(t *testing.T) {
 	})
 }
 
-// A borrowed command that the lender's end cuts off has its end told, and what it changed; who comes then is denied, and
-// nobody is shown as waiting.
+// A borrowed command that the lender's end cuts off has its end told; who comes then is denied, and nobody is shown as
+// waiting.
 func TestCloseTellsTheCommandsEnd(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		d.sh.dies = time.Second
@@ -294,7 +294,7 @@ func TestCloseTellsTheCommandsEnd(t *testing.T) {
 		if took := time.Since(begun); took != time.Second {
 			t.Errorf("closed after %v, want 1 s, when the command has ended", took)
 		}
-		sent := d.take("ShellLeaseDenied", "CommandCompleted", "ShellState", "ShellLeaseReleased")
+		sent := d.take("ShellLeaseDenied", "CommandCompleted", "ShellLeaseReleased")
 		if c := sent[1].(*wire.CommandCompleted); !slices.Equal(c.Notes, []string{errClosing.Error()}) {
 			t.Errorf("got notes %q", c.Notes)
 		}

@@ -150,7 +150,7 @@ func (l *Lender) executeLocked(e *execution) {
 	case !l.user.IsZero():
 		g.last = l.refuse(m, "the user is running a command")
 	default:
-		e.grant, e.done = g, make(chan struct{})
+		e.grant = g
 		e.ctx, e.cancel = context.WithCancelCause(l.ctx)
 		g.exec = e
 		l.wakeWorker()

@@ -157,7 +157,6 @@ type execution struct {
 	grant  *grant                     // its own lease, even if another is current when it ends
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the shell has finished it
 	toJob  chan struct{} // holds one: it is to go on as a job
 
 	// guarded by Lender.mu
@@ -182,14 +181,7 @@ func New(o Options) *Lender {
 func (l *Lender) Close() {
 	l.mu.Lock()
 	l.closeLocked(wire.DeniedShuttingDown, wire.ReleasedDisconnected)
-	var done chan struct{}
-	if l.grant != nil && l.grant.exec != nil {
-		done = l.grant.exec.done
-	}
 	l.mu.Unlock()
-	if done != nil {
-		<-done
-	}
 	l.cancel()
 	l.work.Wait()
 	l.mu.Lock()

@@ -163,7 +163,6 @@ func (l *Lender) execute(e *execution) {
 	if e.grant.ending != "" {
 		l.endLocked(e.grant, e.grant.ending, nil)
 	}
-	close(e.done)
 	l.changedLocked()
 }
 
