@@ -48,15 +48,11 @@ func (x *executions) card(id wire.ExecutionID, agent, tool string) *execution {
 	return c
 }
 
-// show adds a card to the running ones; hide removes it.
+// show adds a card to the running ones.
 func (x *executions) show(c *execution) {
 	if !c.printed && !slices.Contains(x.running, c) {
 		x.running = append(x.running, c)
 	}
-}
-
-func (x *executions) hide(c *execution) {
-	x.running = slices.DeleteFunc(x.running, func(o *execution) bool { return o == c })
 }
 
 // keep records that a card was printed.
@@ -148,7 +144,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 
 // finish prints the card of a call that has ended.
 func (m *model) finish(c *execution) {
-	m.hide(c)
+	m.running = slices.DeleteFunc(m.running, func(o *execution) bool { return o == c })
 	if c.printed {
 		return
 	}

@@ -9,11 +9,8 @@ import (
 
 // draw prints the text that waits and, below it, draws want.
 func (p *Painter) draw() {
-	f, prints, fresh, w, h := p.want, p.prints, p.fresh, p.newW, p.newH
-	p.prints, p.fresh = nil, false
-	if !fresh && len(prints) == 0 {
-		return
-	}
+	f, prints, w, h := p.want, p.prints, p.newW, p.newH
+	p.prints = nil
 	resized := w != p.w || h != p.h
 	if resized {
 		p.reflow(w)

@@ -48,7 +48,6 @@ type Painter struct {
 	wmu sync.Mutex
 	// Guarded by wmu, held while writing.
 	want     Frame
-	fresh    bool // want has not been drawn
 	prints   []string
 	newW     int
 	newH     int
@@ -111,7 +110,7 @@ func (p *Painter) serve() {
 		r.do()
 	}
 	if next != nil {
-		p.want, p.fresh = *next, true
+		p.want = *next
 	}
 	if p.has == programScreen {
 		p.mu.Lock()
@@ -179,7 +178,7 @@ func (p *Painter) Print(text string) {
 }
 
 // Resize sets the terminal's new size.
-func (p *Painter) Resize(w, h int) { p.queue(func() { p.newW, p.newH, p.fresh = w, h, true }) }
+func (p *Painter) Resize(w, h int) { p.queue(func() { p.newW, p.newH = w, h }) }
 
 // WhenWritten closes done when all requests so far are written.
 func (p *Painter) WhenWritten(done chan struct{}) {
@@ -246,7 +245,7 @@ func (p *Painter) Redraw() { p.redrawAfter("\r\x1b[J") }
 func (p *Painter) redrawAfter(erase string) {
 	p.queue(func() {
 		if p.has == ourScreen {
-			p.shown, p.row, p.col, p.fresh = nil, 0, 0, true
+			p.shown, p.row, p.col = nil, 0, 0
 			p.write(append(p.buf[:0], erase...))
 		}
 	})
@@ -313,7 +312,7 @@ func (p *Painter) Close() {
 // erase appends what erases the live part and prints the text that waits. The live part is empty then.
 func (p *Painter) erase(b []byte) []byte {
 	b = appendPrints(p.wipe(b), p.prints)
-	p.want, p.fresh, p.prints = Frame{}, false, nil
+	p.want, p.prints = Frame{}, nil
 	p.shown, p.row, p.col = nil, 0, 0
 	return b
 }
