@@ -227,6 +227,40 @@ func TestEarlyKeys(t *testing.T) {
 	}
 }
 
+// A ^C that was sent just before there was a command may be seen after the report that it was started: it was lost.
+func TestLateKey(t *testing.T) {
+	for range 20 { // of which select takes the report first in about half
+		ours, keepers, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ours.Close()
+		cmd := exec.Command("sleep", "1000")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it does not get what the test gets
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := (report{kind: started, value: uint32(cmd.Process.Pid)}).send(keepers); err != nil {
+			t.Fatal(err)
+		}
+		caught := make(chan os.Signal)
+		go func() { caught <- unix.SIGINT }()
+		followed := make(chan struct{})
+		go func() {
+			defer close(followed)
+			_, _, _ = follow(ours, caught) // ends with the pipe
+		}()
+		kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait() // a signal ends it
+		kill.Stop()
+		keepers.Close()
+		<-followed
+		if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != unix.SIGINT {
+			t.Fatalf("ended by %v", ws.Signal())
+		}
+	}
+}
+
 // TestKilled kills what holds a command, as a cancel does in the end: nothing of the command outlives it.
 func TestKilled(t *testing.T) {
 	for _, who := range users(t) {

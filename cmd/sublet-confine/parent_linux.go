@@ -222,6 +222,9 @@ func mayMount() bool {
 	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
+// signalLag is how long after the report that the command was started a signal may arrive that was sent before there was a command.
+const signalLag = 250 * time.Millisecond
+
 // follow handles the keeper's reports and the signals of this process until the command ends, and returns its wait status.
 // When the command stops, this process stops too, so that the shell sees a stopped job. Signals that arrive before the
 // command was started are sent to it then. ran reports whether it was started; err is that of reading the reports.
@@ -239,6 +242,7 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 	}()
 	var earlySignals []os.Signal
 	pid, cancelled := 0, false
+	var begun time.Time // when the command was reported to be started; zero once it has been stopped
 	for {
 		select {
 		case err := <-failed:
@@ -251,19 +255,20 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 				if sig == unix.SIGTSTP { // it may have stopped the child that has not executed the command yet
 					_ = syscall.Kill(0, unix.SIGCONT) // cannot fail for the own process group
 				}
-			case sig == unix.SIGTERM || sig == unix.SIGHUP:
-				// It may have been sent to this process alone, as `kill PID` does. If the command got it too, it gets it twice.
+			case sig == unix.SIGTERM || sig == unix.SIGHUP || time.Since(begun) < signalLag:
+				// SIGTERM and SIGHUP may have been sent to this process alone, as `kill PID` does. If the command got the signal too, it
+				// gets it twice.
 				_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
 			}
 		case r := <-arrived:
 			switch r.kind {
 			case started:
-				pid = int(r.value)
-				for _, sig := range append(earlySignals, pending(caught)...) { // select may have taken the report first
-					cancelled = cancelled || sig != unix.SIGTSTP
+				pid, begun = int(r.value), time.Now()
+				for _, sig := range earlySignals {
 					_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
 				}
 			case stopped:
+				begun = time.Time{}
 				if st, err := procstat.Read(pid); err != nil || st.State != 'T' {
 					continue // the whole job was stopped, and continued before this process read the report
 				}
@@ -285,14 +290,6 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 			}
 		}
 	}
-}
-
-// pending takes the signals that wait in a channel.
-func pending(caught <-chan os.Signal) (list []os.Signal) {
-	for len(caught) > 0 {
-		list = append(list, <-caught)
-	}
-	return list
 }
 
 // wait waits for a child to exit.
