@@ -103,7 +103,7 @@ func (c *Conn) afterUnstoredEnd(e wire.EventMessage) bool {
 	if slices.Contains(c.unstored, meta.TurnID) {
 		return true
 	}
-	if _, end := e.(*wire.AgentComplete); end && meta.Seq == 0 {
+	if _, end := e.(*wire.AgentComplete); end && meta.Seq == 0 && meta.TurnID != "" { // that of a hosted agent's tool has no turn
 		c.unstored = append(c.unstored[max(0, len(c.unstored)+1-maxUnstored):], meta.TurnID)
 	}
 	return false

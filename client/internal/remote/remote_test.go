@@ -334,13 +334,14 @@ func TestEndStoredLater(t *testing.T) {
 		mustSend(t, wc,
 			&wire.TurnStarted{Event: event(1)}, &wire.Error{Event: event(0)}, &wire.AgentComplete{Event: event(0)},
 			&wire.Error{Event: event(2)}, &wire.AgentComplete{Event: event(3)},
-			&wire.TurnStarted{Event: wire.Event{SessionID: "s1", TurnID: "t2", Seq: 4}})
+			&wire.TurnStarted{Event: wire.Event{SessionID: "s1", TurnID: "t2", Seq: 4}},
+			&wire.AgentComplete{}, &wire.CommandResult{}) // without a turn: of two tools of a hosted agent
 		synctest.Wait()
 		var kinds []string
 		for _, m := range s.messages() {
 			kinds = append(kinds, wire.KindOf(m))
 		}
-		if want := []string{"TurnStarted", "Error", "AgentComplete", "TurnStarted"}; !slices.Equal(kinds, want) {
+		if want := []string{"TurnStarted", "Error", "AgentComplete", "TurnStarted", "AgentComplete", "CommandResult"}; !slices.Equal(kinds, want) {
 			t.Errorf("got %q, want %q", kinds, want)
 		}
 		if got := c.seen["s1"]; got != 4 {
