@@ -83,6 +83,14 @@ func IsPlaceholder(st fs.FileInfo) bool {
 	return st.IsDir() && mode == fs.ModeSticky|0o555 || st.Mode().Type() == fs.ModeSocket && mode == fs.ModeSticky|0o444
 }
 
+// InUse reports whether the placeholders of a command that is confined to the project dir are in it. Such a command runs, or was killed.
+func InUse(dir string) bool {
+	return slices.ContainsFunc(append([]string{".git"}, Protected...), func(name string) bool {
+		st, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil && IsPlaceholder(st)
+	})
+}
+
 // GitProtected are the protected names in a git folder.
 var GitProtected = []string{"hooks", "config", "config.worktree", "info/attributes"}
 

@@ -40,7 +40,7 @@ func (s *Shell) launcherLine(c Command) (line string, err error) {
 	spec.Script = script
 	spec.Hidden = append(slices.Clone(spec.Hidden), s.o.Folder) // this shell's pipes, and the daemon's socket
 	st := locked(s, func() State { return s.state })
-	if dir, err := filepath.EvalSymlinks(st.Dir); err == nil && filepath.IsAbs(dir) { // it may not be known
+	if dir, err := filepath.EvalSymlinks(st.Dir); spec.Dir == "" && err == nil && filepath.IsAbs(dir) { // it may not be known
 		spec.Dir = dir
 	}
 	spec.Kept = append(slices.Clone(spec.Kept), pathIn(spec.Project, st.Vars["PATH"])...)

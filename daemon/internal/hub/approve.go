@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"sublet/daemon/internal/agent"
+	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mask"
@@ -17,6 +19,7 @@ import (
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
+	"sublet/lease/confine"
 	"sublet/wire"
 )
 
@@ -174,6 +177,7 @@ func (t *turn) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	return judge.Place{
 		Settings: h.opts.Config().Policy, Env: lend.Texts(env), Cwd: string(cwd), Home: lend.Home(env), Own: h.shells.Own(),
 		Written: t.s.files.Written, Made: t.s.files.Made,
+		Jobs: slices.ContainsFunc(h.jobs.List(""), func(i job.Info) bool { return i.State != job.Ended && i.Reach == confine.Project }),
 	}.Judge(ctx, q.Action)
 }
 

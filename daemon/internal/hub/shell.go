@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"sublet/daemon/internal/job"
@@ -138,7 +139,10 @@ func (a *agentShell) Private(ctx context.Context) (*lend.Private, error) {
 
 func (a *agentShell) Prepare(c tool.Command, shellName string) (lend.Command, error) {
 	c.Agent = a.name
-	return a.turn.Prepare(c, shellName)
+	cmd, err := a.turn.Prepare(c, shellName)
+	_, cwd := a.origin.environ()                            // the user's prompt is there, not in the private shell's folder
+	cmd.Confine.Dir, _ = filepath.EvalSymlinks(string(cwd)) // "" where it is not known, or gone
+	return cmd, err
 }
 
 // closeOwn ends the shell, if it was started, and waits.

@@ -11,6 +11,7 @@ import (
 	"sublet/daemon/config"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/tool"
+	"sublet/lease/confine"
 	"sublet/wire"
 )
 
@@ -183,8 +184,9 @@ func TestShellOfAnAgent(t *testing.T) {
 			t.Errorf("got %+v, %v and %d shells", place, err, len(h.shells.Privates(u.s.id)))
 		}
 	}
-	if c, err := sh.(*lend.Shell).By.Prepare(tool.Command{}, "bash"); err != nil || c.Agent != "engineer-2" {
-		t.Errorf("got a command of %q, %v", c.Agent, err)
+	// A repository was made where the user's shell was, because the private shell was elsewhere.
+	if c, err := sh.(*lend.Shell).By.Prepare(tool.Command{Reach: confine.Project, Cwd: "/srv"}, "bash"); err != nil || c.Agent != "engineer-2" || c.Confine.Dir != "/" {
+		t.Errorf("got a command of %q, protecting %q, %v", c.Agent, c.Confine.Dir, err)
 	}
 	end() // TestMain sees whether it was left running
 }

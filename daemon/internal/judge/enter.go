@@ -8,13 +8,14 @@ import (
 
 	"sublet/daemon/internal/reach"
 	"sublet/daemon/internal/risk"
+	"sublet/lease/confine"
 	"sublet/wire/visible"
 )
 
-// Entering returns v, with the reach raised to free if the command changes the user's shell into another git repository, or into a
-// folder that is not known here. A prompt that shows git's state runs what that repository's settings name, and a confined command may
-// have written them: in this project, in a build cache, or in another project that the shell was in before.
-func Entering(v risk.Verdict, c risk.Context) risk.Verdict {
+// Entering returns v, with the reach raised to free if the command changes the user's shell into another git repository, into a folder in
+// which a confined command may make one now, or into one that is not known here. A prompt that shows git's state runs what that
+// repository's settings name. jobs reports whether jobs run that are confined to a project.
+func Entering(v risk.Verdict, c risk.Context, jobs bool) risk.Verdict {
 	if v.Reach != risk.ReachShell {
 		return v
 	}
@@ -27,7 +28,10 @@ func Entering(v risk.Verdict, c risk.Context) risk.Verdict {
 		dirs, known := targets(cmd, c, moves == 1)
 		where := "a folder that is not known beforehand"
 		if known {
-			where = repositoryAround(dirs, reach.Real(c.ProjectRoot))
+			root := reach.Real(c.ProjectRoot)
+			if where = repositoryAround(dirs, root); where == "" {
+				where = writableNow(dirs, c, root, jobs)
+			}
 		}
 		if where != "" {
 			v.Reach = risk.ReachFree
@@ -81,6 +85,22 @@ func repositoryAround(dirs []string, root string) string {
 					return visible.Exact(dir)
 				}
 			}
+		}
+	}
+	return ""
+}
+
+// writableNow returns the first of some folders in which a confined command may make a repository while the shell is there, "" if there is
+// none: in a build cache, in a folder of the settings, or below a project in which such a command runs.
+func writableNow(dirs []string, c risk.Context, root string, jobs bool) string {
+	shared := append(confine.Caches(reach.Home(), os.Getenv), c.Writable...)
+	for _, dir := range dirs {
+		used := jobs && dir != root && within(root, dir) // its placeholders may not be there yet
+		for up := filepath.Dir(dir); up != "/" && !used; up = filepath.Dir(up) {
+			used = confine.InUse(up)
+		}
+		if used || slices.ContainsFunc(shared, func(s string) bool { return within(reach.Real(s), dir) }) {
+			return visible.Exact(dir) + ", where a command may make one"
 		}
 	}
 	return ""

@@ -55,6 +55,23 @@ func TestEnteringARepository(t *testing.T) {
 		}
 	}
 	cdpath = ""
+	// A command that ran while the shell entered a folder made a repository there then.
+	placeholder := filepath.Join(root, ".envrc")
+	open := []string{root + "/plain"}
+	for name, change := range map[string][2]func(){
+		"a job":               {func() { p.Jobs = true }, func() { p.Jobs = false }},
+		"a command":           {func() { _ = os.Mkdir(placeholder, 0o555); _ = os.Chmod(placeholder, os.ModeSticky|0o555) }, func() { _ = os.Remove(placeholder) }},
+		"a folder for writes": {func() { p.Settings.Project.Write = open }, func() { p.Settings.Project.Write = nil }},
+	} {
+		change[0]()
+		if v := p.Judge(t.Context(), tool.Action{Command: "cd plain/sub", Facts: facts}); v.Reach != risk.ReachFree {
+			t.Errorf("with %s: %s", name, v.Reach)
+		}
+		if v := p.Judge(t.Context(), tool.Action{Command: "cd " + root, Facts: facts}); v.Reach != risk.ReachShell {
+			t.Errorf("to the project's folder, with %s: %s", name, v.Reach)
+		}
+		change[1]()
+	}
 	// What a command made in a build cache or in another project was entered unasked.
 	p.Home = root
 	other := t.TempDir()

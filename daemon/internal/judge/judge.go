@@ -27,6 +27,7 @@ type Place struct {
 	Own      []int                                    // processes that no agent is to end
 	Written  func(path string) (text string, ok bool) // what the session's tools wrote to a file
 	Made     func(path string) bool                   // reports whether they made it
+	Jobs     bool                                     // background jobs run that are confined to a project
 }
 
 // Judge returns the verdict on a call.
@@ -62,7 +63,7 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 	v := risk.Analyze(act.Command, c)
 	v.Scripts = append(v.Scripts, venvs...)
 	if !act.AgentShell { // where nobody has a prompt
-		v = Entering(v, c)
+		v = Entering(v, c, p.Jobs)
 	}
 	if act.Background {
 		v.Reasons = append(v.Reasons, risk.Reason{Text: "goes on in the background, until it ends by itself or is ended", Effect: risk.RunCode, Level: risk.Low})
