@@ -242,7 +242,7 @@ func TestWhatWaitsDoesNotRun(t *testing.T) {
 	d := newDesk(t)
 	call := func(seq int64, id wire.ExecutionID, agent, command string) {
 		d.send(&wire.AgentStreamChunk{
-			Event: wire.Event{SessionID: "s1", TurnID: "t1", Seq: seq}, Agent: agent,
+			Event: wire.Event{SessionID: "s1", TurnID: "t1", Seq: seq, AtMS: d.clock.UnixMilli()}, Agent: agent,
 			Chunk: wire.Chunk{Type: wire.ChunkToolCall, ExecutionID: id, Tool: "bash", Arguments: `{"command":"` + command + `"}`},
 		})
 	}

@@ -175,20 +175,8 @@ func (m *model) turnOf(meta *wire.Event) *turn {
 	if m.turn != nil {
 		m.endTurn()
 	}
-	m.turn = &turn{id: meta.TurnID, started: m.at(meta)}
+	m.turn = &turn{id: meta.TurnID, started: time.UnixMilli(meta.AtMS)}
 	return m.turn
-}
-
-// at returns the event's time, at most now.
-func (m *model) at(meta *wire.Event) time.Time {
-	now := m.now()
-	if meta.AtMS <= 0 {
-		return now
-	}
-	if t := time.UnixMilli(meta.AtMS); t.Before(now) {
-		return t
-	}
-	return now
 }
 
 // takeWaiting removes the question of a request from the waiting ones and returns it; nil if another client asked it.
@@ -262,7 +250,7 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 			k.Command = k.Subject()
 		}
 		if k.Started.IsZero() {
-			k.Started = m.at(e.Meta())
+			k.Started = time.UnixMilli(e.AtMS)
 		}
 		m.show(k)
 	case wire.ChunkToolOutput: // that of a leased command comes from the shell, and so does its end

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 
@@ -151,7 +152,7 @@ func TestBang(t *testing.T) {
 
 // event is a stored event of turn t1.
 func event(seq int64) wire.Event {
-	return wire.Event{SessionID: "s1", TurnID: "t1", RequestID: "r", Seq: seq}
+	return wire.Event{SessionID: "s1", TurnID: "t1", RequestID: "r", Seq: seq, AtMS: time.Now().UnixMilli()}
 }
 
 // turnOf plays a turn with words, a call and an end.

@@ -103,7 +103,7 @@ func (m *model) onResolved(r *wire.ConfirmationResolved) {
 			return false
 		}
 		m.flushText("")
-		fresh := m.now().Sub(m.at(r.Meta())) < replayAge // only then the outcome names another window that answered
+		fresh := m.now().Sub(time.UnixMilli(r.AtMS)) < replayAge // only then the outcome names another window that answered
 		m.emit(kindCard, q.Outcome(&m.th, r, m.w, fresh))
 		if k := m.cards[q.ExecutionID]; k != nil && k.Why == "" {
 			k.Why = r.Comment
