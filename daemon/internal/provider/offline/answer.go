@@ -30,7 +30,7 @@ func (in *intent) next(j *job) *call {
 		if s.after == "run" && used > 0 && !k.last().ok() {
 			return nil
 		}
-		c, ok := s.call(in, &k)
+		c, ok := s.call(&k)
 		if !ok {
 			return nil
 		}
@@ -43,11 +43,11 @@ func (in *intent) next(j *job) *call {
 }
 
 // call fills in the placeholders of a step; ok is false where one has no value.
-func (s *step) call(in *intent, j *job) (c *call, ok bool) {
+func (s *step) call(j *job) (c *call, ok bool) {
 	ok = true
 	text := placeholder().ReplaceAllStringFunc(s.text, func(match string) string {
 		m := placeholder().FindStringSubmatch(match)
-		v, found := in.value(j, m[1], s.tool == "bash")
+		v, found := value(j, m[1], s.tool == "bash")
 		switch {
 		case !found && m[2] == "|":
 			return m[3]
@@ -67,17 +67,9 @@ func (s *step) call(in *intent, j *job) (c *call, ok bool) {
 	return &call{tool: s.tool, args: json.RawMessage(text)}, ok
 }
 
-// value is what a placeholder of a step stands for: an argument of the prompt, a cell of the first row, or what values.go
-// works out. For a command, arguments and cells are quoted.
-func (in *intent) value(j *job, name string, quoted bool) (any, bool) {
+// value is what a placeholder of a step stands for: an argument of the prompt, which is quoted for a command, or what values.go works out.
+func value(j *job, name string, quoted bool) (any, bool) {
 	text, ok := j.args[name]
-	if column, isCell := strings.CutPrefix(name, "1."); isCell {
-		text = ""
-		if _, rows := in.read(j); len(rows) > 0 {
-			text = rows[0][column]
-		}
-		ok = text != ""
-	}
 	switch {
 	case !ok:
 		if f := values[name]; f != nil {

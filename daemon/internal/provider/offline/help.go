@@ -88,10 +88,7 @@ var longWord = rx(`\b[a-z]{4}`)
 func reports(j *job) string {
 	r := j.last()
 	text := strings.TrimSpace(heading().ReplaceAllString(r.text, "**$1**"))
-	switch {
-	case text == "":
-		return "No report came back."
-	case r.isError:
+	if r.isError {
 		return "The work failed:\n\n" + text
 	}
 	return "What came back:\n\n" + text

@@ -26,8 +26,6 @@ func fileWord(name string) string {
 	switch rest, home := strings.CutPrefix(name, "~/"); {
 	case name == "~":
 		return "~"
-	case home && rest == "":
-		return "~/"
 	case home:
 		return "~/" + quote(rest)
 	case strings.HasPrefix(name, "-"), strings.HasPrefix(name, "+"):

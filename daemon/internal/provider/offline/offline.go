@@ -178,18 +178,12 @@ type call struct {
 
 // plan returns the call that ends plan mode: it shows the user the next step, which plan mode refuses.
 func plan(step string) call {
-	args, err := json.Marshal(map[string][]string{"items": {step}})
-	if err != nil {
-		args = json.RawMessage("{}") // strings always marshal
-	}
+	args, _ := json.Marshal(map[string][]string{"items": {step}}) // strings always marshal
 	return call{tool: "plan", args: args}
 }
 
 // bash returns a call of the bash tool. purpose is shown to the user while the shell is lent.
 func bash(purpose, command string) *call {
-	args, err := json.Marshal(map[string]string{"command": command, "description": purpose})
-	if err != nil {
-		args = json.RawMessage("{}") // strings always marshal
-	}
+	args, _ := json.Marshal(map[string]string{"command": command, "description": purpose}) // strings always marshal
 	return &call{tool: "bash", args: args}
 }

@@ -82,7 +82,7 @@ func failure(j *job) (c provider.RecentCommand, later int, ok bool) {
 // exitMeaning is what bash and the kernel mean by a code; "" for a program's own.
 func exitMeaning(exit int) string {
 	meanings := map[int]string{
-		0: "Success.", 2: "Mostly wrong usage: an option or argument the program does not take.", 124: "`timeout` ended it because its time ran out.",
+		2: "Mostly wrong usage: an option or argument the program does not take.", 124: "`timeout` ended it because its time ran out.",
 		126: "The file was found and could not be executed: no execute permission, or not a program.", 127: "The command was not found.",
 		129: "It was ended by SIGHUP (its terminal went away).", 130: "It was ended by SIGINT (Ctrl-C).", 134: "It was ended by SIGABRT (it gave up: an assertion or abort).",
 		137: "It was ended by SIGKILL (killed by force; often the kernel, out of memory).", 139: "It was ended by SIGSEGV (it touched memory that is not its own: a bug in it).",
