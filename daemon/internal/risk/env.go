@@ -72,14 +72,8 @@ func (a *analysis) Assign(name string, f *field, st *state, kind bashread.Assign
 	case prefix && level == Critical && !v.Code: // it ends with the one command
 		level = High
 	}
-	if v.Code && f.Known && strings.TrimSpace(f.S) != "" {
-		if strings.HasPrefix(name, "PS") {
-			if !strings.ContainsAny(f.S, "$`") { // a prompt runs only what it expands
-				level = Medium
-			}
-		} else {
-			a.Inline(strings.ReplaceAll(strings.TrimLeft(f.S, "|-"), "%s", "_"), sp, st.Clone()) // LESSOPEN='|cmd %s'
-		}
+	if v.Code && f.Known && strings.TrimSpace(f.S) != "" && !strings.HasPrefix(name, "PS") { // a prompt runs only what it expands
+		a.Inline(strings.ReplaceAll(strings.TrimLeft(f.S, "|-"), "%s", "_"), sp, st.Clone()) // LESSOPEN='|cmd %s'
 	}
 	eff := ShellState
 	switch {

@@ -47,22 +47,24 @@ func (r *Reader) parse(text string) (list []*syntax.Stmt, err error) {
 
 // foreign notes the first thing in a text that its shell may take in another way than bash.
 func (r *Reader) foreign(text string, list []*syntax.Stmt) {
-	found := false
+	same, found := r.sameInZsh, false
 	switch r.Dialect {
 	case "", "bash":
 		return
-	case "fish":
-		if !fishText().MatchString(text) || strings.Contains(text, "**") {
-			r.Judge.Unread(r.at(0, len(text)), "what fish makes of it is not known here")
+	case "zsh":
+	default:
+		if r.Dialect != "fish" || !fishText().MatchString(text) || strings.Contains(text, "**") {
+			r.Judge.Unread(r.at(0, len(text)), "what "+r.Dialect+" makes of it is not known here")
 			return
 		}
+		same = r.sameInFish
 	}
 	var visit func(n syntax.Node) bool
 	visit = func(n syntax.Node) bool {
 		if n == nil || found {
 			return false
 		}
-		if found = !r.same(n); found {
+		if found = !same(n); found {
 			r.Judge.Unread(r.span(n), "what "+r.Dialect+" makes of it is not known here")
 			return false
 		}
@@ -93,18 +95,7 @@ var (
 	otherOps = []syntax.RedirOperator{syntax.AppClob, syntax.RdrAllClob, syntax.AppAllClob} // of zsh
 )
 
-// same reports whether the shell of the text takes a node as bash does.
-func (r *Reader) same(n syntax.Node) bool {
-	switch r.Dialect {
-	case "zsh":
-		return r.sameInZsh(n)
-	case "fish":
-		return r.sameInFish(n)
-	}
-	return false
-}
-
-// sameInFish reports that of a node in a text that fishText matches.
+// sameInFish reports whether fish takes a node of a text that fishText matches as bash does.
 func (r *Reader) sameInFish(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Stmt:
@@ -117,6 +108,7 @@ func (r *Reader) sameInFish(n syntax.Node) bool {
 	return true
 }
 
+// sameInZsh reports whether zsh takes a node as bash does.
 func (r *Reader) sameInZsh(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Stmt:
