@@ -217,15 +217,13 @@ func (c *conn) offered() ([]tool.Tool, string) {
 	return list, c.leftOut
 }
 
-// call calls a tool. When ctx or the call's own time ends, it notifies the server and returns; a server that does not read the call is
+// call calls a tool. When ctx or the server's time ends, it notifies the server and returns; a server that does not read the call is
 // ended for that after Options.Stuck. said is called with progress reports, one at a time with c.mu held, and never after the return.
 func (c *conn) call(ctx context.Context, name string, args json.RawMessage, said func(*sdk.ProgressNotificationParams)) (*sdk.CallToolResult, error) {
 	o := c.server.o
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
-	most := time.AfterFunc(o.Most, func() { cancel(&timeoutError{c.server.spec.Name, o.Most}) })
-	defer most.Stop()
 	silence := time.AfterFunc(o.Silence, func() { cancel(&timeoutError{c.server.spec.Name, o.Silence}) })
 	defer silence.Stop()
 

@@ -69,7 +69,6 @@ type Options struct {
 	Idle     time.Duration // how long an unused server is kept; 10 min
 	Retry    time.Duration // the pause after a server failed, doubling up to 1 min; 1 s
 	Silence  time.Duration // how long a call may take without a progress report; 5 min
-	Most     time.Duration // how long a call may take; 1 h
 	Stuck    time.Duration // how long a server may leave a cancelled call unread before it is ended; 5 s
 }
 
@@ -97,8 +96,7 @@ type Servers struct {
 func New(o Options) *Servers {
 	o.Patience, o.Start = cmp.Or(o.Patience, 10*time.Second), cmp.Or(o.Start, time.Minute)
 	o.Idle, o.Retry = cmp.Or(o.Idle, 10*time.Minute), cmp.Or(o.Retry, time.Second)
-	o.Silence, o.Most = cmp.Or(o.Silence, 5*time.Minute), cmp.Or(o.Most, time.Hour)
-	o.Stuck = cmp.Or(o.Stuck, 5*time.Second)
+	o.Silence, o.Stuck = cmp.Or(o.Silence, 5*time.Minute), cmp.Or(o.Stuck, 5*time.Second)
 	if o.Hold == nil {
 		o.Hold = func(Spec) (string, confine.Spec, error) { return "", confine.Spec{}, nil }
 	}
