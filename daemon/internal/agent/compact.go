@@ -40,7 +40,7 @@ type Compaction struct {
 }
 
 // Compact summarises the middle of a session's conversation and returns the event to store, without its ids; never nil. Its
-// status is success, preview, nothing (too little to gain), error or cancelled; only with the last two is the error not nil.
+// status is success, preview, nothing (too little to gain) or cancelled; only with the last is the error not nil.
 // The compaction takes effect when the event is stored, through History.
 func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error) {
 	entries := c.Conversation.entries
@@ -51,10 +51,6 @@ func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error
 	complete := folding(entries[p.From:p.To], before)
 	if p.From == p.To {
 		return complete, nil
-	}
-	if complete.Events <= 0 {
-		complete.Status = wire.StatusError
-		return complete, errors.New("compact: events without numbers")
 	}
 	c.Started(&wire.CompactionStarted{Events: complete.Events, TokensBefore: complete.TokensBefore})
 	folded, err := fold(ctx, c.Log, items, p, summarizer(c.Model, c.Used, c.Waiting), c.Instructions, promptRoom(win), complete)
@@ -67,8 +63,7 @@ func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error
 	return complete, err
 }
 
-// folding returns the event of a compaction that would replace the entries, of a conversation of so many tokens, and has not yet. Its
-// count of events is 0 or less if the entries' events have no numbers.
+// folding returns the event of a compaction that would replace the entries, of a conversation of so many tokens, and has not yet.
 func folding(entries []entry, before int) *wire.CompactionComplete {
 	m := &wire.CompactionComplete{
 		Status: CompactionNothing, TokensBefore: int64(before), TokensAfter: int64(before), Ledger: toWire(compaction.Ledger{}),
@@ -171,7 +166,7 @@ func foldRanges(entries []entry, ranges []*wire.CompactionComplete) []entry {
 
 func summaryEntry(summary string, l compaction.Ledger, first, last int64) entry {
 	return entry{
-		kind: compaction.Summary, first: first, last: last, summary: compaction.Render(summary, l), ledger: &l, quote: l.Current,
+		kind: compaction.Summary, first: first, last: last, summary: compaction.Render(summary, l), ledger: &l,
 	}
 }
 
@@ -270,7 +265,7 @@ func isRequest(e entry) bool { return e.kind == compaction.Request }
 func (r *runner) fold(ctx context.Context, items []compaction.Item, p compaction.Plan) (*entry, error) {
 	complete := folding(r.entries[p.From:p.To], int(float64(r.size())*r.scale))
 	first, last := complete.FirstSeq, complete.LastSeq
-	stored := !r.t.subAgent && complete.Events > 0 // a sub-agent's conversation is not derived from events
+	stored := !r.t.subAgent // a sub-agent's conversation is not derived from events
 	if stored {
 		r.emit(&wire.CompactionStarted{Events: complete.Events, TokensBefore: complete.TokensBefore})
 	} else {
@@ -337,7 +332,7 @@ func toItems(entries []entry) []compaction.Item {
 		it := compaction.Item{Kind: e.kind, Text: e.summary, Ledger: e.ledger, Machine: e.kind == compaction.Request && strings.HasPrefix(firstText(e.msg), WakeHead)}
 		switch e.kind {
 		case compaction.Summary:
-			it.Extra = compaction.EstimateTokens(e.quote)
+			it.Extra = compaction.EstimateTokens(e.ledger.Current)
 		case compaction.Request:
 			it.Text = firstText(e.msg)
 			it.Extra = compaction.EstimateTokens(messageText(e.msg)) - compaction.EstimateTokens(it.Text)

@@ -41,8 +41,7 @@ type entry struct {
 	first, last int64              // numbers of its events; 0 = unknown
 	facts       map[string]fact    // results: by call id
 	summary     string             // summaries: rendered, with ledger
-	ledger      *compaction.Ledger // summaries
-	quote       string             // summaries: the current request, word for word
+	ledger      *compaction.Ledger // summaries: with the current request, word for word
 }
 
 // fact is what a compaction needs to know about a call beyond its result in the message.
@@ -116,11 +115,11 @@ func render(entries []entry) []provider.Message {
 	for _, e := range entries {
 		switch e.kind {
 		case compaction.Summary:
-			if e.quote != "" {
+			if quote := e.ledger.Current; quote != "" {
 				if last() == provider.User {
 					say("(What follows is a summary of the work so far.)")
 				}
-				add(provider.User, provider.Part{Text: e.quote})
+				add(provider.User, provider.Part{Text: quote})
 			}
 			add(provider.User, provider.Part{Text: e.summary})
 		case compaction.Answer:

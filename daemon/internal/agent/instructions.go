@@ -20,7 +20,7 @@ var instructionFiles = [][]string{{"AGENTS.md", "CLAUDE.md"}, {".sublet.md"}}
 type instructionFile struct{ path, text string }
 
 // instructions reads the project's instruction files, of each at most maxInstructions bytes. It leaves out links that lead out
-// of the project, files that are not regular, and files that it has read under another name.
+// of the project, and files that are not regular.
 func instructions(root, cwd string) []instructionFile {
 	if root == "" {
 		return nil
@@ -40,7 +40,6 @@ func instructions(root, cwd string) []instructionFile {
 		}
 	}
 	var out []instructionFile
-	seen := map[string]bool{}
 	for _, dir := range dirs {
 		for _, names := range instructionFiles {
 			i := slices.IndexFunc(names, func(name string) bool {
@@ -51,13 +50,12 @@ func instructions(root, cwd string) []instructionFile {
 				continue
 			}
 			path, err := filepath.EvalSymlinks(filepath.Join(dir, names[i]))
-			if err != nil || seen[path] {
+			if err != nil {
 				continue
 			}
 			if rel, err := filepath.Rel(realRoot, path); err != nil || !filepath.IsLocal(rel) {
 				continue
 			}
-			seen[path] = true
 			if text := readInstructions(path); text != "" {
 				out = append(out, instructionFile{path: filepath.Join(dir, names[i]), text: text})
 			}

@@ -60,10 +60,7 @@ func (r Role) bound(a config.Agent) Role {
 	return r
 }
 
-const (
-	maxRoleFile  = 64 << 10 // bytes of one .sublet/agents/*.md
-	maxRoleFiles = 50       // of one project
-)
+const maxRoleFile = 64 << 10 // bytes of one .sublet/agents/*.md
 
 var roleName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`) })
 
@@ -245,8 +242,6 @@ func projectRoles(cfg *config.Config, dir string) (roles map[string]Role, faults
 			err = fmt.Errorf("%s: %w", path, err)
 		case !roleName().MatchString(name):
 			err = fmt.Errorf("%s: %s is not the name of a role: small letters, digits, - and _", path, name)
-		case len(roles) == maxRoleFiles:
-			err = fmt.Errorf("%s: a project has at most %d roles", path, maxRoleFiles)
 		default:
 			var line int
 			if roles[name], line, err = parseRole(cfg, name, text); err != nil {

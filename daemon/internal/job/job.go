@@ -496,9 +496,6 @@ func (i *Info) pattern() *regexp.Regexp {
 	if i.Wake == "" || i.Wake == WakeEnd || i.Matched {
 		return nil
 	}
-	re, err := regexp.Compile(i.Wake)
-	if err != nil {
-		return nil // it was validated when the job was made
-	}
+	re, _ := regexp.Compile(i.Wake) // it was validated when the job was made
 	return re
 }
