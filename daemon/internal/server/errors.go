@@ -6,17 +6,17 @@ import (
 	"os"
 	"strconv"
 
+	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/eventlog"
 	"sublet/daemon/internal/hub"
 	"sublet/daemon/internal/lend"
-	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/question"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 )
 
-// codes maps the daemon's errors to protocol codes; the first match counts.
+// codes maps the errors that refuse a request to protocol codes; the first match counts. Others have the code of a failed turn.
 var codes = []struct {
 	err  error
 	code string
@@ -43,13 +43,7 @@ var codes = []struct {
 
 // errorOf converts an error of the hub to the Error that answers a request.
 func errorOf(err error) *wire.Error {
-	e := &wire.Error{Code: wire.CodeInternal, Message: err.Error(), Details: map[string]string{}, Recoverable: true}
-	if hinted, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok {
-		e.Hint = hinted.Hint()
-	}
+	e := agent.Outcome{Err: err}.Failure()
 	for _, row := range codes {
 		if errors.Is(err, row.err) {
 			e.Code = row.code
@@ -75,10 +69,6 @@ func errorOf(err error) *wire.Error {
 	}
 	if _, ok := errors.AsType[*lend.NoShellError](err); ok {
 		e.Code = wire.CodeLeaseDenied
-		return e
-	}
-	if _, ok := errors.AsType[*provider.Error](err); ok {
-		e.Code = wire.CodeProvider
 	}
 	return e
 }

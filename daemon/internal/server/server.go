@@ -26,7 +26,7 @@ import (
 // handshakeBound is how long a connection may take for its EnvSnapshot.
 const handshakeBound = 10 * time.Second
 
-// Options for New. Hub and Config must be set.
+// Options for New. All must be set.
 type Options struct {
 	Hub    *hub.Hub
 	Config func() config.Config
@@ -42,9 +42,6 @@ type Server struct {
 
 // New returns a Server.
 func New(o Options) *Server {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	return &Server{hub: o.Hub, config: o.Config, log: o.Log}
 }
 
