@@ -7,17 +7,14 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"unicode/utf8"
 
 	"sublet/wire"
+	"sublet/wire/visible"
 )
 
-// Append stores events of one session, all or none, each with complete Meta: the session must exist and the first Seq be its
+// Append stores events, at least one, of one session, all or none, each with complete Meta: the session must exist and the first Seq be its
 // next number. They are in the database when Append returns. A number that is taken is an error and changes nothing.
 func (s *Store) Append(ctx context.Context, list ...wire.EventMessage) error {
-	if len(list) == 0 {
-		return nil
-	}
 	first := list[0].Meta()
 	doing := fmt.Sprintf("append event %d of session %s", first.Seq, first.SessionID)
 	return s.append(ctx, doing, list, func(context.Context, *sql.Tx) error { return nil })
@@ -161,11 +158,7 @@ func Title(prompt string) string {
 	if len(line) <= 80 {
 		return line
 	}
-	cut := 77
-	for !utf8.RuneStart(line[cut]) {
-		cut--
-	}
-	return line[:cut] + "…"
+	return visible.Cut(line, 77) + "…"
 }
 
 // Events returns up to limit events of a session with numbers above after, in order. more reports whether others follow. An
