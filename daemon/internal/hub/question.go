@@ -74,7 +74,13 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 		if allow := r.Decision == wire.DecisionAllowAlways; allow || r.Decision == wire.DecisionDenyAlways {
 			s := c.hub.hold(q.Request.SessionID, nil) // in memory while its turn waits
 			defer c.hub.release(s)
-			err = c.addRule(ctx, s, judge.GrantedRule(*r.Grant, allow, s.id, q.Project))
+			rule := wire.Rule{Decision: string(policy.Deny), Pattern: r.Grant.Rule, Scope: r.Grant.Scope}
+			if allow {
+				rule.Decision = string(policy.Allow)
+			}
+			if rule, err = judge.NewRule(rule, s.id, q.Project); err == nil {
+				err = c.addRule(ctx, s, rule)
+			}
 		}
 		return r.Decision, d, err
 	})

@@ -90,8 +90,8 @@ func Rule(r wire.Rule) policy.Rule {
 	return rule
 }
 
-// NewRule checks and completes a rule that the user wrote in a session and project; project is a path without symbolic links. The error
-// begins with the name of the faulty field.
+// NewRule checks and completes a rule that the user made in a session and project, by writing it or by an answer. project is a path
+// without symbolic links. The error begins with the name of the faulty field.
 func NewRule(rule wire.Rule, session wire.SessionID, project string) (wire.Rule, error) {
 	if err := policy.ParseRule(rule.Pattern); err != nil {
 		return rule, fmt.Errorf("rule.pattern: %w", err)
@@ -116,22 +116,4 @@ func NewRule(rule wire.Rule, session wire.SessionID, project string) (wire.Rule,
 		return rule, fmt.Errorf("rule.scope: %q is none of session, project, always", visible.Exact(visible.Cut(rule.Scope, 64)))
 	}
 	return rule, nil
-}
-
-// GrantedRule returns the rule of a grant that was offered in a session of that id, in that project.
-func GrantedRule(g wire.Grant, allow bool, session wire.SessionID, project string) wire.Rule {
-	rule := wire.Rule{
-		ID: wire.RuleID(wire.NewID()), Decision: string(policy.Deny), Pattern: g.Rule, Scope: g.Scope,
-		Source: "user", CreatedAtMS: time.Now().UnixMilli(),
-	}
-	if allow {
-		rule.Decision = string(policy.Allow)
-	}
-	switch g.Scope {
-	case policy.ScopeSession:
-		rule.Subject = wire.OSString(session)
-	case policy.ScopeProject:
-		rule.Subject = wire.OSString(project)
-	}
-	return rule
 }
