@@ -149,7 +149,7 @@ func TestWhoIsWaitedFor(t *testing.T) {
 		if q := d.take("ShellLeaseQueued")[0].(*wire.ShellLeaseQueued); q.Holder != "agent-1" || q.HeldMS != 1000 {
 			t.Errorf("got %+v, want agent-1 for 1 s", q)
 		}
-		if n := d.l.Lending(); n.Holder != "agent-1" || !slices.Equal(n.Waiting, []string{"agent-2"}) {
+		if n := d.l.Lending(); n.Holder != "agent-1" || n.Waiting != "agent-2" {
 			t.Errorf("shown as %+v, want agent-2 to wait", n)
 		}
 		time.Sleep(time.Second)
@@ -287,7 +287,7 @@ func TestCloseTellsTheCommandsEnd(t *testing.T) {
 		d.begin(1, "x1", "cd /tmp")
 		d.sh.becomes(shell.State{Dir: "/tmp", Digest: "d1"})
 		d.l.mu.Lock() // an offer that comes just before
-		d.l.waiting = append(d.l.waiting, &wire.AcquireShellLease{LeaseRef: ref(2)})
+		d.l.waiting = &wire.AcquireShellLease{LeaseRef: ref(2)}
 		d.l.mu.Unlock()
 		begun := time.Now()
 		d.l.Close()
@@ -302,7 +302,7 @@ func TestCloseTellsTheCommandsEnd(t *testing.T) {
 		if m := d.take("ShellLeaseDenied")[0].(*wire.ShellLeaseDenied); m.Reason != wire.DeniedShuttingDown {
 			t.Errorf("got %s", m.Reason)
 		}
-		if n := d.l.Lending(); len(n.Waiting) > 0 {
+		if n := d.l.Lending(); n.Waiting != "" {
 			t.Errorf("shown as waiting: %q", n.Waiting)
 		}
 		if _, _, err := d.l.UndoShell(t.Context(), false); !errors.Is(err, ErrClosed) {

@@ -3,7 +3,6 @@ package lender
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"sublet/wire"
@@ -51,8 +50,8 @@ func (l *Lender) acquireLocked(m *wire.AcquireShellLease) {
 		l.acquiredLocked(g) // a repeated request gets the answer again
 		return
 	}
-	if i := slices.IndexFunc(l.waiting, func(w *wire.AcquireShellLease) bool { return w.LeaseRef == m.LeaseRef }); i >= 0 {
-		l.waiting[i] = m
+	if w := l.waiting; w != nil && w.LeaseRef == m.LeaseRef {
+		l.waiting = m
 		l.scheduleQueuedReportLocked()
 		return
 	}
@@ -63,10 +62,10 @@ func (l *Lender) acquireLocked(m *wire.AcquireShellLease) {
 	// The daemon makes an offer only when it regards the last lease as ended, so older ones are stale even if the message about
 	// their end was lost.
 	l.newest = m.Fence
-	for _, w := range l.waiting {
-		l.answerEndedLocked(w.LeaseRef, wire.ReleasedReleased)
+	if l.waiting != nil {
+		l.answerEndedLocked(l.waiting.LeaseRef, wire.ReleasedReleased)
 	}
-	l.waiting = []*wire.AcquireShellLease{m}
+	l.waiting = m
 	if g := l.grant; g != nil { // there is at most one holder
 		l.endLocked(g, wire.ReleasedExpired, errLeaseOver)
 	}
@@ -106,16 +105,16 @@ func (l *Lender) reportQueued() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, m := range l.waiting {
-		l.sendQueuedLocked(m, why)
+	if l.waiting != nil {
+		l.sendQueuedLocked(l.waiting, why)
 	}
 }
 
-// grantLocked lends the shell to the first in the queue. The line editor must be held, and the daemon must have the shell's
+// grantLocked grants the waiting lease. The line editor must be held, and the daemon must have the shell's
 // current state, by which it judges.
 func (l *Lender) grantLocked() {
-	m := l.waiting[0]
-	l.waiting = l.waiting[1:]
+	m := l.waiting
+	l.waiting = nil
 	l.grant = &grant{acquire: m, since: time.Now(), seen: map[wire.ExecutionID]bool{}}
 	l.acquiredLocked(l.grant)
 	l.changedLocked()
@@ -192,7 +191,7 @@ func (l *Lender) cancelLocked(m *wire.CancelLeasedCommand) {
 
 // continueLocked has the running command go on as a job of the shell. A command that has ended was reported.
 func (l *Lender) continueLocked(m *wire.ContinueLeasedCommand) {
-	if g := l.grant; g != nil && g.ref() == refOf(m) && g.exec != nil && g.exec.msg.ExecutionID == m.ExecutionID && g.exec.msg.Continue {
+	if g := l.grant; g != nil && g.ref() == refOf(m) && g.exec != nil && g.exec.msg.ExecutionID == m.ExecutionID {
 		select {
 		case g.exec.toJob <- struct{}{}:
 		default: // it is asked for already
@@ -225,14 +224,9 @@ func (l *Lender) releaseLocked(m *wire.ReleaseShellLease) {
 		l.changedLocked()
 		return
 	}
-	if n := len(l.waiting); n > 0 {
-		l.waiting = slices.DeleteFunc(l.waiting, func(w *wire.AcquireShellLease) bool { return w.LeaseID == m.LeaseID })
-		if len(l.waiting) == 0 {
-			l.forgetLocked()
-		}
-		if len(l.waiting) < n {
-			l.changedLocked()
-		}
+	if l.waiting != nil && l.waiting.LeaseID == m.LeaseID {
+		l.forgetLocked()
+		l.changedLocked()
 	}
 	l.newest = max(l.newest, m.Fence) // if the offer arrives after the release, it is stale
 	l.answerEndedLocked(m.LeaseRef, reason)

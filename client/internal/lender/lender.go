@@ -20,7 +20,7 @@ type Lending struct {
 	Purpose string
 	Since   time.Time
 	Command string // the leased command that runs; "" = none
-	Waiting []string
+	Waiting string // the agent that was offered the shell and does not have it yet; "" = none
 }
 
 // Events for the screen, through Observer.Observe, together with the shell's own: shell.PromptShown, shell.UserBegan,
@@ -112,18 +112,18 @@ type Lender struct {
 
 	mu sync.Mutex
 	// guarded by mu
-	up      bool                      // there is a link
-	closing string                    // why no more is lent, one of wire.Denied…; "" = it is
-	dir     string                    // the shell's directory
-	user    time.Time                 // when the user's running command began; zero = there is none
-	keys    bool                      // the user has typed since the editor was held
-	taken   bool                      // the screen has the terminal, not the shell
-	inform  bool                      // the daemon needs the shell's state although no lease waits
-	grant   *grant                    // the current lease
-	waiting []*wire.AcquireShellLease // offered by the daemon, not granted yet
-	ended   *grant                    // the last lease that ended, for late messages; nil = none did
-	newest  uint64                    // newest fence seen on this link; leases with older ones have ended
-	grace   *time.Timer               // ends a lease whose link is down
+	up      bool                    // there is a link
+	closing string                  // why no more is lent, one of wire.Denied…; "" = it is
+	dir     string                  // the shell's directory
+	user    time.Time               // when the user's running command began; zero = there is none
+	keys    bool                    // the user has typed since the editor was held
+	taken   bool                    // the screen has the terminal, not the shell
+	inform  bool                    // the daemon needs the shell's state although no lease waits
+	grant   *grant                  // the current lease
+	waiting *wire.AcquireShellLease // offered by the daemon, not granted yet; nil = none
+	ended   *grant                  // the last lease that ended, for late messages; nil = none did
+	newest  uint64                  // newest fence seen on this link; leases with older ones have ended
+	grace   *time.Timer             // ends a lease whose link is down
 	undos   []*undoRequest
 	holding holding // the worker waits for the editor
 	known
@@ -176,7 +176,7 @@ func New(o Options) *Lender {
 	return l
 }
 
-// Close refuses waiting leases, cancels a borrowed command and waits for its end, informs the daemon, and ends the lender's
+// Close refuses a waiting lease, cancels a borrowed command and waits for its end, informs the daemon, and ends the lender's
 // goroutines. It does not end a command of the user. It is idempotent.
 func (l *Lender) Close() {
 	l.mu.Lock()
@@ -191,7 +191,7 @@ func (l *Lender) Close() {
 	}
 }
 
-// closeLocked stops lending: waiting and later requests are answered with the reason denied, the current lease ends for the reason released.
+// closeLocked stops lending: a waiting and later requests are answered with the reason denied, the current lease ends for the reason released.
 func (l *Lender) closeLocked(denied, released string) {
 	if l.closing == "" {
 		l.closing = denied
@@ -203,15 +203,15 @@ func (l *Lender) closeLocked(denied, released string) {
 	l.changedLocked()
 }
 
-// denyLocked refuses all waiting leases.
+// denyLocked refuses the waiting lease.
 func (l *Lender) denyLocked(reason, why string) {
-	for _, w := range l.waiting {
-		l.send(&wire.ShellLeaseDenied{LeaseRef: w.LeaseRef, Reason: reason, Why: why})
+	if l.waiting != nil {
+		l.send(&wire.ShellLeaseDenied{LeaseRef: l.waiting.LeaseRef, Reason: reason, Why: why})
 	}
 	l.forgetLocked()
 }
 
-// forgetLocked empties the queue.
+// forgetLocked drops the waiting lease.
 func (l *Lender) forgetLocked() {
 	l.waiting = nil
 	if l.holding.stop != nil {
@@ -282,8 +282,8 @@ func (l *Lender) lendingLocked() Lending {
 			n.Command = string(g.exec.msg.Command)
 		}
 	}
-	for _, w := range l.waiting {
-		n.Waiting = append(n.Waiting, w.Agent)
+	if l.waiting != nil {
+		n.Waiting = l.waiting.Agent
 	}
 	return n
 }

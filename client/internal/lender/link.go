@@ -59,7 +59,7 @@ func (l *Lender) Up(r *wire.Ready) {
 			delete(theirs, h.LeaseID)
 			l.resendEndLocked(g, h)
 			if g.exec != nil && g.exec.handed { // the last message may not have arrived
-				l.sendStartedLocked(g.exec)
+				l.sendStartedLocked(g.exec, "")
 			}
 		} else {
 			l.Log.Info("lease not known to the daemon", "lease", g.ref().LeaseID)

@@ -215,7 +215,7 @@ func (s *sides) settle() {
 		s.t.Fatalf("borrowers still wait for %v", s.running)
 	}
 	s.l.mu.Lock()
-	left := s.l.grant != nil || len(s.l.waiting) > 0 || !s.l.user.IsZero() || s.l.grace != nil || s.l.holding.stop != nil || s.l.holding.late != nil || s.sh.isHeld()
+	left := s.l.grant != nil || s.l.waiting != nil || !s.l.user.IsZero() || s.l.grace != nil || s.l.holding.stop != nil || s.l.holding.late != nil || s.sh.isHeld()
 	s.l.mu.Unlock()
 	if left {
 		s.t.Fatalf("the client has something left: %+v", s.l.Lending())

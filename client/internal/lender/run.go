@@ -39,7 +39,7 @@ func (l *Lender) worker() {
 func (l *Lender) step() bool {
 	l.mu.Lock()
 	g := l.grant
-	wanted := l.up && l.closing == "" && (len(l.waiting) > 0 || l.inform)
+	wanted := l.up && l.closing == "" && (l.waiting != nil || l.inform)
 	switch {
 	case g != nil && g.exec != nil:
 		l.mu.Unlock()
@@ -80,7 +80,7 @@ func (l *Lender) step() bool {
 		l.closeLocked(wire.DeniedNoShell, wire.ReleasedShellExited)
 	case err != nil:
 		l.cannotLendLocked(err)
-	case len(l.waiting) > 0 && l.up && !l.keys:
+	case l.waiting != nil && l.up && !l.keys:
 		l.grantLocked()
 	}
 	return true
@@ -103,14 +103,14 @@ func (l *Lender) ready(ctx context.Context) error {
 	return l.look(ctx)
 }
 
-// cannotLendLocked refuses waiting leases because the shell's editor does not answer as expected, and informs the user.
+// cannotLendLocked refuses the waiting lease because the shell's editor does not answer as expected, and informs the user.
 func (l *Lender) cannotLendLocked(err error) {
 	l.Log.Warn("the shell cannot be lent", "err", err)
 	e, why := CannotLend{Why: err.Error()}, err.Error()
 	if broken, ok := errors.AsType[*shell.BrokenError](err); ok {
 		e.Hint, why = broken.Hint(), broken.Why
 	}
-	if len(l.waiting) > 0 {
+	if l.waiting != nil {
 		l.Observer.Observe(e)
 	}
 	l.denyLocked(wire.DeniedBroken, why)
@@ -206,7 +206,11 @@ func (l *Lender) run(e *execution) {
 			l.started(e, why != "")
 			l.Observer.Observe(LeasedKeyboard{ExecutionID: m.ExecutionID, Why: why, Who: who})
 		},
-		Stays: func(why string) { l.stays(e, why) },
+		Stays: func(why string) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.sendStartedLocked(e, why)
+		},
 	}
 	if m.Continue {
 		c.Continue = e.toJob
@@ -235,19 +239,13 @@ func (l *Lender) started(e *execution, keyboard bool) {
 	defer l.mu.Unlock()
 	if !e.began || e.keyboard != keyboard {
 		e.began, e.keyboard, e.handed = true, keyboard, e.handed || keyboard
-		l.sendStartedLocked(e)
+		l.sendStartedLocked(e, "")
 	}
 }
 
-// stays reports to the daemon why a command stays in the foreground.
-func (l *Lender) stays(e *execution, why string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.send(&wire.CommandStarted{LeaseRef: e.msg.LeaseRef, ExecutionID: e.msg.ExecutionID, Keyboard: e.keyboard, Stays: why})
-}
-
-func (l *Lender) sendStartedLocked(e *execution) {
-	l.send(&wire.CommandStarted{LeaseRef: e.msg.LeaseRef, ExecutionID: e.msg.ExecutionID, Keyboard: e.keyboard})
+// sendStartedLocked sends how a command runs. stays is why it could not go on as a job; "" = that was not asked for.
+func (l *Lender) sendStartedLocked(e *execution, stays string) {
+	l.send(&wire.CommandStarted{LeaseRef: e.msg.LeaseRef, ExecutionID: e.msg.ExecutionID, Keyboard: e.keyboard, Stays: stays})
 }
 
 // specOf converts a confinement for the shell; nil for none.

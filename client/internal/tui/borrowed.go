@@ -93,7 +93,10 @@ func (m *model) offer() {
 // waiters, and then leaves out the help.
 func (m *model) leaseBar() string {
 	l := m.Lending
-	names := slices.Clone(l.Waiting)
+	var names []string
+	if l.Waiting != "" {
+		names = []string{l.Waiting}
+	}
 	for _, w := range m.queue.Waiting {
 		names = append(names, w.Agent)
 	}
