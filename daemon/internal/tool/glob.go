@@ -36,21 +36,11 @@ type globArgs struct {
 }
 
 func (a *globArgs) check(env Env) error {
+	if filepath.IsAbs(a.Pattern) { // as models write it
+		a.Path, a.Pattern = doublestar.SplitPattern(a.Pattern)
+	}
 	if err := a.find(env, a.Path); err != nil {
 		return err
-	}
-	if filepath.IsAbs(a.Pattern) { // models write absolute patterns, which are made relative to path
-		base, rest := doublestar.SplitPattern(a.Pattern)
-		if a.Path == "" {
-			if err := a.find(env, base); err != nil {
-				return err
-			}
-			a.Pattern = rest
-		} else if rel, err := filepath.Rel(a.path, a.Pattern); err == nil && filepath.IsLocal(rel) {
-			a.Pattern = rel
-		} else {
-			return fmt.Errorf("pattern: %s is not below %s", a.Pattern, a.path)
-		}
 	}
 	var err error
 	if a.Pattern, err = nameAnywhere(a.Pattern); err != nil {
