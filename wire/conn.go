@@ -105,7 +105,7 @@ func (c *Conn) writeNowLocked() bool {
 		return true
 	})
 	if n == len(batch) {
-		c.out.recycle(c.out.take())
+		recycle(c.out.take())
 		return true
 	}
 	c.out.written(n)
@@ -159,9 +159,7 @@ func (c *Conn) write() {
 			c.writeFailed(fmt.Errorf("write to peer: %w", err))
 			return
 		}
-		c.mu.Lock()
-		c.out.recycle(batch)
-		c.mu.Unlock()
+		recycle(batch)
 	}
 }
 

@@ -6,7 +6,6 @@ import "sync"
 type queue struct {
 	batches [][]byte // in order; the last is still being filled
 	size    int      // bytes in batches
-	spare   []byte   // a written batch, to be filled again
 }
 
 // add appends the frame of m. While more than softQueue bytes wait it drops progress messages.
@@ -15,7 +14,7 @@ func (q *queue) add(m Message) error {
 		return nil
 	}
 	if len(q.batches) == 0 || len(q.batches[len(q.batches)-1]) >= batchSize {
-		q.batches = append(q.batches, q.fresh())
+		q.batches = append(q.batches, (*spares.Get().(*[]byte))[:0])
 	}
 	last := &q.batches[len(q.batches)-1]
 	at := len(*last)
@@ -25,7 +24,7 @@ func (q *queue) add(m Message) error {
 	return err
 }
 
-// take removes and returns the first batch; nil if nothing waits. The caller gives it back with recycle.
+// take removes and returns the first batch; nil if nothing waits. The caller gives it to recycle.
 func (q *queue) take() []byte {
 	if len(q.batches) == 0 {
 		return nil
@@ -43,25 +42,12 @@ func (q *queue) written(n int) {
 	}
 }
 
-// spares are written batches of all connections, for a connection that fills several while one is written.
+// spares are written batches of all connections, to be filled again.
 var spares = sync.Pool{New: func() any { return new([]byte) }}
 
-// fresh returns an empty batch.
-func (q *queue) fresh() []byte {
-	batch := q.spare
-	if q.spare = nil; batch == nil {
-		batch = *spares.Get().(*[]byte)
-	}
-	return batch[:0]
-}
-
 // recycle takes a written batch back, unless it grew beyond what is worth keeping.
-func (q *queue) recycle(batch []byte) {
-	switch {
-	case cap(batch) > 4*batchSize:
-	case q.spare == nil:
-		q.spare = batch
-	default:
+func recycle(batch []byte) {
+	if cap(batch) <= 4*batchSize {
 		spares.Put(&batch)
 	}
 }
