@@ -38,7 +38,7 @@ func ExplainModes(command, cwd string, s config.Config) (wire.Verdict, []wire.Po
 	}
 	v := judge.Entering(risk.Analyze(command, c), c, false)
 	action := freshAction(command, c)
-	if path, err := confine.Find(); err == nil && confine.Probe(path).Holds(confine.Project) {
+	if path, err := confine.Find(); err == nil && confine.Probe(path).Holds() {
 		action.Reach = v.Reach
 	}
 	outcomes := judge.Outcomes(action.Reach != "", func(mode policy.Mode) policy.Decision { return policy.Policy{Mode: mode}.Decide(v, action) })

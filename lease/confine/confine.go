@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -49,13 +48,12 @@ func (e *MissingError) Hint() string {
 
 // Support describes what this machine can enforce.
 type Support struct {
-	Reaches []string // Read and Project, or none
-	How     string   // the mechanisms, in a few words: "namespaces, Landlock 7, seccomp"
-	Missing string   // why nothing can be enforced, and how to change that; "" = both reaches can be enforced
+	How     string // the mechanisms, in a few words: "namespaces, Landlock 7, seccomp"; "" = nothing can be enforced
+	Missing string // why nothing can be enforced, and how to change that
 }
 
-// Holds reports whether a reach can be enforced.
-func (s Support) Holds(reach string) bool { return slices.Contains(s.Reaches, reach) }
+// Holds reports whether both reaches can be enforced; else none can.
+func (s Support) Holds() bool { return s.How != "" }
 
 // probeTimeout bounds Probe.
 const probeTimeout = 10 * time.Second
@@ -79,5 +77,5 @@ func probe(ctx context.Context, path string) Support {
 		}
 		return Support{Missing: why}
 	}
-	return Support{Reaches: []string{Read, Project}, How: text}
+	return Support{How: text}
 }

@@ -63,7 +63,7 @@ func TestFixedQuestion(t *testing.T) {
 func TestEditedTooOften(t *testing.T) {
 	h := newHub(t)
 	h.opts.Confine = func() reach.Confiner {
-		return reach.Confiner{Support: confine.Support{Reaches: []string{confine.Read, confine.Project}}}
+		return reach.Confiner{Support: confine.Support{How: "namespaces"}}
 	}
 	w := &window{t: t}
 	c := &Client{hub: h, Peer: w, confirm: true, cwd: "/"}

@@ -24,7 +24,7 @@ func (h *Hub) confiner() reach.Confiner {
 // reach returns the reach that a call would run with, by what it needs and what the agent asked for; "" where nothing can hold it to one,
 // so that it is judged by the command's words alone.
 func (t *turn) reach(q agent.Question, v risk.Verdict) risk.Reach {
-	if !t.hub.confiner().Holds(confine.Project) {
+	if !t.hub.confiner().Holds() {
 		return ""
 	}
 	if q.Action.Command != "" && !q.Action.Private {
@@ -54,7 +54,7 @@ func (t *turn) reach(q agent.Question, v risk.Verdict) risk.Reach {
 // modeUnavailable returns why a mode cannot be used on this machine, nil where it can: what auto runs without a question must be held by
 // the kernel.
 func (h *Hub) modeUnavailable(m policy.Mode) error {
-	if m != policy.ModeAuto || h.opts.Confine == nil || h.confiner().Holds(confine.Project) {
+	if m != policy.ModeAuto || h.opts.Confine == nil || h.confiner().Holds() {
 		return nil
 	}
 	return fmt.Errorf("auto is offered only where the kernel holds what runs, and here it does not: %s", h.confiner().Missing)
@@ -68,7 +68,7 @@ func (h *Hub) confinement(to, cwd string) confine.Spec {
 // setCheckers sets what runs checkers and language servers, held to reading, unless the kernel cannot hold them.
 func (t *turn) setCheckers(to *tool.Env) {
 	h, env := t.hub, t.environ()
-	if !h.confiner().Holds(confine.Read) {
+	if !h.confiner().Holds() {
 		return
 	}
 	c := reach.Checker{

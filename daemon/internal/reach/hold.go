@@ -26,9 +26,9 @@ var elsewhere = []string{"docker", "podman"}
 func Hold(c Confiner, s mcp.Spec) (launcher string, to confine.Spec, err error) {
 	program := filepath.Base(s.Command)
 	switch {
-	case s.Reach == string(risk.ReachFree), s.Reach == "" && (!c.Holds(confine.Project) || slices.Contains(elsewhere, program)):
+	case s.Reach == string(risk.ReachFree), s.Reach == "" && (!c.Holds() || slices.Contains(elsewhere, program)):
 		return "", to, nil
-	case !c.Holds(confine.Project): // a machine can enforce both reaches or none
+	case !c.Holds():
 		return "", to, notHeld(c, s.Reach)
 	}
 	home := Home()
@@ -58,7 +58,7 @@ func HoldAgent(c Confiner, a config.Agent, p config.Policy, cwd string) (launche
 	switch {
 	case a.Reach == "", a.Reach == string(risk.ReachFree):
 		return "", to, nil
-	case !c.Holds(confine.Project):
+	case !c.Holds():
 		return "", to, notHeld(c, a.Reach)
 	}
 	to = Confinement(p, "", a.Reach, cwd)

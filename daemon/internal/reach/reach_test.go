@@ -195,7 +195,7 @@ func TestHold(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(home, "notes"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	can := Confiner{Launcher: "/l", Support: confine.Support{Reaches: []string{confine.Read, confine.Project}}}
+	can := Confiner{Launcher: "/l", Support: confine.Support{How: "namespaces"}}
 	cannot := Confiner{Support: confine.Support{Missing: "no Landlock"}}
 	for _, tc := range []struct {
 		c             Confiner
@@ -230,7 +230,7 @@ func TestHold(t *testing.T) {
 func TestHoldAgent(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
-	can := Confiner{Launcher: "/l", Support: confine.Support{Reaches: []string{confine.Read, confine.Project}}}
+	can := Confiner{Launcher: "/l", Support: confine.Support{How: "namespaces"}}
 	for _, tc := range []struct {
 		reach, cwd string
 		held       bool
