@@ -124,7 +124,7 @@ func Marked(pid int) (bool, error) {
 	return limit <= mark, err
 }
 
-// locksLimit returns the hard limit of file locks of a process.
+// locksLimit returns the hard limit of file locks of a process. prlimit(2) would not for one of another group, as newgrp(1) starts.
 func locksLimit(pid int) (uint64, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
 	if err != nil {

@@ -131,8 +131,7 @@ type Result struct {
 	Notes     []string  // what a borrower should know: ran in a subshell, shell was restarted, was answered at the keyboard
 	Lost      string    // the builtin, such as cd, whose effect ended with the child of the shell that the command was held in; "" = none
 	Stays     string    // why it could not go on as a job (Continue) when its time had passed; "" = it was not to
-	Why       string    // why the shell was started again during the command; "" = it was not
-	// Changes reports whether the text may have changed the shell's state, so that State is worth a look.
+	// Changes reports whether the shell's state may have changed, by the text or because the shell was started again.
 	Changes bool
 }
 

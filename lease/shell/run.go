@@ -115,7 +115,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 		return Result{}, err
 	}
 	res, err := s.follow(ctx, r)
-	res.Changes = x.Changes
+	res.Changes = res.Changes || x.Changes
 	if c.Confine != nil && c.Job == "" {
 		noteDenials(c, &res)
 		s.clearUp(ctx, c, res)
@@ -259,7 +259,7 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 	if r.dir != "" {
 		s.dir = r.dir
 	}
-	res = Result{Status: "shell_exited", Dir: s.dir, Why: r.restarted}
+	res = Result{Status: "shell_exited", Dir: s.dir, Changes: r.restarted != ""}
 	began, ended, status := r.began(), r.ended, r.status
 	s.stale = s.stale || r.changes || r.restarted != ""
 	_ = t.Resize(s.size) // as the command may have set another one; the same one has no effect. An error: the shell has exited
@@ -304,8 +304,8 @@ func (s *Shell) finish(r *run, cancelled error) (res Result, err error) {
 	if r.answered {
 		res.Notes = append(res.Notes, "the program asked for the keyboard, and the user answered it")
 	}
-	if res.Why != "" {
-		res.Notes = append(res.Notes, res.Why)
+	if r.restarted != "" {
+		res.Notes = append(res.Notes, r.restarted)
 	}
 	return res, nil
 }

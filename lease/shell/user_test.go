@@ -226,16 +226,16 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	res, err := s.Run(t.Context(), Command{Text: "kill -9 $$"})
-	if err != nil || res.Status != "shell_exited" || res.Why == "" {
+	if err != nil || res.Status != "shell_exited" || !res.Changes {
 		t.Fatalf("got %+v, %v", res, err)
 	}
 	if res := do(t, s, "echo $KEPT; pwd"); string(res.Output) != "1\n"+dir+"\n" {
 		t.Errorf("got %q", res.Output)
 	}
-	if !strings.Contains(res.Why, "its unexported variables are gone") {
-		t.Errorf("what is gone: %q", res.Why)
+	if !strings.Contains(strings.Join(res.Notes, ""), "its unexported variables are gone") {
+		t.Errorf("what is gone: %q", res.Notes)
 	}
-	if res := do(t, s, "exit 3"); *res.ExitCode != 3 || res.Why != "" || len(res.Notes) == 0 {
+	if res := do(t, s, "exit 3"); *res.ExitCode != 3 || res.Changes || len(res.Notes) == 0 {
 		t.Errorf("exit: %+v", res)
 	}
 }
@@ -251,7 +251,7 @@ func TestRestartUnderAScreen(t *testing.T) {
 	if err := s.Hold(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if res, err := s.Run(t.Context(), Command{Text: "kill -9 $$"}); err != nil || res.Why == "" {
+	if res, err := s.Run(t.Context(), Command{Text: "kill -9 $$"}); err != nil || !res.Changes {
 		t.Fatalf("got %+v, %v", res, err)
 	}
 	if _, err := s.State(t.Context()); err != nil {
@@ -420,7 +420,7 @@ func TestCancelledBeforeItBegan(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // its end is due after beginBound
 	defer cancel()
-	if res, err := s.Run(ctx, Command{Text: "echo lent"}); err != nil || res.Why == "" {
+	if res, err := s.Run(ctx, Command{Text: "echo lent"}); err != nil || !res.Changes {
 		t.Errorf("got %+v, %v", res, err)
 	}
 }

@@ -220,7 +220,7 @@ func (l *Lender) run(e *execution) {
 		l.complete(e, completed(e, r, err))
 		return
 	}
-	changed, look := "", r.Changes || r.Why != "" || err != nil || string(m.Cwd) != before.Dir
+	changed, look := "", r.Changes || err != nil || string(m.Cwd) != before.Dir
 	if look {
 		changed = l.changedBy(m.ExecutionID, before)
 	}

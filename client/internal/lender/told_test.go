@@ -25,7 +25,7 @@ func TestTheScreenIsTold(t *testing.T) {
 		d.sh.print("out")
 		d.take("CommandOutput")
 		d.l.Event(shell.Restarted{Why: "gone"})
-		d.sh.end <- shell.Result{Status: wire.StatusCancelled, Why: "gone"}
+		d.sh.end <- shell.Result{Status: wire.StatusCancelled, Changes: true}
 		d.take("CommandCompleted")
 		d.release(1, "completed")
 		d.take("ShellLeaseReleased")

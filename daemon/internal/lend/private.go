@@ -162,7 +162,7 @@ func (p *Private) Run(ctx context.Context, c Command, live func([]byte)) (tool.C
 	if continued != nil {
 		return p.wentOn(continued, r.Notes), nil
 	}
-	if r.Changes || r.Why != "" || cmd.Dir != "" {
+	if r.Changes || cmd.Dir != "" {
 		p.recordChange(ctx, c.ExecutionID, before, c.Approval.Person)
 	}
 	res := tool.CommandResult{
