@@ -81,10 +81,7 @@ func (r *parsedRule) about(rule Rule, text string) (bool, string) {
 		v = risk.AnalyzeFile(risk.FileAction{Network: text}, c)
 	case "tool":
 		a.Tool = text
-		if strings.HasPrefix(text, "mcp__") {
-			a.Server = text
-		}
-		v = risk.AnalyzeFile(risk.FileAction{Server: a.Server}, c)
+		v = risk.AnalyzeFile(risk.FileAction{}, c)
 	default:
 		a.Tool, a.Command = "bash", text
 		v = risk.Analyze(text, c)

@@ -23,12 +23,9 @@ func (a Action) widened(v risk.Verdict) bool {
 }
 
 // grants returns what "always" could mean for this action: rules that would have allowed it, and no more than their words.
-// There is none for critical, for what is not wholly known and for what belongs to no command. Every offer holds for the
-// level of now at most, and above medium only in the folder of now, since the same words mean more elsewhere.
+// There is none for what is not wholly known and for what belongs to no command. Every offer holds for the level of now at
+// most, and above medium only in the folder of now, since the same words mean more elsewhere.
 func grants(v risk.Verdict, a Action, free risk.Level) []Grant {
-	if v.Level >= risk.Critical {
-		return nil
-	}
 	if a.Server != "" {
 		// What any call of a tool does is as little known as what this one does: the rule can only name the tool.
 		return offer(v, a, free, []Grant{{"", "tool: " + a.Tool, "every call of " + a.Tool + ", whatever its arguments"}}, true)
@@ -36,13 +33,10 @@ func grants(v risk.Verdict, a Action, free risk.Level) []Grant {
 	if a.Command == "" {
 		return offer(v, a, free, fileRules(v, a), v.Level <= risk.Medium)
 	}
-	if len(v.Commands) == 0 || v.Rest > free {
-		return nil
-	}
 	var w wording
 	for i := range v.Commands {
-		if c := &v.Commands[i]; c.Level > free && !w.add(c) {
-			return nil
+		if c := &v.Commands[i]; c.Level > free {
+			w.add(c)
 		}
 	}
 	if len(w.exact) == 0 || w.top > risk.Medium && w.dir == "" {
@@ -77,11 +71,7 @@ type wording struct {
 	runs          bool // one of them runs other code
 }
 
-// add adds a command. It reports whether a rule can allow it: not a critical one, nor one in another folder than the commands before it.
-func (w *wording) add(c *risk.Command) bool {
-	if c.Opaque || c.Level >= risk.Critical || len(c.Argv) == 0 || w.dir != "" && c.Cwd != w.dir {
-		return false
-	}
+func (w *wording) add(c *risk.Command) {
 	w.dir, w.top = c.Cwd, max(w.top, c.Level)
 	if e := quoteWords(c.Argv); !slices.Contains(w.exact, e) {
 		w.exact = append(w.exact, e)
@@ -92,7 +82,6 @@ func (w *wording) add(c *risk.Command) bool {
 	} else if begin := quoteWords(c.Argv[:c.Verb]); !slices.Contains(w.prefix, begin) {
 		w.prefix = append(w.prefix, begin)
 	}
-	return true
 }
 
 // fileRules are grants, still without scope, for a file tool's action.

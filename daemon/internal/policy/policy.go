@@ -152,13 +152,9 @@ type matched struct {
 }
 
 func (p Policy) match(v risk.Verdict, a Action) (m matched) {
-	now := a.Now
-	if now.IsZero() {
-		now = time.Now()
-	}
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		if !r.inForce(a, now) {
+		if !r.inForce(a) {
 			continue
 		}
 		pr, err := parseRule(r.Pattern)
@@ -294,8 +290,8 @@ func loses(v risk.Verdict) bool {
 func (a Action) real() string { return cmp.Or(a.Real, a.Project) }
 
 // inForce reports whether the rule has not expired and is about this session or project.
-func (r *Rule) inForce(a Action, now time.Time) bool {
-	if !r.Expires.IsZero() && !now.Before(r.Expires) {
+func (r *Rule) inForce(a Action) bool {
+	if !r.Expires.IsZero() && !a.Now.Before(r.Expires) {
 		return false
 	}
 	switch r.Scope {

@@ -125,6 +125,7 @@ func TestGrantsOffered(t *testing.T) {
 	for text, want := range map[string]string{
 		"go test ./...":                 "session bash[medium]: go test ./...|project bash[medium]: go test ./...|always bash[medium]: go test ./...|session bash[medium]: go test *|project bash[medium]: go test *|always bash[medium]: go test *",
 		"make":                          "session bash[medium]: make|project bash[medium]: make|always bash[medium]: make|session bash[medium]: make *|project bash[medium]: make *|always bash[medium]: make *",
+		"make && cd src && make":        "session bash[medium]: make|project bash[medium]: make|always bash[medium]: make|session bash[medium]: make *|project bash[medium]: make *|always bash[medium]: make *",
 		"git push origin main":          "session bash[high, in /home/u/proj]: git push origin main|project bash[high, in /home/u/proj]: git push origin main",
 		"go vet && go build && go test": "session bash[medium]: go build ; go test|project bash[medium]: go build ; go test|always bash[medium]: go build ; go test|session bash[medium]: go build * ; go test *|project bash[medium]: go build * ; go test *|always bash[medium]: go build * ; go test *",
 		"touch 'a b' \"c;d\"":           "session bash[medium]: touch 'a b' 'c;d'|project bash[medium]: touch 'a b' 'c;d'|always bash[medium]: touch 'a b' 'c;d'|session bash[medium]: touch *|project bash[medium]: touch *|always bash[medium]: touch *",
