@@ -30,7 +30,6 @@ type lease struct {
 	ahead     line.Line              // what the user has typed for the shell during a borrowed command
 	lendFault string                 // why the shell cannot be lent, as printed last
 	handover  *handover
-	drawn     []chan struct{} // closed when everything printed so far is on the screen
 }
 
 // lent reports whether a borrower's command runs.

@@ -98,7 +98,7 @@ func (m *model) handle(msg any) {
 	case redraw:
 		m.paint.Redraw()
 	case endShown:
-		m.drawn = append(m.drawn, msg.drawn)
+		m.onEndShown(msg.drawn)
 	case jobOutput:
 		m.onJobOutput(msg.data)
 	case shellExited:
@@ -130,9 +130,6 @@ func (m *model) handle(msg any) {
 // settle draws after a message, and again after a while as long as what is drawn depends on the time.
 func (m *model) settle() {
 	m.settleOwner()
-	if len(m.drawn) > 0 {
-		m.endDrawn()
-	}
 	if m.moves() && !m.ticking {
 		m.ticking = true
 		m.after(style.SpinnerEvery, func() { m.ticking = false })

@@ -188,14 +188,13 @@ func (m *model) settleOwner() {
 	}
 }
 
-// endDrawn is called when the end of a borrowed command is on the screen.
-func (m *model) endDrawn() {
+// onEndShown prints the end of a borrowed command, gives the screen back that this program had for it, and has drawn closed when that
+// is on the screen.
+func (m *model) onEndShown(drawn chan struct{}) {
+	m.settleOwner()
 	m.own.leased = false
 	m.settleOwner()
-	for _, done := range m.drawn {
-		m.paint.WhenWritten(done)
-	}
-	m.drawn = nil
+	m.paint.WhenWritten(drawn)
 }
 
 func (m *model) takeScreen() {
