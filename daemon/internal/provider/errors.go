@@ -198,11 +198,8 @@ func isAny(s string, words ...string) bool {
 	return false
 }
 
-// RetryAfter returns how long a server asks to wait: seconds, milliseconds (retry-after-ms) or a date. 0 = it does not say.
+// RetryAfter returns how long a server asks to wait: seconds or a date. 0 = it does not say.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return time.Duration(ms * float64(time.Millisecond))
-	}
 	v := h.Get("Retry-After")
 	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 {
 		return time.Duration(min(s, 1e6) * float64(time.Second))

@@ -19,7 +19,7 @@ type Backoff struct {
 	Tries  int           // in all, the first one included
 	Budget time.Duration // for waits and attempts that receive nothing, up to the start of the last
 	First  time.Duration // wait before the second try; each further wait doubles
-	// Silence is how long an attempt may receive nothing before it gives up; 0 = never. Do only mentions it in reports; the
+	// Silence is how long an attempt may receive nothing before it gives up. Do only mentions it in reports; the
 	// attempt keeps to it (Watchdog). It is also the Budget of waits that the provider asks for.
 	Silence     time.Duration
 	replaceable bool // see Request
@@ -124,15 +124,10 @@ func (w *watch) arm() {
 	w.timer = time.AfterFunc(SilenceReport, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.over || w.reported || !w.last.IsZero() && time.Since(w.last) < SilenceReport {
-			return
+		if !w.over {
+			w.reported = true
+			w.onDelta(Delta{Type: DeltaWait, Text: fmt.Sprintf("nothing has come from the model for %v; the request is given up after %v", SilenceReport, w.limit)})
 		}
-		w.reported = true
-		text := fmt.Sprintf("nothing has come from the model for %v", SilenceReport)
-		if w.limit > 0 {
-			text += fmt.Sprintf("; the request is given up after %v", w.limit)
-		}
-		w.onDelta(Delta{Type: DeltaWait, Text: text})
 	})
 }
 

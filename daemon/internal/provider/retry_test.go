@@ -259,7 +259,6 @@ func TestRetryAfter(t *testing.T) {
 	}{
 		{"Retry-After", "3", 3 * time.Second},
 		{"Retry-After", "0.5", 500 * time.Millisecond},
-		{"Retry-After-Ms", "250", 250 * time.Millisecond},
 		{"Retry-After", "Fri, 20 Nov 2026 12:01:00 GMT", time.Minute},
 		{"Retry-After", "Fri, 20 Nov 2026 11:00:00 GMT", 0},
 		{"Retry-After", "-1", 0},
