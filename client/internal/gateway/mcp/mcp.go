@@ -26,8 +26,6 @@ const (
 	answerBound = 5 * time.Minute
 	// maxWaiting bounds the calls of one client that wait for those before them.
 	maxWaiting = 32
-	// maxClients bounds the clients of one server.
-	maxClients = 32
 	// maxKept bounds the outputs that are kept in files.
 	maxKept = 64
 )
@@ -187,9 +185,6 @@ func (s *server) close() {
 	}
 }
 
-// errTooMany refuses a client or a call that is one too many.
-var errTooMany = errors.New("too many at once")
-
 // link returns the connection of a client, which its first call makes. By HTTP it ends with the client's session.
 func (s *server) link(ctx context.Context, session *sdk.ServerSession) (*link, error) {
 	id := session.ID()
@@ -232,16 +227,12 @@ func (s *server) link(ctx context.Context, session *sdk.ServerSession) (*link, e
 	return l, nil
 }
 
-// openLocked returns the open connection of a client; nil where there is none yet and one may be made.
+// openLocked returns the open connection of a client; nil where there is none yet.
 func (s *server) openLocked(id string) (*link, error) {
-	switch l := s.links[id]; {
-	case s.links == nil:
+	if s.links == nil {
 		return nil, context.Canceled
-	case l == nil && len(s.links) >= maxClients:
-		return nil, fmt.Errorf("%w: %d clients are served", errTooMany, maxClients)
-	default:
-		return l, nil
 	}
+	return s.links[id], nil
 }
 
 // enter waits for the calls before this one; leave lets the next one in.
@@ -249,7 +240,7 @@ func (l *link) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case l.waiting <- struct{}{}:
 	default:
-		return nil, fmt.Errorf("%w: %d calls wait already; send them one after the other", errTooMany, maxWaiting)
+		return nil, fmt.Errorf("too many at once: %d calls wait already; send them one after the other", maxWaiting)
 	}
 	select {
 	case l.turn <- struct{}{}:
