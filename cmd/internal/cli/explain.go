@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sublet/daemon"
+	"sublet/daemon/config"
 	"sublet/wire"
 )
 
@@ -24,19 +25,21 @@ func commandText(_ *cobra.Command, args []string) error {
 }
 
 func (a *app) explain() *cobra.Command {
-	var asJSON, live bool
+	var asJSON bool
 	c := explained(command("explain 'CMD'", "Show what a command would do and how risky it is; runs nothing", commandText, func(args []string) error {
-		if asJSON && len(args) == 1 && args[0] == "-" {
-			if live {
-				return &usageError{errors.New("--live judges one command, not a batch")}
-			}
-			return a.explainLines()
-		}
-		command := strings.Join(args, " ")
-		v, outcomes, err := a.verdict(command, live)
+		dir, err := os.Getwd()
 		if err != nil {
 			return err
 		}
+		settings, err := a.settings()
+		if err != nil {
+			return err
+		}
+		if asJSON && len(args) == 1 && args[0] == "-" {
+			return a.explainLines(dir, settings.Policy)
+		}
+		command := strings.Join(args, " ")
+		v, outcomes := daemon.ExplainModes(command, dir, settings)
 		if asJSON {
 			return a.printVerdict(command, v)
 		}
@@ -45,34 +48,11 @@ func (a *app) explain() *cobra.Command {
 		return nil
 	}), "explain judges a command as the agents' commands are judged, for a fresh shell of yours in the\n"+
 		"current folder, without a daemon and without running anything: its level, what in it is the reason, and what each mode\n"+
-		"would do with it, rules aside. --live judges it for the shell of the window last typed in, with its aliases, functions\n"+
-		"and folder. With --json and - it reads one {\"command\", \"cwd\"} a line and answers each, in order, for bash. Rules:\n"+
-		"`sublet policy test`.",
+		"would do with it, rules aside. With --json and - it reads one {\"command\", \"cwd\"} a line and answers each, in order,\n"+
+		"for bash. `sublet policy test` goes by the rules too, and with --live by the shell of your window.",
 		"  sublet explain 'rm -rf build && git push --force'\n  jq -c '{command: .}' list.json | sublet explain --json -")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&live, "live", false, "for the shell of the window last typed in")
 	return c
-}
-
-// verdict judges a command offline, or with the daemon's help for the live shell.
-func (a *app) verdict(command string, live bool) (v wire.Verdict, outcomes []wire.PolicyOutcome, err error) {
-	if !live {
-		dir, err := os.Getwd()
-		if err != nil {
-			return v, nil, err
-		}
-		settings, err := a.settings()
-		if err != nil {
-			return v, nil, err
-		}
-		v, outcomes = daemon.ExplainModes(command, dir, settings)
-		return v, outcomes, nil
-	}
-	reply, err := (&policies{app: a}).ask(&wire.PolicyRequest{Op: "test", Command: wire.OSString(command), Live: true})
-	if err != nil {
-		return v, nil, err
-	}
-	return *reply.Verdict, reply.Outcomes, nil
 }
 
 // printVerdict prints a command and its verdict as one JSON object.
@@ -89,17 +69,9 @@ func (a *app) printVerdict(command string, v wire.Verdict) error {
 
 const maxExplainLine = 16 << 20 // bytes of one line of input
 
-// explainLines reads one object a line and answers each at once. It answers any other line with an error object, and returns an error
-// at the end.
-func (a *app) explainLines() error {
-	dir, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	settings, err := a.settings()
-	if err != nil {
-		return err
-	}
+// explainLines reads one object a line and answers each at once, in dir where it names no folder. It answers any other line with an
+// error object, and returns an error at the end.
+func (a *app) explainLines(dir string, policy config.Policy) error {
 	lines := bufio.NewScanner(a.stdin)
 	lines.Buffer(nil, maxExplainLine)
 	bad := 0
@@ -119,15 +91,13 @@ func (a *app) explainLines() error {
 			bad++
 			err = a.printJSON(map[string]string{"error": fmt.Sprintf("line %d: %v", n, err)})
 		} else {
-			err = a.printVerdict(*q.Command, daemon.Explain(*q.Command, cmp.Or(q.Cwd, dir), settings.Policy))
+			err = a.printVerdict(*q.Command, daemon.Explain(*q.Command, cmp.Or(q.Cwd, dir), policy))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return fmt.Errorf("a line of input is over %d bytes", maxExplainLine)
-	} else if err != nil {
+	if err := lines.Err(); err != nil {
 		return fmt.Errorf("standard input: %w", err)
 	}
 	if bad > 0 {

@@ -264,26 +264,6 @@ func TestAgentsThatFail(t *testing.T) {
 	}
 }
 
-// A line of input that is too long is answered with the limit.
-func TestExplainLongLine(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "line")
-	if err := os.WriteFile(path, make([]byte, maxExplainLine+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	in, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	home := t.TempDir()
-	a := &app{stdin: in, stdout: io.Discard, stderr: io.Discard, env: func(name string) string {
-		return map[string]string{"HOME": home, "XDG_RUNTIME_DIR": home}[name]
-	}}
-	if err := a.explainLines(); err == nil || !strings.Contains(err.Error(), "a line of input is over 16777216 bytes") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // What the daemon warns of beside a turn is on standard error, in lines that cannot hide anything; mere information is not.
 func TestWarn(t *testing.T) {
 	var errs bytes.Buffer
