@@ -11,7 +11,7 @@ import (
 // Full returns a message of the kind with every field set, the same each time. It panics for an unknown kind.
 func Full(kind string) wire.Message {
 	m := Zero(kind)
-	fill(reflect.ValueOf(m).Elem(), "", 0)
+	fill(reflect.ValueOf(m).Elem(), "")
 	return m
 }
 
@@ -108,10 +108,7 @@ var numbers = map[string]int64{
 	"wait_ms": 60000, "cols": 80, "rows": 24, "after_seq": -1, "context_window": 128000,
 }
 
-func fill(v reflect.Value, name string, depth int) {
-	if depth > 12 {
-		return
-	}
+func fill(v reflect.Value, name string) {
 	switch v.Kind() {
 	case reflect.String:
 		s, ok := text[name]
@@ -133,20 +130,20 @@ func fill(v reflect.Value, name string, depth int) {
 		v.SetFloat(0.25)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), name, depth+1)
+		fill(v.Elem(), name)
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			v.SetBytes([]byte("ok\tsublet\n"))
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-		fill(v.Index(0), name, depth+1)
-		fill(v.Index(1), name, depth+1)
+		fill(v.Index(0), name)
+		fill(v.Index(1), name)
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		for _, k := range []string{"LANG", "PATH"} {
 			e := reflect.New(v.Type().Elem()).Elem()
-			fill(e, k, depth+1)
+			fill(e, k)
 			v.SetMapIndex(reflect.ValueOf(k).Convert(v.Type().Key()), e)
 		}
 	case reflect.Struct:
@@ -159,15 +156,12 @@ func fill(v reflect.Value, name string, depth int) {
 			return
 		}
 		for i := range v.NumField() {
-			fill(v.Field(i), v.Type().Field(i).Tag.Get("msgpack"), depth+1)
+			fill(v.Field(i), v.Type().Field(i).Tag.Get("msgpack"))
 		}
 	}
 }
 
 func odd(v reflect.Value, depth int) {
-	if depth > 12 {
-		return
-	}
 	switch v.Kind() {
 	case reflect.String:
 		if v.Type() == reflect.TypeFor[wire.OSString]() {
