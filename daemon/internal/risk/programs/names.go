@@ -14,25 +14,17 @@ type Variable struct {
 	By    string // the programs that it concerns; * is all
 	What  string
 
-	harmless func() *regexp.Regexp // nil: no value is
+	harmless *regexp.Regexp // nil: no value is
 }
 
 // Harmless reports whether a value does nothing of what the variable is for.
 func (v Variable) Harmless(value string) bool {
-	return v.harmless != nil && v.harmless().MatchString(value)
+	return v.harmless != nil && v.harmless.MatchString(value)
 }
 
-// Concerns reports whether a variable concerns a program.
+// Concerns reports whether a variable concerns a program, in any version of it.
 func (v Variable) Concerns(program string) bool {
-	if v.By == "*" {
-		return v.Level > Low
-	}
-	for p := range strings.FieldsSeq(v.By) {
-		if p == strings.TrimRight(program, "0123456789.") || p == program {
-			return v.Level > Low
-		}
-	}
-	return false
+	return v.Level > Low && (v.By == "*" || slices.Contains(strings.Fields(v.By), strings.TrimRight(program, "0123456789.")))
 }
 
 var variables = sync.OnceValue(func() map[string]Variable {
@@ -45,7 +37,7 @@ var variables = sync.OnceValue(func() map[string]Variable {
 		level, code := strings.CutSuffix(f[1], "!")
 		v := Variable{Level: must(ParseLevel(level)), Code: code, By: f[2], What: f[3]}
 		if len(f) > 4 {
-			v.harmless = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + f[4] + `)$`) })
+			v.harmless = regexp.MustCompile(`^(?:` + f[4] + `)$`)
 		}
 		for name := range strings.FieldsSeq(f[0]) {
 			m[name] = v
