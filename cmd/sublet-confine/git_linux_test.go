@@ -48,7 +48,7 @@ func (u gitUser) heldDoes(text string) (string, error) {
 }
 
 func (u gitUser) output(argv ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience) // a script starts git a dozen times
 	defer cancel()
 	cmd := u.as(exec.CommandContext(ctx, argv[0], argv[1:]...))
 	cmd.WaitDelay = time.Second
