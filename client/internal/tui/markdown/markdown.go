@@ -2,7 +2,6 @@
 package markdown
 
 import (
-	"html"
 	"slices"
 	"strconv"
 	"strings"
@@ -333,27 +332,6 @@ func (p *page) write(b *strings.Builder, parent ast.Node, sgr string) {
 // unescape resolves backslash escapes and character references. What a reference stands for is made visible like all text
 // that a model writes: &#27; would begin an escape sequence.
 func unescape(s string) string {
-	if !strings.ContainsAny(s, `\&`) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\\' && i+1 < len(s) && util.IsPunct(s[i+1]):
-			i++
-			b.WriteByte(s[i])
-		case c == '&':
-			reference := s[i : i+1+strings.IndexByte(s[i:], ';')]
-			// The package html also resolves names without their semicolon, which Markdown leaves alone.
-			if r := html.UnescapeString(reference); r != reference && (r == ";" || !strings.HasSuffix(r, ";")) {
-				b.WriteString(visible.Line(r))
-				i += len(reference) - 1
-			} else {
-				b.WriteByte(c)
-			}
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
+	b := util.UnescapePunctuations([]byte(s))
+	return visible.Line(string(util.ResolveEntityNames(util.ResolveNumericReferences(b))))
 }
