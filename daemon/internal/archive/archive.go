@@ -30,8 +30,7 @@ const (
 	header    = "sublet session 1\n"
 	imageMark = '{' // how the frame of an image begins: a message begins with a msgpack array
 
-	maxEventImages = 2 * picture.MaxMany
-	maxImageName   = 4 << 10 // bytes
+	maxImageName = 4 << 10 // bytes
 )
 
 // Session is a session as it is saved.
@@ -195,12 +194,5 @@ func (s *Session) addImage(payload []byte) (err error) {
 		return err
 	}
 	s.Images[r.Seq] = append(s.Images[r.Seq], i)
-	size := 0
-	for _, i := range s.Images[r.Seq] {
-		size += len(i.Data)
-	}
-	if len(s.Images[r.Seq]) > maxEventImages || size > picture.MaxRequest {
-		return errors.New("it is more than an event can have")
-	}
 	return nil
 }

@@ -120,11 +120,7 @@ func (h *Hub) Attach(ctx context.Context, peer Peer, env *wire.EnvSnapshot) (*Cl
 		c.Send(ready)
 	}
 	if err := s.join(ctx, c, first, ready.Session); err != nil {
-		if c.lender != nil {
-			c.lender.Unlink(c)
-		}
-		c.retire()
-		h.release(s)
+		c.Detach()
 		return nil, err
 	}
 	h.mu.Lock()
@@ -162,7 +158,7 @@ func (h *Hub) ready(c *Client, s *session) *wire.Ready {
 	return r
 }
 
-// Detach removes a client whose connection has ended. It cancels the client's operations that are attached to the connection; its
+// Detach removes a client whose connection has ended, or that has missed events. It cancels the client's operations that are attached to the connection; its
 // turns continue, its open questions stay open, and its own shell is kept for lease.Grace.
 func (c *Client) Detach() {
 	s := c.attached()
@@ -176,15 +172,10 @@ func (c *Client) Detach() {
 	delete(h.clients, c)
 	h.mu.Unlock()
 	h.signalActivity()
-	c.retire()
-	h.log.Info("client detached", "name", c.info.Name, "pid", c.info.PID, "session", s.id)
-}
-
-// retire ends the client's MCP servers: those that a turn uses end with it, the others now.
-func (c *Client) retire() {
 	if servers, _ := c.ownServers(); servers != nil {
-		servers.Retire()
+		servers.Retire() // those that a turn uses end with it, the others now
 	}
+	h.log.Info("client detached", "name", c.info.Name, "pid", c.info.PID, "session", s.id)
 }
 
 // CanConfirm implements question.Client.
