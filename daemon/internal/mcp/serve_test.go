@@ -60,7 +60,7 @@ func serve(mode string) {
 	case "big":
 		raw(map[string]string{
 			"tools/list": `{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}`,
-			"tools/call": `{"content":[{"type":"text","text":"first ` + strings.Repeat("ü", 1<<20) + ` last"}]}`,
+			"tools/call": `{"content":[{"type":"text","text":"first ` + strings.Repeat("ü", 3<<20) + ` last"}]}`,
 		}, nil)
 	case "chatty":
 		raw(nil, func(method string) {

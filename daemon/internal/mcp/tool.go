@@ -24,15 +24,13 @@ const (
 	// Prefix begins the names of all MCP tools: mcp__SERVER__TOOL.
 	Prefix = "mcp__"
 
-	maxName        = 64        // bytes of a tool's full name, a limit of providers
-	maxTools       = 128       // of one server
-	maxDescription = 4 << 10   // bytes
-	maxSchema      = 16 << 10  // bytes
-	maxSchemaDepth = 24        // lists and objects within each other
-	maxProgress    = 64 << 10  // bytes of progress reports that are shown for a call
-	maxImages      = 4         // of one result
-	maxPart        = 256 << 10 // bytes of one part of a result that are used
-	maxParts       = 256       // of one result
+	maxName        = 64       // bytes of a tool's full name, a limit of providers
+	maxTools       = 128      // of one server
+	maxDescription = 4 << 10  // bytes
+	maxSchema      = 16 << 10 // bytes
+	maxSchemaDepth = 24       // lists and objects within each other
+	maxProgress    = 64 << 10 // bytes of progress reports that are shown for a call
+	maxImages      = 4        // of one result
 )
 
 // Name converts any text to a valid server name: letters, digits, - and single _ between them, at most 32.
@@ -249,17 +247,8 @@ func progressLine(p *sdk.ProgressNotificationParams) string {
 func result(name string, res *sdk.CallToolResult) tool.Result {
 	var parts []string
 	var images []*picture.Image
-	var cut int64
-	add := func(text string) {
-		text, n := tool.Bound(text, maxPart)
-		cut += n
-		parts = append(parts, visible.Clean(text))
-	}
-	for n, part := range res.Content {
-		if n == maxParts {
-			parts = append(parts, fmt.Sprintf("[%d more parts left out]", len(res.Content)-n))
-			break
-		}
+	add := func(text string) { parts = append(parts, visible.Clean(text)) }
+	for _, part := range res.Content {
 		switch part := part.(type) {
 		case *sdk.TextContent:
 			add(part.Text)
@@ -295,8 +284,8 @@ func result(name string, res *sdk.CallToolResult) tool.Result {
 			add(string(raw))
 		}
 	}
-	text, n := tool.Bound(strings.Join(parts, "\n"), tool.MaxWhole)
-	return tool.Result{Content: text, IsError: res.IsError, TruncatedBy: cut + n, Images: images}
+	text, cut := tool.Bound(strings.Join(parts, "\n"), tool.MaxWhole)
+	return tool.Result{Content: text, IsError: res.IsError, TruncatedBy: cut, Images: images}
 }
 
 // oneLine puts text on one line without invisible characters.
