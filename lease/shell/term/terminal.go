@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Size of a terminal, in cells and pixels.
+type Size struct{ Cols, Rows, PixelWidth, PixelHeight int }
+
 // Terminal is the master side of a pseudo-terminal. Its methods are safe for concurrent use; after Close they fail with
 // os.ErrClosed or report nothing.
 type Terminal struct {
