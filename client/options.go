@@ -34,7 +34,7 @@ type Options struct {
 	OutputHead  int            // Run only: bytes of a command's rendered output kept from its start; 0 = 32 KiB
 	OutputTail  int            // Run only: bytes kept from its end; 0 = 32 KiB
 	Limits      Limits         // Serve… only
-	Log         *slog.Logger   // nil: Run logs to client.log in the state folder, Dial nowhere
+	Log         *slog.Logger   // Dial and Serve… only; nil = none
 
 	// Dial only.
 	Name     string             // who connects, as `sublet lease ls` and the audit show it; "" = "sublet"

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -25,17 +24,10 @@ import (
 	"sublet/wire"
 )
 
-// A TerminalError reports that standard input or output is not a terminal.
-type TerminalError struct{}
-
-func (*TerminalError) Error() string { return "the terminal program needs a terminal" }
-
-// Hint returns what scripts use instead.
-func (*TerminalError) Hint() string { return "from a script use `sublet ask` or `sublet lease run`" }
-
-// Run is the terminal program: the user's shell and their agents on one screen. It returns the exit status for the process
-// when the user quits, the shell ends, or SIGTERM, SIGHUP or SIGINT comes. It restores the terminal and leaves no process
-// but the daemon. Error texts are shown to the user, and the errors may have a Hint: *TerminalError, *shell.NoShellError, or a panic of the screen.
+// Run is the terminal program: the user's shell and their agents on one screen. o.Stdin and o.Stdout must be terminals. It returns
+// the exit status for the process when the user quits, the shell ends, or SIGTERM, SIGHUP or SIGINT comes. It restores the terminal
+// and leaves no process but the daemon. It logs to client.log in the state folder. Error texts are shown to the user, and the errors
+// may have a Hint: *shell.NoShellError, or a panic of the screen.
 //
 // The shell and the screen start first, so that a start-up file can ask the user. The daemon is found or started after the
 // first prompt. If there can be none, because the folders of o.Paths cannot be used, the shell runs nevertheless and the
@@ -45,8 +37,8 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		return code, err
 	}
 	saved, err := termios.GetTermios(int(o.Stdin.Fd()))
-	if _, outErr := termios.GetTermios(int(o.Stdout.Fd())); err != nil || outErr != nil {
-		return 1, &TerminalError{}
+	if err != nil {
+		return 1, fmt.Errorf("read the terminal's settings: %w", err)
 	}
 	folder, err := makeFolder(o)
 	if err != nil {
@@ -54,13 +46,11 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	}
 	defer os.RemoveAll(folder)
 	var notices []string
-	if o.Log == nil {
-		log, notice, done := openLog(o.Paths.State)
-		defer done()
-		o.Log = log
-		if notice != "" {
-			notices = append(notices, notice)
-		}
+	log, notice, done := openLog(o.Paths.State)
+	defer done()
+	o.Log = log
+	if notice != "" {
+		notices = append(notices, notice)
 	}
 
 	// Before the shell starts, since a child inherits ignored signals. The screen adds its own.
@@ -69,7 +59,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	defer signal.Stop(signals)
 
 	w := &window{
-		o: o, log: o.Log, signals: signals,
+		o: o, signals: signals,
 		guarded: make(chan struct{}), bound: make(chan struct{}), prompted: make(chan struct{}),
 	}
 	go func() { // concurrently with the shell's start; the function below waits for it
@@ -84,7 +74,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		w.guard.done()
 	}()
 
-	notice, err := w.startShell(shell.Options{
+	notice, err = w.startShell(shell.Options{
 		Path: o.ShellPath, Env: o.Env, Size: tui.SizeOf(o.Stdout), Folder: folder, Termios: saved, Patience: o.Patience,
 		Head: o.OutputHead, Tail: o.OutputTail, Log: o.Log,
 		Event:  func(e any) { <-w.bound; w.lender.Event(e) }, // the shell waits for it: nothing calls the shell before
@@ -128,7 +118,6 @@ type window struct {
 	sh       *shell.Shell
 	guard    *guard        // written before guarded is closed
 	guarded  chan struct{} // closed when the guard runs, or could not be started
-	log      *slog.Logger
 	signals  chan os.Signal
 	prompted chan struct{} // closed at the first prompt
 	first    sync.Once
@@ -154,19 +143,19 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 	w.launcher = launcher(o)
 	var err error
 	if w.confiner, err = confine.Find(); err != nil {
-		w.log.Warn("commands are not held to a reach", "err", err)
+		w.o.Log.Warn("commands are not held to a reach", "err", err)
 	}
-	w.lender = lender.New(lender.Options{Shell: w.sh, Send: func(m wire.Message) error { return w.conn.Send(m) }, Observer: w, Launcher: w.confiner, Dir: o.cwd(), Env: o.Env, Log: w.log})
+	w.lender = lender.New(lender.Options{Shell: w.sh, Send: func(m wire.Message) error { return w.conn.Send(m) }, Observer: w, Launcher: w.confiner, Dir: o.cwd(), Env: o.Env, Log: w.o.Log})
 	w.conn = remote.Keep(context.WithoutCancel(ctx), remote.Options{
 		Open: w.launcher.Open, Find: finder(o).Open, Snapshot: w.snapshot, Session: o.Session,
-		Handle: w.handle, Up: func(r *wire.Ready) { w.up(ctx, r) }, Down: w.down, Log: w.log,
+		Handle: w.handle, Up: func(r *wire.Ready) { w.up(ctx, r) }, Down: w.down, Log: w.o.Log,
 		Moved: func(r *wire.SessionReply) { w.screen.Send(r) },
 	})
 	defer w.conn.Close()
 	defer w.lender.Close() // first, so that the daemon is informed of the lease's end
 	w.screen = tui.New(tui.Options{
 		Daemon: w.conn, Shell: w.sh, Lender: w.lender, Stdin: o.Stdin, Stdout: o.Stdout, Env: o.Env, Name: w.sh.Name(),
-		Notice: notices, SwitchKey: o.SwitchKey, Log: w.log,
+		Notice: notices, SwitchKey: o.SwitchKey, Log: w.o.Log,
 	})
 	close(w.bound)
 	w.work.Go(func() { w.watch(ctx, cancel) })
@@ -198,7 +187,7 @@ func (w *window) watch(ctx context.Context, quit context.CancelFunc) {
 			prompted, settled = nil, time.After(settle)
 		case <-settled:
 			if err := footprint.Shrink(); err != nil {
-				w.log.Debug("memory was not returned to the system", "err", err)
+				w.o.Log.Debug("memory was not returned to the system", "err", err)
 			}
 		case <-ctx.Done():
 			return

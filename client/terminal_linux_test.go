@@ -439,18 +439,3 @@ func TestInsideItself(t *testing.T) {
 	x.sees("left with 5")
 	x.asBefore()
 }
-
-func TestNoTerminal(t *testing.T) {
-	w := newWorld(t)
-	o := w.options()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	o.Stdin, o.Stdout = null, null
-	code, err := Run(t.Context(), o)
-	if _, ok := err.(*TerminalError); !ok || code != 1 {
-		t.Errorf("got %d, %v, want 1 and *TerminalError", code, err)
-	}
-}

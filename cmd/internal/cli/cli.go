@@ -132,7 +132,7 @@ func (a *app) open(session wire.SessionID, continueLast bool) error {
 		return err
 	}
 	o.Session, o.Continue, o.NoDaemon = session, continueLast, noDaemon
-	o.Stdin, o.Stdout, o.Log = a.stdin, os.Stdout, nil
+	o.Stdin, o.Stdout = a.stdin, os.Stdout
 	if c, err := config.Load(o.Paths.Config); err == nil { // the daemon reports an invalid file
 		o.OutputHead, o.OutputTail, o.ShellPath, o.Patience = c.Shell.OutputHead, c.Shell.OutputTail, c.Shell.Path, c.Lease.Patience.Duration
 		o.SwitchKey, _ = config.Key(c.Shell.SwitchKey) // checked by Load
