@@ -90,9 +90,7 @@ func value(dst []byte, v reflect.Value) []byte {
 			return message(dst, e.Message)
 		}
 		start := len(dst)
-		if dst = fields(dst, v); len(dst) == start {
-			return append(dst, '{', '}')
-		}
+		dst = fields(dst, v)
 		dst[start] = '{' // replaces the first field's comma
 		return append(dst, '}')
 	case reflect.Map:

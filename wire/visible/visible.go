@@ -81,14 +81,9 @@ func plain(s string) bool {
 
 // hidden reports whether r is invisible, or changes how its neighbours are displayed.
 func hidden(r rune) bool {
-	switch {
-	case r == 0x34f || r == 0x115f || r == 0x1160 || r == 0x17b4 || r == 0x17b5 || r == 0x2800 || r == 0x3164 || r == 0xffa0:
-		return true // fillers that draw nothing
-	case r >= 0xe0000 && r <= 0xe0fff: // tags and selectors, assigned or not
-		return true
-	}
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Variation_Selector,
-		unicode.Other_Default_Ignorable_Code_Point)
+	const blankBraille = 0x2800
+	return r == blankBraille || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp,
+		unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // emojiJoin reports whether r is a joiner or selector inside an emoji, where it is legitimate.
