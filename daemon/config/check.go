@@ -16,7 +16,7 @@ import (
 
 // check returns the first invalid value, as "key: what is wrong and what would be right".
 func (c *Config) check() error {
-	for _, check := range []func() error{c.checkProviders, c.checkMCP, c.checkModels, c.checkLimits, c.checkShell, c.checkPolicy} {
+	for _, check := range []func() error{c.checkProviders, c.checkMCP, c.checkModels, c.checkRanges, c.checkShell, c.checkPolicy} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -56,13 +56,6 @@ func (c *Config) checkModels() error {
 		}
 	}
 	return oneOf("thinking", cmp.Or(c.Thinking, "off"), "off", "low", "medium", "high")
-}
-
-func (c *Config) checkLimits() error {
-	if err := cmp.Or(dollars("limits.cost_usd_turn", c.Limits.CostTurn), dollars("limits.cost_usd_day", c.Limits.CostDay)); err != nil {
-		return err
-	}
-	return c.checkRanges()
 }
 
 func (c *Config) checkShell() error {
@@ -127,9 +120,11 @@ func Key(name string) (sent []byte, ok bool) {
 // serverName matches the names of MCP servers. They are part of tool names, mcp__NAME__TOOL, and so must not contain "__".
 var serverName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9](_?[A-Za-z0-9-]){0,31}$`) })
 
-// checkRanges checks the settings that are a number or a duration within limits.
+// checkRanges checks the settings that are an amount, a number or a duration within limits.
 func (c *Config) checkRanges() error {
 	return cmp.Or(
+		dollars("limits.cost_usd_turn", c.Limits.CostTurn),
+		dollars("limits.cost_usd_day", c.Limits.CostDay),
 		within("compaction.threshold", c.Compaction.Threshold, 0.1, 0.95),
 		spans("lease.wait", c.Lease.Wait, time.Second, time.Hour),
 		spans("lease.term", c.Lease.Term, time.Second, time.Hour),
