@@ -373,8 +373,3 @@ func (ln *Lender) Background(ctx context.Context, turn wire.TurnID) (*job.Info, 
 	ln.mu.Unlock()
 	return k.await(ctx)
 }
-
-// wentOn is the result of a command that has become a job.
-func (p *Private) wentOn(info *job.Info, notes []string) tool.CommandResult {
-	return tool.CommandResult{Notes: notes, Job: info, Continued: true, Cwd: p.shell().Dir(), Status: wire.StatusSuccess}
-}

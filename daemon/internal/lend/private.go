@@ -160,7 +160,7 @@ func (p *Private) Run(ctx context.Context, c Command, live func([]byte)) (tool.C
 		return tool.CommandResult{}, err
 	}
 	if continued != nil {
-		return p.wentOn(continued, r.Notes), nil
+		return tool.CommandResult{Notes: r.Notes, Job: continued, Continued: true, Cwd: p.shell().Dir(), Status: wire.StatusSuccess}, nil
 	}
 	if r.Changes || cmd.Dir != "" {
 		p.recordChange(ctx, c.ExecutionID, before, c.Approval.Person)
