@@ -25,7 +25,7 @@ import (
 )
 
 // Run is the terminal program: the user's shell and their agents on one screen. o.Stdin and o.Stdout must be terminals. It returns
-// the exit status for the process when the user quits, the shell ends, or SIGTERM, SIGHUP or SIGINT comes. It restores the terminal
+// the exit status for the process when the user quits, the shell ends, or SIGTERM, SIGHUP, SIGINT or SIGQUIT comes. It restores the terminal
 // and leaves no process but the daemon. It logs to client.log in the state folder. Error texts are shown to the user, and the errors
 // may have a Hint: *shell.NoShellError, or a panic of the screen.
 //
@@ -53,13 +53,13 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		notices = append(notices, notice)
 	}
 
-	// Before the shell starts, since a child inherits ignored signals. The screen adds its own.
-	signals := make(chan os.Signal, 8)
+	// Before the shell starts, since a child inherits ignored signals. The screen handles them.
+	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP)
 	defer signal.Stop(signals)
 
 	w := &window{
-		o: o, signals: signals,
+		o:       o,
 		guarded: make(chan struct{}), bound: make(chan struct{}), prompted: make(chan struct{}),
 	}
 	go func() { // concurrently with the shell's start; the function below waits for it
@@ -118,7 +118,6 @@ type window struct {
 	sh       *shell.Shell
 	guard    *guard        // written before guarded is closed
 	guarded  chan struct{} // closed when the guard runs, or could not be started
-	signals  chan os.Signal
 	prompted chan struct{} // closed at the first prompt
 	first    sync.Once
 	bound    chan struct{} // closed once the fields below are set; callbacks wait for it
@@ -158,7 +157,7 @@ func (w *window) run(ctx context.Context, notices []string) (int, error) {
 		Notice: notices, SwitchKey: o.SwitchKey, Log: w.o.Log,
 	})
 	close(w.bound)
-	w.work.Go(func() { w.watch(ctx, cancel) })
+	w.work.Go(func() { w.shrink(ctx) })
 	w.guardShell() // before the screen changes the terminal's modes
 	return w.screen.Run(ctx)
 }
@@ -173,25 +172,20 @@ func (w *window) guardShell() {
 // executable.
 const settle = 3 * time.Second
 
-// watch ends the program on SIGQUIT, and returns memory once the window has started.
-func (w *window) watch(ctx context.Context, quit context.CancelFunc) {
-	prompted := w.prompted
-	var settled <-chan time.Time
-	for {
-		select {
-		case s := <-w.signals: // the screen handles the others
-			if s == unix.SIGQUIT {
-				quit()
-			}
-		case <-prompted:
-			prompted, settled = nil, time.After(settle)
-		case <-settled:
-			if err := footprint.Shrink(); err != nil {
-				w.o.Log.Debug("memory was not returned to the system", "err", err)
-			}
-		case <-ctx.Done():
-			return
-		}
+// shrink returns memory once the window has started.
+func (w *window) shrink(ctx context.Context) {
+	select {
+	case <-w.prompted:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+		return
+	}
+	if err := footprint.Shrink(); err != nil {
+		w.o.Log.Debug("memory was not returned to the system", "err", err)
 	}
 }
 

@@ -336,6 +336,7 @@ func TestOrderedEnds(t *testing.T) {
 		{"exit", func(x *terminal) { x.keys("exit 3\r") }, 3},
 		{"SIGTERM", func(x *terminal) { _ = syscall.Kill(x.client(), syscall.SIGTERM) }, 143},
 		{"SIGHUP", func(x *terminal) { _ = syscall.Kill(x.client(), syscall.SIGHUP) }, 129},
+		{"SIGQUIT", func(x *terminal) { _ = syscall.Kill(x.client(), syscall.SIGQUIT) }, 131},
 		{"SIGINT", func(x *terminal) { _ = syscall.Kill(x.client(), syscall.SIGINT) }, 130},
 	}
 	for _, tt := range tests {

@@ -126,7 +126,7 @@ func (p *Program) ShellOutput(b []byte) {
 	}
 }
 
-// Run takes the terminal, runs until the user leaves, the shell ends, a signal (TERM, HUP, INT) comes or ctx ends, and
+// Run takes the terminal, runs until the user leaves, the shell ends, a signal (TERM, HUP, INT, QUIT) comes or ctx ends, and
 // gives the terminal back as it was, whatever happened. The exit code is the shell's, or 128 and the signal. It
 // returns an error when there is no terminal, and after a panic, which is reported once the terminal is whole again.
 func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
@@ -137,7 +137,7 @@ func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 		return 1, fmt.Errorf("read the terminal's settings: %w", err)
 	}
 	signals := make(chan os.Signal, 8) // before the size is read, so that no change is missed
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGCONT)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH, syscall.SIGCONT)
 	defer signal.Stop(signals)
 	size := p.resizeShell()
 	p.ctx, p.stop = context.WithCancelCause(ctx)
