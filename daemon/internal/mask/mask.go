@@ -66,11 +66,9 @@ func placeholder(kind, secret string) string {
 	return maskedPrefix + kind + ":" + hex.EncodeToString(sum[:2]) + "]"
 }
 
-// secretReference reports whether a value only names where the secret is: $X, ${X}, $(cmd), %X%, <x>, {{x}}, ***.
+// secretReference reports whether a value, which is not empty, only names where the secret is: $X, ${X}, $(cmd), %X%, <x>, {{x}}, ***.
 func secretReference(v string) bool {
 	switch {
-	case v == "":
-		return true
 	case v[0] == '$' && len(v) > 1 && (v[1] == '{' || v[1] == '(' || v[1] >= 'A' && v[1] <= 'Z' || v[1] >= 'a' && v[1] <= 'z' || v[1] == '_'):
 		return true
 	case v[0] == '%' || v[0] == '<' || strings.HasPrefix(v, "{{") || strings.HasPrefix(v, maskedPrefix):

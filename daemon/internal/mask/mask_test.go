@@ -65,6 +65,7 @@ func TestMaskForms(t *testing.T) {
 		"postgres://bob:s3cret@db/x":                                                         "s3cret",
 		"https://x:abcdef@github.com/a/b":                                                    "abcdef",
 		"https://" + secretSamples["github"] + "@github.com/a/b":                             secretSamples["github"],
+		"https://k9Jx2mQ7vR4tYb8LwZ1nCd5H@github.com/a/b":                                    "k9Jx2mQ7vR4tYb8LwZ1nCd5H",
 		"Cookie: session=abc123":                                                             "session=abc123",
 		"const apiKey = \"abcd1234efgh\"":                                                    "abcd1234efgh",
 		"apiKey: 'abcd1234efgh',":                                                            "abcd1234efgh",
@@ -114,6 +115,7 @@ func TestMaskLeaves(t *testing.T) {
 	for _, text := range []string{
 		"CHECKSUM=k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEu", "\"integrity\": \"sha512-k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEuk9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEu==\"", "GOROOT=/usr/local/go1/Some/Folder/With/Many/Names/X9", "COMMIT=3f786850e387550fdab836ed7e6dc881de23001b", "X-Request-Id: k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEu", "ETag: k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEu", "value = k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEu", "URL=https://example.com/aB3/dE5/fG7/hI9/jK1", "LS_COLORS=rs=0:di=01;34:ln=01;36:mh=00:pi=40;33:so=01;35:do=01;35:bd=40;33", "BUILD_ID=20261120-1200-abcdef",
 		"read -rsp 'Password: ' p; echo got ${#p}", "read -s -p \"Enter your password: \" PASS && login", "read -sp 'Token:' t; curl x",
+		`{"password": "string", "token": "null", "secret": "changeme"}`,
 		"", "hello", "password", "password: required", "the password is wrong", "token: string", "func token(s string)", "PASSWORD=$DB_PASS", "password=${X}", "token = getToken(x)", "TOKEN=$(cat x)", "password=", "--password", "PWD=/home/u", "OLDPWD=/x", "max_tokens: 4096", "tokens=128000", "token_count=12", "keyboard=us", "monkey: banana", "public_key=abc",
 		"https://example.com/a:b@c", "http://localhost:8080/x", "git@github.com:a/b.git", "sk-short", "task-list-of-things-to-do-in-the-kitchen-today", "risk-free", "eyJ", "xoxo", "SSH_AUTH_SOCK=/tmp/x", "PASSWORD_FILE=/run/x", "password == other", "if password != x {", "-----BEGIN CERTIFICATE-----\nMIIabc\n-----END CERTIFICATE-----",
 		"commit 3f786850e387550fdab836ed7e6dc881de23001b", "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "id: 018f3c2e-7b1a-7c3d-9e4f-5a6b7c8d9e0f", "<input type=\"password\" name=\"password\">", "secret: true", "auth: none", "author: me", "AKIASHORT",
