@@ -107,7 +107,7 @@ func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(prov
 	defer stop()
 	stream := m.client.Messages.NewStreaming(watched, m.params(req), option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 		resp, err := next(r)
-		if err == nil && resp.Body != nil {
+		if err == nil {
 			resp.Body = feed(resp.Body) // the SDK drops pings, which must reset the watchdog
 		}
 		return resp, err
@@ -139,7 +139,7 @@ func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(prov
 		return provider.Response{}, m.failed(watched, err)
 	}
 	// The SDK takes EOF for the end of the message; only message_stop is.
-	if !stopped || message.StopReason == "" {
+	if !stopped {
 		return provider.Response{}, m.fault.Broken(nil)
 	}
 	return response(message, input), nil
@@ -159,9 +159,6 @@ func delta(block sdk.ContentBlockUnion, d sdk.MessageStreamEventUnionDelta) (pro
 
 // failed converts the SDK's errors: responses, errors in mid-stream, and errors of the connection.
 func (m *Model) failed(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return m.fault.Transport(ctx, err)
-	}
 	api, ok := errors.AsType[*sdk.Error](err)
 	if !ok {
 		if _, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -177,11 +174,7 @@ func (m *Model) failed(ctx context.Context, err error) error {
 	if api.Response != nil {
 		header = api.Response.Header
 	}
-	code := string(api.Type())
-	if code == "" {
-		code = "stream_error"
-	}
-	return m.fault.Status(status, code, errorMessage(api.RawJSON()), header)
+	return m.fault.Status(status, string(api.Type()), errorMessage(api.RawJSON()), header)
 }
 
 // learn records a feature that a refusal names and that can be left out or replaced, and reports whether that is new.
@@ -251,12 +244,8 @@ func (m *Model) probe(ctx context.Context) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if info.MaxInputTokens > 0 {
-		m.limit.ContextWindow = int(info.MaxInputTokens)
-	}
-	if info.MaxTokens > 0 {
-		m.limit.MaxOutput = int(info.MaxTokens)
-	}
+	m.limit.ContextWindow = cmp.Or(int(info.MaxInputTokens), m.limit.ContextWindow)
+	m.limit.MaxOutput = cmp.Or(int(info.MaxTokens), m.limit.MaxOutput)
 	if t := info.Capabilities.Thinking.Types; t.Enabled.Supported {
 		m.needsBudget = !t.Adaptive.Supported
 	}
