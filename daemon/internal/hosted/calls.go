@@ -247,7 +247,7 @@ func (r *run) question(c *call) agent.Question {
 		q.Action.Writes = paths
 		for _, part := range c.content {
 			if d := part.Diff; d != nil {
-				one := tool.Diff(cwd, d.Path, deref(d.OldText), d.NewText, d.OldText != nil)
+				one := tool.Diff(cwd, d.Path, []byte(deref(d.OldText)), []byte(d.NewText), d.OldText != nil)
 				q.Action.Preview = tool.Preview{Type: one.Type, Content: q.Action.Preview.Content + one.Content}
 			}
 		}

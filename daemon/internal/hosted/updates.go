@@ -247,7 +247,7 @@ func (r *run) emitEnd(c call, ok bool) {
 			parts = append(parts, textOf(part.Content.Content))
 		case part.Diff != nil:
 			d := part.Diff
-			parts = append(parts, tool.Diff(r.t.Of.Env.Cwd, d.Path, deref(d.OldText), d.NewText, d.OldText != nil).Content)
+			parts = append(parts, tool.Diff(r.t.Of.Env.Cwd, d.Path, []byte(deref(d.OldText)), []byte(d.NewText), d.OldText != nil).Content)
 			files = append(files, d.Path)
 		}
 	}

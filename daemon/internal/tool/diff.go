@@ -14,13 +14,9 @@ import (
 // maxPreview bounds a preview in bytes.
 const maxPreview = 64 << 10
 
-// Diff returns a unified diff of a change that an agent of another program describes; existed reports whether there was a file.
-func Diff(cwd, path, before, after string, existed bool) Preview {
-	return preview(cwd, path, []byte(before), []byte(after), existed)
-}
-
-// preview returns a unified diff of a file change for the user; a file below cwd is named by its path from there.
-func preview(cwd, path string, before, after []byte, existed bool) Preview {
+// Diff returns a unified diff of a file change for the user; existed reports whether there was a file. A file below cwd is named by its path
+// from there.
+func Diff(cwd, path string, before, after []byte, existed bool) Preview {
 	oldName, newName := diffNames(cwd, path)
 	if !existed {
 		oldName = "/dev/null"

@@ -99,7 +99,7 @@ func (a *editArgs) plan(_ context.Context, env Env) (Action, error) {
 	if err != nil {
 		return Action{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return Action{Cwd: env.Cwd, Writes: a.names, FileDigest: digest, Preview: preview(env.Cwd, path, before, made.after, true)}, nil
+	return Action{Cwd: env.Cwd, Writes: a.names, FileDigest: digest, Preview: Diff(env.Cwd, path, before, made.after, true)}, nil
 }
 
 func (a *editArgs) run(ctx context.Context, env Env, approved Action, _ func([]byte)) (Result, error) {

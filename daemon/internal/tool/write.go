@@ -48,7 +48,7 @@ func (a *writeArgs) plan(_ context.Context, env Env) (Action, error) {
 	}
 	after := withLineEnds(content, before)
 	return Action{
-		Cwd: env.Cwd, Writes: a.names, FileDigest: digest, Preview: preview(env.Cwd, path, before, after, digest != ""),
+		Cwd: env.Cwd, Writes: a.names, FileDigest: digest, Preview: Diff(env.Cwd, path, before, after, digest != ""),
 	}, nil
 }
 
@@ -94,7 +94,7 @@ func change(ctx context.Context, env Env, file located, approved Action, next fu
 		return Preview{}, "", err
 	}
 	env.Files.changed(env.Agent, c)
-	return preview(env.Cwd, path, c.Before, after, c.Existed), env.checkChange(ctx, path, c.Before, after, c.Existed), nil
+	return Diff(env.Cwd, path, c.Before, after, c.Existed), env.checkChange(ctx, path, c.Before, after, c.Existed), nil
 }
 
 // replacing is held from the look at a file until it is replaced: agents work side by side.
