@@ -24,28 +24,19 @@ var venvProgram = sync.OnceValue(func() *regexp.Regexp {
 const maxVenvFile = 64 << 10
 
 // standardVenv reports whether file is the activate script of a virtual environment in project, byte for byte as the Python
-// outside of the project that made it writes it, and hides no program of path.
+// outside of the project that made it writes it, and hides no program of path. It is for bash and zsh: what fish sources is not read.
 func standardVenv(file, project, path string) bool {
 	bin := filepath.Dir(file)
 	dir := filepath.Dir(bin)
-	name := filepath.Base(file)
 	real, err := filepath.EvalSymlinks(file)
-	if err != nil || real != file || filepath.Base(bin) != "bin" || !within(project, dir) || dir == project || !venvPath().MatchString(dir) {
-		return false
-	}
-	if name != "activate" && name != "activate.fish" {
+	if err != nil || real != file || !strings.HasSuffix(file, "/bin/activate") || !within(project, dir) || dir == project || !venvPath().MatchString(dir) {
 		return false
 	}
 	python, version := venvOrigin(readSmall(filepath.Join(dir, "pyvenv.cfg")))
 	if python, err = filepath.EvalSymlinks(python); err != nil || within(project, python) || !slices.ContainsFunc(pythons(reach.Home()), func(dir string) bool { return within(dir, python) }) {
 		return false
 	}
-	template := ""
-	for _, kind := range []string{"common", "posix"} {
-		if template == "" {
-			template = readSmall(filepath.Join(filepath.Dir(python), "lib", "python"+version, "venv", "scripts", kind, name))
-		}
-	}
+	template := readSmall(filepath.Join(filepath.Dir(python), "lib", "python"+version, "venv", "scripts", "common", "activate"))
 	return template != "" && madeFrom(readSmall(file), template, dir) && !hides(bin, path)
 }
 

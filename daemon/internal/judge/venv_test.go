@@ -24,10 +24,8 @@ func TestStandardVenv(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := os.Getenv("PATH") + ":" + others
-	for _, file := range []string{activate, activate + ".fish"} {
-		if !standardVenv(file, project, path) {
-			t.Errorf("%s is not taken for the standard one", file)
-		}
+	if !standardVenv(activate, project, path) || standardVenv(activate+".csh", project, path) {
+		t.Error("the script for bash and zsh is not taken for the standard one, or another is")
 	}
 	if other := t.TempDir(); standardVenv(activate, other, path) {
 		t.Error("a virtual environment outside of the project is taken for its own")
