@@ -27,6 +27,9 @@ func Answer(e wire.Message) string {
 	return ""
 }
 
+// Clip cuts a text of a client to 100 bytes, for an answer or the log.
+func Clip(s string) string { return visible.Clip(s, 100) }
+
 // OneLine returns a text on one line of at most 200 bytes.
 func OneLine(s string) string { return visible.Clip(strings.Join(strings.Fields(s), " "), 200) }
 

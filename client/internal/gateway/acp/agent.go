@@ -16,7 +16,6 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
-	"sublet/wire/visible"
 )
 
 // agent implements the SDK's Agent and AgentLoader: the requests of an editor.
@@ -46,7 +45,7 @@ var (
 // whether the editor has terminals.
 func (a *agent) Initialize(_ context.Context, p sdk.InitializeRequest) (sdk.InitializeResponse, error) {
 	if p.ClientInfo != nil {
-		a.log.Info("editor", "name", clip(p.ClientInfo.Name), "version", clip(p.ClientInfo.Version))
+		a.log.Info("editor", "name", gateway.Clip(p.ClientInfo.Name), "version", gateway.Clip(p.ClientInfo.Version))
 	}
 	a.terminals.Store(p.ClientCapabilities.Terminal)
 	title := "sublet"
@@ -108,7 +107,7 @@ func (a *agent) ResumeSession(ctx context.Context, p sdk.ResumeSessionRequest) (
 // connect opens a session, "" for a new one; one that is open already is used again.
 func (a *agent) connect(ctx context.Context, cwd string, id sdk.SessionId, servers []sdk.McpServer) (*session, error) {
 	if !filepath.IsAbs(cwd) {
-		return nil, invalid("cwd: %q is not an absolute path", clip(cwd))
+		return nil, invalid("cwd: %q is not an absolute path", gateway.Clip(cwd))
 	}
 	a.mu.Lock()
 	open := a.sessions[id]
@@ -121,7 +120,7 @@ func (a *agent) connect(ctx context.Context, cwd string, id sdk.SessionId, serve
 		Name: "sublet serve acp", Session: wire.SessionID(id), AfterSeq: -1, Confirm: true, Place: gateway.Place{Cwd: filepath.Clean(cwd)},
 	})
 	if errors.Is(err, wire.ErrNotFoundSession) {
-		return nil, &sdk.RequestError{Code: -32002, Message: "Resource not found", Data: map[string]any{"details": "there is no session " + clip(string(id))}}
+		return nil, &sdk.RequestError{Code: -32002, Message: "Resource not found", Data: map[string]any{"details": "there is no session " + gateway.Clip(string(id))}}
 	}
 	if err != nil {
 		return nil, requestError(err)
@@ -158,7 +157,7 @@ func (a *agent) session(id sdk.SessionId) (*session, error) {
 	if s := a.sessions[id]; s != nil {
 		return s, nil
 	}
-	return nil, invalid("sessionId: there is no open session %q; session/new and session/load open one", clip(string(id)))
+	return nil, invalid("sessionId: there is no open session %q; session/new and session/load open one", gateway.Clip(string(id)))
 }
 
 // ListSessions returns the stored sessions, or those of one folder.
@@ -225,7 +224,7 @@ func (a *agent) SetSessionMode(ctx context.Context, p sdk.SetSessionModeRequest)
 		return sdk.SetSessionModeResponse{}, err
 	}
 	if modeNames[p.ModeId].Id == "" {
-		return sdk.SetSessionModeResponse{}, invalid("modeId: %q is none of plan, ask, auto", clip(string(p.ModeId)))
+		return sdk.SetSessionModeResponse{}, invalid("modeId: %q is none of plan, ask, auto", gateway.Clip(string(p.ModeId)))
 	}
 	if _, err := s.gs.Request(ctx, &wire.PolicyRequest{Op: "set_mode", Mode: string(p.ModeId)}); err != nil {
 		return sdk.SetSessionModeResponse{}, requestError(err)
@@ -247,6 +246,3 @@ func (a *agent) close() {
 		a.log.Warn("files of the editor could not be removed", "err", err)
 	}
 }
-
-// clip bounds text of the editor for an answer or the log.
-func clip(s string) string { return visible.Clip(s, 100) }

@@ -184,7 +184,7 @@ func request(blocks []sdk.ContentBlock) (*wire.AgentRequest, []gateway.Image, er
 		images = append(images, gateway.Image{Content: content, MIME: mime})
 		name := fmt.Sprintf("[image %d]", len(images))
 		if uri != "" {
-			name = fmt.Sprintf("[image %d: %s]", len(images), clip(uri))
+			name = fmt.Sprintf("[image %d: %s]", len(images), gateway.Clip(uri))
 		}
 		add(name)
 		return nil

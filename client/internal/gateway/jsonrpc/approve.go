@@ -106,7 +106,7 @@ func (c *conn) approve(r *request) (any, *failure) {
 	q := c.asked(wire.ExecutionID(p.Execution))
 	c.mu.Unlock()
 	if q == nil {
-		return nil, failed(codeParams, "execution_id: nothing is asked about %q", clip(p.Execution))
+		return nil, failed(codeParams, "execution_id: nothing is asked about %q", gateway.Clip(p.Execution))
 	}
 	response := wire.ConfirmationResponse{Decision: wire.DecisionDeny}
 	status := "rejected"
@@ -119,7 +119,7 @@ func (c *conn) approve(r *request) (any, *failure) {
 	}
 	switch err := q.Answer(response, c.refused); {
 	case errors.Is(err, gateway.ErrAnswered):
-		return nil, failed(codeTimeout, "the question about %s is over: it was answered, its time of %v ran out, or its query ended", clip(p.Execution), c.s.o.approvalTimeout)
+		return nil, failed(codeTimeout, "the question about %s is over: it was answered, its time of %v ran out, or its query ended", gateway.Clip(p.Execution), c.s.o.approvalTimeout)
 	case err != nil:
 		return nil, failureOf(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"sublet/client/internal/gateway"
-	"sublet/wire/visible"
 )
 
 const (
@@ -148,7 +147,7 @@ func (c *conn) handle(raw json.RawMessage, seen []json.RawMessage) *response {
 	limit := c.s.limits.RequestsPerSecond
 	ok, retry := c.rate.Take(limit)
 	r, bad := parse(raw)
-	c.log.Debug("received", "method", clip(r.Method), "bytes", len(raw))
+	c.log.Debug("received", "method", gateway.Clip(r.Method), "bytes", len(raw))
 	var result any
 	f := bad
 	switch {
@@ -162,7 +161,7 @@ func (c *conn) handle(raw json.RawMessage, seen []json.RawMessage) *response {
 		result, f = c.dispatch(&r)
 	}
 	if f != nil {
-		c.log.Debug("refused", "method", clip(r.Method), "code", f.Code, "message", f.Message)
+		c.log.Debug("refused", "method", gateway.Clip(r.Method), "code", f.Code, "message", f.Message)
 	}
 	if bad == nil && r.ID == nil {
 		return nil // a notification has no answer, whatever becomes of it
@@ -191,7 +190,7 @@ func (c *conn) dispatch(r *request) (any, *failure) {
 	}
 	m, ok := methods[r.Method]
 	if !ok {
-		return nil, failed(codeMethod, "%s", strconv.Quote(clip(r.Method)))
+		return nil, failed(codeMethod, "%s", strconv.Quote(gateway.Clip(r.Method)))
 	}
 	return m(c, r)
 }
@@ -200,6 +199,3 @@ func (c *conn) dispatch(r *request) (any, *failure) {
 func (c *conn) authentic(token string) bool {
 	return c.s.o.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(c.s.o.Token)) == 1
 }
-
-// clip cuts text of the client to 64 bytes, for an answer or the log.
-func clip(s string) string { return visible.Clip(s, 64) }

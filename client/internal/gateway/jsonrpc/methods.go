@@ -87,7 +87,7 @@ func (c *conn) initialize(r *request) (any, *failure) {
 		"status": "ready", "protocol_version": protocolVersion, "server_info": map[string]any{"name": "sublet", "version": ready.Daemon.Version},
 		"capabilities": []string{"streaming", "blocks", "tool_execution", "context_aware"}, "models": models,
 	}
-	c.log.Info("client ready", "client", clip(p.Client.Name), "version", clip(p.Client.Version), "session", session.ID())
+	c.log.Info("client ready", "client", gateway.Clip(p.Client.Name), "version", gateway.Clip(p.Client.Version), "session", session.ID())
 	c.afterAnswer = append(c.afterAnswer, func() {
 		c.work.Go(func() { c.turns.Deliver(c.ctx, session) }) // serve waits for it
 	})
@@ -103,10 +103,10 @@ func negotiate(version string) *failure {
 	case version == "":
 		return failed(codeParams, "protocol_version: is missing").with("supported", protocolVersion)
 	case m == nil:
-		return failed(codeParams, "protocol_version: %q is not MAJOR.MINOR.PATCH", clip(version)).with("supported", protocolVersion)
+		return failed(codeParams, "protocol_version: %q is not MAJOR.MINOR.PATCH", gateway.Clip(version)).with("supported", protocolVersion)
 	case m[1] != protocolMajor:
-		return failed(codeParams, "protocol_version: %s is another major version than %s", clip(version), protocolVersion).
-			with("supported", protocolVersion).with("requested", clip(version))
+		return failed(codeParams, "protocol_version: %s is another major version than %s", gateway.Clip(version), protocolVersion).
+			with("supported", protocolVersion).with("requested", gateway.Clip(version))
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (c *conn) cancel(r *request) (any, *failure) {
 	}
 	runs := slices.ContainsFunc(c.turns.Running(nil), func(t *gateway.Turn) bool { return t.ID == p.Query })
 	if !runs && !c.turns.Ended(p.Query) {
-		return nil, failed(codeParams, "query_id: there is no query %q on this connection", clip(p.Query))
+		return nil, failed(codeParams, "query_id: there is no query %q on this connection", gateway.Clip(p.Query))
 	}
 	c.afterAnswer = append(c.afterAnswer, func() { c.turns.Cancel(nil, p.Query, "", "cancelled by the client") })
 	return map[string]any{"cancelled": runs, "query_id": p.Query}, nil
