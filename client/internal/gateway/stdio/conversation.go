@@ -76,39 +76,34 @@ func (s *server) status(r *request) error {
 }
 
 // event translates one event of a request (E18, E21, F10, G1 to G4).
-func (s *server) event(j *job, m wire.Message) {
+func (s *server) event(id string, m wire.Message) {
 	if text := gateway.Answer(m); text != "" {
-		_ = s.send(message{Type: "token", ID: j.ID, Token: text}) // the reader notices that the parent has ended
+		_ = s.send(message{Type: "token", ID: id, Token: text}) // the reader notices that the parent has ended
 		return
 	}
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
 		if m.Chunk.Type == wire.ChunkToolCall {
-			j.tools[m.Chunk.ExecutionID] = m.Chunk.Tool
-			_ = s.send(message{Type: "tool_use", ID: j.ID, Data: toolData{
+			_ = s.send(message{Type: "tool_use", ID: id, Data: toolData{
 				ID: string(m.Chunk.ExecutionID), Name: m.Chunk.Tool, Input: gateway.Arguments(m.Chunk.Arguments),
 			}})
 		}
 	case *wire.CommandResult:
-		if j.tools[m.ExecutionID] == "" {
-			return // a command that a person ran in a session that is shared
-		}
-		delete(j.tools, m.ExecutionID)
-		_ = s.send(message{Type: "tool_result", ID: j.ID, Data: toolData{
+		_ = s.send(message{Type: "tool_result", ID: id, Data: toolData{
 			ID: string(m.ExecutionID), Name: m.Tool, Result: resultOf(m),
 		}})
 	}
 }
 
 // ended sends the one end of a request (E20).
-func (s *server) ended(j *job, status string, why *wire.Error) {
+func (s *server) ended(id, status string, why *wire.Error) {
 	switch status {
 	case wire.StatusSuccess:
-		_ = s.send(message{Type: "done", ID: j.ID})
+		_ = s.send(message{Type: "done", ID: id})
 	case wire.StatusCancelled, wire.StatusTimeout:
-		_ = s.fail(j.ID, status+": "+wire.Explain(why))
+		_ = s.fail(id, status+": "+wire.Explain(why))
 	default:
-		_ = s.fail(j.ID, wire.Explain(why))
+		_ = s.fail(id, wire.Explain(why))
 	}
 }
 

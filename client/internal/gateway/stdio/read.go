@@ -12,7 +12,6 @@ import (
 
 	"sublet/client/internal/gateway"
 	"sublet/wire"
-	"sublet/wire/visible"
 )
 
 // request is an incoming line. Unknown fields are ignored.
@@ -52,10 +51,10 @@ func (s *server) read(ctx context.Context) error {
 // line handles one line. The error is that of writing to a parent that has ended.
 func (s *server) line(line []byte) error {
 	r, id, err := parse(line)
-	s.log.Debug("received", "kind", clip(r.Kind), "id", clip(id))
+	s.log.Debug("received", "kind", gateway.Clip(r.Kind), "id", gateway.Clip(id))
 	if err != nil {
 		// Invalid input is logged and ignored (C11); if its id can be read, an error is sent.
-		s.log.Error("a line was not understood", "err", err, "line", clip(string(line)))
+		s.log.Error("a line was not understood", "err", err, "line", gateway.Clip(string(line)))
 		if id != "" {
 			return s.fail(id, err.Error())
 		}
@@ -72,7 +71,7 @@ func (s *server) line(line []byte) error {
 	case "get_status":
 		err = s.status(r)
 	default:
-		err = fmt.Errorf("kind: %q is none of user_message, clear_history, get_status", clip(r.Kind))
+		err = fmt.Errorf("kind: %q is none of user_message, clear_history, get_status", gateway.Clip(r.Kind))
 	}
 	if err != nil {
 		return s.fail(id, wire.Explain(err))
@@ -94,7 +93,7 @@ func parse(line []byte) (r *request, id string, err error) {
 	if err := json.Unmarshal(raw, &id); !there || err != nil {
 		// Print a number as it was written, so that its sender finds it.
 		if there && raw[0] != '{' && raw[0] != '[' && string(raw) != "null" {
-			return r, clip(string(raw)), errors.New("id: want a string")
+			return r, gateway.Clip(string(raw)), errors.New("id: want a string")
 		}
 		return r, "", errors.New("id: want a string")
 	}
@@ -116,21 +115,22 @@ func (s *server) userMessage(r *request) error {
 	if err != nil {
 		return err
 	}
-	j := &job{Turn: gateway.Turn{ID: r.ID}, tools: map[wire.ExecutionID]string{}}
-	j.Handle = func(e wire.EventMessage) { s.event(j, e) }
-	j.Ended = func(status string, why *wire.Error) { s.ended(j, status, why) }
-	switch err := s.turns.Begin(&j.Turn, s.limit.RunningTurns); {
+	turn := &gateway.Turn{
+		ID: r.ID, Handle: func(e wire.EventMessage) { s.event(r.ID, e) },
+		Ended: func(status string, why *wire.Error) { s.ended(r.ID, status, why) },
+	}
+	switch err := s.turns.Begin(turn, s.limit.RunningTurns); {
 	case errors.Is(err, gateway.ErrRepeated):
-		return fmt.Errorf("id: %q is that of a request that still runs", clip(r.ID)) // E22
+		return fmt.Errorf("id: %q is that of a request that still runs", gateway.Clip(r.ID)) // E22
 	case err != nil:
 		return fmt.Errorf("concurrent requests: %w", err)
 	}
 	t, err := s.conversation(r.Metadata.Conversation)
 	if err != nil {
-		j.Abandon()
+		turn.Abandon()
 		return err
 	}
-	return j.Ask(s.ctx, t, &wire.AgentRequest{Prompt: r.Message, Attachments: files, Options: wire.RequestOptions{Mode: s.o.Mode}})
+	return turn.Ask(s.ctx, t, &wire.AgentRequest{Prompt: r.Message, Attachments: files, Options: wire.RequestOptions{Mode: s.o.Mode}})
 }
 
 // attachments checks that the files exist (P6), since an agent could invent the content of one that does not.
@@ -150,12 +150,9 @@ func (s *server) attachments(list []attachment) ([]wire.Attachment, error) {
 		case err != nil:
 			return nil, fmt.Errorf("attachments[%d].path: %w", i, err)
 		case !info.Mode().IsRegular():
-			return nil, fmt.Errorf("attachments[%d].path: %s is not a file", i, clip(path))
+			return nil, fmt.Errorf("attachments[%d].path: %s is not a file", i, gateway.Clip(path))
 		}
 		files = append(files, wire.Attachment{Path: wire.OSString(path), MIME: a.MIME})
 	}
 	return files, nil
 }
-
-// clip bounds text of the other side that goes into an answer or the log.
-func clip(s string) string { return visible.Clip(s, 100) }

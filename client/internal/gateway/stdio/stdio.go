@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"sublet/client/internal/gateway"
-	"sublet/wire"
 )
 
 const (
@@ -46,12 +45,6 @@ type server struct {
 	mu sync.Mutex
 	// guarded by mu
 	talks map[string]*gateway.Session
-}
-
-// job is one user_message until its done or error.
-type job struct {
-	gateway.Turn
-	tools map[wire.ExecutionID]string // that run; used by Deliver's goroutine only
 }
 
 // Serve sends ready and answers lines until In ends, and then finishes running requests. When ctx ends, it cancels them, reports
