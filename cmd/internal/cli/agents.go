@@ -41,10 +41,7 @@ func (a *app) agents() *cobra.Command {
 
 // checkAgents is daemon.CheckAgents in the current folder.
 func checkAgents(ctx context.Context, conf config.Config, prompt string) []daemon.AgentCheck {
-	dir, err := os.Getwd()
-	if err != nil {
-		dir = "/"
-	}
+	dir, _ := os.Getwd() // "" where it was removed: then no agent opens a session
 	return daemon.CheckAgents(ctx, conf, Version(), dir, prompt, agentPatience)
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -76,11 +77,7 @@ func (a *app) drawOutcomes(outcomes []wire.PolicyOutcome, now string) {
 		if o.Mode == now {
 			here = "*"
 		}
-		verb := verbs[o.Decision]
-		if verb == "" {
-			verb = plain(o.Decision)
-		}
-		a.printf("%s %-5s %-8s %s\n", here, plain(o.Mode), verb, firstLine(o.Why, 200))
+		a.printf("%s %-5s %-8s %s\n", here, plain(o.Mode), cmp.Or(verbs[o.Decision], plain(o.Decision)), firstLine(o.Why, 200))
 	}
 }
 

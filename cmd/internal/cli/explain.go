@@ -57,9 +57,6 @@ func (a *app) explain() *cobra.Command {
 
 // printVerdict prints a command and its verdict as one JSON object.
 func (a *app) printVerdict(command string, v wire.Verdict) error {
-	if v.Reasons == nil {
-		v.Reasons = []wire.Reason{}
-	}
 	fields, err := view(&wire.PolicyReply{Verdict: &v})
 	if err != nil {
 		return err
