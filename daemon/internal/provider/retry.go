@@ -164,9 +164,6 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if d <= 0 {
-		return nil
-	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -80,9 +80,7 @@ func (p *probe) ask(ctx context.Context, m *Model) {
 }
 
 func merge(old, found provider.Limit) provider.Limit {
-	if found.MaxOutput == 0 {
-		found.MaxOutput = old.MaxOutput
-	}
+	found.MaxOutput = cmp.Or(found.MaxOutput, old.MaxOutput)
 	if found.Input == 0 || found.Output == 0 {
 		found.Input, found.Output, found.CacheRead, found.CacheWrite = old.Input, old.Output, old.CacheRead, old.CacheWrite
 	}

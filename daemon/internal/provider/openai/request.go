@@ -130,12 +130,9 @@ func markCache(messages []wireMessage) {
 		if w.Role == "assistant" || left == 1 && w.Role != "system" {
 			continue
 		}
-		parts, ok := w.Content.([]wirePart)
-		if text, is := w.Content.(*string); is {
-			parts, ok = []wirePart{{Type: "text", Text: *text}}, true
-		}
-		if !ok || len(parts) == 0 {
-			continue
+		parts, several := w.Content.([]wirePart)
+		if !several {
+			parts = []wirePart{{Type: "text", Text: *w.Content.(*string)}}
 		}
 		parts[len(parts)-1].Cache = &wireCache{"ephemeral"}
 		w.Content = parts
