@@ -17,8 +17,9 @@ __sublet_prompt() {
 	fi
 	if [[ ${HISTCMD-} != "${__sublet_histcmd-}" ]]; then
 		__sublet_histcmd=$HISTCMD
-		HISTTIMEFORMAT= builtin history 1 >|"$__sublet_folder/last"
-		builtin read -r -N 3000 __sublet_text <"$__sublet_folder/last"
+		# Not emptied before, because ext4 then writes the file to the disk at once: what is behind the NUL is older.
+		{ HISTTIMEFORMAT= builtin history 1; builtin printf '\0'; } 1<>"$__sublet_folder/last"
+		IFS= builtin read -r -d '' -n 3000 __sublet_text <"$__sublet_folder/last"
 		builtin printf 'B %s %s\0' "$$" "${__sublet_text#*[0-9][ *] }" >"$__sublet_folder/up"
 	fi
 	builtin printf 'P %s %s %s\0' "$$" "$__sublet_found" "$PWD" >"$__sublet_folder/up"
