@@ -5,7 +5,6 @@ package programs
 import (
 	"embed"
 	"fmt"
-	"iter"
 	"regexp"
 	"slices"
 	"strconv"
@@ -156,7 +155,7 @@ var texts embed.FS
 var table = sync.OnceValue(func() map[string]*Spec {
 	t := map[string]*Spec{}
 	for _, name := range []string{"files", "text", "git", "dev", "packages", "containers", "cloud", "network", "system", "wrappers", "shell"} {
-		for line := range Lines(file(name)) {
+		for _, line := range lines(file(name)) {
 			readLine(t, line)
 		}
 	}
@@ -195,26 +194,25 @@ func Words(s string) map[string]bool {
 	return m
 }
 
-// Lines goes over the lines of a text, without comments. One that begins with a tab continues the line before it: after a
+// lines returns the lines of a text, without comments. One that begins with a tab continues the line before it: after a
 // blank, or at once where that line ends within a list of names.
-func Lines(text string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		line := ""
-		for next := range strings.SplitSeq(text+"\n.", "\n") {
-			if strings.HasPrefix(next, "\t") {
-				prose := strings.Contains(line, " ; ") || strings.Count(line, `"`)%2 == 1
-				if prose || !strings.HasSuffix(line, ",") {
-					line += " "
-				}
-				line += strings.TrimSpace(next)
-				continue
+func lines(text string) (list []string) {
+	line := ""
+	for next := range strings.SplitSeq(text+"\n.", "\n") {
+		if strings.HasPrefix(next, "\t") {
+			prose := strings.Contains(line, " ; ") || strings.Count(line, `"`)%2 == 1
+			if prose || !strings.HasSuffix(line, ",") {
+				line += " "
 			}
-			if line != "" && line[0] != '#' && !yield(line) {
-				return
-			}
-			line = next
+			line += strings.TrimSpace(next)
+			continue
 		}
+		if line != "" && line[0] != '#' {
+			list = append(list, line)
+		}
+		line = next
 	}
+	return list
 }
 
 // lineWord matches a word of a line, in which blanks stand only inside quotes.

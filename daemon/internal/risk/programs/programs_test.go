@@ -11,7 +11,7 @@ import (
 func TestTableReads(t *testing.T) {
 	programs := map[string]*Spec{}
 	for _, name := range []string{"files", "text", "git", "dev", "packages", "containers", "cloud", "network", "system", "wrappers", "shell"} {
-		for line := range Lines(file(name)) {
+		for _, line := range lines(file(name)) {
 			read(t, programs, line)
 		}
 	}
