@@ -49,6 +49,9 @@ func (c *Client) Show(ctx context.Context, r *wire.ShowRequest) error {
 		if err != nil {
 			return nil, err
 		}
+		if at.Model == nil {
+			return nil, fmt.Errorf("%s is a program that asks its own model", role.Name)
+		}
 		return &wire.ShowReply{RequestID: r.RequestID, Model: at.Model.Info().Name, Parts: agent.Preview(ctx, at)}, nil
 	}
 	return c.hub.enqueue(t)
@@ -110,15 +113,6 @@ func (c *Client) newTurn(ctx context.Context, id wire.RequestID, r *wire.AgentRe
 // converse plays one agent's turn.
 func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentRequest) agent.Outcome {
 	t.askTrust(ctx, string(r.Context.Cwd))
-	if role.Hosted != nil {
-		at := t.agentTurn(role, string(r.Context.Cwd))
-		at.Prompt, at.Attachments, at.Context, at.Options = r.Prompt, r.Attachments, r.Context, r.Options
-		var err error
-		if at.History, at.StartSeq, err = t.s.history(ctx, t.id); err != nil {
-			return t.failed(ctx, err)
-		}
-		return agent.Run(ctx, at)
-	}
 	at, err := t.conversation(ctx, role, r)
 	if err != nil {
 		return t.failed(ctx, err)
@@ -127,28 +121,26 @@ func (t *turn) converse(ctx context.Context, role agent.Role, r *wire.AgentReque
 }
 
 // conversation returns the agent's turn that answers r, with the conversation of the session before it.
-func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentRequest) (agent.Turn, error) {
+func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentRequest) (at agent.Turn, err error) {
 	h := t.hub
-	model, err := h.opts.OpenModel(ctx, t.model, t.origin.creds)
-	if err != nil {
-		return agent.Turn{}, err
+	at = t.agentTurn(role, string(r.Context.Cwd))
+	at.Prompt, at.Attachments, at.Context, at.Options = r.Prompt, r.Attachments, r.Context, r.Options
+	if at.History, at.StartSeq, err = t.s.history(ctx, t.id); err != nil || role.Hosted != nil { // which has its own model and memory
+		return at, err
 	}
-	history, begun, err := t.s.history(ctx, t.id)
-	if err != nil {
-		return agent.Turn{}, err
+	if at.History, err = t.s.withImages(ctx, at.History); err != nil {
+		return at, err
 	}
-	history, err = t.s.withImages(ctx, history)
-	if err != nil {
-		return agent.Turn{}, err
+	if at.Model, err = h.opts.OpenModel(ctx, t.model, t.origin.creds); err != nil {
+		return at, err
 	}
-	role.System = cmp.Or(r.Options.System, role.System)
+	at.Role.System = cmp.Or(r.Options.System, role.System)
 	if r.Options.AppendSystem != "" {
-		role.System += "\n\n" + r.Options.AppendSystem
+		at.Role.System += "\n\n" + r.Options.AppendSystem
 	}
 	if len(t.s.todo.Items()) == 0 { // the daemon is new, or the session was resumed
-		t.s.todo.Set(history.Plan())
+		t.s.todo.Set(at.History.Plan())
 	}
-	at := t.agentTurn(role, string(r.Context.Cwd))
 	at.MaxSteps, at.Agents, at.Crew = r.Options.MaxSteps, &t.s.memory.Agents, t.hub.crew.For(host{t.s, t})
 	if t.parent != nil { // as a sub-agent in a turn
 		at.Name, at.Env.Agent, at.Roles, at.Reports, at.MaxSteps = t.agent, t.agent, nil, true, agent.MaxSubSteps
@@ -157,11 +149,9 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 	if most := r.Options.MaxCostUSD; most > 0 && (at.Budget.Turn == 0 || most < at.Budget.Turn) {
 		at.Budget.Turn = most
 	}
-	at.Model, at.History, at.StartSeq = model, history, begun
-	if model.Info().Kind != "offline" { // which knows only its own tools
+	if at.Model.Info().Kind != "offline" { // which knows only its own tools
 		at.Tools = append(at.Tools, t.serverTools(ctx, role, r.Options.Tools)...)
 	}
-	at.Prompt, at.Attachments, at.Context, at.Options = r.Prompt, r.Attachments, r.Context, r.Options
 	at.Env.Recall = func(ctx context.Context, query string) (string, error) {
 		events, err := t.hub.opts.Store.AllEvents(ctx, t.s.id)
 		if err != nil {
