@@ -48,6 +48,14 @@ func TestNeeds(t *testing.T) {
 		"export SHELL=x":                      ReachFree,
 		"export VIM=x":                        ReachFree, // vim runs x/vimrc
 		"export VIMRUNTIME=x":                 ReachFree,
+		"export ZSH_CUSTOM=x":                 ReachFree, // oh-my-zsh runs x/*.zsh in every new zsh
+		"export LOCALDOMAIN=evil.example":     ReachFree, // ssh build goes to build.evil.example
+		"export ELECTRON_RUN_AS_NODE=1":       ReachFree, // code x.js runs it
+		"export GLOBIGNORE=x":                 ReachFree, // rm * also deletes hidden files
+		"export CONFIG_SITE=x":                ReachFree,
+		"export TIGRC_USER=x":                 ReachFree,
+		"export TF_WORKSPACE=prod":            ReachFree,
+		"export NODE_REPL_HISTORY=main.go":    ReachFree, // node overwrites it
 		"export GOSUMDB=off":                  ReachFree,
 		"export CONSUL_HTTP_ADDR=evil:8500":   ReachFree,
 		"export DEBUG=*":                      ReachShell,
