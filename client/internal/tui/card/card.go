@@ -139,12 +139,6 @@ func (c *Card) Finished(th *style.Theme, width int) string {
 	if more != "" {
 		parts = append(parts, th.Dim.Render(more))
 	}
-	if c.Cut > 0 {
-		parts = append(parts, th.Dim.Render(style.Count(c.Cut)+"B left out"))
-		if c.Spool != "" {
-			parts = append(parts, th.Dim.Render("all in "+visible.Line(c.Spool)))
-		}
-	}
 	dot := th.Dim.Render(" · ")
 	end := strings.Join(parts, dot)
 	if len(body) == 0 && len(lines) == 1 && end != "" && cells.Width(lines[0])+3+cells.Width(end) <= width {
@@ -175,9 +169,6 @@ func (c *Card) Whole(th *style.Theme) string {
 		lines = append(lines, Diff(th, text, 0)...)
 	default:
 		lines = append(lines, strings.Split(visible.Text(text), "\n")...)
-	}
-	if c.Cut > 0 {
-		parts = append(parts, th.Dim.Render(style.Count(c.Cut)+"B left out of the middle"))
 	}
 	return strings.Join(append(lines, th.Dim.Render("  └ ")+strings.Join(parts, th.Dim.Render(" · "))), "\n")
 }
@@ -224,6 +215,8 @@ func (c *Card) verdict(th *style.Theme) (mark string, parts []string) {
 	dim("goes on in the background: sublet job ls", c.goesOn())
 	dim(visible.Line(c.Reach), c.Reach != "")
 	dim(style.Elapsed(c.Took), c.Took >= 100*time.Millisecond && c.Status != wire.StatusDenied)
+	dim(style.Count(c.Cut)+"B left out", c.Cut > 0)
+	dim("all in "+visible.Line(c.Spool), c.Spool != "")
 	return ink.Render(mark), parts
 }
 
