@@ -195,12 +195,10 @@ const connectAfter = time.Second
 // snapshot returns this window's EnvSnapshot. The first one waits for the first prompt, which starting a daemon would delay.
 func (w *window) snapshot() *wire.EnvSnapshot {
 	<-w.bound
-	late := time.NewTimer(connectAfter)
-	defer late.Stop()
 	select {
 	case <-w.prompted:
 	case <-w.sh.Exited():
-	case <-late.C:
+	case <-time.After(connectAfter):
 	}
 	size := cmp.Or(tui.SizeOf(w.o.Stdout), shell.Size{Cols: 80, Rows: 24})
 	s := &wire.EnvSnapshot{

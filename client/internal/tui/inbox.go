@@ -66,9 +66,6 @@ func (b *inbox) run(ctx context.Context, handle func(msgs ...any) (quit bool)) {
 		q := b.queue
 		b.queue = nil
 		b.mu.Unlock()
-		if len(q) == 0 {
-			continue
-		}
 		if handle(q...) {
 			return
 		}
