@@ -44,8 +44,8 @@ type Ledger struct {
 	Errors     []string        `msgpack:"errors"`    // the newest three, with their messages
 	Answers    []string        `msgpack:"answers"`   // the beginning of the last text of each turn
 	Changes    []string        `msgpack:"changes"`   // exports, aliases, functions and options that commands changed in the shell
-	Branch     string          `msgpack:"branch"`    // always empty: what follows a compaction has it
-	Jobs       []string        `msgpack:"jobs"`      // likewise
+	Branch     string          `msgpack:"branch"`    // git's, with what is changed and not pushed
+	Jobs       []string        `msgpack:"jobs"`      // background jobs that ran
 	Questions  []string        `msgpack:"questions"` // that the user answered without a comment, each with the answer
 }
 

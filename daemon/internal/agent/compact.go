@@ -48,7 +48,7 @@ func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error
 	win, before := c.Model.Info().ContextWindow, compaction.Tokens(items)
 	tail := min(manualTail, win/8, before/4) // of a small window or a short conversation a small part, so that the rest can be summarised
 	p := compaction.Make(items, compaction.Options{Target: win, Tail: tail, Fold: true})
-	complete := folding(entries[p.From:p.To], before)
+	complete := folding(entries, p, before)
 	if p.From == p.To {
 		return complete, nil
 	}
@@ -63,12 +63,18 @@ func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error
 	return complete, err
 }
 
-// folding returns the event of a compaction that would replace the entries, of a conversation of so many tokens, and has not yet.
-func folding(entries []entry, before int) *wire.CompactionComplete {
+// folding returns the event of a compaction that would replace entries[p.From:p.To], of a conversation of so many tokens, and has not yet.
+// Its ledger has the newest of git's state and of running jobs in the conversation; the model gets both anew, as they are then.
+func folding(entries []entry, p compaction.Plan, before int) *wire.CompactionComplete {
 	m := &wire.CompactionComplete{
 		Status: CompactionNothing, TokensBefore: int64(before), TokensAfter: int64(before), Ledger: toWire(compaction.Ledger{}),
 	}
-	if m.FirstSeq, m.LastSeq = span(entries); m.FirstSeq > 0 {
+	situation, _ := containedContext(entries)
+	m.Ledger.Branch = strings.TrimPrefix(situation["Git"], "Git: ")
+	if jobs, ok := strings.CutPrefix(situation["Jobs running"], "Jobs running: "); ok {
+		m.Ledger.Jobs = append(m.Ledger.Jobs, jobs)
+	}
+	if m.FirstSeq, m.LastSeq = span(entries[p.From:p.To]); m.FirstSeq > 0 {
 		m.Events = int(m.LastSeq - m.FirstSeq + 1)
 	}
 	return m
@@ -88,7 +94,9 @@ func fold(
 		if f.Err != nil {
 			log.Warn("a conversation is folded without a summary, because the model failed", "err", f.Err)
 		}
-		m.Status, m.Summary, m.Ledger = wire.StatusSuccess, f.Summary, toWire(f.Ledger)
+		ledger := toWire(f.Ledger)
+		ledger.Branch, ledger.Jobs = m.Ledger.Branch, m.Ledger.Jobs
+		m.Status, m.Summary, m.Ledger = wire.StatusSuccess, f.Summary, ledger
 		m.TokensAfter = int64(p.After + compaction.EstimateTokens(f.Text()))
 	}
 	if m.Status != wire.StatusSuccess {
@@ -263,7 +271,7 @@ func isRequest(e entry) bool { return e.kind == compaction.Request }
 
 // fold replaces the plan's middle by a summary and emits the events. It returns nil if there was nothing to gain.
 func (r *runner) fold(ctx context.Context, items []compaction.Item, p compaction.Plan) (*entry, error) {
-	complete := folding(r.entries[p.From:p.To], int(float64(r.size())*r.scale))
+	complete := folding(r.entries, p, int(float64(r.size())*r.scale))
 	first, last := complete.FirstSeq, complete.LastSeq
 	stored := !r.t.subAgent // a sub-agent's conversation is not derived from events
 	if stored {

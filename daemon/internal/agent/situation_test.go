@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,13 +229,16 @@ func TestSituationAfterACompaction(t *testing.T) {
 	}}
 	rec := &recorder{}
 	turn := Turn{Model: model, Prompt: "first", Env: tool.Env{Cwd: "/w"}, Tools: []tool.Tool{sh}}
+	turn.Jobs = func() string { return "j1 `make`" }
 	rec.play(t.Context(), turn)
 	turn.Prompt, turn.Env.Cwd = "second", "/x"
 	rec.play(t.Context(), turn)
 	folded := 0
 	for _, ev := range rec.events {
 		if c, ok := ev.(*wire.CompactionComplete); ok && c.Status == wire.StatusSuccess {
-			folded++
+			if folded++; !slices.Equal(c.Ledger.Jobs, []string{"j1 `make`"}) {
+				t.Errorf("the ledger has the jobs %q", c.Ledger.Jobs)
+			}
 		}
 	}
 	requests := model.requests()
