@@ -323,6 +323,8 @@ func (f *fake) State(ctx context.Context) (shell.State, error) {
 	select {
 	case <-time.After(looks):
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil { // also if both have come
 		return shell.State{}, context.Cause(ctx)
 	}
 	f.mu.Lock()
