@@ -1,6 +1,7 @@
 package lender
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -235,7 +236,7 @@ func (l *Lender) releaseLocked(m *wire.ReleaseShellLease) {
 // answerEndedLocked answers that a lease has ended: with its own reason if it was in force here, else with the given one.
 func (l *Lender) answerEndedLocked(ref wire.LeaseRef, reason string) {
 	if g := l.findEndedLocked(ref.LeaseID); g != nil && g.acquire.Fence == ref.Fence {
-		reason = g.reason
+		reason = g.ending
 	}
 	l.send(&wire.ShellLeaseReleased{LeaseRef: ref, Reason: reason})
 }
@@ -243,19 +244,16 @@ func (l *Lender) answerEndedLocked(ref wire.LeaseRef, reason string) {
 // endLocked ends a lease with ShellLeaseReleased, after which the daemon expects nothing more of it. If a command runs, endLocked
 // cancels it with cause; execute then ends the lease, once the command's end and its changes have been sent. The first reason is kept.
 func (l *Lender) endLocked(g *grant, reason string, cause error) {
+	g.ending = cmp.Or(g.ending, reason)
 	if g.exec != nil || g.settles {
-		if g.ending == "" {
-			g.ending = reason
-		}
 		if g.exec != nil {
 			g.exec.cancel(cause)
 		}
 		return
 	}
-	g.reason = reason
 	l.grant, l.ended = nil, g
-	l.send(&wire.ShellLeaseReleased{LeaseRef: g.ref(), Reason: reason})
-	l.Log.Info("lease over", "lease", g.ref().LeaseID, "fence", g.ref().Fence, "reason", reason)
+	l.send(&wire.ShellLeaseReleased{LeaseRef: g.ref(), Reason: g.ending})
+	l.Log.Info("lease over", "lease", g.ref().LeaseID, "fence", g.ref().Fence, "reason", g.ending)
 	l.wakeWorker()
 }
 

@@ -143,8 +143,7 @@ type grant struct {
 	last    *wire.CommandCompleted    // the end of its last command
 	seen    map[wire.ExecutionID]bool // executions requested under it; each runs at most once
 	settles bool                      // its command has ended, and the changes are being read and the end shown
-	ending  string                    // why it will end once exec has ended; one of wire.Released…
-	reason  string                    // why it ended
+	ending  string                    // why it ended, or will once exec has ended; one of wire.Released…; "" = it is in force
 }
 
 func (g *grant) ref() wire.LeaseRef { return refOf(g.acquire) }

@@ -70,7 +70,7 @@ func (l *Lender) Up(r *wire.Ready) {
 		reason := wire.ReleasedDisconnected
 		if g := l.findEndedLocked(id); g != nil {
 			l.resendEndLocked(g, h)
-			reason = g.reason
+			reason = g.ending
 		}
 		l.send(&wire.ShellLeaseReleased{LeaseRef: wire.LeaseRef{LeaseID: id, Fence: h.Fence}, Reason: reason})
 	}
