@@ -69,11 +69,36 @@ func targets(cmd risk.Command, c risk.Context, first bool) (dirs []string, known
 		}
 		dir = cmd.Cwd + "/" + dir
 	}
+	if throughProc(dir) {
+		return nil, false
+	}
 	dirs = append(dirs, reach.Real(filepath.Clean(dir)))
 	if real, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, real) {
 		dirs = append(dirs, real)
 	}
 	return dirs, true
+}
+
+// throughProc reports whether a path leads through /proc, perhaps by a link: /proc/self/cwd is another folder for the shell.
+func throughProc(path string) bool {
+	links := 0
+	for i := 1; i <= len(path) && links < 40; i++ { // 40: path_resolution(7)
+		if i < len(path) && path[i] != '/' {
+			continue
+		}
+		up := path[:i]
+		if within("/proc", filepath.Clean(up)) {
+			return true
+		}
+		if to, err := os.Readlink(up); err == nil {
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(up), to)
+			}
+			path, i = to+path[i:], 0
+			links++
+		}
+	}
+	return links == 40
 }
 
 // repositoryAround returns the first of some folders that is, or is in, a repository other than the project's own; "" if there is none.

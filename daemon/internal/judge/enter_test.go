@@ -25,6 +25,9 @@ func TestEnteringARepository(t *testing.T) {
 	if err := os.Symlink("made/sub", filepath.Join(root, "deep")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("/proc/self/cwd/made", filepath.Join(root, "proc")); err != nil { // the daemon's own folder is another one
+		t.Fatal(err)
+	}
 	cdpath := ""
 	p := Place{Cwd: root, Home: t.TempDir()}
 	facts := func(_ context.Context, c *risk.Context) bool {
@@ -34,6 +37,7 @@ func TestEnteringARepository(t *testing.T) {
 	for text, want := range map[string]risk.Reach{
 		"cd plain": risk.ReachShell, "cd plain/sub": risk.ReachShell, "cd ..": risk.ReachShell, "cd /": risk.ReachShell, "cd": risk.ReachShell, "cd plain && cd ..": risk.ReachShell,
 		"cd made": risk.ReachFree, "cd ./made/sub": risk.ReachFree, "cd " + root + "/made": risk.ReachFree, "cd link": risk.ReachFree, "cd -P -- made": risk.ReachFree, "cd plain && cd ../made": risk.ReachFree,
+		"cd /proc/self/cwd/made": risk.ReachFree, "cd proc": risk.ReachFree, "cd /dev/fd/../cwd/made": risk.ReachFree,
 		"pushd made": risk.ReachFree, "cd bare": risk.ReachFree, "cd mad*": risk.ReachFree, "cd plain made": risk.ReachFree, "cd -P deep/..": risk.ReachFree,
 		"cd -": risk.ReachShell, "cd plain && cd -": risk.ReachFree, "popd": risk.ReachFree, "pushd": risk.ReachFree, "cd -2": risk.ReachFree,
 	} {
