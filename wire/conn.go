@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,7 +17,8 @@ import (
 
 // Limits of a Conn.
 const (
-	batchSize  = 32 << 10         // one write takes up to this many bytes of queued frames, or one frame that is longer
+	batchSize  = 32 << 10         // a batch is up to this many bytes of queued frames, or one frame that is longer
+	writePiece = 256 << 10        // a longer batch takes several writes of this many bytes
 	softQueue  = 4 << 20          // queued bytes over which progress messages are dropped
 	hardQueue  = 64 << 20         // queued bytes at which the peer is cut off at once
 	slowAfter  = 30 * time.Second // how long one write may take before the peer is cut off
@@ -152,12 +154,14 @@ func (c *Conn) write() {
 		if !more {
 			return
 		}
-		c.stallTimer.Reset(slowAfter)
-		_, err := c.rw.Write(batch)
-		c.stallTimer.Stop()
-		if err != nil {
-			c.writeFailed(fmt.Errorf("write to peer: %w", err))
-			return
+		for piece := range slices.Chunk(batch, writePiece) { // a slow peer needs more than slowAfter for a long frame
+			c.stallTimer.Reset(slowAfter)
+			_, err := c.rw.Write(piece)
+			c.stallTimer.Stop()
+			if err != nil {
+				c.writeFailed(fmt.Errorf("write to peer: %w", err))
+				return
+			}
 		}
 		recycle(batch)
 	}

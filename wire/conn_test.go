@@ -91,6 +91,31 @@ func TestSlowPeerIsCutOffAfterThirtySeconds(t *testing.T) {
 	})
 }
 
+// A peer that reads slowly but steadily gets the longest frame, over 500 KB/s as well.
+func TestSteadyPeerGetsALongFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := wiretest.Pipe()
+		defer b.Close()
+		c := wire.NewConn(a)
+		defer c.Close()
+		if err := c.Send(&wire.CommandResult{Output: make([]byte, 16_000_000)}); err != nil {
+			t.Fatal(err)
+		}
+		p := make([]byte, 50_000)
+		for left := 16_000_000; left > 0; {
+			n, err := b.Read(p)
+			if err != nil {
+				t.Fatalf("%d bytes are missing: %v, %v", left, err, c.Err())
+			}
+			left -= n
+			time.Sleep(time.Second / 10)
+		}
+		if err := c.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A client that is slow gets every event, in order: text, ends, results and questions are never dropped or moved.
 func TestSlowClientGetsAllText(t *testing.T) {
 	a, b := wiretest.Pipe()
