@@ -75,6 +75,9 @@ func TestNeeds(t *testing.T) {
 		"set -e":                              ReachFree, // ends the user's shell
 		"set -o posix; cd sub":                ReachFree,
 		"set -- a b":                          ReachShell,
+		"trap '' INT":                         ReachFree, // what the user starts later would ignore Ctrl-C
+		"trap - DEBUG":                        ReachFree,
+		"trap '' INT; go list":                ReachRead,
 		"umask 077":                           ReachShell,
 		"umask 000":                           ReachFree,
 		"alias la='ls -a'":                    ReachShell,

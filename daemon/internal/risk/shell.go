@@ -60,6 +60,7 @@ func (a *analysis) doCommand(c *call) {
 func (a *analysis) doTrap(c *call) {
 	if len(c.operands) < 2 || c.operands[0].S == "-" || c.operands[0].S == "" {
 		a.note(Low, Read, c.span, "lists or ends traps")
+		a.shell.wide = a.shell.wide || len(c.operands) > 0 // what the user starts later would ignore Ctrl-C, or the user's traps are gone
 		return
 	}
 	a.note(Medium, ShellState, c.span, "plans code that runs on a signal or at the end")
