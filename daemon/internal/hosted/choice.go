@@ -184,6 +184,7 @@ func (a *Agents) Begin(ctx context.Context, t Turn) error {
 	if err != nil {
 		return err
 	}
+	defer a.trim()
 	h.giveBack()
 	return nil
 }

@@ -66,6 +66,7 @@ type host struct {
 	run      *run        // nil: no turn runs
 	prompted bool        // a turn has begun
 	idle     *time.Timer // nil before the end of the first turn
+	since    time.Time   // when the last turn ended
 	ending   bool        // it takes no other turn
 	received int         // bytes, in this turn or since its start
 	cause    error       // why it was given up; nil: it was not
@@ -92,7 +93,7 @@ func (h *host) take(r *run) error {
 func (h *host) giveBack() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.run = nil
+	h.run, h.since = nil, time.Now()
 	if !h.ending {
 		h.idle = time.AfterFunc(h.agents.o.Idle, func() {
 			if h.retire() {
@@ -100,6 +101,13 @@ func (h *host) giveBack() {
 			}
 		})
 	}
+}
+
+// idleSince returns when the last turn ended. It returns false while a turn runs, before the first one, and when the process ends.
+func (h *host) idleSince() (at time.Time, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.since, h.run == nil && h.idle != nil && !h.ending
 }
 
 // retire makes take refuse further turns if the host is idle, and reports whether it was. The caller then calls end.

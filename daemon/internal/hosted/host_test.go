@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,20 +232,38 @@ func TestSlowSignIn(t *testing.T) {
 	}
 }
 
-// The processes of a session that is deleted end; others stay.
-func TestEndSession(t *testing.T) {
+// Of many agents that wait for another turn the newest few are kept, and none of a session that is deleted.
+func TestIdleProcessesAreBounded(t *testing.T) {
 	w := newWorld(t, Options{})
-	if o := w.Run(t.Context(), turnOf("reports", "x", w.dir, w.emit)); o.Err != nil {
-		t.Fatal(o.Err)
+	kept := func() (names []string) {
+		w.Agents.mu.Lock()
+		defer w.Agents.mu.Unlock()
+		for k, h := range w.hosts {
+			if _, idle := h.idleSince(); idle {
+				names = append(names, k.agent)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	for i := range maxIdle + 2 {
+		turn := turnOf("reports", "x", w.dir, w.emit)
+		turn.Of.Name = fmt.Sprint("a-", i)
+		if o := w.Run(t.Context(), turn); o.Err != nil {
+			t.Fatal(o.Err)
+		}
+	}
+	if got := strings.Join(kept(), " "); got != "a-2 a-3 a-4 a-5" {
+		t.Errorf("kept: %s", got)
 	}
 	w.EndSession("another")
-	if !w.Runs("s", "reports") {
+	if !w.Runs("s", "a-5") {
 		t.Error("ended with another session")
 	}
 	w.EndSession("s")
 	w.work.Wait()
-	if w.Runs("s", "reports") {
-		t.Error("kept of a session that is gone")
+	if got := kept(); len(got) > 0 {
+		t.Errorf("kept of a session that is gone: %s", got)
 	}
 }
 

@@ -24,6 +24,9 @@ import (
 	"sublet/wire/visible"
 )
 
+// maxIdle bounds the processes that are kept for a later turn. Each sub-agent has one of its own.
+const maxIdle = 4
+
 // Store keeps, for each session of sublet and each agent, the agent's own session.
 type Store interface {
 	PutHosted(ctx context.Context, session wire.SessionID, agent string, record []byte) error
@@ -149,6 +152,7 @@ func (a *Agents) prompt(r *run) agent.Outcome {
 	if err != nil {
 		return r.outcome(wire.StatusError, err)
 	}
+	defer a.trim()
 	defer a.remember(h) // with the session's cost
 	defer h.giveBack()
 	return h.prompt(r)
@@ -199,6 +203,22 @@ func (a *Agents) matching(match func(key) bool) (list []*host) {
 		}
 	}
 	return list
+}
+
+// trim ends the idle processes beyond maxIdle, the longest idle first.
+func (a *Agents) trim() {
+	since := map[*host]time.Time{}
+	list := slices.DeleteFunc(a.matching(func(key) bool { return true }), func(h *host) bool {
+		at, idle := h.idleSince()
+		since[h] = at
+		return !idle
+	})
+	slices.SortFunc(list, func(h, other *host) int { return since[h].Compare(since[other]) })
+	for _, h := range list[:max(0, len(list)-maxIdle)] {
+		if h.retire() {
+			a.work.Go(h.end)
+		}
+	}
 }
 
 func (a *Agents) add(k key, h *host) {
