@@ -190,7 +190,8 @@ func (l *Lender) Close() {
 	}
 }
 
-// closeLocked stops lending: a waiting and later requests are answered with the reason denied, the current lease ends for the reason released.
+// closeLocked stops lending: the waiting lease and later ones are refused for the reason denied, the current one ends for the reason
+// released.
 func (l *Lender) closeLocked(denied, released string) {
 	if l.closing == "" {
 		l.closing = denied
