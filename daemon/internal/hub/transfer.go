@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"sublet/daemon/internal/archive"
+	"sublet/daemon/internal/store"
 	"sublet/wire"
 	"sublet/wire/visible"
 )
@@ -51,7 +52,7 @@ func (s *session) saved(ctx context.Context) (archive.Session, error) {
 	if err != nil {
 		return archive.Session{}, err
 	}
-	images, err := s.hub.opts.Store.Images(ctx, s.id)
+	images, err := s.hub.opts.Store.Images(ctx, s.id, store.MaxImages)
 	return archive.Session{Info: info, Events: events, Images: images}, err
 }
 

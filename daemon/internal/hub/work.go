@@ -13,6 +13,7 @@ import (
 	"sublet/daemon/internal/judge"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/mcp"
+	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/project"
 	"sublet/daemon/internal/provider"
@@ -301,6 +302,6 @@ func (t *turn) failed(ctx context.Context, err error) agent.Outcome {
 
 // withImages returns a conversation of the session with the images that were kept with its events.
 func (s *session) withImages(ctx context.Context, c agent.Conversation) (agent.Conversation, error) {
-	images, err := s.hub.opts.Store.Images(ctx, s.id)
+	images, err := s.hub.opts.Store.Images(ctx, s.id, picture.MaxRequest)
 	return c.WithImages(images), err
 }

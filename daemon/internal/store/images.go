@@ -10,8 +10,12 @@ import (
 	"sublet/wire"
 )
 
-// maxImages bounds the images of one session in bytes. The pixels of the oldest events are removed first; names and sizes stay.
-const maxImages = 64 << 20
+// MaxImages bounds the images of one session in bytes. The pixels of the oldest events are removed first; names and sizes stay.
+const MaxImages = 64 << 20
+
+// older selects the images of session ?1 that have their pixels, but the newest of at most ?2 bytes.
+const older = `SELECT seq, n FROM (SELECT seq, n, sum(size) OVER (ORDER BY seq DESC, n DESC) AS newer FROM images WHERE session_id = ?1 AND data IS NOT NULL)
+	WHERE newer > ?2`
 
 // KeepImages stores the images of event seq. The session must exist.
 func (s *Store) KeepImages(ctx context.Context, id wire.SessionID, seq int64, images []*picture.Image) error {
@@ -23,16 +27,14 @@ func (s *Store) KeepImages(ctx context.Context, id wire.SessionID, seq int64, im
 				return err
 			}
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE images SET data = NULL WHERE session_id = ?1 AND data IS NOT NULL AND (seq, n) IN (
-			SELECT seq, n FROM (SELECT seq, n, sum(size) OVER (ORDER BY seq DESC, n DESC) AS newer FROM images WHERE session_id = ?1 AND data IS NOT NULL)
-			WHERE newer > ?2)`, id, maxImages)
+		_, err := tx.ExecContext(ctx, `UPDATE images SET data = NULL WHERE session_id = ?1 AND data IS NOT NULL AND (seq, n) IN (`+older+`)`, id, MaxImages)
 		return err
 	})
 }
 
-// Images returns the images of a session by the number of their event, those of one event in order. Data is nil if the pixels were
-// removed.
-func (s *Store) Images(ctx context.Context, id wire.SessionID) (map[int64][]*picture.Image, error) {
+// Images returns the images of a session by the number of their event, those of one event in order. Only the newest, of at most so many
+// bytes, have Data, unless their pixels were removed.
+func (s *Store) Images(ctx context.Context, id wire.SessionID, most int) (map[int64][]*picture.Image, error) {
 	images := map[int64][]*picture.Image{}
 	err := each(ctx, s.db, func(scan func(...any) error) error {
 		var seq int64
@@ -40,7 +42,8 @@ func (s *Store) Images(ctx context.Context, id wire.SessionID) (map[int64][]*pic
 		err := scan(&seq, &i.Name, &i.MIME, &i.Width, &i.Height, &i.Size, &i.Data)
 		images[seq] = append(images[seq], i)
 		return err
-	}, "SELECT seq, name, mime, width, height, size, data FROM images WHERE session_id = ? ORDER BY seq, n", id)
+	}, `SELECT seq, name, mime, width, height, size, CASE WHEN (seq, n) NOT IN (`+older+`) THEN data END
+		FROM images WHERE session_id = ?1 ORDER BY seq, n`, id, most)
 	return images, s.failed("read images of session "+string(id), err)
 }
 

@@ -15,10 +15,10 @@ func pic(name string, size int) *picture.Image {
 	return &picture.Image{Name: name, MIME: "image/png", Width: 4, Height: 3, Size: size, Data: []byte("pixels of " + name)}
 }
 
-// pixels are the names of the images whose pixels come, with the numbers of their events.
-func pixels(t *testing.T, s *Store, id wire.SessionID) (names string, all int) {
+// pixels are the names of the images whose pixels come, of at most so many bytes, with the numbers of their events.
+func pixels(t *testing.T, s *Store, id wire.SessionID, most int) (names string, all int) {
 	t.Helper()
-	found, err := s.Images(t.Context(), id)
+	found, err := s.Images(t.Context(), id, most)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestImagesAreKept(t *testing.T) {
 	keep(id, 7, pic("c", 10))
 	keep(other, 1, pic("d", 10))
 	s = open(t, path) // another daemon
-	found, err := s.Images(t.Context(), id)
+	found, err := s.Images(t.Context(), id, MaxImages)
 	if err != nil || len(found) != 2 || len(found[1]) != 2 {
 		t.Fatal(found, err)
 	}
@@ -57,7 +57,7 @@ func TestImagesAreKept(t *testing.T) {
 	if err := s.ForgetImages(t.Context(), id, 1); err != nil {
 		t.Fatal(err)
 	}
-	if names, all := pixels(t, s, id); names != "7:c " || all != 3 {
+	if names, all := pixels(t, s, id, MaxImages); names != "7:c " || all != 3 {
 		t.Errorf("got %q of %d after a refusal", names, all)
 	}
 	if err := s.KeepImages(t.Context(), "nobody", 1, []*picture.Image{pic("x", 1)}); err == nil {
@@ -85,10 +85,13 @@ func TestImagesAreBounded(t *testing.T) {
 		}
 	}
 	var kept, size int
-	if err := s.db.QueryRow("SELECT count(*), sum(size) FROM images WHERE data IS NOT NULL").Scan(&kept, &size); err != nil || size > maxImages || size < maxImages-2<<20 {
-		t.Errorf("got %d of %d bytes, %v; want up to %d", kept, size, err, maxImages)
+	if err := s.db.QueryRow("SELECT count(*), sum(size) FROM images WHERE data IS NOT NULL").Scan(&kept, &size); err != nil || size > MaxImages || size < MaxImages-2<<20 {
+		t.Errorf("got %d of %d bytes, %v; want up to %d", kept, size, err, MaxImages)
 	}
-	if names, all := pixels(t, s, id); all != 80 || !strings.HasPrefix(names, "20:i 20:j ") || !strings.HasSuffix(names, "40:i 40:j ") {
+	if names, all := pixels(t, s, id, MaxImages); all != 80 || !strings.HasPrefix(names, "20:i 20:j ") || !strings.HasSuffix(names, "40:i 40:j ") {
 		t.Errorf("got %q of %d", names, all)
+	}
+	if names, all := pixels(t, s, id, 7<<20); all != 80 || names != "39:i 39:j 40:i 40:j " {
+		t.Errorf("got %q of %d, want the newest of up to 7 MiB", names, all)
 	}
 }
