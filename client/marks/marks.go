@@ -65,6 +65,7 @@ func Draw(command string, parts []wire.Span, width int) []Row {
 	return rows
 }
 
+// rowsOf splits a command into rows of at most width cells, at each line feed and where a row is full.
 func rowsOf(command string, width int) (rows [][]glyph) {
 	var row []glyph
 	col := 0

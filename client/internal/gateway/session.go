@@ -126,6 +126,7 @@ func (s *Session) signalLocked() {
 	s.changed = make(chan struct{})
 }
 
+// up records a new link. Turns that were asked on an older one may have ended, or never begun: reconcile finds out.
 func (s *Session) up(r *wire.Ready) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 func (l *Lender) Snapshot(s *wire.EnvSnapshot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.state.Digest != "" {
+	if l.state.Digest != "" { // else the shell has not reported its variables yet
 		l.sentEnv = Public(l.state.Vars)
 	}
 	s.Env = maps.Clone(l.sentEnv)

@@ -157,6 +157,7 @@ func (c *conn) confirm(r *request) *problem {
 	if strings.HasSuffix(r.Decision, "_always") && (a.Grant == nil || !slices.Contains(q.Grants, *a.Grant)) {
 		return wrong("grant", "must be one of those that were offered")
 	}
+	// The daemon may refuse the answer later: that is the error event of this request, not of the turn.
 	refused := func(e *wire.Error) { c.send(gateway.Line(s3Refusal(r.ID, "", problemOf(e), e.AtMS))) }
 	switch err := q.Answer(a, refused); {
 	case errors.Is(err, gateway.ErrAnswered):

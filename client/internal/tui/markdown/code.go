@@ -222,11 +222,13 @@ func (h *highlighter) ink(group int, token, rest string) string {
 	return ""
 }
 
+// opensBlock reports whether a token begins with what opens a block comment.
 func (h *highlighter) opensBlock(token string) bool {
 	open, _, _ := strings.Cut(h.block, " ")
 	return open != "" && strings.HasPrefix(token, open)
 }
 
+// wordInk returns the colour of a word or number; rest is the code behind it.
 func (h *highlighter) wordInk(word, rest string) string {
 	if h.keys && h.lineStart() && beforeValue(rest) {
 		return inkKey

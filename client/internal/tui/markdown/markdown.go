@@ -270,6 +270,8 @@ func (p *page) inline(n ast.Node, sgr string) string {
 	return b.String()
 }
 
+// write writes the inline nodes inside parent to b, painted in the style sgr (SGR parameters, "" = none) and their own. It omits nodes of
+// other kinds.
 func (p *page) write(b *strings.Builder, parent ast.Node, sgr string) {
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
 		switch n := n.(type) {
