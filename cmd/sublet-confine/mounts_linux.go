@@ -210,7 +210,7 @@ func (m *tmpfs) overlayWritable(p bindSource) error {
 }
 
 // mountReadOnly makes p, whose path is covered, visible and read-only. It prefers an overlay to the folder itself, since
-// named pipes in the folder would connect to their readers outside.
+// named pipes in the folder would connect to their readers outside. For the error EINVAL see overlay.
 func (m *tmpfs) mountReadOnly(p bindSource) error {
 	empty, err := m.dir(0o755)
 	if err != nil {

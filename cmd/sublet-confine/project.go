@@ -34,7 +34,7 @@ func caches(s confine.Spec) (list []string) {
 		inside := func(base string) bool { return base != "" && (confine.Within(dir, base) || confine.Within(at, base)) }
 		switch {
 		case inside(s.Project) && (s.Reach == confine.Project || !confine.Within(real, s.Project)):
-			continue
+			continue // for Read, which gets a copy, only if it leads out
 		case real == "/" || s.Project != "" && confine.Within(s.Project, real):
 			continue // it would make the project writable
 		}

@@ -74,6 +74,7 @@ func put(m map[string]any, path []string, value any) {
 	}
 }
 
+// get implements document.
 func (f *tomlFile) get(path []string) (value any) {
 	value = f.settings
 	for _, name := range path {
@@ -96,6 +97,7 @@ func (f *tomlFile) find(path []string) (table, line int) {
 	})
 }
 
+// set implements document. The error is errByHand where the setting is not one line of a table of its own.
 func (f *tomlFile) set(path []string, value any) error {
 	last := len(path) - 1
 	line, err := toml.Marshal(map[string]any{path[last]: value})
@@ -123,6 +125,8 @@ func (f *tomlFile) set(path []string, value any) error {
 	return f.check(path, value)
 }
 
+// remove implements document: it removes the line of a setting, with its table if that has no other, or a table and those inside it. The
+// error is errByHand where what is at path is written in another way.
 func (f *tomlFile) remove(path []string) error {
 	whole := strings.Join(path, ".")
 	if table, at := f.find(path); at >= 0 {
