@@ -73,6 +73,7 @@ type finding struct {
 	undo string
 }
 
+// newAnalysis returns the analysis of a text of size bytes, whose steps are bounded by that.
 func newAnalysis(c Context, size int) *analysis {
 	clean := func(p *string) {
 		if *p != "" {

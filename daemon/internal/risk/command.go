@@ -134,6 +134,7 @@ func (a *analysis) runs() {
 	}
 }
 
+// opaque notes that it is not known which command the one that is being judged is, so that no rule of the policy allows it.
 func (a *analysis) opaque() {
 	if a.cmd >= 0 {
 		a.v.Commands[a.cmd].Opaque = true

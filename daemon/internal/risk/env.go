@@ -42,7 +42,7 @@ func inert(name string, v programs.Variable, f *field) bool {
 func (s *shellText) assigns(name string, v programs.Variable, f *field) {
 	s.changes = true
 	if !inert(name, v, f) {
-		s.wide = true
+		s.affectsNext = true
 		if v.Level <= Low {
 			s.decides = append(s.decides, name)
 		}

@@ -142,13 +142,13 @@ func (c *call) option(args []field, i int) int {
 	return i
 }
 
-// usual judges a command by its line alone.
+// usual judges a command by its line in the table of programs (c.spec) alone.
 func (a *analysis) usual(c *call) {
 	a.base(c)
 	a.roles(c)
 }
 
-// base notes the level of the line, as options and expressions change it.
+// base notes the level of the table's line, as options and expressions change it.
 func (a *analysis) base(c *call) {
 	a.level(c)
 	a.matches(c)
@@ -157,7 +157,7 @@ func (a *analysis) base(c *call) {
 	}
 }
 
-// level notes the level of the line, as options change it.
+// level notes the level of the table's line, as options change it: c.lowered to Low, raises to a higher one.
 func (a *analysis) level(c *call) {
 	s := c.spec
 	level, says := s.Level, s.Says

@@ -58,7 +58,7 @@ func (a *analysis) needs(text string) Reach {
 	switch {
 	case a.v.Level >= Critical:
 		return ReachFree
-	case inShell && s.wide:
+	case inShell && s.affectsNext:
 		if len(s.decides) > 0 {
 			text := show(strings.Join(s.decides, ", ")) + " may decide what your next commands run, load or connect to"
 			a.v.Reasons = append(a.v.Reasons, Reason{Text: text, Effect: ShellState, Level: Low})
@@ -193,13 +193,13 @@ func (c Context) inTemporary(p string) bool {
 
 // shellText is what a text does in the shell itself, without what is inside its substitutions.
 type shellText struct {
-	changes bool     // it changes the shell, or lists what the shell has
-	quick   bool     // it has true or pwd, which run faster in the shell than in a child
-	lists   bool     // it has builtins that list, or set, what the shell has
-	runs    bool     // one of its builtins runs something else than the activate script of a virtual environment of the project
-	wide    bool     // it may change what the user's next commands run or do
-	decides []string // the variables by which it may, of which nothing more is known
-	more    bool     // it has other commands
+	changes     bool     // it changes the shell, or lists what the shell has
+	quick       bool     // it has true or pwd, which run faster in the shell than in a child
+	lists       bool     // it has builtins that list, or set, what the shell has
+	runs        bool     // one of its builtins runs something else than the activate script of a virtual environment of the project
+	affectsNext bool     // it may change what the user's next commands run or do
+	decides     []string // the variables by which it may, of which nothing more is known
+	more        bool     // it has other commands
 }
 
 // inShell notes what a command of the text itself does in the shell, by the lists of builtins in reach.txt of package programs.

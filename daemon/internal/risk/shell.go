@@ -60,7 +60,7 @@ func (a *analysis) doCommand(c *call) {
 func (a *analysis) doTrap(c *call) {
 	if len(c.operands) < 2 || c.operands[0].S == "-" || c.operands[0].S == "" {
 		a.note(Low, Read, c.span, "lists or ends traps")
-		a.shell.wide = a.shell.wide || len(c.operands) > 0 // what the user starts later would ignore Ctrl-C, or the user's traps are gone
+		a.shell.affectsNext = a.shell.affectsNext || len(c.operands) > 0 // what the user starts later would ignore Ctrl-C, or the user's traps are gone
 		return
 	}
 	a.note(Medium, ShellState, c.span, "plans code that runs on a signal or at the end")
@@ -127,7 +127,7 @@ func (a *analysis) doAlias(c *call) {
 		a.Active = append(a.Active, "alias "+name)
 		found := len(a.v.Commands)
 		a.Inline(val, f.Span, c.st.Clone())
-		a.shell.wide = a.shell.wide || slices.ContainsFunc(a.v.Commands[found:], movesOrChanges)
+		a.shell.affectsNext = a.shell.affectsNext || slices.ContainsFunc(a.v.Commands[found:], movesOrChanges)
 		a.Active = a.Active[:len(a.Active)-1]
 	}
 }
@@ -150,7 +150,7 @@ func (a *analysis) doUnset(c *call) {
 			level = Medium
 		}
 		if !harmlessValue(f.S, v, &field{Known: true}) { // without PATH, bash runs ./ls for ls
-			a.shell.wide = true
+			a.shell.affectsNext = true
 			a.shell.decides = append(a.shell.decides, f.S)
 		}
 		c.st.Set(f.S, bashread.Value{Unset: true})
@@ -161,6 +161,7 @@ func (a *analysis) doUnset(c *call) {
 	a.note(level, ShellState, c.span, "removes variables or functions of this shell")
 }
 
+// doSet judges set: it lists the variables, switches options, or sets the positional parameters.
 func (a *analysis) doSet(c *call) {
 	args := c.fields[1:]
 	if len(args) == 0 {
@@ -174,7 +175,7 @@ func (a *analysis) doSet(c *call) {
 			c.st.Args, c.st.ArgsOK = args[i+1:], true
 			i = len(args)
 		case len(s) > 1 && (s[0] == '-' || s[0] == '+'):
-			a.shell.wide = true // set -e ends the user's shell
+			a.shell.affectsNext = true // set -e ends the user's shell
 			long := strings.HasSuffix(s, "o") && i+1 < len(args)
 			if strings.ContainsRune(s, 'e') || long && args[i+1].S == "errexit" {
 				c.st.Errexit = s[0] == '-'

@@ -195,6 +195,7 @@ func (a *analysis) doWeb(c *call) {
 	if o != nil && o.val != nil {
 		urls = append(slices.Clip(urls), *o.val)
 	}
+	// saves: to a file of the address's last name, as wget does without an option.
 	saves := !c.has("-O", "--output-document", "--spider", "-o", "--out")
 	if c.spec.Opts["--data"] != nil { // curl and its like
 		saves = c.has("-O", "--remote-name", "-J", "--remote-name-all")

@@ -162,6 +162,8 @@ func (a *analysis) touchPath(e Effect, p string, f *field, t touching, where str
 
 const inGit = ", which is in version control"
 
+// deletePath is touchPath for Delete, of a path in the place pl. The level is that of the place; it is lower for one file that can be had
+// again (from git, or because an agent made it) and where nothing is lost (t.safe).
 func (a *analysis) deletePath(p string, pl *place, f *field, t touching, where string) {
 	a.target(Delete, p, t.tree)
 	says := t.verb + " " + show(f.S)

@@ -35,8 +35,9 @@ func (r *Reader) call(c *syntax.CallExpr, st *State) {
 	r.Judge.Command(fs, st, r.span(c))
 }
 
-// alias expands an alias, as bash does before it parses, by each value that the name may have there.
-func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) (done bool) {
+// alias expands an alias, as bash does before it parses, by each value that the name may have there, and walks each result. It reports
+// whether it did: not if the name is no alias, or is being expanded already.
+func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) bool {
 	values := r.Aliases[name]
 	if len(values) == 0 || slices.Contains(r.Active, "alias "+name) || len(r.Active) > MaxDepth {
 		return false

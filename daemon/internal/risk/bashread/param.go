@@ -86,7 +86,7 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 		b.unknown(UnknownPart, 0, quoted)
 		return
 	}
-	if p.Length || p.Width || p.IsSet {
+	if p.Length || p.Width || p.IsSet { // a number
 		b.unknown(TamePart, 0, quoted)
 		return
 	}
