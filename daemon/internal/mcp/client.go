@@ -80,7 +80,7 @@ func (n Note) notifyUser(clients bool, notify func(key, text string)) {
 	if clients {
 		whose = "client's " + whose
 	}
-	key := fmt.Sprint(whose, n.Number, n.Err)
+	key := fmt.Sprint(whose, n.Start, n.Err)
 	switch {
 	case n.Err != nil:
 		notify(key, fmt.Sprintf("The %s cannot be used (%s): %v. The turn goes on without its tools.", whose, n.What, n.Err))

@@ -198,8 +198,8 @@ func TestNothingIsLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, notes := w.ready(); notes[0].Number != 1 {
-			t.Errorf("it was started %d times while it was held", notes[0].Number)
+		if _, notes := w.ready(); notes[0].Start != 1 {
+			t.Errorf("it was started %d times while it was held", notes[0].Start)
 		}
 		release()
 		wait(t, "idle", end)

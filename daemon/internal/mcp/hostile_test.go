@@ -49,8 +49,8 @@ func TestTroubles(t *testing.T) {
 			w := newWorld(t, Options{Start: tc.start, Retry: time.Hour}, specs...)
 			for range 2 { // the second time nothing is started again, and it is told as the same
 				tools, notes := w.ready()
-				if err := notes[0].Err; err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") || notes[0].Number != 1 {
-					t.Errorf("got %v (start %d), want %q", err, notes[0].Number, tc.want)
+				if err := notes[0].Err; err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") || notes[0].Start != 1 {
+					t.Errorf("got %v (start %d), want %q", err, notes[0].Start, tc.want)
 				}
 				if len(specs) > 1 && (tools["mcp__other__echo"] == nil || notes[1].Err != nil) {
 					t.Errorf("the other: %v", notes[1].Err)
@@ -98,7 +98,7 @@ func TestSlowServer(t *testing.T) {
 	if starting != nil {
 		<-starting
 	}
-	if tools, notes := w.ready(); tools["mcp__db__echo"] == nil || notes[0].Number != 1 {
+	if tools, notes := w.ready(); tools["mcp__db__echo"] == nil || notes[0].Start != 1 {
 		t.Errorf("got %v", notes)
 	}
 }

@@ -43,12 +43,14 @@ func newHTTPClient(headers map[string]string, forgotten *atomic.Bool) *http.Clie
 	}
 }
 
+// sender is the transport of newHTTPClient. It also bounds what it receives, in bytes and in lines a second.
 type sender struct {
 	*http.Transport
 	headers   map[string]string
 	forgotten *atomic.Bool
 }
 
+// RoundTrip implements http.RoundTripper.
 func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	if len(s.headers) > 0 {
 		r = r.Clone(r.Context())

@@ -181,10 +181,10 @@ func (s *Servers) Close() {
 	s.work.Wait()
 }
 
-// Note reports that a server came up or failed. Number identifies the start, so that users are notified once.
+// Note reports that a server came up or failed.
 type Note struct {
 	Server  string
-	Number  int
+	Start   int    // which start of the server this was, from 1, so that users are notified once
 	Err     error  // nil: it is up
 	What    string // the command or the URL, in one line
 	LeftOut string // tools that are left out, and why; "" = none

@@ -50,7 +50,7 @@ var (
 )
 
 // ready starts the server in at if it is down, reads its list of tools again if that may have changed, and returns the tools,
-// or none and a Note with the error. The Note's Number is that of the start.
+// or none and a Note with the error. The Note's Start is that of this start.
 func (s *server) ready(ctx context.Context, at Place) ([]tool.Tool, Note) {
 	c, err := s.get(ctx, &at)
 	if err == nil {
@@ -61,7 +61,7 @@ func (s *server) ready(ctx context.Context, at Place) ([]tool.Tool, Note) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := Note{Server: s.spec.Name, Number: s.starts, Err: err, What: s.what()}
+	n := Note{Server: s.spec.Name, Start: s.starts, Err: err, What: s.what()}
 	if err != nil {
 		return nil, n
 	}
