@@ -164,7 +164,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		return err
 	}
 	agents := hosted.New(hosted.Options{
-		Version: d.o.Version, Log: d.log, Store: st, Folder: d.o.Paths.Runtime, Server: []string{d.exe, "serve", "mcp"}, Where: d.o.Paths.Environ(),
+		Version: d.o.Version, Log: d.log, Store: st, Folder: d.o.Paths.Runtime, Server: []string{d.exe, "serve", "mcp"}, ServerEnv: d.o.Paths.Environ(),
 		Hold: func(a config.Agent, cwd string) (string, confine.Spec, error) {
 			return reach.HoldAgent(confiner(), a, d.conf.get().Policy, cwd)
 		},

@@ -35,12 +35,12 @@ type Store interface {
 
 // Options for New. Zero durations mean the defaults.
 type Options struct {
-	Version string
-	Log     *slog.Logger      // nil = discard
-	Store   Store             // nil = an agent that is started again begins a new session
-	Server  []string          // the command of sublet's MCP server, for mcpServers; nil = agents are given none
-	Where   map[string]string // that server's variables for finding the daemon
-	Folder  string            // private, for files that agents are started with
+	Version   string
+	Log       *slog.Logger      // nil = discard
+	Store     Store             // nil = an agent that is started again begins a new session
+	Server    []string          // the command of sublet's MCP server, for mcpServers; nil = agents are given none
+	ServerEnv map[string]string // that server's variables for finding the daemon
+	Folder    string            // private, for files that agents are started with
 	// Hold returns the launcher for an agent that works in cwd, "" for none, and the reach that it enforces. nil: none is confined.
 	Hold func(a config.Agent, cwd string) (launcher string, to confine.Spec, err error)
 

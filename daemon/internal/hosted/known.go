@@ -13,18 +13,18 @@ import (
 // known is what sublet knows of one agent: how to switch off its own shell, for one process and without a change of the user's
 // files, and how to make it wait for our tools.
 type known struct {
-	name    string            // for it in the settings; also used in ours
-	program string            // its name on PATH, and in commands
-	npm     string            // its package
-	start   []string          // the arguments that make it speak the protocol
-	tried   string            // the version that was tried
-	args    []string          // added to the command; $FILE stands for the path of a file with text
-	env     map[string]string // added to the environment; $FILE may be a whole value
-	text    string
-	suffix  string         // of the file's name
-	unless  string         // the administrator's file that $FILE would replace: if it exists, text is not used
-	options map[string]any // sent as _meta of the request for a session
-	drops   bool           // it drops MCP servers when a call is cancelled, and does not connect them again
+	name        string            // for it in the settings; also used in ours
+	program     string            // its name on PATH, and in commands
+	npm         string            // its package
+	start       []string          // the arguments that make it speak the protocol
+	tried       string            // the version that was tried
+	args        []string          // added to the command; $FILE stands for the path of a file with text
+	env         map[string]string // added to the environment; $FILE may be a whole value
+	text        string
+	suffix      string         // of the file's name
+	unless      string         // the administrator's file that $FILE would replace: if it exists, text is not used
+	sessionMeta map[string]any // sent as _meta of the request for a session
+	drops       bool           // it drops MCP servers when a call is cancelled, and does not connect them again
 }
 
 const hour = "3600000" // in milliseconds
@@ -33,8 +33,8 @@ const hour = "3600000" // in milliseconds
 var table = []known{
 	{
 		name: "claude", program: "claude-agent-acp", npm: "@agentclientprotocol/claude-agent-acp", tried: "0.101",
-		env:     map[string]string{"MCP_TOOL_TIMEOUT": hour},
-		options: map[string]any{"claudeCode": map[string]any{"options": map[string]any{"disallowedTools": []string{"Bash", "BashOutput", "KillShell"}}}},
+		env:         map[string]string{"MCP_TOOL_TIMEOUT": hour},
+		sessionMeta: map[string]any{"claudeCode": map[string]any{"options": map[string]any{"disallowedTools": []string{"Bash", "BashOutput", "KillShell"}}}},
 	},
 	{name: "codex", program: "codex-acp", npm: "@zed-industries/codex-acp", tried: "0.16", args: []string{"-c", "features.shell_tool=false", "-c", "features.unified_exec=false"}},
 	{

@@ -196,10 +196,10 @@ func (h *host) open(ctx context.Context) error {
 
 // opening returns the request for a session: in the turn's folder, with sublet's MCP server.
 func (h *host) opening() sdk.NewSessionRequest {
-	s := sdk.NewSessionRequest{Cwd: h.session.cwd, McpServers: []sdk.McpServer{}, Meta: h.known.options}
+	s := sdk.NewSessionRequest{Cwd: h.session.cwd, McpServers: []sdk.McpServer{}, Meta: h.known.sessionMeta}
 	if o := h.agents.o; len(o.Server) > 0 {
 		env := []sdk.EnvVariable{{Name: wire.HostedVariable, Value: h.token}}
-		for name, value := range o.Where {
+		for name, value := range o.ServerEnv {
 			env = append(env, sdk.EnvVariable{Name: name, Value: value})
 		}
 		s.McpServers = append(s.McpServers, sdk.McpServer{Stdio: &sdk.McpServerStdio{Name: serverName, Command: o.Server[0], Args: o.Server[1:], Env: env}})
