@@ -190,6 +190,7 @@ func (a *Audit) Record(e AuditEntry) error {
 	return &TouchedError{why}
 }
 
+// recordLocked is Record without the check for another process's changes. It writes the line, then the head file.
 func (a *Audit) recordLocked(e AuditEntry) error {
 	e.Seq, e.Prev = a.last.seq+1, a.last.hash
 	line, err := json.Marshal(e)

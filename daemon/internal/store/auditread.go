@@ -156,6 +156,8 @@ func VerifyAudit(path string) (AuditReport, error) {
 	return rep, err
 }
 
+// verifyAudit does the work of VerifyAudit once: the entries must follow on each other, and the last one be that of the head file, which
+// is kept beside the log so that a log cut off at its end is noticed. An error means that it could not be read.
 func verifyAudit(path string) (AuditReport, error) {
 	var rep AuditReport
 	head, err := readHead(path) // before the log, which may grow at the same time

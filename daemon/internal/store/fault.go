@@ -35,6 +35,7 @@ var errNewer = errors.New("made by a newer sublet")
 // errGone reports that the opened database file was removed or replaced, so that what is written now would be lost.
 var errGone = errors.New("the database's file was removed or replaced while the daemon ran")
 
+// remedy returns what the user can do about an error of the store at path, "" if that is not known.
 func remedy(path string, err error) string {
 	code := -1
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {

@@ -160,7 +160,7 @@ func exactlyOne(res sql.Result, err error) error {
 // errEnough is returned by the function that each calls when it wants no more rows.
 var errEnough = errors.New("no more rows are wanted")
 
-// each runs a query and calls row for each row of the result, until row returns an error.
+// each runs a query and calls row for each row of the result, until row returns an error, which each returns; errEnough only ends it.
 func each(ctx context.Context, db interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }, row func(scan func(...any) error) error, query string, args ...any,

@@ -23,6 +23,7 @@ type lineMatcher struct {
 	folded     []byte // the text, folded; reused
 }
 
+// newLineMatcher returns an error for a pattern that is invalid, or of which every match contains a line end.
 func newLineMatcher(pattern string) (lineMatcher, error) {
 	re, err := regexp.Compile(pattern)
 	if err != nil {

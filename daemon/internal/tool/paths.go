@@ -65,8 +65,8 @@ type located struct {
 	names []string // what is judged: path, and before it the path in the home folder if a link leads from there to path
 }
 
-// find resolves a path. What a file is for, such as the start of a shell, is known by its name in the home folder. A project that the
-// home folder links to is none of its folders, as long as the shell is in it by that link.
+// find resolves a path. Where a link leads out of the home folder, names has the path in the home folder too: what a file is for, such as the
+// start of a shell, is known by that. It has not for a file of the project that the shell is in, unless the path in the home begins with a dot.
 func (l *located) find(cwd, path string) (err error) {
 	if l.path, err = Resolve(cwd, path); err != nil {
 		return err

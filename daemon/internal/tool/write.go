@@ -100,8 +100,8 @@ func change(ctx context.Context, env Env, file located, approved Action, next fu
 // replacing is held from the look at a file until it is replaced: agents work side by side.
 var replacing sync.Mutex
 
-// replace replaces the content of the file whose digest is the given one. The change is recorded before it is made: if the daemon
-// dies between, undo finds a file that is as it was before.
+// replace replaces the content of a file by next(before) and returns that as after. The error is ErrChanged if the file's digest ("" = there is
+// no file) is not the given one. The change is recorded before it is made: if the daemon dies between, undo finds a file that is as it was before.
 func (env Env) replace(ctx context.Context, file located, digest string, next func(before []byte) ([]byte, error)) (c store.FileChange, after []byte, err error) {
 	replacing.Lock()
 	defer replacing.Unlock()
