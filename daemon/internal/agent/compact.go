@@ -200,10 +200,12 @@ func (r *runner) fixed() int {
 func (r *runner) fit(ctx context.Context) error {
 	win := float64(r.t.Model.Info().ContextWindow)
 	r.estimate = r.size()
+	// Below futile, a compaction would free as little as the last one did.
 	if float64(r.estimate)*r.scale <= r.t.Threshold*win || r.estimate <= r.futile {
 		return nil
 	}
 	// Free half of the window, so that compaction is not needed again after a few steps; of the other half, half is kept word for word.
+	// The window is in the provider's tokens, scale times ours.
 	target := int(win / 2 / r.scale)
 	err := r.compact(ctx, target, int(win/4/r.scale))
 	r.estimate = r.size()
@@ -378,6 +380,7 @@ func toItems(entries []entry) []compaction.Item {
 	return items
 }
 
+// toWire converts a ledger, but for Branch and Jobs, which only folding sets.
 func toWire(l compaction.Ledger) wire.Ledger {
 	w := wire.Ledger{
 		Goal: l.Goal, Limits: append([]string{}, l.Limits...), Decisions: append([]string{}, l.Decisions...),

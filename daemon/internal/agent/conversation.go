@@ -296,15 +296,15 @@ func addSteering(entries []entry, prompt string, seq int64) []entry {
 	return entries
 }
 
-// context adds a context chunk to its prompt or results. The first one of a turn replaces the context that was derived from
-// the events before it.
+// context adds a context chunk to the newest entry if that is a prompt or a set of results. The first chunk of a turn replaces what Add took
+// from the user's commands before the turn. seq is the number of the chunk's event.
 func (h *Thread) context(text string, seq int64) {
 	e := &h.entries[len(h.entries)-1]
 	if e.kind != compaction.Request && e.kind != compaction.Results {
 		return
 	}
 	if e.kind == compaction.Request && !h.refreshed {
-		e.msg.Parts = e.msg.Parts[:1:1]
+		e.msg.Parts = e.msg.Parts[:1:1] // the prompt's text
 	}
 	h.refreshed = true
 	e.msg.Parts = append(e.msg.Parts, provider.Part{Text: text})

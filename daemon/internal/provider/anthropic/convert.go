@@ -124,7 +124,8 @@ func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
 	return append(list, texts...)
 }
 
-// markLast sets a cache mark on the last block of messages.
+// markLast sets a cache mark on the last block of messages, of which none is empty. A block other than a text, an image or a tool result
+// gets none.
 func markLast(messages []sdk.MessageParam) {
 	if len(messages) == 0 {
 		return
@@ -140,6 +141,7 @@ func markLast(messages []sdk.MessageParam) {
 	}
 }
 
+// response converts a complete message. input has the arguments of its calls as they were received, by the index of the block.
 func response(m sdk.Message, input map[int64]string) provider.Response {
 	msg := provider.Message{Role: provider.Assistant}
 	for i, b := range m.Content {

@@ -52,6 +52,7 @@ func (r result) lines() (list []string) {
 	return list
 }
 
+// newJob returns the job of a prompt, the last in req. after are the messages that follow it: the calls made for it so far, and their results.
 func newJob(req provider.Request, prompt string, after []provider.Message) *job {
 	j := &job{said: prompt, facts: req.Facts, tools: map[string]bool{}, schema: strings.Contains(req.System, `"findings":{"type":"array"`)}
 	for _, t := range req.Tools {

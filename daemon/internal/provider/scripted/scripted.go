@@ -141,7 +141,7 @@ func (m *Model) Stream(ctx context.Context, req provider.Request, onDelta func(p
 	}
 	if step.Waits != "" {
 		onDelta(provider.Delta{Type: provider.DeltaWait, Text: step.Waits})
-		onDelta(provider.Delta{Type: provider.DeltaWait})
+		onDelta(provider.Delta{Type: provider.DeltaWait}) // ends the wait
 	}
 	if step.Reasoning != "" {
 		if err := emit(provider.DeltaReasoning, step.Reasoning, "", ""); err != nil {
