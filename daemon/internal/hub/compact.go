@@ -55,7 +55,7 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) wire.Message
 	if err := t.emitLast(done); err != nil {
 		t.hub.log.Error("compaction could not be stored", "session", t.s.id, "err", err)
 		explain(err)
-		t.s.events.EmitUnstored(done, t.recorded) // whoever waits for the end must get one
+		t.s.events.EmitUnstored(done, t.recorded) // a client that received CompactionStarted waits for the end
 	}
 	return nil
 }

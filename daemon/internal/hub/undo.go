@@ -60,6 +60,8 @@ func (t *turn) undo(ctx context.Context, r *wire.UndoRequest) agent.Outcome {
 	}
 }
 
+// undoFile undoes the newest change that the session's file tools made and returns, for the user, what that did to the file at path. With
+// nothing left the error is tool.ErrNothingToUndo.
 func (t *turn) undoFile(ctx context.Context) (text, path string, err error) {
 	change, left, err := t.s.files.Undo(ctx)
 	if err != nil {

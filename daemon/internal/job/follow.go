@@ -333,7 +333,7 @@ func (m *Manager) Kill(session, id, by string) (Info, error) {
 		return m.Get(session, id)
 	}
 	send := func(sig syscall.Signal) {
-		if j.held != nil {
+		if j.held != nil { // its private shell ends it, and knows its present process group
 			j.held.Cancel()
 			return
 		}

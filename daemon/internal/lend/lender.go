@@ -107,7 +107,8 @@ func (ln *Lender) link(w Window, env *wire.EnvSnapshot, ready *wire.Ready) bool 
 	return true
 }
 
-// Unlink notes that the client's connection ended. A connection that was replaced already changes nothing.
+// Unlink notes that the client's connection ended; the lender is closed later if the client does not come back (see lost). A connection that
+// was replaced already changes nothing.
 func (ln *Lender) Unlink(w Window) {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
