@@ -272,6 +272,7 @@ func (m *models) list(ctx context.Context, creds map[string]string) *wire.Models
 	return reply
 }
 
+// offers returns the models that the provider of that name offers. creds are the client's API keys, by the name of the variable.
 func (m *models) offers(ctx context.Context, c config.Config, name string, creds map[string]string) (_ []provider.Offer, err error) {
 	defer func() { // a panic in a provider's library must not end the daemon
 		if r := recover(); r != nil {

@@ -12,7 +12,7 @@ import (
 const atOnce = 500
 
 // Copy stores the events in a new session: store numbers each from 1. It gives turns ids of their own, and adapts the numbers by which
-// events name others. It returns the numbers of the copies by those of the originals.
+// events name others, in the events that it is given. It returns the numbers of the copies by those of the originals.
 func Copy(events []wire.EventMessage, store func(...wire.EventMessage) error) (numbers map[int64]int64, err error) {
 	turns := map[wire.TurnID]wire.TurnID{} // a turn's id is unique in the store
 	numbers = map[int64]int64{}

@@ -41,7 +41,7 @@ func (s *Stream) Flush() string {
 // pass masks the text up to k, of which s.before is out already.
 func (s *Stream) pass(text string, k int) string {
 	out, ok := strings.CutPrefix(String(text[:k]), String(s.before))
-	if !ok {
+	if !ok { // what follows s.before changes how it is masked
 		out = String(text[len(s.before):k])
 	}
 	s.held = text[k:]

@@ -328,6 +328,7 @@ func covered(allow []*parsedRule, v risk.Verdict, a Action, free risk.Level) *Ru
 		if c.Level <= free {
 			continue
 		}
+		// For a command that runs unconfined only because the agent asked for that, the rule must have the word free.
 		if used = first(func(pr *parsedRule) bool { return (pr.free || !a.widened(v)) && pr.coversCommand(c) }); used == nil {
 			return nil
 		}
