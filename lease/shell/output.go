@@ -40,6 +40,7 @@ func (s *Shell) readTerminal(p *process) {
 		if err == nil {
 			continue
 		}
+		// A deadline is set once the shell has ended. What it printed before is read to its end.
 		if errors.Is(err, os.ErrDeadlineExceeded) && p.term.Unread() && p.term.SetReadDeadline(time.Now().Add(lastOutput)) == nil {
 			continue
 		}

@@ -158,6 +158,7 @@ func (s *screen) erase(from, to int) {
 	}
 }
 
+// deleteCells removes n cells at the cursor; those right of them move left.
 func (s *screen) deleteCells(n int) {
 	r := s.at(s.y)
 	if s.x >= len(r.cells) {
