@@ -53,9 +53,9 @@ func TestLinkDropsInMidCommand(t *testing.T) {
 		atDesk(t, func(t *testing.T, d *desk) {
 			d.acquire(1)
 			d.take("ShellLeaseAcquired")
-			d.sh.looks = time.Second
+			d.sh.set(func() { d.sh.looks, d.sh.stale = time.Second, true })
 			m := d.execute(1, "x1", "make")
-			d.sh.set(func() { d.sh.state.Digest, d.sh.stale = "d1", true })
+			d.sh.set(func() { d.sh.state.Digest = "d1" })
 			synctest.Wait()
 			d.drop()
 			time.Sleep(d.sh.looks)
