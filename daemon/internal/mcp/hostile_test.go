@@ -174,9 +174,14 @@ func TestHostile(t *testing.T) {
 		}
 	})
 	t.Run("endless list", func(t *testing.T) {
-		w := newWorld(t, Options{}, program("db", "endless", "MCP_TEST_TOOLS", `{"tools":[],"nextCursor":"more"}`))
-		if got, notes := w.ready(); len(got) != 0 || notes[0].Err == nil || !strings.HasPrefix(notes[0].Err.Error(), child.ErrFlood.Error()) {
-			t.Errorf("got %v %v", got, notes)
+		w := newWorld(t, Options{Start: 5 * time.Second}, program("db", "endless", "MCP_TEST_TOOLS", `{"tools":[],"nextCursor":"more"}`))
+		got, notes := w.ready()
+		if len(got) != 0 || notes[0].Err == nil {
+			t.Fatalf("got %v %v", got, notes)
+		}
+		// A loaded machine asks for too few pages in a second to be flooded by them.
+		if err := notes[0].Err.Error(); !strings.HasPrefix(err, child.ErrFlood.Error()) && !strings.HasPrefix(err, "it did not answer within 5s") {
+			t.Errorf("got %s", err)
 		}
 	})
 	t.Run("flood", func(t *testing.T) {
