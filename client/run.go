@@ -230,6 +230,7 @@ func (w *window) handle(m wire.Message) {
 	}
 }
 
+// up handles a new link, to the same daemon as before or to another one.
 func (w *window) up(ctx context.Context, r *wire.Ready) {
 	<-w.bound
 	w.lender.Up(r)

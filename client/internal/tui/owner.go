@@ -197,6 +197,7 @@ func (m *model) onEndShown(drawn chan struct{}) {
 	m.paint.WhenWritten(drawn)
 }
 
+// takeScreen takes the screen from the shell once the user is not busy there; stepEnded handles the end. own.cancel gives it up.
 func (m *model) takeScreen() {
 	take, cancel := context.WithCancel(context.Background())
 	m.own.screen, m.own.cancel = taking, cancel

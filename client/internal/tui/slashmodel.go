@@ -48,6 +48,7 @@ func (m *model) models(agent, word string) {
 	})
 }
 
+// listModels prints the models of a reply whose name contains word, and marks the one that answers.
 func (m *model) listModels(reply *wire.ModelsReply, word string) {
 	used, hint := m.answering(), "/model NAME for this window; `model = \"NAME\"` for good: sublet config edit"
 	if reply.Agent != "" {

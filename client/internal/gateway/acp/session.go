@@ -140,6 +140,7 @@ func (a *agent) Prompt(ctx context.Context, p sdk.PromptRequest) (sdk.PromptResp
 	}
 }
 
+// response returns the answer to the prompt of a turn that has ended.
 func response(t *gateway.Turn) (sdk.PromptResponse, error) {
 	switch status, why := t.Outcome(); status {
 	case wire.StatusCancelled:
