@@ -228,6 +228,7 @@ func (m *Manager) Revoke(now time.Time, l *Lease) []Effect {
 	return m.out
 }
 
+// release ends l with the outcome: at once or, if a command runs, when that has been cancelled and has ended.
 func (m *Manager) release(now time.Time, l *Lease, outcome string) {
 	if l.State == Held && l.execution != "" {
 		if l.pendingOutcome == "" {
@@ -263,7 +264,7 @@ func (m *Manager) Preempted(now time.Time, ref Ref, user string) []Effect {
 	case l.State == Offered || l.Began():
 		m.finish(now, l, Revoked, false)
 	case !l.waitUntil.After(now):
-		l.State, m.lenderUser, m.lenderUserSince = Offered, user, now
+		l.State, m.lenderUser, m.lenderUserSince = Offered, user, now // so that the borrower is sent the user as the holder
 		m.finish(now, l, TimedOut, false)
 	default:
 		l.State, l.execution, l.timeout = Queued, "", 0
