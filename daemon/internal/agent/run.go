@@ -98,7 +98,7 @@ func newRunner(t Turn) *runner {
 	return r
 }
 
-// bound gives the turn the bounds and the mode of its role.
+// bound gives the turn the bounds and the mode of its role where those are stricter than the request's, and a sub-agent always the role's steps.
 func (r *runner) bound() {
 	t := r.t
 	if r.t.MaxSteps <= 0 {

@@ -65,6 +65,7 @@ type run struct {
 // write is a file's path, without links, with the digest of its new content.
 type write struct{ path, digest string }
 
+// newRun returns the run of a turn, which ctx cancels. The caller must call close.
 func newRun(ctx context.Context, t Turn) *run {
 	r := &run{
 		t: t, name: cmp.Or(t.Of.Name, t.Of.Role.Name), begun: time.Now(), heard: time.Now(), calls: map[sdk.ToolCallId]*call{}, granted: map[write]int{},

@@ -101,7 +101,7 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	}
 	// The hub's lifetime is its own: Close ends it in order.
 	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	h.shells = lend.New(h.log, uint64(h.started.UnixMicro()))
+	h.shells = lend.New(h.log, uint64(h.started.UnixMicro())) // the fencing tokens of an earlier daemon were lower
 	h.questions = question.New(h.attached, h.log, h.signalActivity)
 	var err error
 	if err := h.endUnfinished(ctx, "", restarted); err != nil {

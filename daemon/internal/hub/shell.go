@@ -118,8 +118,10 @@ type agentShell struct {
 	closed bool
 }
 
+// Lent implements lend.Borrower: the user's shell is never lent.
 func (a *agentShell) Lent() (*lend.Lender, error) { return nil, nil }
 
+// Private implements lend.Borrower. It starts the shell at its first call; after the turn it returns tool.ErrNoShell.
 func (a *agentShell) Private(ctx context.Context) (*lend.Private, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

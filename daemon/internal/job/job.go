@@ -369,6 +369,7 @@ func (m *Manager) saveLocked(j *job) {
 	}
 }
 
+// write replaces the job's file in one step, so that a daemon that starts after a crash finds the old or the new one.
 func (m *Manager) write(i Info) error {
 	text, err := json.Marshal(i)
 	if err != nil {

@@ -45,6 +45,7 @@ func (t typed[C, A]) Run(ctx context.Context, env Env, args json.RawMessage, app
 	return c.run(ctx, env, approved, live)
 }
 
+// decode returns the arguments, with the values of initial for those that were not given, and an error if they are not valid.
 func (t typed[C, A]) decode(env Env, args json.RawMessage) (A, error) {
 	args, err := Arguments(t.spec, args)
 	if err != nil {

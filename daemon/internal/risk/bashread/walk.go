@@ -95,7 +95,7 @@ func (r *Reader) stmt(s *syntax.Stmt, st *State) {
 		st = st.Clone()
 	}
 	keep, seen := st.Stdin, r.Seen
-	r.Seen = 0
+	r.Seen = 0                // so that it has the flows of this statement alone, which go into the files it writes
 	var files []func(Written) // each records what was written to one file
 	stdout := false
 	for _, rd := range s.Redirs {
