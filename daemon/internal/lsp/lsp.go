@@ -28,8 +28,8 @@ type Program struct {
 type Start func(dir string, args []string) (Program, error)
 
 const (
-	// most bounds the servers of one session; the one that was asked least recently is ended for another.
-	most = 4
+	// maxServers bounds the servers of one session; the one that was asked least recently is ended for another.
+	maxServers = 4
 	// idleBound is how long a server that nobody asks is kept.
 	idleBound = 10 * time.Minute
 	// silentBound is how long a server may leave questions without an answer, its start included.
@@ -121,9 +121,9 @@ func (s *Servers) run(v *server, start Start, first document) {
 	close(v.gone)
 }
 
-// makeRoomLocked ends the server that was asked least recently if there are most of them.
+// makeRoomLocked ends the server that was asked least recently if there are maxServers of them.
 func (s *Servers) makeRoomLocked() {
-	if len(s.running) < most {
+	if len(s.running) < maxServers {
 		return
 	}
 	var oldest *server

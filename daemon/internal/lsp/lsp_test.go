@@ -433,7 +433,7 @@ func TestServersEnd(t *testing.T) {
 		if f.starts != 2 {
 			t.Errorf("got %d starts, want a second one after a pause", f.starts)
 		}
-		for i := range most {
+		for i := range maxServers {
 			time.Sleep(time.Second)
 			root := fmt.Sprintf("/no/such%d", i)
 			if got := s.Check(t.Context(), f.start, root, root+"/a.go", nil); got.By == "" {
@@ -442,7 +442,7 @@ func TestServersEnd(t *testing.T) {
 		}
 		synctest.Wait()
 		running := func(root string) bool { return s.running[key{languages[0], root}] != nil }
-		if running("/no/such") || !running("/no/such0") || len(s.live) != most {
+		if running("/no/such") || !running("/no/such0") || len(s.live) != maxServers {
 			t.Errorf("got %d servers", len(s.live))
 		}
 	})
