@@ -365,6 +365,7 @@ func (h *Thread) result(m *wire.CommandResult, seq int64) {
 	h.entries[len(h.entries)-1].facts[id] = f
 }
 
+// addResult adds a call's result to the newest entry, if that has results, or else to a new one. seq is the number of its event.
 func (h *Thread) addResult(call provider.ToolCall, content string, isError bool, seq int64) {
 	n := len(h.entries)
 	if n == 0 || h.entries[n-1].kind != compaction.Results {

@@ -40,6 +40,7 @@ func (s *Store) append(ctx context.Context, doing string, list []wire.EventMessa
 	})
 }
 
+// appendOne stores an event, and what follows from it: the entry in open_turns, the text for the search, and the session's row.
 func (s *Store) appendOne(ctx context.Context, tx *sql.Tx, m wire.EventMessage) error {
 	e := m.Meta()
 	payload, err := wire.Marshal(forStore(m))
