@@ -314,6 +314,11 @@ func (a *analysis) gitConfig(c *call) {
 	change := c.has("--unset", "--unset-all", "--remove-section", "--edit", "-e", "--rename-section", "--add", "--replace-all") || len(ops) > 1 || len(c.subs) > 1
 	if c.has("--get", "--get-all", "--get-regexp", "--list", "-l") || !change {
 		a.note(Low, Read, c.span, "reads git's settings")
+		for _, o := range c.opts {
+			if (o.name == "-f" || o.name == "--file") && o.val != nil {
+				a.touch(Read, o.val, c.st, touching{})
+			}
+		}
 		return
 	}
 	level := Medium
