@@ -158,8 +158,9 @@ func (h *Hub) ready(c *Client, s *session) *wire.Ready {
 	return r
 }
 
-// Detach removes a client whose connection has ended, or that has missed events. It cancels the client's operations that are attached to the connection; its
-// turns continue, its open questions stay open, and its own shell is kept for lease.Grace.
+// Detach removes a client whose connection has ended, or that Attach could not send all events. It cancels the client's operations that
+// are attached to the connection; its turns continue, its open questions stay open, and its own shell is kept for lease.Grace. It is
+// called once.
 func (c *Client) Detach() {
 	s := c.attached()
 	if c.lender != nil {
