@@ -238,6 +238,7 @@ func (p *Plan) shorten(from, to, size, target int) {
 	}
 }
 
+// shortOutput returns the two ends of a result, size bytes together, or a note alone for a size of cutOldest or less.
 func shortOutput(r Result, size int) string {
 	if len(r.Content) <= size {
 		return r.Content

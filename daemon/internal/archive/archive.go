@@ -57,6 +57,7 @@ func Save(path string, s Session) (size int64, err error) {
 	return size, err
 }
 
+// write writes the header, and a frame for each of: the session's description, the events, the images.
 func (s Session) write(to io.Writer) error {
 	w := bufio.NewWriter(to) // keeps the first error of writing for Flush
 	var failed error

@@ -196,6 +196,7 @@ func (p *page) read(ctx context.Context, in io.Reader, toEnd bool) error {
 	}
 }
 
+// show adds the newest line that was read, and before it a mark where lines between two ranges are not shown.
 func (p *page) show(line string) {
 	if last := len(p.shown) - 1; last >= 0 && p.shown[last].end() == p.lines {
 		p.shown[last].Limit++

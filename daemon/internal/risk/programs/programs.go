@@ -268,6 +268,7 @@ func put(t map[string]*Spec, up *Spec, names []string, s *Spec) {
 	}
 }
 
+// word reads one word of a line that follows its effects: an option, a pattern (~), a setting (args=, skip=, do=, undo=) or a flag.
 func (s *Spec) word(w string) {
 	flags := map[string]*bool{"long": &s.Long, "bare": &s.Bare, "hard": &s.Hard, "runs": &s.Runs, "plain": &s.Plain}
 	key, value, _ := strings.Cut(w, "=")
