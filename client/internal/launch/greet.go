@@ -26,6 +26,8 @@ func (l *Launcher) greet(ctx context.Context, nc net.Conn, snapshot *wire.EnvSna
 	return wc, ready, nil
 }
 
+// exchange sends the snapshot and returns the daemon's Ready. The error is a *WedgedError after Options.Answer without one, errCut (wrapped) if
+// the daemon was gone, or the *wire.Error with which it refuses.
 func (l *Launcher) exchange(ctx context.Context, wc *wire.Conn, snapshot *wire.EnvSnapshot) (*wire.Ready, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.o.Answer, errSilent)
 	defer cancel()

@@ -100,6 +100,7 @@ var (
 	bashNote = rx(`^\[(?:exit code (\d+)|(no output)|now in (.+)|ended by (\w+)|(ended: .*)|(still running: .*)|(\d+ bytes of output are left out.*)|(\w+: the shell did not run it)|(the shell ended with it)|(it goes on as the job .*))\]$`)
 )
 
+// parseResult reads a result back into its parts, from the texts that the agent and the tool bash write for a model.
 func parseResult(c provider.ToolCall, t provider.ToolResult) result {
 	r := result{tool: c.Name, text: t.Content, isError: t.IsError}
 	var args struct{ Command string }
@@ -132,13 +133,13 @@ func parseResult(c provider.ToolCall, t provider.ToolResult) result {
 		switch {
 		case m[1] != "":
 			r.exit, _ = strconv.Atoi(m[1])
-		case m[4] != "":
+		case m[4] != "": // a signal
 			r.exit = -1
 		case strings.Contains(m[5], "longer than"):
 			r.exit, r.stopped = -1, "timeout"
 		case m[5] != "":
 			r.exit, r.stopped = -1, "cancelled"
-		case m[8] != "", m[9] != "":
+		case m[8] != "", m[9] != "": // not run, or the shell ended
 			r.exit = -1
 		case m[10] != "":
 			r.exit, r.stopped = -1, "job"
