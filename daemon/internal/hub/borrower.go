@@ -235,6 +235,6 @@ func (c *Client) LeaseRun(r *wire.LeaseRunRequest) error {
 		Audit: func(e store.AuditEntry) { _ = c.hub.audit(e) }, // it is in the daemon's log
 	}
 	var run func() wire.Message
-	o := &operation{request: r.RequestID, limited: true, attached: true, first: func(ctx context.Context) { run = ln.Lend(ctx, loan) }}
+	o := &operation{request: r.RequestID, limited: true, attached: true, beforeNext: func(ctx context.Context) { run = ln.Lend(ctx, loan) }}
 	return c.answerLater(o, c.held(), func(context.Context) (wire.Message, error) { return run(), nil })
 }

@@ -27,7 +27,7 @@ type operation struct {
 	limited  bool // limits.running_turns bounds how many such operations a client may have
 	attached bool // it ends with its client's connection, since nobody else receives its result
 
-	first func(ctx context.Context) // what answerLater does before the connection's next request is read; nil: nothing
+	beforeNext func(ctx context.Context) // what answerLater does before the connection's next request is read; nil: nothing
 }
 
 // begin adds an operation to those that run. It fails while the daemon stops, and above the client's limit. end removes the operation.
@@ -140,8 +140,8 @@ func (c *Client) answerLater(o *operation, s *session, work func(ctx context.Con
 		h.release(s)
 		return err
 	}
-	if o.first != nil {
-		o.first(ctx)
+	if o.beforeNext != nil {
+		o.beforeNext(ctx)
 	}
 	go func() { // ends with its work; Close waits for it
 		defer h.work.Done()

@@ -146,6 +146,7 @@ func (s *Store) one(ctx context.Context, doing, query string, args ...any) error
 	return exactlyOne(s.exec(ctx, doing, query, args...))
 }
 
+// exactlyOne returns ErrNotFound if a statement about one row, named by its key, has changed none.
 func exactlyOne(res sql.Result, err error) error {
 	if err != nil {
 		return err

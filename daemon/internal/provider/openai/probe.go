@@ -181,6 +181,7 @@ func (m *Model) List(ctx context.Context) ([]provider.Offer, error) {
 	return list, nil
 }
 
+// limit returns what w has of sizes in tokens and of prices; exact reports whether its window is the one in use, not that of the training.
 func (w window) limit() (limit provider.Limit, exact bool) {
 	limit = provider.Limit{
 		ContextWindow: w.Meta.CtxTrain, MaxOutput: w.TopProvider.MaxCompletion,

@@ -95,7 +95,8 @@ func (r *Reader) stmt(s *syntax.Stmt, st *State) {
 		st = st.Clone()
 	}
 	keep, seen := st.Stdin, r.Seen
-	r.Seen = 0                // so that it has the flows of this statement alone, which go into the files it writes
+	r.Seen = 0 // of this statement alone, for the files that it writes
+
 	var files []func(Written) // each records what was written to one file
 	stdout := false
 	for _, rd := range s.Redirs {
