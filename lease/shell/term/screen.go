@@ -25,6 +25,7 @@ type screen struct {
 	x, y           int             // cursor; y counts from the oldest row
 	savedX, savedY int             // saved cursor
 	alt            bool            // the alternate screen is shown
+	atHome         bool            // the previous CSI sequence moved the cursor to the upper left corner
 
 	seq     *ansi.Parser
 	inSeq   bool

@@ -54,6 +54,8 @@ func TestRender(t *testing.T) {
 		{"cut character on the alternate screen", "before\r\n\x1b[?1049h\xe6\xbc", "before\n"},
 		{"alternate screen for ever", "before\r\n\x1b[?1049hscreen", "before\n"},
 		{"clear keeps what was read", "old\r\n\x1b[H\x1b[2Jnew\r\n", "old\nnew\n"},
+		{"clear of tmux", "old\r\n\x1b[H\x1b[J\x1b[3Jnew\r\n", "old\nnew\n"},
+		{"progress in the first line", "10%\r\x1b[J20%\r\n", "20%\n"},
 		{"erase the scrollback", "ab\x1b[3Jcd\r\n", "abcd\n"},
 		{"reset in a line", "ab\x1bccd\r\n", "ab\ncd\n"},
 		{"reset", "old\r\n\x1bcnew\r\n", "old\nnew\n"},

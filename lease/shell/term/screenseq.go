@@ -11,13 +11,19 @@ func (s *screen) csi(cmd ansi.Cmd, params ansi.Params) {
 	if s.alt || cmd.Prefix() != 0 || cmd.Intermediate() != 0 {
 		return
 	}
+	homed := s.atHome
+	s.atHome = false
 	if s.moves(cmd.Final(), params) {
 		return
 	}
 	w := count(params, 0, s.cols)
 	switch cmd.Final() {
 	case 'J':
-		s.eraseDisplay(rawParam(params, 0))
+		mode := rawParam(params, 0)
+		if mode == 0 && homed && s.x == 0 && s.y == 0 {
+			mode = 2 // as `clear` does in tmux, in screen and on the console
+		}
+		s.eraseDisplay(mode)
 	case 'K':
 		s.eraseLine(rawParam(params, 0))
 	case 'X':
@@ -53,6 +59,7 @@ func (s *screen) moves(final byte, params ansi.Params) bool {
 	case 'H', 'f':
 		s.row(n)
 		s.x = min(s.cols, count(params, 1, s.cols)) - 1
+		s.atHome = s.x == 0 && s.y == 0
 	case 's':
 		s.savedX, s.savedY = s.x, s.y
 	case 'u':
