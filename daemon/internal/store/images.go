@@ -17,7 +17,7 @@ const MaxImages = 64 << 20
 const older = `SELECT seq, n FROM (SELECT seq, n, sum(size) OVER (ORDER BY seq DESC, n DESC) AS newer FROM images WHERE session_id = ?1 AND data IS NOT NULL)
 	WHERE newer > ?2`
 
-// KeepImages stores the images of event seq. The session must exist.
+// KeepImages stores the images of event seq. The session must exist. Of its images only the newest MaxImages keep their data.
 func (s *Store) KeepImages(ctx context.Context, id wire.SessionID, seq int64, images []*picture.Image) error {
 	return s.tx(ctx, fmt.Sprintf("keep images of event %d of session %s", seq, id), func(tx *sql.Tx) error {
 		for n, i := range images {
