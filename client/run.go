@@ -25,9 +25,9 @@ import (
 )
 
 // Run is the terminal program: the user's shell and their agents on one screen. o.Stdin and o.Stdout must be terminals. It returns
-// the exit status for the process when the user quits, the shell ends, or SIGTERM, SIGHUP, SIGINT or SIGQUIT comes. It restores the terminal
-// and leaves no process but the daemon. It logs to client.log in the state folder. Error texts are shown to the user, and the errors
-// may have a Hint: *shell.NoShellError, or a panic of the screen.
+// the exit status for the process when the user quits, the shell ends, or SIGTERM, SIGHUP, SIGINT or SIGQUIT comes. It restores the
+// terminal and leaves no process but the daemon. It logs to client.log in the state folder. Error texts are shown to the user, and the
+// errors may have a Hint: *shell.NoShellError, or a panic of the screen.
 //
 // The shell and the screen start first, so that a start-up file can ask the user. The daemon is found or started after the
 // first prompt. If there can be none, because the folders of o.Paths cannot be used, the shell runs nevertheless and the

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	haltAfter     = 200 * time.Millisecond // how long a command runs at least: zsh waits for what a child of it reports before exec
+	haltAfter     = 200 * time.Millisecond // how long a command runs before it is stopped: zsh waits for what its child reports before exec
 	haltWithin    = 500 * time.Millisecond // how long a stopped program may take to become a job
 	programWithin = 2 * time.Second        // how long the program of a command may take to begin
 	programPoll   = 10 * time.Millisecond  // how often halt looks for it meanwhile
@@ -52,7 +52,8 @@ func (h *halt) try() bool {
 	}
 }
 
-// step stops the program once it has begun, and continues one that has not become a job in time. It returns why the command stays in the foreground, "" if it is being stopped.
+// step stops the program once it has begun, and continues one that has not become a job in time. It returns why the command stays in
+// the foreground, "" if it is being stopped.
 func (h *halt) step() (why string) {
 	h.next = nil
 	h.s.mu.Lock()

@@ -121,7 +121,8 @@ func (s *outputSchema) value(answer string) (json.RawMessage, error) {
 }
 
 // askUntilValid asks again, by turn with a new prompt in req, until the answer is valid, and prints it with q.print; nil = unchanged. The
-// bounds in req.Options hold for all turns together. end is the end of the first turn. It returns the end of the last one: without an error, too, if its status is not success.
+// bounds in req.Options hold for all turns together. end is the end of the first turn. It returns the end of the last one: without an
+// error, too, if its status is not success.
 func (s *outputSchema) askUntilValid(a *app, q question, req *wire.AgentRequest, end *wire.AgentComplete, turn func() (*wire.AgentComplete, error)) (*wire.AgentComplete, error) {
 	for try := 0; end.Status == wire.StatusSuccess; try++ {
 		value, err := s.value(end.Summary)

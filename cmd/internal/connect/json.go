@@ -64,7 +64,7 @@ func (f *jsonFile) set(path []string, value any) error {
 
 func (f *jsonFile) remove(path []string) error { return f.patch("remove", path, nil) }
 
-// text returns the file with the indentation of the original where that was regular and without comments.
+// text returns the file, with the indentation of the original if that was regular and had no comments.
 func (f *jsonFile) text() ([]byte, error) {
 	text := f.Pack()
 	for _, indent := range []string{"  ", "    ", "\t"} {
