@@ -51,6 +51,7 @@ func (f *jsonFile) patch(op string, path []string, value any) error {
 	return f.Patch(text)
 }
 
+// set implements document.
 func (f *jsonFile) set(path []string, value any) error {
 	for i := 1; i < len(path); i++ {
 		if f.Find(pointer(path[:i])) == nil {
