@@ -48,7 +48,7 @@ func TestPrivateShellHasNoHistory(t *testing.T) {
 	files := map[string]string{".bashrc": "echo read", ".bash_history": "mine\n"}
 	writeFiles(t, home, files)
 	s, _ := start2(t, func(o *Options) { o.Private, o.Path, o.Env = true, citest.Program(t, "bash"), environment(home) })
-	if r := do(t, s, "builtin history; echo end"); string(r.Output) != "end\n" {
+	if r := do(t, s, "builtin history; printenv HISTFILE; echo end"); string(r.Output) != "end\n" {
 		t.Errorf("got %q", r.Output)
 	}
 	if err := s.Close(); err != nil {

@@ -153,6 +153,7 @@ __sublet_start() {
 		builtin bind -m "$__sublet_map" -x '"\eO~": __sublet_widget 2>/dev/null'
 		builtin bind -m "$__sublet_map" '"\eO}": accept-line'
 	done 2>/dev/null
+	[[ $__sublet_startup ]] || builtin export -n HISTFILE # a tmux server that is started here has shells of the user
 	builtin eval "$__sublet_restore"
 	builtin unset -v __sublet_restore __sublet_startup SUBLET_STARTING
 	builtin unset -f __sublet_start
