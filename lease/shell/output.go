@@ -61,7 +61,7 @@ func (s *Shell) deliver(p *process, b []byte) {
 	if to != toCommand && s.editor.prompt {
 		s.out.painted.add(b)
 	}
-	if s.command != nil {
+	if s.command != nil { // the user's own, not the borrowed one (r)
 		s.command.add(b)
 	}
 	s.notePasteModeLocked(p, b)
