@@ -139,7 +139,7 @@ func (m *Model) try(ctx context.Context, req provider.Request, onDelta func(prov
 		return provider.Response{}, m.failed(watched, err)
 	}
 	// The SDK takes EOF for the end of the message; only message_stop is.
-	if !stopped {
+	if !stopped || message.StopReason == "" {
 		return provider.Response{}, m.fault.Broken(nil)
 	}
 	return response(message, input), nil

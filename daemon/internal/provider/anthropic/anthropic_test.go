@@ -218,6 +218,9 @@ func TestBrokenStreams(t *testing.T) {
 		{"ends without message_stop", true, func(w http.ResponseWriter) {
 			sse(w, slices.Concat([]string{begin}, text(0, "half"), end("end_turn")[:1])...)
 		}},
+		{"no stop reason", true, func(w http.ResponseWriter) {
+			sse(w, slices.Concat([]string{begin}, text(0, "half"), []string{stop})...)
+		}},
 		{"reset", true, func(w http.ResponseWriter) { sse(w, half...); hijack(w) }},
 		{"not JSON", true, func(w http.ResponseWriter) {
 			sse(w, half...)
