@@ -27,7 +27,7 @@ func TestShellWithoutFolders(t *testing.T) {
 				w.t.Fatal(err)
 			}
 			return nil
-		}, `no daemon yet: .*daemon.log cannot be`, false},
+		}, `no daemon yet: .*daemon.log: is a directory`, false},
 		{"runtime open to others", func(w *world) []string {
 			if err := os.Chmod(w.path("run"), 0o777); err != nil {
 				w.t.Fatal(err)
