@@ -139,8 +139,10 @@ func needsFiles(v Verdict, f FileAction) Reach {
 		return ReachFree
 	case len(f.Writes) > 0:
 		return ReachProject
+	case v.Level == Low:
+		return ReachRead
 	}
-	return ReachRead
+	return ReachFree // no read has another level today
 }
 
 // fetches reports whether argv runs a package manager that needs more than these hosts: another one, or leave to send or install.
