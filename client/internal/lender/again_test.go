@@ -279,9 +279,8 @@ func TestAnotherFenceIsAnotherLease(t *testing.T) {
 	})
 }
 
-// A borrowed command that the lender's end cuts off has its end told; who comes then is denied, and nobody is shown as
-// waiting.
-func TestCloseTellsTheCommandsEnd(t *testing.T) {
+// Close reports the end of the command that it cancels, refuses later leases, and shows no waiting lease.
+func TestCloseReportsTheCommandsEnd(t *testing.T) {
 	atDesk(t, func(t *testing.T, d *desk) {
 		d.sh.dies = time.Second
 		d.begin(1, "x1", "cd /tmp")
