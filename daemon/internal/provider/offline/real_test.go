@@ -208,6 +208,8 @@ func TestMachine(t *testing.T) {
 	b.want("what jobs do I have?", "no jobs")
 	b.want("run `sleep 60 &`", "ran")
 	b.want("what jobs do I have?", "sleep 60")
+	b.want("run `jobs() { echo 'jobs: There are no jobs'; return 1; }`", "ran") // as fish has it
+	b.want("what jobs do I have?", "^Your shell has no jobs")
 	b.want("run `false`", "exit code 1")
 	b.want("run `printf 'a\\nb\\n'`", "a\nb")
 }
