@@ -190,7 +190,8 @@ func (r *run) refuse(c *call, name string, d agent.Decision) {
 	r.sum.Refused = append(r.sum.Refused, wire.RefusedTool{Tool: name, Reason: why})
 }
 
-// grant allows an edit that was approved to be written once without another question: each file with the content that was shown.
+// grant allows an edit that was approved to be written once without another question: each file with the change that was shown. What the
+// agent gives as the old content need not be the file's.
 func (r *run) grant(c call) {
 	if c.kind != sdk.ToolKindEdit {
 		return
@@ -199,7 +200,11 @@ func (r *run) grant(c call) {
 	defer r.mu.Unlock()
 	for _, part := range c.content {
 		if d := part.Diff; d != nil {
-			r.granted[write{r.absolute(d.Path), tool.Digest([]byte(d.NewText))}]++
+			w := write{path: r.absolute(d.Path), after: tool.Digest([]byte(d.NewText))}
+			if d.OldText != nil {
+				w.before = tool.Digest([]byte(*d.OldText))
+			}
+			r.granted[w]++
 		}
 	}
 }
@@ -366,7 +371,7 @@ func (h *host) WriteTextFile(ctx context.Context, p sdk.WriteTextFileRequest) (s
 		if err != nil {
 			return out, refused("%v", err)
 		}
-		if !r.spend(write{path, tool.Digest([]byte(p.Content))}) {
+		if !r.spend(write{path, act.FileDigest, tool.Digest([]byte(p.Content))}) {
 			if err := r.approve(ctx, "write", path, act); err != nil {
 				return out, err
 			}

@@ -203,7 +203,7 @@ func TestCallIsUpdatedWhileItIsAskedAbout(t *testing.T) {
 	w.wants("c0:yes", "c49:yes", "tool_result edit success")
 }
 
-// A yes for an edit is one for the content that was shown, and for one write of it.
+// A yes for an edit is one for the change that was shown, and for one write of it.
 func TestGrants(t *testing.T) {
 	w := newWorld(t, Options{})
 	turn := turnOf("grants", w.dir, w.dir, w.emit)
@@ -213,7 +213,7 @@ func TestGrants(t *testing.T) {
 		return agent.Decision{Allowed: true}
 	})
 	o := w.Run(t.Context(), turn)
-	if got := strings.Join(asked, " "); o.Err != nil || got != "edit delete write edit write" {
+	if got := strings.Join(asked, " "); o.Err != nil || got != "edit delete write edit write edit edit write" {
 		t.Errorf("asked about %s, %v", got, o.Err)
 	}
 }

@@ -310,13 +310,21 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 		p.update(sdk.SessionUpdate{UsageUpdate: &sdk.SessionUsageUpdate{Cost: &sdk.Cost{Amount: p.costs, Currency: "USD"}, Size: 10, Used: 1}})
 	case "grants": // each approved, then written
 		file := filepath.Join(text, "g")
-		for _, c := range []sdk.ToolCallUpdate{
-			{ToolCallId: "edit", Kind: sdk.Ptr(sdk.ToolKindEdit), Content: []sdk.ToolCallContent{sdk.ToolDiffContent(file, "new\n")}},
-			{ToolCallId: "delete", Kind: sdk.Ptr(sdk.ToolKindDelete), Locations: []sdk.ToolCallLocation{{Path: file}}},
-			{ToolCallId: "other", Kind: sdk.Ptr(sdk.ToolKindEdit), Content: []sdk.ToolCallContent{sdk.ToolDiffContent(file, "other\n")}},
+		edit := func(to string, from ...string) []sdk.ToolCallContent {
+			return []sdk.ToolCallContent{sdk.ToolDiffContent(file, to, from...)}
+		}
+		for _, c := range []struct {
+			sdk.ToolCallUpdate
+			content string
+		}{
+			{sdk.ToolCallUpdate{ToolCallId: "edit", Kind: sdk.Ptr(sdk.ToolKindEdit), Content: edit("new\n")}, "new\n"},
+			{sdk.ToolCallUpdate{ToolCallId: "delete", Kind: sdk.Ptr(sdk.ToolKindDelete), Locations: []sdk.ToolCallLocation{{Path: file}}}, "new\n"},
+			{sdk.ToolCallUpdate{ToolCallId: "other", Kind: sdk.Ptr(sdk.ToolKindEdit), Content: edit("other\n")}, "new\n"},
+			{sdk.ToolCallUpdate{ToolCallId: "again", Kind: sdk.Ptr(sdk.ToolKindEdit), Content: edit("newer\n", "new\n")}, "newer\n"},
+			{sdk.ToolCallUpdate{ToolCallId: "hides", Kind: sdk.Ptr(sdk.ToolKindEdit), Content: edit("evil\n", "evil\n")}, "evil\n"}, // its diff is empty
 		} {
-			p.ask(ctx, c)
-			_, err := p.conn.WriteTextFile(ctx, sdk.WriteTextFileRequest{SessionId: "s", Path: file, Content: "new\n"})
+			p.ask(ctx, c.ToolCallUpdate)
+			_, err := p.conn.WriteTextFile(ctx, sdk.WriteTextFileRequest{SessionId: "s", Path: file, Content: c.content})
 			p.say("%v ", err)
 		}
 	case "late":

@@ -62,8 +62,8 @@ type run struct {
 	sum       agent.Outcome // ToolsExecuted, Refused, Usage and Context
 }
 
-// write is a file's path, without links, with the digest of its new content.
-type write struct{ path, digest string }
+// write is the change of a file: its path, without links, and the digests of its content, "" where there is none.
+type write struct{ path, before, after string }
 
 // newRun returns the run of a turn, which ctx cancels. The caller must call close.
 func newRun(ctx context.Context, t Turn) *run {
