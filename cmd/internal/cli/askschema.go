@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -59,6 +62,9 @@ func parseSchema(text []byte) (*outputSchema, error) {
 	if err := checkTypes(&s); err != nil {
 		return nil, err
 	}
+	if err := checkReferences(text); err != nil {
+		return nil, err
+	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
 		return nil, err
@@ -95,6 +101,86 @@ func checkTypes(s *jsonschema.Schema) error {
 		}
 	}
 	return nil
+}
+
+// references are those in a schema to a place in it, such as #/$defs/a. Those by an anchor or another $id are not followed.
+type references struct {
+	root any
+	open map[string]bool // false once a reference is known to end
+}
+
+var localRef = regexp.MustCompile(`"\$ref"\s*:\s*"(#[^"]*)"`)
+
+// checkReferences returns an error if a reference leads back to itself for the same value: the check of a value would not end.
+func checkReferences(schema []byte) error {
+	r := references{open: map[string]bool{}}
+	if err := json.Unmarshal(schema, &r.root); err != nil {
+		return err
+	}
+	for _, m := range localRef.FindAllSubmatch(schema, -1) {
+		if err := r.follow(string(m[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r references) follow(ref string) error {
+	open, known := r.open[ref]
+	if open {
+		return fmt.Errorf("$ref: %q refers to itself", ref)
+	}
+	if known {
+		return nil
+	}
+	r.open[ref] = true
+	err := r.apply(r.place(ref))
+	r.open[ref] = false
+	return err
+}
+
+// apply follows the references that a check by s follows before it goes into the value.
+func (r references) apply(s any) error {
+	schema, _ := s.(map[string]any)
+	same := []any{schema["not"], schema["if"], schema["then"], schema["else"]}
+	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
+		list, _ := schema[keyword].([]any)
+		same = append(same, list...)
+	}
+	for _, keyword := range []string{"dependentSchemas", "dependencies"} {
+		byName, _ := schema[keyword].(map[string]any)
+		same = slices.AppendSeq(same, maps.Values(byName))
+	}
+	for _, in := range same {
+		if in != nil {
+			if err := r.apply(in); err != nil {
+				return err
+			}
+		}
+	}
+	if ref, ok := schema["$ref"].(string); ok {
+		return r.follow(ref)
+	}
+	return nil
+}
+
+// place returns the value at a JSON pointer (RFC 6901), or nil.
+func (r references) place(ref string) any {
+	at := r.root
+	pointer, _ := url.PathUnescape(strings.TrimPrefix(ref, "#"))
+	for _, part := range strings.Split(pointer, "/")[1:] {
+		switch in := at.(type) {
+		case map[string]any:
+			at = in[strings.NewReplacer("~1", "/", "~0", "~").Replace(part)]
+		case []any:
+			i, err := strconv.Atoi(part)
+			if err != nil || i < 0 || i >= len(in) {
+				return nil
+			}
+			at = in[i]
+		}
+	}
+	return at
 }
 
 // instruction returns the part of the system prompt that asks for an answer valid by the schema.
