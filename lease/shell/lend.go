@@ -199,7 +199,7 @@ func (s *Shell) showPrompt() {
 	if line != "" {
 		directive = "line " + cursor
 		err := s.takeAgain(ctx)
-		if err == nil { // after takeAgain: when the widget is called it overwrites the file with the line that it finds
+		if err == nil {
 			err = s.files.write("line", line)
 		}
 		if err != nil { // a slow prompt: the line is typed again, and the cursor stands at its end

@@ -3,7 +3,6 @@ package shell
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,24 +68,18 @@ func (s *Shell) onRecordLocked(kind, rest string) {
 	case markBegan:
 		s.records.text = strings.TrimRight(rest, "\n")
 	case markHeld:
-		f := strings.Fields(rest)
-		if len(f) < 4 {
+		head, line, _ := strings.Cut(rest, "\n")
+		f := strings.Fields(head)
+		if len(f) < 3 {
 			return
 		}
 		if s.editor.widget != asked { // take gave up: the widget must not block
 			s.directLocked(keepLine)
 			return
 		}
-		a := ack{context: f[0], flags: f[1], cursor: f[2]}
+		a := ack{f[0], f[1], f[2], strings.TrimSuffix(line, "\n")}
 		if s.editor.typed.other { // what was typed before the prompt has begun a line, which bash cannot know
 			a.context = "continuation"
-		}
-		if f[3] != "0" {
-			line, err := os.ReadFile(s.files.path("line"))
-			if err != nil {
-				s.log.Warn("the half-typed line", "err", err)
-			}
-			a.line = string(line)
 		}
 		s.editor.ack, s.editor.widget, s.editor.erased = a, blocked, false
 	case markEnd:

@@ -4,7 +4,7 @@
 //
 // The script and the client speak one protocol in all shells. The private folder holds the FIFOs "up" and "down", which the
 // client keeps open for both, so that the shell's open never blocks, and the files "text" (the command to source), "line" (a
-// half-typed line) and "state".
+// half-typed line that comes back) and "state".
 //
 // Marks are printed to the terminal, ESC ] 7701 ; KIND ; PID ; NONCE BEL: P before each prompt, B where a
 // command of the user's begins, A where the widget was called, C where it erased the prompt, T where it wrote the file
@@ -14,9 +14,8 @@
 //
 //	P PID STATUS DIR                       a prompt is about to be shown
 //	B PID TEXT                             a command of the user's begins; bash sends its history entry before the next P
-//	A PID CONTEXT FLAGS CURSOR LINE        the widget blocks; CONTEXT is "ready", or why nothing may be run; FLAGS holds e
-//	                                       under errexit, and h if the prompt hook was replaced; LINE is "0" for an empty line,
-//	                                       else the line is in the file "line"
+//	A PID CONTEXT FLAGS CURSOR LF LINE LF  the widget blocks; CONTEXT is "ready", or why nothing may be run; FLAGS holds e
+//	                                       under errexit, and h if the prompt hook was replaced; LINE is the half-typed line
 //	E PID NONCE STATUS DIR                 the borrowed command ended
 //
 // Directives come from "down", each a line padded with blanks to 20 bytes, which zsh reads at once. "state" and "screen"

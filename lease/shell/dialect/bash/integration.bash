@@ -73,9 +73,8 @@ __sublet_widget() {
 	builtin set +eufxvk
 	# At a continuation prompt the count of lines is further from that at the last prompt than one.
 	((BASH_LINENO[0] - __sublet_line <= 1)) || __sublet_context=continuation
-	[[ ! $READLINE_LINE ]] || builtin printf %s "$READLINE_LINE" >|"$__sublet_folder/line"
 	__sublet_arm
-	builtin printf 'A %s %s %s %s %s\0' "$$" "$__sublet_context" "$__sublet_flags" "$READLINE_POINT" "${#READLINE_LINE}" >"$__sublet_folder/up"
+	builtin printf 'A %s %s %s %s\n%s\n\0' "$$" "$__sublet_context" "$__sublet_flags" "$READLINE_POINT" "$READLINE_LINE" >"$__sublet_folder/up"
 	builtin printf '\e]7701;A;%s;%s\a' "$$" "$__sublet_nonce"
 	# Not with -N: what a read that ^C ended has left in its buffer would come before the next directive.
 	while IFS= builtin read -r __sublet_directive <"$__sublet_folder/down" || (($? > 128)); do

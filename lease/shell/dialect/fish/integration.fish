@@ -61,18 +61,13 @@ end
 # Fish calls this when the client types the hold key. It reports the half-typed line and blocks until a directive of the
 # client's ends it. Fish cannot erase its prompt here: the client does.
 function __sublet_widget
-    builtin set -l __sublet_filled 0
-    builtin set -l __sublet_lines (builtin commandline)
-    if builtin test "$__sublet_lines" != ''
-        builtin set __sublet_filled 1
-        builtin printf %s $__sublet_lines[1] \n$__sublet_lines[2..-1] >$__sublet_folder/line
-    end
     function __sublet_interrupted --on-signal INT # so that a signal does not end the loop below
     end
     begin # a substitution would hand its output over between threads, which takes longer than the rest
         builtin printf 'A %s ready - ' $fish_pid
         builtin commandline --cursor
-        builtin printf ' %s\0' $__sublet_filled
+        builtin commandline
+        builtin printf '\0'
     end >$__sublet_folder/up
     __sublet_mark A
     while builtin read --local --delimiter ' ' __sublet_directive __sublet_word __sublet_rest <$__sublet_folder/down

@@ -97,8 +97,7 @@ __sublet_follow() {
 	builtin trap '' INT # before the client hears of the line: from then on ^C is the client's
 	if [[ -z $__sublet_held ]]; then
 		__sublet_held=1
-		[[ -z $BUFFER ]] || builtin print -rn -- "$BUFFER" >| "$__sublet_folder/line"
-		__sublet_report A "$__sublet_context $__sublet_flags $CURSOR $#BUFFER"
+		__sublet_report A "$__sublet_context $__sublet_flags $CURSOR"$'\n'"$BUFFER"$'\n'
 	fi
 	while builtin read -rk 20 -u 0 __sublet_directive < "$__sublet_folder/down"; do
 		case $__sublet_directive in
