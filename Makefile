@@ -71,8 +71,8 @@ uninstall: ## stop the daemon and remove the program and its service; sessions a
 # What the tests of the user's shell drive, the shells and more: a program, or a script /usr/share/NAME/NAME*, by the name of its Debian
 # package. bash-completion calls its script bash_completion, and other packages put files into its folder.
 SHELLS := $(notdir $(patsubst %/,%,$(wildcard lease/shell/dialect/*/))) fzf zsh-autosuggestions zsh-syntax-highlighting bash-completion tmux screen vim direnv zoxide pinentry-tty gpg-agent
-# What the everyday commands run that TestEveryday has held, beside git, gcc and make.
-TOOLS := cargo rustfmt npm python3 jq sqlite3 gdb xxd zip unzip bc file
+# What the everyday commands run that TestEveryday has held, beside git, gcc and make, and what the tests of the launcher trace it with.
+TOOLS := cargo rustfmt npm python3 jq sqlite3 gdb strace xxd zip unzip bc file
 missing_shells = $$(for name in $(SHELLS) $(TOOLS); do command -v "$$name" >/dev/null || \
 	compgen -G "/usr/share/$$name/$${name/bash-/bash_}*" >/dev/null || echo "$$name"; done)
 

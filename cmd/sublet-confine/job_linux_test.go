@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -227,40 +228,6 @@ func TestEarlyKeys(t *testing.T) {
 	}
 }
 
-// A ^C that was sent just before there was a command may be seen after the report that it was started: it was lost.
-func TestLateKey(t *testing.T) {
-	for range 20 { // of which select takes the report first in about half
-		ours, keepers, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer ours.Close()
-		cmd := exec.Command("sleep", "1000")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it does not get what the test gets
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if err := (report{kind: started, value: uint32(cmd.Process.Pid)}).send(keepers); err != nil {
-			t.Fatal(err)
-		}
-		caught := make(chan os.Signal)
-		go func() { caught <- unix.SIGINT }()
-		followed := make(chan struct{})
-		go func() {
-			defer close(followed)
-			_, _, _ = follow(ours, caught) // ends with the pipe
-		}()
-		kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait() // a signal ends it
-		kill.Stop()
-		keepers.Close()
-		<-followed
-		if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != unix.SIGINT {
-			t.Fatalf("ended by %v", ws.Signal())
-		}
-	}
-}
-
 // TestKilled kills what holds a command, as a cancel does in the end: nothing of the command outlives it.
 func TestKilled(t *testing.T) {
 	for _, who := range users(t) {
@@ -323,35 +290,106 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestKilledEarly kills the keeper before it starts the command, while it waits for its part of the spec.
-func TestKilledEarly(t *testing.T) {
+// startEarly starts a command whose keeper reads its part of the spec from a pipe, into which the caller writes it.
+func startEarly(t *testing.T, argv ...string) (cmd *exec.Cmd, keeper int, out *citest.Buffer, spec *os.File) {
 	who := users(t)[0]
 	dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Read})
-	words, spec := strings.Fields(prefix), filepath.Join(dir, "spec")
-	if err := unix.Mkfifo(spec, 0o644); err != nil {
+	words, path := strings.Fields(prefix), filepath.Join(dir, "spec")
+	if err := unix.Mkfifo(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := who.as(exec.Command(words[0], spec, "touch", filepath.Join(dir, "ran")))
-	out := &citest.Buffer{}
+	cmd, out = who.as(exec.Command(words[0], append([]string{path}, argv...)...)), &citest.Buffer{}
 	cmd.Dir, cmd.Stderr = dir, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(spec, confine.Spec{Reach: confine.Read}.Encode(), 0); err != nil { // read by the parent
+	if err := os.WriteFile(path, confine.Spec{Reach: confine.Read}.Encode(), 0); err != nil { // read by the parent
 		t.Fatal(err)
 	}
-	for end, killed := time.Now().Add(patience), false; !killed; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); keeper == 0; time.Sleep(time.Millisecond) {
 		for _, p := range processes() {
-			killed = killed || p.parent == cmd.Process.Pid && syscall.Kill(p.pid, syscall.SIGKILL) == nil
+			if p.parent == cmd.Process.Pid {
+				keeper = p.pid
+			}
 		}
 		if time.Now().After(end) {
 			_ = cmd.Process.Kill() // it may have ended
 			t.Fatalf("it has no keeper: %q", out.String())
 		}
 	}
+	spec, err := os.OpenFile(path, os.O_WRONLY, 0) // once the keeper has opened it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { spec.Close() })
+	return cmd, keeper, out, spec
+}
+
+// TestKilledEarly kills the keeper before it starts the command.
+func TestKilledEarly(t *testing.T) {
+	cmd, keeper, out, _ := startEarly(t, "touch", "ran")
+	if err := syscall.Kill(keeper, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 	_ = cmd.Wait() // the state says more
 	want := "sublet-confine: the command was not run: the keeper ended before it started the command (SIGKILL)\n"
 	if cmd.ProcessState.ExitCode() != confine.NotConfined || out.String() != want {
 		t.Errorf("%v, %q; want %q", cmd.ProcessState, out.String(), want)
+	}
+}
+
+// TestSignalledEarly sends signals before there is a command, to one process each: a signal to the job may reach the keeper alone, and
+// kill(1) the parent alone. The command gets them.
+func TestSignalledEarly(t *testing.T) {
+	for _, to := range []string{"keeper", "parent"} {
+		for _, sig := range []syscall.Signal{unix.SIGTERM, unix.SIGHUP, unix.SIGINT} {
+			if to == "parent" && sig == unix.SIGINT {
+				continue // comes from the terminal, which sends it to the job
+			}
+			t.Run(unix.SignalName(sig)+" "+to, func(t *testing.T) {
+				cmd, pid, out, spec := startEarly(t, "sleep", "1000")
+				kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+				defer kill.Stop()
+				if to == "parent" {
+					pid = cmd.Process.Pid
+				}
+				if err := syscall.Kill(pid, sig); err != nil {
+					t.Fatal(err)
+				}
+				_, err := spec.Write(confine.Spec{Reach: confine.Read}.Encode())
+				if err = errors.Join(err, spec.Close()); err != nil {
+					t.Fatal(err)
+				}
+				_ = cmd.Wait() // the state says more
+				if got := cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(); got != sig || out.String() != "" {
+					t.Errorf("ended by %v, %q; want %v", cmd.ProcessState, out.String(), sig)
+				}
+			})
+		}
+	}
+}
+
+// The keeper has left the job's session when it starts the command: kill -9 of the whole job would end it too, and leave what the
+// command has detached, still confined and with nobody to end it.
+func TestKeeperLeavesTheJobFirst(t *testing.T) {
+	strace := citest.Program(t, "strace")
+	for _, who := range users(t) {
+		t.Run(who.name, func(t *testing.T) {
+			dir, prefix := placeOf(t, who, confine.Spec{Reach: confine.Read})
+			trace := filepath.Join(dir, "trace")
+			words := append([]string{"-f", "-qq", "-e", "trace=setsid,execve", "-o", trace}, strings.Fields(prefix)...)
+			cmd := who.as(exec.Command(strace, append(words, "env", "true")...))
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			text, err := os.ReadFile(trace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left, begun := strings.Index(string(text), " setsid("), strings.Index(string(text), `/env", ["env"`)
+			if left < 0 || begun < left {
+				t.Errorf("the command began before the keeper had left:\n%s", text)
+			}
+		})
 	}
 }

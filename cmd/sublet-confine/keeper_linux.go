@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -11,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -20,96 +20,71 @@ import (
 	"sublet/lease/confine"
 )
 
-// argPrepare is the first argument of the child in new namespaces, which makes the mounts in them. It then executes this
-// program again with argKeep: the keeper, which starts the command.
+// The first arguments of the processes that this program starts as itself.
 const (
-	argPrepare = "--held"
-	argKeep    = "--keep"
+	argKeep  = "--keep"  // the keeper, in new namespaces
+	argEnter = "--enter" // the process that becomes the command
 )
 
 // childModes maps the first argument to what this program does when it has started itself as a child.
-var childModes = map[string]func(string, []string) error{argPrepare: prepare, argKeep: keeper}
+var childModes = map[string]func(string, []string) error{argKeep: keeper, argEnter: enter}
 
-// Descriptors that the keeper inherits besides the standard streams.
+// Descriptors that the keeper, and what becomes the command, inherit besides the standard streams.
 const (
-	parentFD = 3 // reports go there; reading it returns EOF when the parent ends
-	scriptFD = 4 // the command's text, if the spec has a script
-	proxyFD  = 5 // the connection to the proxy, if the spec has one
+	scriptFD  = 3 // the command's text, if the spec has a script
+	starterFD = 4 // who started the process: the keeper sends reports there, and reads EOF when the parent ends; enter reads a Spec
+	proxyFD   = 5 // the connection to the proxy, if the spec has one
 )
 
 func init() {
-	if len(os.Args) > 1 && (os.Args[1] == argPrepare || os.Args[1] == argKeep) { // the lock would cost the parent a millisecond
-		runtime.LockOSThread() // keep other goroutines, and so onThread, off the first thread
+	if len(os.Args) > 1 && childModes[os.Args[1]] != nil { // the lock would cost the parent a millisecond
+		runtime.LockOSThread() // main stays on the first thread, which the Landlock domains and the mask of signals are of
 	}
 }
 
-// onThread calls f on a new thread, which ends with f. Restrictions that f puts on its thread apply to processes that f
-// starts, but not to the rest of this process.
-func onThread(f func() error) error {
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked
-		result <- f()
-	}()
-	return <-result
-}
-
-// prepare makes the mounts for a command in the namespaces of this process, and then executes the keeper. It returns only if
-// it fails.
-func prepare(spec string, argv []string) error {
-	s, err := readSpec(spec)
-	if err != nil {
-		return err
-	}
+// prepare makes the mounts for a command in the namespaces of this process, connects its network, and sets its limits. It returns the
+// folders that the command can write.
+func prepare(s confine.Spec) (writable []string, err error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if s.Caches, err = mounts(s, dir); err != nil { // the keeper needs to know what is writable
-		return err
+	if writable, err = mounts(s, dir); err != nil {
+		return nil, err
 	}
 	if s.Reach == confine.Project && !s.Network {
 		if err := loopbackUp(); err != nil {
-			return fmt.Errorf("bring up the loopback interface: %w", err)
+			return nil, fmt.Errorf("bring up the loopback interface: %w", err)
 		}
 	}
 	if s.Proxy != "" {
 		if err := offerListener(proxyFD); err != nil {
-			return fmt.Errorf("connect the proxy of the allowed hosts: %w", err)
+			return nil, fmt.Errorf("connect the proxy of the allowed hosts: %w", err)
 		}
 	}
 	if err := os.Chdir(dir); err != nil { // from the old mount into the new one of the same path
-		return err
+		return nil, err
 	}
-	if err := setLimits(); err != nil {
-		return err
-	}
-	reach, err := inMemory(s.Encode(), 0) // the mounts may hide the file spec
-	if err != nil {
-		return fmt.Errorf("pass on the reach: %w", err)
-	}
-	defer reach.Close()
-	return onThread(func() error { // exec replaces the process by this thread, so all of the keeper is in its Landlock domain
-		if err := scopeSignals(); err != nil {
-			return err
-		}
-		args := append([]string{"sublet-confine", argKeep, strconv.Itoa(int(reach.Fd()))}, argv...)
-		return fmt.Errorf("become the keeper: %w", syscall.Exec("/proc/self/exe", args, os.Environ()))
-	})
+	return writable, setLimits()
 }
 
-// keeper starts the command in the mounts that prepare made, waits for it, kills what it left running, and exits. prepared
-// is the number of a descriptor with a Spec whose Caches are all writable folders. It returns only if it could not start
-// the command.
-func keeper(prepared string, argv []string) error {
-	// Catch jobSignals, which also unblocks SIGTSTP. Exec resets them to their defaults for the command.
-	signal.Notify(make(chan os.Signal, 1), caughtSignals()...)
-	if err := unix.CloseRange(parentFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+// keeper makes the mounts, starts the command, waits for it, kills what it left running, and exits. It returns only if it could
+// not start the command.
+//
+// The command is to be in the parent's process group, so its process is started before the keeper leaves that session. The
+// keeper is to outlive a signal to that group, so the process waits at a gate, and executes the command after the keeper has left.
+func keeper(spec string, argv []string) error {
+	caught := make(chan os.Signal, 8)
+	signal.Notify(caught, caughtSignals()...)
+	if err := unix.CloseRange(scriptFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("keep descriptors from the command: %w", err)
 	}
-	parent := os.NewFile(parentFD, "parent")
-	s, err := readSpec("/proc/self/fd/" + prepared)
+	parent := os.NewFile(starterFD, "parent")
+	s, err := readSpec(spec)
 	if err != nil {
+		return err
+	}
+	if s.Caches, err = prepare(s); err != nil {
 		return err
 	}
 	program, err := exec.LookPath(argv[0])
@@ -119,46 +94,48 @@ func keeper(prepared string, argv []string) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the subreaper: %w", err)
 	}
+	if err := scopeSignals(); err != nil {
+		return err
+	}
 	// endAll relies on the Landlock domain: without it, it would kill all processes of the user.
 	if err := syscall.Kill(os.Getppid(), 0); !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("a signal to the parent must be refused, and returned %v", err)
 	}
-	var ending sync.Mutex // else endAll would kill and reap what another goroutine starts
-	over := false         // the parent has ended, guarded by ending
-	go func() {
-		var b [1]byte
-		_, _ = parent.Read(b[:]) // the parent sends nothing, so this returns when it has ended
-		ending.Lock()
-		defer ending.Unlock()
-		over = true
-		endAll()
-	}()
-	ending.Lock()
-	if over {
-		os.Exit(confine.NotConfined)
-	}
-	var pid int
-	err = onThread(func() (err error) {
-		pid, err = launch(s, program, argv)
-		return err
-	})
-	ending.Unlock()
+	pid, gate, err := launch(s, program, argv)
 	if err != nil {
 		return err
 	}
-	_ = report{kind: started, value: uint32(pid)}.send(parent) // fails if the parent ended; the other goroutine then ends the command
-	if _, err := unix.Setsid(); err != nil {                   // after the command, which stays in the job's process group
-		endAll()
+	if _, err := unix.Setsid(); err != nil {
 		return fmt.Errorf("leave the terminal: %w", err)
+	}
+	go func() {
+		for sig := range caught { // sent to the whole job, perhaps before the process was in it
+			_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
+		}
+	}()
+	gone, exited := make(chan struct{}), make(chan syscall.WaitStatus, 1)
+	go func() {
+		_, _ = parent.Read(make([]byte, 1)) // the parent sends nothing, so this returns when it has ended
+		close(gone)
+	}()
+	_ = report{kind: started, value: uint32(pid)}.send(parent) // this and other reports fail if the parent has ended
+	_, err = gate.Write(confine.Spec{Reach: s.Reach, Project: s.Project, Caches: s.Caches}.Encode())
+	if err = errors.Join(err, gate.Close()); err != nil && !errors.Is(err, unix.EPIPE) { // else the process was killed
+		return fmt.Errorf("pass on the reach: %w", err)
 	}
 	if null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err == nil {
 		for fd := range 3 {
 			_ = unix.Dup3(null, fd, unix.O_CLOEXEC) // else a reader of the command's output would not get EOF
 		}
 	}
-	ws := await(pid, func() { _ = report{kind: stopped, value: uint32(pid)}.send(parent) })
-	ending.Lock()
-	text := leftovers()
+	go func() { exited <- await(pid, func() { _ = report{kind: stopped, value: uint32(pid)}.send(parent) }) }()
+	var ws syscall.WaitStatus
+	var text string
+	select {
+	case ws = <-exited:
+		text = leftovers()
+	case <-gone:
+	}
 	endAll()
 	notes := setAside(s)
 	if text != "" {
@@ -213,33 +190,53 @@ func scopeSignals() error {
 	return nil
 }
 
-// launch permanently restricts the calling thread and starts the command from it. The command inherits the thread's Landlock
-// domain, which is nested in that of the keeper: the keeper can signal the command, but not the reverse.
-func launch(s confine.Spec, program string, argv []string) (pid int, err error) {
+// launch starts the process that becomes the command once it has read a Spec from the gate. It is in this thread's Landlock domain.
+func launch(s confine.Spec, program string, argv []string) (pid int, gate *os.File, err error) {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return 0, nil, err
+	}
+	defer unix.Close(pipe[0])
+	files := []uintptr{0, 1, 2, closed, uintptr(pipe[0])}
+	if s.Script != "" {
+		files[scriptFD] = scriptFD
+	}
+	gate = os.NewFile(uintptr(pipe[1]), "gate")
+	pid, err = syscall.ForkExec("/proc/self/exe", append([]string{confine.Program, argEnter, program}, argv...), &syscall.ProcAttr{Env: os.Environ(), Files: files})
+	if err != nil {
+		return 0, nil, fmt.Errorf("start the command: %w", err)
+	}
+	return pid, gate, nil
+}
+
+// enter restricts this process, and executes the command in it with argv. The command's Landlock domain is nested in that of the
+// keeper: the keeper can signal the command, but not the reverse. It returns only if it fails.
+func enter(program string, argv []string) error {
+	if err := unix.CloseRange(starterFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("keep descriptors from the command: %w", err)
+	}
+	text, err := io.ReadAll(os.NewFile(starterFD, "gate"))
+	if err != nil || len(text) == 0 { // the keeper was killed, which the parent reports
+		return err
+	}
+	s, err := confine.Decode(text)
+	if err != nil {
+		return err
+	}
 	if err := restrictPaths(s.Caches); err != nil {
-		return 0, err
+		return err
 	}
 	if err := dropCapabilities(s); err != nil {
-		return 0, err
+		return err
 	}
-	files := []uintptr{0, 1, 2}
-	if s.Script != "" {
-		files = append(files, scriptFD)
+	if err := installFilter(); err != nil {
+		return fmt.Errorf("filter system calls: %w", err)
+	}
+	if _, err := maskStop(unix.SIG_UNBLOCK); err != nil {
+		return err
 	}
 	env := append(slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "TMPDIR=") || kv == oneThread }), "TMPDIR=/tmp")
-	if err := installFilter(); err != nil {
-		return 0, fmt.Errorf("filter system calls: %w", err)
-	}
-	restore, err := maskStop(unix.SIG_UNBLOCK)
-	if err != nil {
-		return 0, err
-	}
-	defer restore()
-	pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{Env: env, Files: files})
-	if err != nil {
-		return 0, fmt.Errorf("run %s: %w", program, err)
-	}
-	return pid, nil
+	return fmt.Errorf("run %s: %w", program, syscall.Exec(program, argv, env))
 }
 
 // loopbackUp sets the flag IFF_UP of the interface lo of this network namespace.

@@ -127,18 +127,14 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 	}
 	defer unix.Close(pair[1])
 	reports = os.NewFile(uintptr(pair[0]), "reports")
-	files := []uintptr{0, 1, 2, uintptr(pair[1])}
+	files := []uintptr{0, 1, 2, closed, uintptr(pair[1])}
 	if s.Script != "" {
-		text, err := os.ReadFile(s.Script)
+		script, err := copyInMemory(s.Script)
 		if err != nil {
 			return 0, nil, err
 		}
-		f, err := inMemory(text, unix.MFD_CLOEXEC) // a copy: the command cannot change the original through the descriptor
-		if err != nil {
-			return 0, nil, err
-		}
-		defer f.Close()
-		files = append(files, f.Fd())
+		defer script.Close()
+		files[scriptFD] = script.Fd()
 	}
 	if s.Proxy != "" {
 		fd, err := dialProxy(s.Proxy)
@@ -146,9 +142,6 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 			return 0, nil, err
 		}
 		defer unix.Close(fd)
-		if s.Script == "" {
-			files = append(files, ^uintptr(0)) // -1: descriptor 3, which is for the script, stays closed
-		}
 		files = append(files, uintptr(fd))
 	}
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWIPC}
@@ -163,14 +156,16 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 		// CAP_DAC_OVERRIDE and the like count only for this user's files; an overlay creates folders with the rights of its mounter.
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_SETPCAP}
 	}
-	restore, err := maskStop(unix.SIG_BLOCK)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	old, err := maskStop(unix.SIG_BLOCK)
 	if err != nil {
 		return 0, nil, err
 	}
-	defer restore()
-	pid, err = syscall.ForkExec("/proc/self/exe", append([]string{"sublet-confine", argPrepare, spec}, argv...), &syscall.ProcAttr{
+	pid, err = syscall.ForkExec("/proc/self/exe", append([]string{confine.Program, argKeep, spec}, argv...), &syscall.ProcAttr{
 		Env: keeperEnv(), Files: files, Sys: attr,
 	})
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) // it has no other error than a wrong argument
 	if err != nil {
 		return 0, nil, fmt.Errorf("make namespaces: %w", err)
 	}
@@ -183,26 +178,27 @@ var jobSignals = []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHU
 // caughtSignals returns jobSignals without those that this process inherited as ignored, as background jobs do SIGHUP.
 func caughtSignals() []os.Signal { return slices.DeleteFunc(slices.Clone(jobSignals), signal.Ignored) }
 
-// maskStop blocks SIGTSTP in the calling thread and the processes it starts, or unblocks it; restore undoes that and must be
-// called on the same goroutine. Until the keeper has started the command, the keeper is in the job's process group, and ^Z
-// must not stop it.
-func maskStop(how int) (restore func(), err error) {
-	var set, old unix.Sigset_t
+// maskStop blocks SIGTSTP in the calling thread and the processes it starts, or unblocks it. It returns the mask that the thread had.
+// ^Z must not stop the keeper, which is in the job's process group until it has started the command.
+func maskStop(how int) (old unix.Sigset_t, err error) {
+	var set unix.Sigset_t
 	set.Val[0] = 1 << (unix.SIGTSTP - 1)
-	runtime.LockOSThread()
 	if err := unix.PthreadSigmask(how, &set, &old); err != nil {
-		runtime.UnlockOSThread()
-		return nil, fmt.Errorf("mask signals: %w", err)
+		return old, fmt.Errorf("mask signals: %w", err)
 	}
-	return func() {
-		_ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) // it has no other error than a wrong argument
-		runtime.UnlockOSThread()
-	}, nil
+	return old, nil
 }
 
-// inMemory returns an anonymous file with a text, from its beginning. flags are those of memfd_create(2).
-func inMemory(text []byte, flags int) (*os.File, error) {
-	fd, err := unix.MemfdCreate("sublet", flags)
+// closed is, in syscall.ProcAttr.Files, a descriptor that the new process does not have.
+const closed = ^uintptr(0)
+
+// copyInMemory returns an anonymous file with the content of a file: a command that has it cannot change the original.
+func copyInMemory(path string) (*os.File, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.MemfdCreate("sublet", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
@@ -222,9 +218,6 @@ func mayMount() bool {
 	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
-// signalLag is how long after the report that the command was started a signal may arrive that was sent before there was a command.
-const signalLag = 250 * time.Millisecond
-
 // follow handles the keeper's reports and the signals of this process until the command ends, and returns its wait status.
 // When the command stops, this process stops too, so that the shell sees a stopped job. Signals that arrive before the
 // command was started are sent to it then. ran reports whether it was started; err is that of reading the reports.
@@ -242,7 +235,6 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 	}()
 	var earlySignals []os.Signal
 	pid, cancelled := 0, false
-	var begun time.Time // when the command was reported to be started; zero once it has been stopped
 	for {
 		select {
 		case err := <-failed:
@@ -252,23 +244,18 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 			switch {
 			case pid == 0:
 				earlySignals = append(earlySignals, sig)
-				if sig == unix.SIGTSTP { // it may have stopped the child that has not executed the command yet
-					_ = syscall.Kill(0, unix.SIGCONT) // cannot fail for the own process group
-				}
-			case sig == unix.SIGTERM || sig == unix.SIGHUP || time.Since(begun) < signalLag:
-				// SIGTERM and SIGHUP may have been sent to this process alone, as `kill PID` does. If the command got the signal too, it
-				// gets it twice.
+			case sig == unix.SIGTERM || sig == unix.SIGHUP:
+				// It may have been sent to this process alone, as `kill PID` does. If the command got the signal too, it gets it twice.
 				_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
 			}
 		case r := <-arrived:
 			switch r.kind {
 			case started:
-				pid, begun = int(r.value), time.Now()
+				pid = int(r.value)
 				for _, sig := range earlySignals {
 					_ = syscall.Kill(pid, sig.(syscall.Signal)) // it may be gone
 				}
 			case stopped:
-				begun = time.Time{}
 				if st, err := procstat.Read(pid); err != nil || st.State != 'T' {
 					continue // the whole job was stopped, and continued before this process read the report
 				}
