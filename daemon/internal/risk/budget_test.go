@@ -113,7 +113,7 @@ func TestTooComplicated(t *testing.T) {
 		"replaced": long + "echo ${x//a/$x}", "arguments": fill("set -- "+strings.Repeat("a ", 9000), "; ls $@", ""), "variables": chain(3000, "v%d=1 || v%[2]d=2; ", ""), "split": fill("x='"+strings.Repeat("a ", 7000)+"'; ls ", "$x ", ""),
 		"code":   fill("x='"+strings.Repeat("print(1);", 1500)+"'; ", `python3 -c "$x";`, ""),
 		"holes":  "find " + strings.Repeat("a", 30000) + " -exec echo " + strings.Repeat("{}", 2000) + " \\;",
-		"copies": long + strings.Repeat("a=({1..100}$(echo $x)); ", 800), "slices": "set -- " + strings.Repeat("a ", 15000) + strings.Repeat("; a=${@:1}", 2400), "variables apart": chain(2400, "v%d%d=1; (w=2); ", ""),
+		"copies": long + strings.Repeat("a=({1..100}$(echo $x)); ", 800), "slices": "set -- " + strings.Repeat("a ", 15000) + strings.Repeat("; a=${@:1}", 2400), "variables apart": chain(2400, "v%d%d=1; :& :& :& ", ""),
 		"commands": fill("", "ls;", ""), "options": fill("go ", "-tags x ", ""), "poison": chain(2500, "GIT_A%d%d=1; ", strings.Repeat("git log;", 1000)),
 	} {
 		for _, before := range []string{"", "rm -rf /; "} {

@@ -79,7 +79,6 @@ func (r *Reader) Function(fs []Field, st *State, sp Span) (called, known bool) {
 		if fn, ok = r.liveFunction(body, sp); !ok {
 			return true, false
 		}
-		st.own()
 		st.funcs[name] = fn // it is parsed once
 	}
 	id := fn.id()

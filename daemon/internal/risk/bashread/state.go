@@ -83,7 +83,6 @@ type State struct {
 	reader *Reader
 	vars   map[string]Value
 	funcs  map[string]Function
-	shared bool // a clone may use the same maps: own copies them before a change
 }
 
 // Start returns the state in which a text begins.
@@ -93,9 +92,9 @@ func (r *Reader) Start(cwd string) *State {
 
 // Clone returns a copy for what runs in a child of the shell, or perhaps not at all.
 func (s *State) Clone() *State {
-	s.reader.Spend(1)
-	s.shared = true
+	s.reader.Spend(1 + (len(s.vars)+len(s.funcs))/EntriesMoved)
 	c := *s
+	c.vars, c.funcs = maps.Clone(s.vars), maps.Clone(s.funcs)
 	c.Alts, c.Changed = slices.Clip(s.Alts), slices.Clip(s.Changed)
 	return &c
 }
@@ -110,7 +109,6 @@ func (s *State) Elsewhere() *State {
 // Fresh returns a state for a new shell, which gets only the exported variables: those of env were exported before the text.
 func (s *State) Fresh(env map[string]string) *State {
 	c := s.Clone()
-	c.own()
 	clear(c.funcs)
 	for name, v := range c.vars {
 		if _, before := env[name]; !before && !v.Handed {
@@ -121,17 +119,8 @@ func (s *State) Fresh(env map[string]string) *State {
 	return c
 }
 
-// own makes the maps this state's alone.
-func (s *State) own() {
-	if s.shared {
-		s.reader.Spend(1 + (len(s.vars)+len(s.funcs))/EntriesMoved)
-		s.vars, s.funcs, s.shared = maps.Clone(s.vars), maps.Clone(s.funcs), false
-	}
-}
-
 // Set sets a variable. One that is exported stays so.
 func (s *State) Set(name string, v Value) {
-	s.own()
 	v.Handed = v.Handed || s.vars[name].Handed
 	s.vars[name] = v
 }
@@ -207,14 +196,11 @@ func (s *State) join(o *State) (more bool) {
 			differ = append(differ, n)
 		}
 	}
-	if len(differ)+len(o.funcs) > 0 {
-		s.own()
-		for _, n := range differ {
-			more = more || !slices.Equal(o.vars[n].Words, []string{string(UnknownPart)})
-			s.vars[n] = Value{Words: []string{string(UnknownPart)}, Flow: s.vars[n].Flow | o.vars[n].Flow, Handed: s.vars[n].Handed || o.vars[n].Handed}
-		}
-		maps.Copy(s.funcs, o.funcs)
+	for _, n := range differ {
+		more = more || !slices.Equal(o.vars[n].Words, []string{string(UnknownPart)})
+		s.vars[n] = Value{Words: []string{string(UnknownPart)}, Flow: s.vars[n].Flow | o.vars[n].Flow, Handed: s.vars[n].Handed || o.vars[n].Handed}
 	}
+	maps.Copy(s.funcs, o.funcs)
 	s.Errexit = s.Errexit && o.Errexit
 	s.ArgsOK = s.ArgsOK && o.ArgsOK
 	return more

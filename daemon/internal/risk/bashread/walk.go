@@ -319,7 +319,6 @@ func (r *Reader) funcDecl(c *syntax.FuncDecl, st *State) {
 	if programs.Known(name) {
 		r.Judge.Note(programs.High, programs.ShellState, r.span(c), "a function takes the place of the command "+name)
 	}
-	st.own()
 	fn := Function{body: c.Body, src: r.src}
 	st.funcs[name] = fn
 	body := st.Clone()
