@@ -52,12 +52,11 @@ type analysis struct {
 	c        Context
 	v        Verdict
 	findings []finding
-	cmd      int  // index into v.Commands of the command being judged; -1: none
-	guess    int  // above 0, what is read may not be a command: see Maybe
-	tracked  int  // calls of c.Tracked so far
-	loose    bool // PATH finds programs in the present folder first
-	secret   bool // the text reads secrets
-	net      bool // and talks to the network
+	cmd      int           // index into v.Commands of the command being judged; -1: none
+	guess    int           // above 0, what is read may not be a command: see Maybe
+	tracked  int           // calls of c.Tracked so far
+	loose    bool          // PATH finds programs in the present folder first
+	ever     bashread.Flow // of all that was read: Seen without an end
 	trees    []string
 	links    []link
 	shell    shellText
@@ -156,6 +155,9 @@ func (a *analysis) Unread(sp Span, why string) {
 // note records a finding, for the command that is being judged if there is one. A critical one cannot be undone. The caller may
 // complete what it returns, until the next note.
 func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
+	if l > Low {
+		a.taint(e)
+	}
 	if a.guess > 0 && (l < High || e == Unknown) {
 		return &finding{}
 	}
@@ -185,6 +187,13 @@ func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
 	return &a.findings[len(a.findings)-1]
 }
 
+// taint records that data may come from the network, or hold a secret, where a command has that effect.
+func (a *analysis) taint(e Effect) {
+	fl := map[Effect]bashread.Flow{Network: flowNet, Secret: flowSecret}[e]
+	a.Seen |= fl
+	a.ever |= fl
+}
+
 // Maybe implements bashread.Judge: it judges a text that may be a command, and keeps only findings of High and above: a text that is not a
 // command would give others.
 func (a *analysis) Maybe(text string, sp Span, st *state) {
@@ -200,7 +209,7 @@ func (a *analysis) Maybe(text string, sp Span, st *state) {
 func (a *analysis) finish(text string) Verdict {
 	v := &a.v
 	whole := Span{Start: 0, End: len(text)}
-	if a.cmd = -1; a.secret && a.net {
+	if a.cmd = -1; a.ever == flowNet|flowSecret {
 		a.note(Critical, Secret, whole, "reads secrets and talks to the network: they may leave this machine")
 	}
 	a.noteChangedScripts(whole)
@@ -250,7 +259,6 @@ func AnalyzeFile(f FileAction, c Context) Verdict {
 	each(Read, f.Reads)
 	each(Write, f.Writes)
 	if f.Network != "" {
-		a.net = true
 		a.note(Medium, Network, Span{}, "fetches from "+show(f.Network))
 		a.host(&field{S: f.Network})
 	}

@@ -130,14 +130,8 @@ func (a *analysis) matched(m programs.Match, f *field, c *call) bool {
 	if fnd := a.note(m.Raise, m.Effect, f.Span, m.Says); m.Effect == Delete {
 		fnd.hard = true
 	}
-	switch m.Effect {
-	case RunCode:
+	if m.Effect == RunCode {
 		a.givenCode(f, c)
-	case Network:
-		a.connects()
-	case Secret:
-		a.Seen |= flowSecret
-		a.secret = true
 	}
 	return true
 }

@@ -12,16 +12,13 @@ import (
 // effects notes what the effects in a command's line of the table mean for the rest of the text.
 func (a *analysis) effects(c *call) {
 	s := c.spec
-	if a.cmd >= 0 {
-		cmd := &a.v.Commands[a.cmd]
-		for _, e := range s.Effects[1:] { // base has noted the first
-			if !slices.Contains(cmd.Effects, e) {
-				cmd.Effects = append(cmd.Effects, e)
-			}
+	for _, e := range s.Effects[1:] { // level has noted the first
+		a.taint(e)
+		if a.cmd >= 0 && !slices.Contains(a.v.Commands[a.cmd].Effects, e) {
+			a.v.Commands[a.cmd].Effects = append(a.v.Commands[a.cmd].Effects, e)
 		}
 	}
 	if s.Has(Network) {
-		a.connects()
 		if c.st.Stdin.Flow&flowSecret != 0 {
 			a.note(Critical, Secret, c.span, "sends secrets over the network")
 		}
@@ -30,10 +27,6 @@ func (a *analysis) effects(c *call) {
 				a.note(Critical, Delete, o.Span, "deletes what is elsewhere, with "+show(o.S))
 			}
 		}
-	}
-	if s.Has(Secret) {
-		a.Seen |= flowSecret
-		a.secret = true
 	}
 	if s.Has(Network) || s.Has(RunCode) || s.Has(Secret) {
 		a.namesSecrets(c)
@@ -299,11 +292,9 @@ func (a *analysis) usesSecret(c *call) {
 	for i := range c.fields {
 		if f := &c.fields[i]; f.Flow&flowSecret != 0 {
 			if c.spec != nil && c.spec.Handler == "sql" {
-				a.note(Medium, Secret, f.Span, "logs in to a database with a secret")
+				a.note(Medium, Network, f.Span, "logs in to a database with a secret")
 				return
 			}
-			a.Seen |= flowSecret
-			a.secret = true
 			a.note(High, Secret, f.Span, "uses a secret: what runs gets it, and may show it")
 			return
 		}

@@ -120,13 +120,6 @@ func (a *analysis) Exported(name string, st *state, sp Span) {
 	}
 }
 
-// PrintsVariables implements bashread.Judge.
-func (a *analysis) PrintsVariables(sp Span) {
-	a.Seen |= flowSecret
-	a.secret = true
-	a.note(Medium, Secret, sp, "prints all variables, with the secrets among them")
-}
-
 // Redirect implements bashread.Judge.
 func (a *analysis) Redirect(f *field, st *state, writes, appends bool) {
 	switch {

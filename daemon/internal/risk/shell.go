@@ -165,7 +165,7 @@ func (a *analysis) doUnset(c *call) {
 func (a *analysis) doSet(c *call) {
 	args := c.fields[1:]
 	if len(args) == 0 {
-		a.PrintsVariables(c.span)
+		a.note(Medium, Secret, c.span, bashread.PrintsVariables)
 		return
 	}
 	for i := 0; i < len(args); i++ {

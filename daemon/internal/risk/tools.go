@@ -110,7 +110,7 @@ func (a *analysis) doLn(c *call) {
 	if src != "" && dst != "" && src != dst && len(a.links) < maxLinked {
 		a.links = append(a.links, link{from: dst, to: src})
 		if a.placeOf(src) == credential { // a later command reads it by another name
-			a.note(High, Secret, ops[0].Span, "links to "+show(ops[0].S)+", keys or passwords")
+			a.note(High, Privilege, ops[0].Span, "links to "+show(ops[0].S)+", keys or passwords").hard = true
 		}
 	}
 }
@@ -161,7 +161,6 @@ func (a *analysis) doArchive(c *call) {
 		case !packs:
 			a.touch(Read, f, c.st, touching{})
 		case remotePath(f.S):
-			a.connects()
 			a.note(High, Network, f.Span, "writes the archive on another machine")
 		default:
 			a.touch(Write, f, c.st, touching{})
@@ -228,7 +227,6 @@ func (a *analysis) doRsync(c *call) {
 	a.base(c)
 	remote := slices.IndexFunc(c.operands, func(f field) bool { return remotePath(f.S) })
 	if remote >= 0 || c.spec.Has(Network) {
-		a.connects()
 		a.note(High, Network, c.span, "copies files from or to another machine")
 	}
 	a.copies(c, false)

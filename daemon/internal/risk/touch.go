@@ -69,8 +69,6 @@ func (a *analysis) touch(e Effect, f *field, st *state, t touching) {
 
 // readsSecret notes that a text gets at a secret.
 func (a *analysis) readsSecret(f *field, what string) {
-	a.Seen |= flowSecret
-	a.secret = true
 	a.note(High, Secret, f.Span, "reads "+what)
 }
 
@@ -136,7 +134,6 @@ func (a *analysis) touchPath(e Effect, p string, f *field, t touching, where str
 	case pl == nowhere:
 	case pl == connection:
 		a.target(Network, "", false)
-		a.connects()
 		a.note(High, Network, f.Span, "opens a network connection through "+show(f.S))
 	case e == Read && pl == credential:
 		a.target(Secret, p, t.tree)
@@ -209,12 +206,6 @@ func (a *analysis) target(e Effect, p string, tree bool) {
 	case n == maxTargets:
 		a.v.Targets = append(a.v.Targets, Target{Effect: e}) // without a path: it stands for all others
 	}
-}
-
-// connects notes that the text connects to the network.
-func (a *analysis) connects() {
-	a.Seen |= flowNet
-	a.net = true
 }
 
 // host notes the host of a URL, of user@host:path or of a plain host.

@@ -36,7 +36,7 @@ func (a *analysis) doEnv(c *call) {
 		st.Cwd, st.Alts = bashread.Path(o.val, c.st), nil
 	}
 	if fs := a.runTail(c, st); fs == 0 && !c.has("-S", "-vS", "--split-string") {
-		a.PrintsVariables(c.span)
+		a.note(Medium, Secret, c.span, bashread.PrintsVariables)
 	}
 }
 

@@ -63,6 +63,9 @@ func (d *declaration) kind() Assignment {
 	return Plain
 }
 
+// PrintsVariables is what is noted of a command that prints all variables.
+const PrintsVariables = "prints all variables, with the secrets among them"
+
 // declare walks declare, export, local, readonly, typeset and nameref.
 func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 	d := declaration{word: c.Variant.Value}
@@ -86,7 +89,7 @@ func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 	sp := r.span(c)
 	switch exports := d.kind() == Export; {
 	case !d.given && !d.has("fF"): // without a name they print all variables
-		r.Judge.PrintsVariables(sp)
+		r.Judge.Note(programs.Medium, programs.Secret, sp, PrintsVariables)
 	case d.has("fF") && exports:
 		r.Judge.Note(programs.High, programs.ShellState, sp, "exports a function, which every bash started later takes over")
 	case exports && d.given:

@@ -35,8 +35,6 @@ type Judge interface {
 	Unread(sp Span, why string)
 	// Maybe judges a text that may be a command.
 	Maybe(text string, sp Span, st *State)
-	// PrintsVariables records that the text prints all variables.
-	PrintsVariables(sp Span)
 }
 
 // Assignment is how a variable is set.
