@@ -67,9 +67,10 @@ type link struct{ from, to string }
 
 // A finding is a reason with what else is known of it.
 type finding struct {
-	Reason
-	hard bool // cannot be undone
-	undo string
+	Reason // without its Span
+	at     Span
+	hard   bool // cannot be undone
+	undo   string
 }
 
 // newAnalysis returns the analysis of a text of size bytes, whose steps are bounded by that.
@@ -171,19 +172,7 @@ func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
 		a.v.Rest = max(a.v.Rest, l)
 	}
 	a.v.Level = max(a.v.Level, l)
-	for i := range a.findings {
-		if f := &a.findings[i]; f.Text == text && f.Level == l && f.Effect == e && *f.Span == sp {
-			return f
-		}
-	}
-	if len(a.findings) >= 4*maxReasons { // room for what is higher
-		i := slices.IndexFunc(a.findings, func(f finding) bool { return f.Level < l })
-		if i < 0 {
-			return &finding{}
-		}
-		a.findings = slices.Delete(a.findings, i, i+1)
-	}
-	a.findings = append(a.findings, finding{Reason: Reason{Text: text, Span: &sp, Effect: e, Level: l}, hard: l >= Critical})
+	a.findings = append(a.findings, finding{Reason: Reason{Text: text, Effect: e, Level: l}, at: sp, hard: l >= Critical})
 	return &a.findings[len(a.findings)-1]
 }
 
@@ -213,6 +202,12 @@ func (a *analysis) finish(text string) Verdict {
 		a.note(Critical, Secret, whole, "reads secrets and talks to the network: they may leave this machine")
 	}
 	a.noteChangedScripts(whole)
+	seen := map[finding]bool{} // a loop's body is judged more than once
+	a.findings = slices.DeleteFunc(a.findings, func(f finding) bool {
+		again := seen[f]
+		seen[f] = true
+		return again
+	})
 	v.Reversible = true
 	var undo []string
 	for i := len(a.findings) - 1; i >= 0; i-- { // what was done last is undone first
@@ -229,11 +224,12 @@ func (a *analysis) finish(text string) Verdict {
 	}
 	slices.SortStableFunc(a.findings, func(x, y finding) int { return cmp.Compare(y.Level, x.Level) })
 	a.findings = a.findings[:min(len(a.findings), maxReasons)]
-	slices.SortStableFunc(a.findings, func(x, y finding) int { return cmp.Compare(x.Span.Start, y.Span.Start) })
+	slices.SortStableFunc(a.findings, func(x, y finding) int { return cmp.Compare(x.at.Start, y.at.Start) })
 	for i := range a.findings {
-		r := a.findings[i].Reason
-		if r.Span.Start == 0 && r.Span.End >= len(text) {
-			r.Span = nil
+		f := &a.findings[i]
+		r := f.Reason
+		if f.at.Start > 0 || f.at.End < len(text) {
+			r.Span = &f.at
 		}
 		v.Reasons = append(v.Reasons, r)
 	}

@@ -124,7 +124,7 @@ func (a *analysis) fill(cmd []field, hole string, word *field) []field {
 // deletesTree judges the whole tree at root as deleted where a command that gets each file of it deletes: where one of the
 // findings from index found on is a deletion.
 func (a *analysis) deletesTree(found int, root *field, st *state) {
-	for _, f := range a.findings[min(found, len(a.findings)):] {
+	for _, f := range a.findings[found:] {
 		if f.Effect == Delete && f.Level >= High {
 			a.touch(Delete, root, st, touching{tree: true})
 			return
