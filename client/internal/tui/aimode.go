@@ -244,7 +244,7 @@ func (m *model) phase(s *speaker) string {
 	case running: // its card shows the command
 	case s.reasoning != "":
 		lines := strings.Split(strings.TrimSpace(s.reasoning), "\n")
-		word += ": " + strings.TrimSpace(lines[len(lines)-1])
+		word += ": " + visible.Line(strings.TrimSpace(lines[len(lines)-1]))
 	case s.message != "":
 		word = visible.FirstLine(s.message)
 	}

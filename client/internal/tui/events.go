@@ -229,11 +229,11 @@ func (m *model) onChunk(e *wire.AgentStreamChunk) {
 	switch c := e.Chunk; c.Type {
 	case wire.ChunkText:
 		s.reasoning = ""
-		for _, b := range s.text.Add(visible.Text(c.Text)) {
+		for _, b := range s.text.Add(c.Text) {
 			m.say(s, b)
 		}
 	case wire.ChunkReasoning:
-		s.reasoning += visible.Text(c.Text)
+		s.reasoning += c.Text
 		if len(s.reasoning) > maxReasoning {
 			s.reasoning = strings.ToValidUTF8(s.reasoning[len(s.reasoning)-maxReasoning/2:], "")
 		}
@@ -390,7 +390,7 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 	}
 	m.flushText("")
 	if !t.spoke && t.calls == 0 && e.Status == wire.StatusSuccess && strings.TrimSpace(e.Summary) != "" {
-		m.emitMarkdown("", visible.Text(e.Summary))
+		m.emitMarkdown("", e.Summary)
 	}
 	m.endTurn()
 	if e.Context.Window > 0 {

@@ -23,7 +23,7 @@ func (m *model) onCompaction(e *wire.CompactionComplete) {
 	case "preview":
 		m.note(fmt.Sprintf("would compact %s: %s → %s tokens", english.Plural(e.Events, "event", ""), style.Count(e.TokensBefore), style.Count(e.TokensAfter)))
 		if strings.TrimSpace(e.Summary) != "" {
-			m.emitMarkdown("", visible.Text(e.Summary))
+			m.emitMarkdown("", e.Summary)
 		}
 	case "undone":
 		m.note("the compaction was undone")

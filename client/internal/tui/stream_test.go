@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"sublet/client/internal/tui/keys"
+	"sublet/wire"
 )
 
 // A program that has the terminal draws on it with every byte: the older half of what came between two frames was left out when
@@ -30,5 +31,19 @@ func TestPiecesOfAJobsOutput(t *testing.T) {
 	}
 	if len(b.queue) != 3 || string(b.queue[0].(jobOutput).data) != "ab" {
 		t.Errorf("got %v", b.queue)
+	}
+}
+
+// Models send the parts of one emoji in two pieces: it was shown as "⚠⟨U+FE0F⟩".
+func TestEmojiInTwoPieces(t *testing.T) {
+	w := open(t, 80, 24)
+	w.ai()
+	for i, piece := range []string{"⚠", "\ufe0f 👩\u200d", "👩 \x1b", "[2J\r", "\n\nthe next"} {
+		seq := int64(1 + i)
+		w.p.Send(&wire.AgentStreamChunk{Event: event(seq), SeqFirst: seq, Agent: "orchestrator", Chunk: wire.Chunk{Type: wire.ChunkText, Text: piece}})
+	}
+	w.see("the next")
+	if want := "⚠\ufe0f 👩\u200d👩 ␛[2J\r\n"; !strings.Contains(w.screen.Raw(), want) {
+		t.Errorf("got %q, want %q in it", w.screen.Raw(), want)
 	}
 }

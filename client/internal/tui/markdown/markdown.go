@@ -31,9 +31,11 @@ type Renderer struct {
 	Profile colorprofile.Profile
 }
 
-// Render returns block laid out for a terminal of width cells, without empty lines around it. Lines of code are not wrapped, so
-// that a copy of them is the code. A block in which one line begins more than maxNested quotes or items is shown as it is written.
+// Render returns block, made safe to display and laid out for a terminal of width cells, without empty lines around it. Lines of
+// code are not wrapped, so that a copy of them is the code. A block in which one line begins more than maxNested quotes or items is
+// shown as it is written.
 func (m *Renderer) Render(block string, width int) string {
+	block = visible.Text(block)
 	width = min(max(width, minWidth), maxWidth)
 	for line := range strings.Lines(block) {
 		if nested(line) > maxNested {
