@@ -37,7 +37,8 @@ func TestConformance(t *testing.T) {
 			held[m[1]] = append(held[m[1]], test[1])
 		}
 	}
-	named := map[string]string{} // by test: where it speaks of rows
+	parsed := map[string][]*ast.File{} // by folder: its tests
+	named := map[string]string{}       // by test: where it speaks of rows
 	rows := 0
 	for section, n := range sections {
 		for i := range n {
@@ -48,7 +49,7 @@ func TestConformance(t *testing.T) {
 			}
 			for _, test := range held[row] {
 				if _, known := named[test]; !known {
-					named[test] = speech(t, test)
+					named[test] = speech(t, test, parsed)
 				}
 				if !names(named[test], row) {
 					t.Errorf("%s: %s does not name it", row, test)
@@ -78,7 +79,7 @@ func names(text, row string) bool {
 }
 
 // speech is where a test speaks of rows: a function's name, its comments, and the names of its subtests; of a file, all.
-func speech(t *testing.T, test string) string {
+func speech(t *testing.T, test string, parsed map[string][]*ast.File) string {
 	t.Helper()
 	path := filepath.Join("..", "..", filepath.FromSlash(test))
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
@@ -93,16 +94,11 @@ func speech(t *testing.T, test string) string {
 		t.Errorf("%s: neither a file nor a test", test)
 		return ""
 	}
-	files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(test[:dot]), "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
+	folder := test[:dot]
+	if _, done := parsed[folder]; !done {
+		parsed[folder] = parseTests(t, filepath.Join("..", "..", filepath.FromSlash(folder)))
 	}
-	for _, file := range files {
-		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, file, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, f := range parsed[folder] {
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == test[dot+1:] {
 				return said(f, fn)
@@ -111,6 +107,22 @@ func speech(t *testing.T, test string) string {
 	}
 	t.Errorf("%s: there is no such test", test)
 	return ""
+}
+
+func parseTests(t *testing.T, folder string) (files []*ast.File) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
 }
 
 // said is a function's name, its comments, and what it calls its subtests.
