@@ -117,6 +117,7 @@ func (k kind) rows() []row {
 			},
 		},
 		{
+			// vim's introduction asks for one of three things, by the second.
 			name: "job control", files: with(k.rc(), "nap", nap),
 			steps: []step{
 				{keys: "./nap\r", until: `^napping\n▮`},
@@ -125,7 +126,7 @@ func (k kind) rows() []row {
 				{keys: "fg\r", until: `> fg\n(.*\n)*▮`},
 				{keys: "\x03", until: `> fg\n(.*\n)*\^C.?\n> ▮$`},
 				{keys: k.status + "\r", until: `^(130|0)\n> ▮$`}, // fish returns 0
-				{keys: "vim -u NONE -N\r", until: `\A▮\n~`},
+				{keys: "vim -u NONE -N --cmd 'set shortmess+=I'\r", until: `\A▮\n~`},
 				{keys: "\x1a", until: `(?i)(stopped|suspended)(.*\n)*.*vim(.*\n)*> ▮$|vim.*(?i)stopped\n> ▮`},
 				{keys: "fg\r", until: `\A▮\n~`},
 				{keys: ":q\r", until: `fg\n(.*\n)*> ▮$`},
