@@ -207,6 +207,7 @@ func TestExitStatus(t *testing.T) {
 		{"usage", &usageError{errors.New("x")}, exitUsage},
 		{"no daemon", fmt.Errorf("x: %w", client.ErrNoDaemon), exitNoDaemon},
 		{"did not start", &client.StartError{}, exitNoDaemon},
+		{"no protocol in common", &wire.Error{Code: wire.CodeVersion}, exitNoDaemon},
 		{"denied", &wire.Error{Code: wire.CodePermissionDenied}, exitDenied},
 		{"cancelled before it began", &wire.Error{Code: wire.CodeCancelled}, exitCancelled},
 		{"other", &wire.Error{Code: wire.CodeInternal}, exitFailed},

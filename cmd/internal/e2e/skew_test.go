@@ -2,13 +2,10 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -16,7 +13,7 @@ import (
 // A program one protocol newer, beside this one, both ways round: each client works with each daemon. An older daemon is
 // replaced by a newer client when it is idle, and left alone, with its turns, while it is busy (B2, B3, B15, R2).
 func TestOneVersionApart(t *testing.T) {
-	newer := buildNewer(t, 1)
+	newer := buildNewer(t)
 	w := newWorld(t, "", nil)
 	gate := w.path("gate")
 	w.script(script{
@@ -72,33 +69,6 @@ func TestOneVersionApart(t *testing.T) {
 	}
 }
 
-// A newer client that shares no protocol with the daemon leaves it alone, and says how to end it.
-func TestNoProtocolInCommon(t *testing.T) {
-	newer := buildNewer(t, 2)
-	w := newWorld(t, "", script{{Match: "hello", Steps: []step{{Text: "hello to you"}}}})
-	w.sublet("daemon", "start")
-	call := func(program string, args ...string) (string, error) {
-		cmd := w.command(args...)
-		cmd.Path = program
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
-	pid := w.daemonPID()
-	out, err := call(newer, "ask", "hello")
-	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 4 || !strings.Contains(out, fmt.Sprintf("`kill %d` ends this daemon", pid)) {
-		t.Errorf("the newer client's ask: %v, %s", err, out)
-	}
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := call(newer, "ask", "hello"); err != nil || !strings.Contains(out, "hello to you") {
-		t.Errorf("the newer client's ask, after that: %v, %s", err, out)
-	}
-	if out, err := call(newer, "daemon", "stop"); err != nil {
-		t.Errorf("stopping the newer daemon: %v, %s", err, out)
-	}
-}
-
 // A newer build of the same protocol leaves a busy daemon of an older one alone, which a window says, and replaces it once
 // it is idle, also while a window is open, which comes back to the new one.
 func TestOlderBuild(t *testing.T) {
@@ -146,8 +116,8 @@ func TestOlderBuild(t *testing.T) {
 	term.see(`hello to you`)
 }
 
-// buildNewer builds the program with the next protocol version, whose oldest one is min.
-func buildNewer(t *testing.T, min int) string {
+// buildNewer builds the program with the next protocol version beside this one.
+func buildNewer(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	doc, err := filepath.Abs("../../../wire/doc.go")
@@ -158,13 +128,12 @@ func buildNewer(t *testing.T, min int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const this = "Version    = 1\n\tMinVersion = 1\n"
+	const this = "\tVersion    = 1\n"
 	if strings.Count(string(text), this) != 1 {
-		t.Fatalf("%s has no lines %q", doc, this)
+		t.Fatalf("%s has no line %q", doc, this)
 	}
-	next := fmt.Sprintf("Version    = 2\n\tMinVersion = %d\n", min)
 	changed := filepath.Join(dir, "doc.go")
-	if err := os.WriteFile(changed, []byte(strings.Replace(string(text), this, next, 1)), 0o600); err != nil {
+	if err := os.WriteFile(changed, []byte(strings.Replace(string(text), this, "\tVersion    = 2\n", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{doc: changed}})
