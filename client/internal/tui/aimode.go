@@ -160,8 +160,12 @@ func (m *model) next() (lines []string) {
 		if steer {
 			word = "sent with its next results"
 		}
-		l := cells.Fit(word+of+": "+visible.FirstLine(prompt), max(8, m.w-2-cells.Width(help)))
-		lines = append(lines, m.th.Dim.Render("  "+l+help))
+		word = "  " + word + of + ": "
+		room := m.w - cells.Width(word+help)
+		if room < 8 { // the prompt is more important
+			room, help = m.w-cells.Width(word), ""
+		}
+		lines = append(lines, m.th.Dim.Render(word+cells.Fit(visible.FirstLine(prompt), room)+help))
 	}
 	for i, q := range m.queued {
 		of, help := "", ""

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"testing"
 
 	"sublet/wire"
@@ -61,4 +62,18 @@ func TestWithdrawsWhatAnotherWindowAsked(t *testing.T) {
 	w.p.Send(&wire.Error{Event: wire.Event{RequestID: own.RequestID}, Code: wire.CodeCancelled, Message: "cancelled"})
 	w.see("not asked any more: and then?")
 	w.seeNot("next: and then?")
+}
+
+// In a narrow window the line of a prompt that waits had the help, and not the prompt.
+func TestWaitingPromptInANarrowWindow(t *testing.T) {
+	for width, want := range map[int]string{
+		62: "  sent with its next results: use tabs… · ctrl+q takes it back",
+		40: "  sent with its next results: use tabs …",
+	} {
+		m := &model{w: width, conversation: conversation{queued: []wire.QueuedTurn{{Prompt: "use tabs everywhere", Steer: true}}}}
+		m.waiting = []*asked{{AgentRequest: &wire.AgentRequest{}}}
+		if got := m.next(); !slices.Equal(got, []string{want}) {
+			t.Errorf("in %d columns: got %q, want %q", width, got, want)
+		}
+	}
 }
