@@ -81,15 +81,16 @@ func switchedOff(val *field) bool {
 // roles judges the operands of a command and the values of its options by the role that its line in the table gives them.
 func (a *analysis) roles(c *call) {
 	a.optionRoles(c)
-	ops, role := c.operands, c.spec.Args
+	ops, roles := c.operands, c.spec.Args
 	if c.tail > 0 && !c.wraps() { // an option names a command, to which the program adds words of its own: fd -x rm
 		a.runs()
 		fs, sp := c.rest()
 		a.Command(append(slices.Clip(fs), field{S: unknownPart, Many: true, Span: sp}), c.st, sp)
 	}
-	switch role {
+	given := 0 // roles that are given by options instead
+	switch roles[0] {
 	case programs.Copy, programs.Move:
-		a.copies(c, role == programs.Move)
+		a.copies(c, roles[0] == programs.Move)
 		return
 	case programs.Run:
 		a.runTail(c, c.st)
@@ -103,38 +104,23 @@ func (a *analysis) roles(c *call) {
 		f.S = strings.NewReplacer(" Enter", "\n", " C-m", "\n", " C-j", "\n").Replace(f.S) // as tmux send-keys names the end of a line
 		a.shellText(f, c.st)
 		return
-	case programs.Pattern: // the first operand is one, as in grep, unless an option gives it
-		if len(ops) > 0 && !c.has("-e", "--regexp", "-f", "--file") {
-			ops = ops[1:]
+	case programs.Text: // a pattern, as of grep
+		if len(roles) > 1 && c.has("-e", "--regexp", "-f", "--file") {
+			given = 1
 		}
-		role = programs.Reads
 	}
 	for i := range ops {
-		one := operandRole(role, i)
-		if one == programs.Writes && c.lowered() {
-			one = programs.Reads
+		role := roles[min(given+i, len(roles)-1)]
+		if role == programs.Writes && c.lowered() {
+			role = programs.Reads
 		}
-		if a.role(c, one, &ops[i]); c.has("-m") && role == programs.Archive && i > 0 { // zip -m deletes what it packed
+		if a.role(c, role, &ops[i]); i > 0 && len(roles) > 1 && roles[0] == programs.Writes && c.has("-m") { // zip -m deletes what it packed
 			a.touch(Delete, &ops[i], c.st, touching{tree: true})
 		}
-		if role == programs.Script { // the other operands are the script's
-			break
-		}
 	}
-	if !slices.Contains(c.spec.Effects, ShellState) && role != programs.Text {
+	if !c.spec.Has(ShellState) && roles[len(roles)-1] != programs.Text {
 		a.namesSecrets(c)
 	}
-}
-
-// operandRole returns what the i-th operand means.
-func operandRole(role string, i int) string {
-	switch {
-	case role == programs.Archive && i == 0, role == programs.Filter && i > 0:
-		return programs.Writes
-	case role == programs.Archive, role == programs.Filter:
-		return programs.Reads
-	}
-	return role
 }
 
 func (a *analysis) optionRoles(c *call) {
@@ -149,7 +135,7 @@ func (a *analysis) optionRoles(c *call) {
 func (a *analysis) namesSecrets(c *call) {
 	for i := range c.fields[1:] {
 		f := &c.fields[i+1]
-		if strings.HasPrefix(f.S, "-") || c.spec != nil && c.spec.Args == programs.Pattern && len(c.operands) > 0 && f.Span == c.operands[0].Span {
+		if strings.HasPrefix(f.S, "-") || c.spec != nil && len(c.spec.Args) > 1 && c.spec.Args[0] == programs.Text && len(c.operands) > 0 && f.Span == c.operands[0].Span {
 			continue
 		}
 		if _, file, ok := strings.Cut(f.S, ":"); ok && c.name == "git" {

@@ -17,7 +17,7 @@ func helpOnly(c *call) bool {
 		return false
 	case n == 2 && (last.S == "--help" || last.S == "--version"):
 		return true
-	case c.wraps() || c.spec.Args == programs.Shell || c.spec.Handler == "shell":
+	case c.wraps() || c.spec.Args[0] == programs.Shell || c.spec.Handler == "shell":
 		return n == 2 && last.S == "-V" && c.spec.Handler == "remote"
 	case last.S == "--help":
 		return n <= c.verb+1
@@ -72,7 +72,7 @@ func (c *call) isOption(s string) bool {
 }
 
 // wraps reports whether the operands of a command are a command that it runs.
-func (c *call) wraps() bool { return c.spec.Args == programs.Run || c.spec.Args == programs.Join }
+func (c *call) wraps() bool { return c.spec.Args[0] == programs.Run || c.spec.Args[0] == programs.Join }
 
 // optionsLast sets plain to argv with the options, but not their values, moved to the end, so that a rule that forbids `git push`
 // matches `git -C d push` too. verb becomes 0, because argv does not begin with the sub-command.

@@ -63,7 +63,7 @@ func (a *analysis) doRemote(c *call) {
 func (a *analysis) doXargs(c *call) {
 	a.runs()
 	a.base(c)
-	if c.spec.Args == programs.Join {
+	if c.spec.Args[0] == programs.Join {
 		a.roles(c)
 	} else {
 		a.optionRoles(c)

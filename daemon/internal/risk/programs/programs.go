@@ -67,12 +67,9 @@ const (
 	Sends   = "send"    // a file, after an @ where there is one, that is sent over the network
 	Copy    = "copy"    // operands: the last is written, the others are read
 	Move    = "move"    // operands: the last is written, the others are deleted
-	Pattern = "pattern" // operands: text, then files that are read
-	Archive = "archive" // operands: the first is written, the others are read
-	Filter  = "filter"  // operands: the first is read, a second one is written
 	Run     = "run"     // operands: a command that is run
 	Join    = "join"    // operands: words that are joined to shell text
-	Script  = "script"  // a file of code, then text
+	Script  = "script"  // a file of code
 	Shell   = "shell"   // shell text
 	Code    = "code"    // code of another language
 	Tool    = "tool"    // a program that is started
@@ -80,15 +77,15 @@ const (
 	Name    = "name"    // the name of a variable that is set
 )
 
-var roles = Words("text read write delete send copy move pattern archive filter run join script shell code tool val make name")
+var roles = Words("text read write delete send copy move run join script shell code tool val make name")
 
 // Spec is one line of the table: a program or a sub-command.
 type Spec struct {
 	Level   Level
 	Effects []Effect
 	Says    string
-	Args    string // role of the operands
-	Skip    int    // operands before the command that is run
+	Args    []string // roles of the operands; the last is that of all further ones
+	Skip    int      // operands before the command that is run
 	Opts    map[string]*Option
 	Match   []Match
 	Up      *Spec // whose options it knows too
@@ -235,9 +232,9 @@ func readLine(t map[string]*Spec, line string) {
 		panic("it does not say what it does")
 	}
 	words := lineWord().FindAllString(what, -1)
-	s := &Spec{Level: must(ParseLevel(words[0])), Effects: effects(words[1]), Says: says, Args: Text}
+	s := &Spec{Level: must(ParseLevel(words[0])), Effects: effects(words[1]), Says: says, Args: []string{Text}}
 	if s.Effects[0] == Read {
-		s.Args = Reads
+		s.Args[0] = Reads
 	}
 	for _, w := range words[2:] {
 		s.word(strings.ReplaceAll(w, `"`, ""))
@@ -277,8 +274,11 @@ func (s *Spec) word(w string) {
 		s.option(w)
 	case w[0] == '~':
 		s.Match = append(s.Match, readMatch(w[1:]))
-	case key == "args" && roles[value]:
-		s.Args = value
+	case key == "args":
+		s.Args = strings.Split(value, ",")
+		if i := slices.IndexFunc(s.Args, func(role string) bool { return !roles[role] }); i >= 0 {
+			panic("no role " + s.Args[i])
+		}
 	case key == "skip":
 		s.Skip = must(strconv.Atoi(value))
 	case key == "do":
