@@ -191,6 +191,8 @@ func (a *analysis) role(c *call, role string, f *field) {
 		a.givenCode(f, c)
 	case programs.Name:
 		a.fills(f, field{S: unknownPart, Flow: c.st.Stdin.Flow}, c.st)
+	case programs.Index:
+		a.EvalText(f.S, c.st, f.Span)
 	case programs.Make:
 		a.Maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(f.S), f.Span, c.st)
 	}

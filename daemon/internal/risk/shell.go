@@ -218,16 +218,6 @@ func (a *analysis) fills(f *field, value field, st *state) {
 	st.Set(name, bashread.Value{Words: []string{value.S}, Flow: value.Flow, Glob: value.Glob})
 }
 
-// doTest judges [ and test: an index in a name is evaluated.
-func (a *analysis) doTest(c *call) {
-	a.note(Low, Read, c.span, "tests a condition")
-	for _, f := range c.fields[1:] {
-		if strings.Contains(f.S, "[") {
-			a.EvalText(f.S, c.st, f.Span)
-		}
-	}
-}
-
 // doShell judges sh, bash and the like: -c text, a file, or what they read.
 func (a *analysis) doShell(c *call) {
 	a.runs()

@@ -20,7 +20,7 @@ func init() { // not in the declaration: they call each other through it
 		"eval": (*analysis).doEval, "filter": (*analysis).doFilter, "find": (*analysis).doFind, "git": (*analysis).doGit,
 		"kill": (*analysis).doKill, "ln": (*analysis).doLn, "read": (*analysis).doRead, "remote": (*analysis).doRemote,
 		"rsync": (*analysis).doRsync, "set": (*analysis).doSet, "shell": (*analysis).doShell, "source": (*analysis).doSource,
-		"sql": (*analysis).doSQL, "test": (*analysis).doTest, "trap": (*analysis).doTrap, "unset": (*analysis).doUnset,
+		"sql": (*analysis).doSQL, "trap": (*analysis).doTrap, "unset": (*analysis).doUnset,
 		"web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
 		"shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false },
 	}

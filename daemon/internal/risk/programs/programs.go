@@ -60,24 +60,25 @@ func Effects() []Effect {
 
 // Roles of operands and of the values of options.
 const (
-	Text    = "text"    // only shown or compared
-	Reads   = "read"    // a file that is read
-	Writes  = "write"   // a file that is written
-	Deletes = "delete"  // a file that is deleted
-	Sends   = "send"    // a file, after an @ where there is one, that is sent over the network
-	Copy    = "copy"    // operands: the last is written, the others are read
-	Move    = "move"    // operands: the last is written, the others are deleted
-	Run     = "run"     // operands: a command that is run
-	Join    = "join"    // operands: words that are joined to shell text
-	Script  = "script"  // a file of code
-	Shell   = "shell"   // shell text
-	Code    = "code"    // code of another language
-	Tool    = "tool"    // a program that is started
-	Make    = "make"    // code of make
-	Name    = "name"    // the name of a variable that is set
+	Text    = "text"   // only shown or compared
+	Reads   = "read"   // a file that is read
+	Writes  = "write"  // a file that is written
+	Deletes = "delete" // a file that is deleted
+	Sends   = "send"   // a file, after an @ where there is one, that is sent over the network
+	Copy    = "copy"   // operands: the last is written, the others are read
+	Move    = "move"   // operands: the last is written, the others are deleted
+	Run     = "run"    // operands: a command that is run
+	Join    = "join"   // operands: words that are joined to shell text
+	Script  = "script" // a file of code
+	Shell   = "shell"  // shell text
+	Code    = "code"   // code of another language
+	Tool    = "tool"   // a program that is started
+	Make    = "make"   // code of make
+	Name    = "name"   // the name of a variable that is set
+	Index   = "index"  // text with an index, which is evaluated
 )
 
-var roles = Words("text read write delete send copy move run join script shell code tool val make name")
+var roles = Words("text read write delete send copy move run join script shell code tool val make name index")
 
 // Spec is one line of the table: a program or a sub-command.
 type Spec struct {
