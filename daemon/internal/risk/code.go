@@ -41,7 +41,7 @@ func (a *analysis) doCode(c *call) {
 	case text != nil:
 		a.code(c, &field{S: *text, Known: true, Span: c.span, Flow: c.st.Stdin.Flow})
 	default:
-		a.fromStdin(c, c.st)
+		a.fromStdin(c, c.st.Clone())
 	}
 	a.matches(c)
 }

@@ -215,6 +215,10 @@ func (a *analysis) byPath(c *call) {
 // What runs before it may change a file that this text wrote: what that holds is judged, and is High.
 func (a *analysis) runFile(c *call, f *field) {
 	a.runs()
+	sourced, st := c.spec != nil && c.spec.Handler == "source", c.st
+	if !sourced {
+		st = st.Clone()
+	}
 	p, key := bashread.Path(f, c.st), bashread.Key(f, c.st)
 	if p != "" {
 		p = a.followLinks(p)
@@ -224,13 +228,13 @@ func (a *analysis) runFile(c *call, f *field) {
 	switch {
 	case a.runsFlow(f.Flow|w.Flow|a.flowOf(key), f.Span):
 	case f.S == "/dev/stdin":
-		a.fromStdin(c, c.st)
+		a.fromStdin(c, st)
 	case f.Opaque(), strings.HasPrefix(f.S, "/dev/"):
 		a.opaque()
 		a.note(High, RunCode, f.Span, "runs a file whose text is not known here")
-	case w.Text != nil && shellFile(f.S, *w.Text):
+	case w.Text != nil && (sourced || shellFile(f.S, *w.Text)):
 		a.note(High, RunCode, f.Span, "runs "+show(f.S)+", which this text wrote, and which may be another by then")
-		a.Inline(*w.Text, f.Span, c.st.Clone())
+		a.Inline(*w.Text, f.Span, st)
 	case a.script(c, f, p):
 	case p == "", !under(p, a.c.ProjectRoot):
 		a.note(High, RunCode, f.Span, "runs "+show(f.S)+", whose text is not known here")

@@ -98,7 +98,7 @@ func (a *analysis) roles(c *call) {
 	case programs.Join:
 		fs, sp := c.rest()
 		if len(fs) == 0 && c.st.Stdin.Any {
-			a.fromStdin(c, c.st)
+			a.fromStdin(c, c.st.Clone())
 		}
 		f := bashread.Join(fs, sp)
 		f.S = strings.NewReplacer(" Enter", "\n", " C-m", "\n", " C-j", "\n").Replace(f.S) // as tmux send-keys names the end of a line
@@ -255,14 +255,13 @@ func (a *analysis) runsFlow(fl bashread.Flow, sp Span) bool {
 	return fl&(flowNet|bashread.Decoded) != 0
 }
 
-// fromStdin judges a program that runs what it reads, in st.
+// fromStdin judges a program that runs what it reads, in the state st, which that may change.
 func (a *analysis) fromStdin(c *call, st *state) {
 	in := st.Stdin
 	switch text := in.Plain(); {
 	case text != nil:
-		st = st.Clone()
 		st.Stdin = bashread.Output{}
-		a.shellText(field{S: *text, Known: true, Span: c.span, Flow: in.Flow}, st)
+		a.evalText(field{S: *text, Known: true, Span: c.span, Flow: in.Flow}, st)
 	case a.runsFlow(in.Flow, c.span):
 	case in.Any:
 		a.opaque()

@@ -24,19 +24,9 @@ func (a *analysis) doSource(c *call) {
 		return
 	}
 	f := &c.operands[0]
-	text := c.st.Stdin.Plain()
-	p := bashread.Path(f, c.st)
-	if w := a.Files[bashread.Key(f, c.st)]; f.S != "/dev/stdin" {
-		if text = w.Text; text != nil {
-			a.note(High, RunCode, f.Span, "runs "+show(f.S)+", which this text wrote, and which may be another by then")
-		}
-	}
-	switch {
-	case f.Flow&flowNet == 0 && text != nil:
-		a.Inline(*text, f.Span, c.st)
-	case p != "" && path.Base(p) == "activate":
+	if p := bashread.Path(f, c.st); path.Base(p) == "activate" && a.Files[p].Text == nil {
 		a.note(Medium, ShellState, f.Span, "switches to a virtual environment").undo = "deactivate"
-	default:
+	} else {
 		a.runFile(c, f)
 	}
 	a.namesSecrets(c)
