@@ -41,7 +41,7 @@ func (c *Client) look(r *wire.StatusRequest, out *wire.StatusReply) *wire.Status
 	look := ln.Look()
 	if window := windowOf(ln); window != nil {
 		for _, cmd := range window.attached().recentCommands() {
-			cmd.Command, cmd.OutputTail = wire.OSString(mask.String(string(cmd.Command))), mask.Bytes(cmd.OutputTail)
+			cmd.Command, cmd.OutputTail = wire.OSString(mask.String(string(cmd.Command))), []byte(mask.String(string(cmd.OutputTail)))
 			look.Recent = append(look.Recent, cmd)
 		}
 	}

@@ -30,15 +30,6 @@ func String(s string) string {
 	return s
 }
 
-// Bytes is String for bytes. It returns b itself when nothing was masked, else a new slice.
-func Bytes(b []byte) []byte {
-	s := string(b)
-	if masked := String(s); masked != s {
-		return []byte(masked)
-	}
-	return b
-}
-
 // masked is a text of which parts are replaced, from its beginning to its end.
 type masked struct {
 	in   string

@@ -33,7 +33,7 @@ func Mask(m wire.EventMessage) {
 		}
 	case *wire.CommandResult:
 		m.Command = wire.OSString(mask.String(string(m.Command)))
-		m.Output, m.OutputTail = mask.Bytes(m.Output), mask.Bytes(m.OutputTail)
+		m.Output, m.OutputTail = []byte(mask.String(string(m.Output))), []byte(mask.String(string(m.OutputTail)))
 	case *wire.ConfirmationRequest:
 		// The command is not masked: the user must approve exactly what runs. See forStore.
 		m.Arguments, m.ReachWhy = mask.String(m.Arguments), mask.String(m.ReachWhy)
