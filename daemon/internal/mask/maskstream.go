@@ -3,6 +3,7 @@ package mask
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Stream masks a text that arrives in pieces, in which a secret may be cut anywhere. It passes on what a continuation can
@@ -86,40 +87,35 @@ func settled(text string, least int) int {
 	return least
 }
 
-// begun returns the length of the longest end of text that may be the beginning of a secret: of a key's prefix or of a key. A name
-// that means a secret may be passed on: it is not masked itself, and Stream.before keeps it for its value.
+// begun returns the length of the longest end of text that may be the beginning of a key, or a key that goes on. A name that means a
+// secret may be passed on: it is not masked itself, and Stream.before keeps it for its value.
 func begun(text string) int {
-	longest := 0
-	check := func(prefix string) {
-		for n := min(len(prefix), len(text)); n > longest; n-- {
-			if strings.HasSuffix(text, prefix[:n]) && (len(text) == n || !keyByte(text[len(text)-n-1]) || text[len(text)-n-1] == '-' || text[len(text)-n-1] == '_') {
-				longest = n
-				return
-			}
+	at := len(text)
+	for at > 0 && (keyByte(text[at-1]) || text[at-1] == '.') {
+		at--
+	}
+	for ; at < len(text); at++ {
+		rest := text[at:]
+		if at > 0 && alphanumeric(text[at-1]) {
+			continue
+		}
+		if slices.ContainsFunc(keyStarts(), func(start string) bool { return strings.HasPrefix(rest, start) || strings.HasPrefix(start, rest) }) {
+			return len(rest)
 		}
 	}
-	for _, of := range tokens() {
-		for _, prefix := range of.words {
-			check(prefix)
-		}
-	}
-	check(pemBegin)
-	word := len(text)
-	for word > 0 && (keyByte(text[word-1]) || text[word-1] == '.') {
-		word--
-	}
-	if word < len(text) {
-		for _, of := range tokens() { // a key that goes on
-			if slices.ContainsFunc(of.words, func(prefix string) bool { return strings.HasPrefix(text[word:], prefix) }) {
-				return max(longest, len(text)-word)
-			}
-		}
-	}
-	check(packedBegin)
-	return longest
+	return 0
 }
 
+// keyStarts are the beginnings of keys.
+var keyStarts = sync.OnceValue(func() []string {
+	starts := []string{pemBegin, packedBegin}
+	for _, of := range tokens() {
+		starts = append(starts, of.words...)
+	}
+	return starts
+})
+
 // keyByte reports whether keys are made of a byte.
-func keyByte(c byte) bool {
-	return c == '_' || c == '-' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
-}
+func keyByte(c byte) bool { return c == '_' || c == '-' || alphanumeric(c) }
+
+func alphanumeric(c byte) bool { return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' }
