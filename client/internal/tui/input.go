@@ -296,7 +296,7 @@ func (m *model) slashList(room int) (lines []string) {
 		return nil
 	}
 	for _, c := range names {
-		line := m.th.Accent.Render(cells.Pad(strings.TrimSpace(c.name+" "+c.args), 24)) + m.th.Dim.Render(c.help)
+		line := m.th.Accent.Render(cells.Pad(c.name+" "+c.args, 23)+" ") + m.th.Dim.Render(c.help)
 		lines = append(lines, cells.Fit("  "+line, m.w))
 	}
 	if len(lines) > room {

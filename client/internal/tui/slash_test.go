@@ -26,7 +26,9 @@ func TestSlashCommands(t *testing.T) {
 	w.see("there is no /nothing")
 	w.keys("\x03/mode plan\r")
 	w.see("plan mode: agents only look")
-	w.keys("/mode full\r") // the hint named a flag that there is not
+	w.keys("/mo")
+	w.see("/mode [plan|ask|auto|NAME] what agents may do unasked") // no blank was between them
+	w.keys("de full\r")                                            // the hint named a flag that there is not
 	w.see("/mode takes plan, ask or auto\n  what agents may do unasked, or a hosted agent's own mode; full:")
 	w.keys("/accept\r")
 	w.see("accepted: PATH ls\n! changed meanwhile, and not accepted: PAGER")
