@@ -1,7 +1,5 @@
 package line
 
-import "strings"
-
 // maxHistory bounds the questions kept for Up.
 const maxHistory = 1000
 
@@ -12,9 +10,9 @@ type History struct {
 	draft string // the line being written, while an older one is shown
 }
 
-// Add appends a line that was entered, unless it repeats the last.
+// Add appends a line that was entered, which is not empty, unless it repeats the last.
 func (h *History) Add(line string) {
-	if line = strings.TrimRight(line, "\n"); line != "" && (len(h.lines) == 0 || h.lines[len(h.lines)-1] != line) {
+	if len(h.lines) == 0 || h.lines[len(h.lines)-1] != line {
 		h.lines = append(h.lines, line)
 		h.lines = h.lines[max(0, len(h.lines)-maxHistory):]
 	}

@@ -42,9 +42,6 @@ func (l *Line) splice(from, to int, s string) {
 
 // next and prev return the positions of the neighbouring grapheme clusters.
 func (l *Line) next(pos int) int {
-	if pos >= len(l.Text) {
-		return len(l.Text)
-	}
 	c, _, _, _ := uniseg.FirstGraphemeClusterInString(l.Text[pos:], -1)
 	return pos + len(c)
 }
@@ -74,7 +71,7 @@ func (l *Line) lineEnd(pos int) int {
 }
 
 func wordRune(r rune) bool {
-	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r >= 0x300 && unicode.IsMark(r)
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || unicode.IsMark(r)
 }
 
 func otherRune(r rune) bool { return !wordRune(r) }
