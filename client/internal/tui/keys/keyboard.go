@@ -133,14 +133,14 @@ func (k *Keyboard) Run() error {
 	defer k.wake.Close()
 	defer k.stop.Close()
 	buf := make([]byte, 4096)
+	fds := []unix.PollFd{
+		{Fd: int32(k.in.Fd()), Events: unix.POLLIN},
+		{Fd: int32(k.wake.Fd()), Events: unix.POLLIN},
+	}
 	for {
 		wait := -1
 		if len(k.decoder.pending) > 0 && k.decoder.paste == nil { // the rest of a paste may take longer
 			wait = int(escWait / time.Millisecond)
-		}
-		fds := []unix.PollFd{
-			{Fd: int32(k.in.Fd()), Events: unix.POLLIN},
-			{Fd: int32(k.wake.Fd()), Events: unix.POLLIN},
 		}
 		n, err := unix.Poll(fds, wait)
 		switch {
@@ -156,7 +156,7 @@ func (k *Keyboard) Run() error {
 			}
 			continue
 		}
-		n, err = unix.Read(int(k.in.Fd()), buf)
+		n, err = unix.Read(int(fds[0].Fd), buf)
 		switch {
 		case errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN):
 			continue
