@@ -460,6 +460,26 @@ func TestWhatWasThereStays(t *testing.T) {
 	}
 }
 
+// A setting without a value is as one that is missing.
+func TestEmptySetting(t *testing.T) {
+	for _, c := range []struct{ agent, text string }{
+		{"goose", "extensions: # none yet\n"},
+		{"goose", "extensions: null\n"},
+		{"goose", "null\n"},
+		{"gemini", "{\"mcpServers\": null}\n"},
+	} {
+		a, _ := agent(t, c.agent)
+		f := a.Files[0]
+		write(t, f.Path, c.text)
+		if got := connect(t, f); !strings.Contains(got, "sublet") {
+			t.Errorf("%s became\n%s", c.text, got)
+		}
+		if got := undo(t, f); got != c.text {
+			t.Errorf("%s taken back:\n%s", c.text, got)
+		}
+	}
+}
+
 // What cannot be changed with certainty is not.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ agent, text string }{

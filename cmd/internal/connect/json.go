@@ -54,7 +54,7 @@ func (f *jsonFile) patch(op string, path []string, value any) error {
 // set implements document.
 func (f *jsonFile) set(path []string, value any) error {
 	for i := 1; i < len(path); i++ {
-		if f.Find(pointer(path[:i])) == nil {
+		if f.get(path[:i]) == nil { // missing, or null
 			if err := f.patch("add", path[:i], map[string]any{}); err != nil {
 				return err
 			}

@@ -31,6 +31,9 @@ func parseYAML(text []byte) (document, error) {
 func (f *yamlFile) find(path []string, create bool) (object *yaml.Node, i int) {
 	object = f.file.Content[0]
 	for n, name := range path {
+		if create && object.Tag == "!!null" { // "extensions:" without anything below it
+			object.Kind, object.Tag, object.Value = yaml.MappingNode, "", ""
+		}
 		if object.Kind != yaml.MappingNode {
 			return nil, -1
 		}
