@@ -2,6 +2,7 @@
 package markdown
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -333,9 +334,15 @@ func (p *page) write(b *strings.Builder, parent ast.Node, sgr string) {
 	}
 }
 
+var escape = regexp.MustCompile(`\\[[:punct:]]|&#?\w+;`)
+
 // unescape resolves backslash escapes and character references. What a reference stands for is made visible like all text
 // that a model writes: &#27; would begin an escape sequence.
 func unescape(s string) string {
-	b := util.UnescapePunctuations([]byte(s))
-	return visible.Line(string(util.ResolveEntityNames(util.ResolveNumericReferences(b))))
+	return visible.Line(escape.ReplaceAllStringFunc(s, func(found string) string {
+		if found[0] == '\\' {
+			return found[1:]
+		}
+		return string(util.ResolveEntityNames(util.ResolveNumericReferences([]byte(found))))
+	}))
 }

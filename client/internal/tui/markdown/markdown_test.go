@@ -66,6 +66,7 @@ func TestMarkdown(t *testing.T) {
 		{"html as it is written", "<details>\n<b>x</b>\n</details>", "<details>\n<b>x</b>\n</details>"},
 		{"html in a line", "a<br>b <kbd>c</kbd>", "a\nb <kbd>c</kbd>"},
 		{"escapes and references", `\*a\* &lt;b&gt; &amp;amp; &copy &nosuch; &#65; a&b;`, "*a* <b> &amp; &copy\n&nosuch; A a&b;"},
+		{"no reference twice, and none behind a backslash", `\&amp; \\&amp; &#38;lt; \&#65; \a&Amp;`, "&amp; \\& &lt; &#65;\n\\a&Amp;"},
 		{"a reference is no way to a control character", "&#27;[31m &#x9b;1m &#x202e;", "␛[31m ⟨U+009B⟩1m ⟨U+202E⟩"},
 		{"table", "|a|b|c|\n|:-|:-:|-:|\n|x|`y`|z|\n|1|2<br>33333|4444|", " a │   b   │    c\n───┼───────┼──────\n x │   {33}y{}   │    z\n 1 │   2   │ 4444\n   │ 33333 │"},
 		{"a table as wide as the window", "|name|what it does|\n|-|-|\n|a|one two three four five six|", " name │ what it does\n──────┼──────────────────\n a    │ one two three\n      │ four five six"},
