@@ -2,6 +2,8 @@ package agent
 
 import (
 	"fmt"
+	"math"
+	"time"
 
 	"sublet/wire"
 )
@@ -10,6 +12,8 @@ const (
 	maxPrompt = 10 << 20 // bytes of a prompt: more belongs in a file
 	maxSystem = 64 << 10 // bytes of system and append_system of a request
 	maxSteps  = 1000     // model calls that a request may ask for
+
+	maxTimeoutMS = int64(math.MaxInt64 / time.Millisecond) // of a turn
 )
 
 // CheckRequest returns what of a request is out of its bounds, or names a tool that does not exist.
@@ -17,10 +21,9 @@ func CheckRequest(r *wire.AgentRequest) error {
 	if len(r.Prompt) > maxPrompt {
 		return fmt.Errorf("prompt: %d bytes is more than the limit of %d; name a file instead", len(r.Prompt), maxPrompt)
 	}
-	if r.Options.TimeoutMS < 0 {
-		return fmt.Errorf("options.timeout_ms: %d is less than 0", r.Options.TimeoutMS)
-	}
 	switch o := r.Options; {
+	case o.TimeoutMS < 0 || o.TimeoutMS > maxTimeoutMS:
+		return fmt.Errorf("options.timeout_ms: %d is outside 0 to %d", o.TimeoutMS, maxTimeoutMS)
 	case o.MaxSteps < 0 || o.MaxSteps > maxSteps:
 		return fmt.Errorf("options.max_steps: %d is outside 0 to %d", o.MaxSteps, maxSteps)
 	case !(o.MaxCostUSD >= 0):

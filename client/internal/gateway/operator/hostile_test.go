@@ -110,8 +110,9 @@ func TestLongLines(t *testing.T) {
 		t.Errorf("70 KB: %v", all)
 	}
 	for want, field := range map[string]msg{ // bounds that the daemon checks
-		"session_id: want 1 to 128":      {"sessionID": "a/b"},
-		"options.timeout_ms: -1 is less": {"metadata": msg{"timeoutMs": -1}},
+		"session_id: want 1 to 128":               {"sessionID": "a/b"},
+		"options.timeout_ms: -1 is outside":       {"metadata": msg{"timeoutMs": -1}},
+		"timeout_ms: 9300000000000000 is outside": {"metadata": msg{"timeoutMs": 93e14}}, // passed the range of a time and wrapped around
 	} {
 		m := ask("2b", "x")
 		maps.Copy(m, field)
