@@ -34,6 +34,7 @@ func run(args []string) (int, error) {
 	case len(args) >= 2 && childModes[args[0]] != nil:
 		return 0, childModes[args[0]](args[1], args[2:])
 	case len(args) >= 2:
+		_ = os.Unsetenv(confine.Shown) // it has no other error than an invalid name
 		return parent(args[0], args[1:])
 	}
 	return 0, fmt.Errorf("usage: sublet-confine SPEC PROGRAM [ARG...], or sublet-confine --probe")

@@ -22,6 +22,10 @@ const NotConfined = 126
 // project. The second argument is the file of that launcher's Spec.
 const Release = "--release"
 
+// Shown is the variable of the launcher's environment that holds the beginning of the command's text, for a shell's list of jobs shows
+// the line that starts the launcher. The command does not get it.
+const Shown = "SUBLET"
+
 // Find returns the path of the launcher, or a MissingError.
 func Find() (string, error) {
 	exe, err := os.Executable()

@@ -121,6 +121,8 @@ func TestContinueHeldAsJob(t *testing.T) {
 				t.Fatalf("%+v, output %q, %v", r, r.Output, err)
 			}
 			t.Cleanup(func() { procs.SignalGroup(r.JobPID, syscall.SIGKILL) })
+			keys(t, s, "jobs\r")
+			scr.shows(t, "until [ -e go ]; do sleep 0.01;")
 			writeFiles(t, project, map[string]string{"go": ""})
 			scr.shows(t, "over")
 			keys(t, s, "ls made\r")

@@ -56,7 +56,11 @@ func (s *Shell) launcherLine(c Command) (line string, err error) {
 	for i, w := range words {
 		words[i] = s.d.Quote(w)
 	}
-	return strings.Join(words, " "), nil
+	line = strings.Join(words, " ")
+	if c.Job == "" {
+		line = confine.Shown + "=" + s.d.Quote(label(c.Text)) + " " + line
+	}
+	return line, nil
 }
 
 // inChild returns the text for another shell of this kind: before text are statements that make the aliases, functions and unexported

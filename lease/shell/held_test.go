@@ -73,7 +73,7 @@ func TestHeld(t *testing.T) {
 				}
 				return r
 			}
-			if r := held(confine.Read, `twice "$MINE-$THEIRS"; pwd`); string(r.Output) != "hello\na b-ca b-c\n"+project+"\n" || *r.ExitCode != 0 {
+			if r := held(confine.Read, `twice "$MINE-$THEIRS$SUBLET"; pwd`); string(r.Output) != "hello\na b-ca b-c\n"+project+"\n" || *r.ExitCode != 0 {
 				t.Errorf("what the text names: %q, %v, notes %q", r.Output, *r.ExitCode, r.Notes)
 			}
 			r := held(confine.Read, "touch made; echo x > /dev/null; sh -c 'exit 7'")

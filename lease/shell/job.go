@@ -26,8 +26,8 @@ const (
 	jobText   = "text" // of fish
 )
 
-// labelMost is how much of a command the shell's own list of jobs shows, in bytes; zsh leaves out longer words.
-const labelMost = 50
+// label returns what the shell's own list of jobs shows of a command. Zsh leaves out longer words.
+func label(text string) string { return visible.Clip(visible.Line(strings.TrimSpace(text)), 50) }
 
 // background returns the text that starts a command as a background job.
 func (s *Shell) background(c Command) (text string, err error) {
@@ -45,11 +45,7 @@ func (s *Shell) background(c Command) (text string, err error) {
 		return "", fmt.Errorf("write the job's output: %w", err)
 	}
 	f.Close()
-	label := strings.TrimSpace(c.Text)
-	if line, _, more := strings.Cut(label, "\n"); more || len(line) > labelMost {
-		label = visible.Cut(line, labelMost) + " …"
-	}
-	return s.d.Background(dialect.Job{Text: line, Label: label, Folder: c.Job, Shell: s.path}), nil
+	return s.d.Background(dialect.Job{Text: line, Label: label(c.Text), Folder: c.Job, Shell: s.path}), nil
 }
 
 // jobStarted returns the process that the shell started for the job in folder, 0 if it started none, and adds its group to
