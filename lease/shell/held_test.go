@@ -134,7 +134,8 @@ func TestHeld(t *testing.T) {
 			r, err = s.Run(t.Context(), Command{
 				Text: "sh -c 'echo begun; exec sleep 1000'", Launcher: program, Confine: &confine.Spec{Reach: confine.Read}, Output: func([]byte) { stop() },
 			})
-			if err != nil || len(r.Leftovers) != 1 || !strings.HasSuffix(r.Leftovers[0].Command, "sleep 1000") {
+			// While it is in execve, its name is known and its arguments are not.
+			if err != nil || len(r.Leftovers) != 1 || !strings.Contains(r.Leftovers[0].Command, "sleep") {
 				t.Errorf("stopped: %+v, %v, %v", r.Leftovers, r.Notes, err)
 			}
 			for _, p := range r.Leftovers {
