@@ -4,6 +4,7 @@ package jsonview
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strconv"
 	"unicode"
@@ -118,10 +119,27 @@ func value(dst []byte, v reflect.Value) []byte {
 	panic("jsonview: no JSON for " + v.Type().String())
 }
 
+// Escape returns JSON, as package json writes it, in a form that can be printed on a terminal: see quoted.
+func Escape(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		if r >= 0x7f && controls(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
+}
+
+// controls reports whether a character controls a terminal, or how its neighbours are displayed.
+func controls(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+}
+
 // quoted quotes s. In addition to what JSON requires it escapes DEL, C1 and bidirectional controls and line separators, so that
 // the line can be printed on a terminal; invalid UTF-8 becomes U+FFFD.
 func quoted(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
 	for _, r := range s {
 		switch {
@@ -135,8 +153,8 @@ func quoted(dst []byte, s string) []byte {
 			dst = append(dst, '\\', 't')
 		case r == '\r':
 			dst = append(dst, '\\', 'r')
-		case unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
-			dst = append(dst, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+		case controls(r):
+			dst = fmt.Appendf(dst, `\u%04x`, r)
 		default:
 			dst = utf8.AppendRune(dst, r)
 		}

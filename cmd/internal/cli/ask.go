@@ -310,7 +310,7 @@ func (o *answer) chunk(m *wire.AgentStreamChunk) {
 		o.release()
 		o.endLine()
 		if isTerminal(o.app.stderr) {
-			fmt.Fprintf(o.app.stderr, "· %s %s\n", m.Chunk.Tool, firstLine(m.Chunk.Arguments, 100))
+			fmt.Fprintf(o.app.stderr, "· %s\n", firstLine(m.Chunk.Tool+" "+m.Chunk.Arguments, 120))
 		}
 	case wire.ChunkNotice:
 		o.endLine()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,10 +18,19 @@ import (
 func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.stdout, format, args...) }
 
 // printJSON prints v on one line.
-func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.stdout)
+func (a *app) printJSON(v any) error { return a.printIndented(v, "") }
+
+// printIndented prints v as JSON, on one line for the indent "".
+func (a *app) printIndented(v any, indent string) error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := a.stdout.Write(jsonview.Escape(text.Bytes()))
+	return err
 }
 
 // printMessage prints the JSON view of m on one line.

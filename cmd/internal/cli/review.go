@@ -131,9 +131,7 @@ func (a *app) printReview(value json.RawMessage, asJSON, sarif bool) error {
 	}
 	switch {
 	case sarif:
-		enc := json.NewEncoder(a.stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(toSARIF(Version(), review.Findings))
+		return a.printIndented(toSARIF(Version(), review.Findings), "  ")
 	case asJSON:
 		for _, f := range review.Findings {
 			if err := a.printJSON(f); err != nil {

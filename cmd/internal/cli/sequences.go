@@ -12,8 +12,13 @@ import (
 // sequenceMost bounds a control sequence in bytes; a longer one is not treated as one.
 const sequenceMost = 64 << 10
 
-// filtered returns p without the control sequences for which keep returns false, and the beginning of one with which p ends.
+// c1 matches the control characters of which some terminals take each for ESC and a letter: U+009B for ESC [.
+var c1 = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\x{80}-\x{9f}]`) })
+
+// filtered returns p without the control sequences for which keep returns false and without those characters, and the beginning of
+// a sequence with which p ends.
 func filtered(p []byte, keep func(seq []byte) bool) (text, rest []byte) {
+	p = c1().ReplaceAll(p, nil)
 	text = make([]byte, 0, len(p))
 	for len(p) > 0 {
 		at := bytes.IndexByte(p, ansi.ESC)

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
+
 	"sublet/client"
 	"sublet/daemon"
 	"sublet/wire"
@@ -374,6 +376,37 @@ func TestMute(t *testing.T) {
 		if got, rest := filtered([]byte("a"+seq+"b"), keepDrawing); string(got) != want || len(rest) > 0 {
 			t.Errorf("%q: got %q and %q, want %q", seq, got, rest, want)
 		}
+	}
+	// Terminals such as xterm take U+009B for ESC [.
+	if got, _ := filtered([]byte("a\u009b6nb\x1b]0;\u009b6n\a\u00a0ü"), keepDrawing); string(got) != "a6nb\x1b]0;6n\a\u00a0ü" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A model may call a tool by any name.
+func TestCallOnATerminal(t *testing.T) {
+	master, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	(&answer{app: &app{stdout: io.Discard, stderr: terminal}}).show(t.Context(), &wire.AgentStreamChunk{Chunk: wire.Chunk{
+		Type: wire.ChunkToolCall, Tool: "\x1b]52;c;eA==\a", Arguments: `{"command":"ls"}`,
+	}})
+	line := make([]byte, 200)
+	n, err := master.Read(line)
+	if terminal.Close(); err != nil || bytes.ContainsAny(line[:n], "\x1b\a") || !bytes.Contains(line[:n], []byte("ls")) {
+		t.Errorf("got %q, %v", line[:n], err)
+	}
+}
+
+// JSON may be printed on a terminal, and a model may have written what is in it.
+func TestJSONControlsNoTerminal(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{stdout: &out}
+	err := errors.Join(a.printJSON(map[string]string{"a": "\u009b6n\x7f\u202eü"}), a.printReview([]byte(`{"findings":[{"message":"\u009b6n"}]}`), false, true))
+	if text := out.String(); err != nil || !strings.HasPrefix(text, `{"a":"\u009b6n\u007f\u202eü"}`+"\n") || strings.Contains(text, "\u009b") {
+		t.Errorf("got %q, %v", text, err)
 	}
 }
 
