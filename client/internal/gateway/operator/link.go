@@ -26,7 +26,7 @@ func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*lin
 		connect = c.s.o.Daemon.ConnectOrCreate
 	}
 	sess, err := connect(c.ctx, gateway.Options{
-		Name: "sublet serve operator", Session: id, AfterSeq: -1, Confirm: confirm, Place: gateway.Place{Cwd: cwd},
+		Name: "sublet serve operator", Session: id, Confirm: confirm, Place: gateway.Place{Cwd: cwd},
 	})
 	if err != nil {
 		return nil, problemFor(err)
@@ -44,10 +44,10 @@ func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*lin
 	return l, nil
 }
 
-// connect connects to a session apart from the links, without the session's earlier events.
+// connect connects to a session apart from the links, without the session's earlier events, or to a new one for "", of which nothing is left.
 func (c *conn) connect(id string) (*gateway.Session, error) {
 	return c.s.o.Daemon.Connect(c.ctx, gateway.Options{
-		Name: "sublet serve operator", Session: wire.SessionID(id), AfterSeq: -1, Place: gateway.Place{Cwd: c.s.o.Project},
+		Name: "sublet serve operator", Session: wire.SessionID(id), Place: gateway.Place{Cwd: c.s.o.Project},
 	})
 }
 
@@ -92,19 +92,4 @@ func (c *conn) closeLinks() {
 	for _, l := range links {
 		l.sess.Close()
 	}
-}
-
-// anySession returns a session for requests about sessions in general.
-func (c *conn) anySession() (*gateway.Session, *problem) {
-	c.mu.Lock()
-	if n := len(c.links); n > 0 {
-		defer c.mu.Unlock()
-		return c.links[n-1].sess, nil
-	}
-	c.mu.Unlock()
-	l, p := c.attach("", false, false, c.s.o.Project)
-	if p != nil {
-		return nil, p
-	}
-	return l.sess, nil
 }

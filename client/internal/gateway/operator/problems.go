@@ -36,11 +36,9 @@ const (
 	codeCancelled   = "CANCELLED"
 )
 
-// codes maps the daemon's error codes to both dialects.
+// codes maps the daemon's error codes to both dialects; codeInternal for others.
 var codes = map[string][2]string{
 	wire.CodeInvalidMessage:   {codeInvalid, codeInvalid},
-	wire.CodeUnknownKind:      {codeInternal, codeInternal},
-	wire.CodeVersion:          {codeInternal, codeInternal},
 	wire.CodeTooLarge:         {codeInvalid, codeTooLarge},
 	wire.CodeRateLimited:      {codeRate, codeRateExceeds},
 	wire.CodeTooManyQueries:   {codeRate, codeRateExceeds},
@@ -57,15 +55,13 @@ var codes = map[string][2]string{
 	wire.CodeTimeout:          {codeTimeout, codeTimeout},
 	wire.CodeLeaseStale:       {codeTool, codeToolFailed},
 	wire.CodeLeaseDenied:      {codeTool, codeToolFailed},
-	wire.CodeShuttingDown:     {codeInternal, codeInternal},
-	wire.CodeInternal:         {codeInternal, codeInternal},
 }
 
 // problemOf converts an error of the daemon.
 func problemOf(e *wire.Error) *problem {
 	both, ok := codes[e.Code]
 	if !ok {
-		both = codes[wire.CodeInternal]
+		both = [2]string{codeInternal, codeInternal}
 	}
 	if e.Code == wire.CodeProvider && e.Details["kind"] == "overloaded" {
 		both = codes[wire.CodeRateLimited] // L22: the provider's own limit

@@ -49,11 +49,10 @@ type s3Turn struct {
 	id          string // of the client's request
 	agent       string // as the client named it
 	options     s3Options
-	turn        *turn
+	turn        *turn   // nil = not begun
 	history     history // of this one turn
 	answerBegun bool    // the response-block was sent
 	results     []body  // not yet sent: see flush
-	ended       bool    // nothing more is sent
 }
 
 // s3Options are what a request's metadata asks for in addition to the plain events.
@@ -68,25 +67,15 @@ const compressFrom = 512
 
 // translate returns the lines for one native event in order; none for most kinds.
 func (s *s3Turn) translate(m wire.EventMessage) [][]byte {
-	if s.ended {
-		return nil
+	if e, ok := m.(*wire.Error); ok && e.TurnID == "" { // it never began, or its session is gone
+		return [][]byte{gateway.Line(s3Refusal(s.id, "", problemOf(e), e.AtMS))}
 	}
-	var out [][]byte
-	begun := s.turn == nil
 	t := s.history.apply(m)
 	if t == nil {
-		if e, ok := m.(*wire.Error); ok && begun { // refused before it began
-			s.ended = true
-			return [][]byte{gateway.Line(s3Refusal(s.id, "", problemOf(e), e.AtMS))}
-		}
 		return nil
 	}
-	if begun {
-		s.turn = t
-	}
-	if _, again := m.(*wire.TurnStarted); t != s.turn || again && !begun { // of another turn, or a repetition
-		return nil
-	}
+	s.turn = t
+	var out [][]byte
 	if !amongResults(m) {
 		out = s.flush(out, m.Meta().AtMS)
 	}
@@ -109,7 +98,6 @@ func (s *s3Turn) translate(m wire.EventMessage) [][]byte {
 	case *wire.Error:
 		out = append(out, s.error(problemOf(m), m.AtMS))
 	case *wire.AgentComplete:
-		s.ended = true
 		out = append(out, s.event("turn-completed", m.AtMS, s.end()))
 	}
 	return out

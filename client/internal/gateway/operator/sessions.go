@@ -40,10 +40,11 @@ func (c *conn) reply(r *request, kind string, b body) {
 }
 
 func (c *conn) getSession(r *request) *problem {
-	sess, p := c.anySession()
-	if p != nil {
-		return p
+	sess, err := c.connect("")
+	if err != nil {
+		return problemFor(err)
 	}
+	defer sess.Close()
 	h, info, err := readSession(c.ctx, sess, wire.SessionID(r.Session))
 	if err != nil {
 		return problemFor(err)
@@ -63,10 +64,11 @@ func (c *conn) getSession(r *request) *problem {
 // listSessions lists the sessions whose latest turn was answered by the agent that the request names, or all sessions. The answer has a
 // cursor if there are more.
 func (c *conn) listSessions(r *request) *problem {
-	sess, p := c.anySession()
-	if p != nil {
-		return p
+	sess, err := c.connect("")
+	if err != nil {
+		return problemFor(err)
 	}
+	defer sess.Close()
 	list, cursor := []body{}, r.Cursor
 	for {
 		page, err := wire.Call(c.ctx, sess, &wire.SessionRequest{Op: "list", Cursor: cursor, Limit: pageSize})
@@ -90,10 +92,11 @@ func (c *conn) listSessions(r *request) *problem {
 }
 
 func (c *conn) deleteSession(r *request) *problem {
-	sess, p := c.anySession()
-	if p != nil {
-		return p
+	sess, err := c.connect("")
+	if err != nil {
+		return problemFor(err)
 	}
+	defer sess.Close()
 	id := wire.SessionID(r.Session)
 	if _, err := sess.Request(c.ctx, &wire.SessionRequest{Op: "delete", SessionID: &id}); err != nil {
 		return problemFor(err)
