@@ -8,9 +8,9 @@ type queue struct {
 	size    int      // bytes in batches
 }
 
-// add appends the frame of m. While more than softQueue bytes wait it drops progress messages.
+// add appends the frame of m. While more than softQueue bytes wait it drops live output.
 func (q *queue) add(m Message) error {
-	if q.size > softQueue && isProgress(m) {
+	if q.size > softQueue && Live(m) {
 		return nil
 	}
 	if len(q.batches) == 0 || len(q.batches[len(q.batches)-1]) >= batchSize {
@@ -52,8 +52,9 @@ func recycle(batch []byte) {
 	}
 }
 
-// isProgress reports whether m may be dropped: the message that ends the command or call carries the same content.
-func isProgress(m Message) bool {
+// Live reports whether m is a preview that may be dropped, since a later message has the content: output of what runs, or arguments as
+// the model writes them. The result of a command has only both ends of a long output; a jump in CommandOutput.Offset shows the gap.
+func Live(m Message) bool {
 	switch m := m.(type) {
 	case *CommandOutput:
 		return true

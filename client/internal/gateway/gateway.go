@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"time"
 
+	"sublet/client/internal/remote"
 	"sublet/wire"
 )
 
@@ -17,7 +18,7 @@ import (
 const linkBound = 20 * time.Second
 
 // ErrClosed reports that the session's Close was called.
-var ErrClosed = errors.New("the session was closed")
+var ErrClosed = remote.ErrClosed
 
 // ErrAway reports that the daemon did not come back within linkBound.
 var ErrAway error = awayError{}
@@ -35,7 +36,7 @@ func (awayError) Hint() string {
 // Opener dials and shakes hands, as launch.Launcher.Open does.
 type Opener func(context.Context, *wire.EnvSnapshot) (*wire.Conn, *wire.Ready, error)
 
-// Daemon is how the daemon is reached. Open is required.
+// Daemon is how the daemon is reached. Open, Env and Credentials are required.
 type Daemon struct {
 	Open        Opener // starts a daemon where none runs
 	Find        Opener // starts none: for a daemon that was stopped on request; nil = Open
@@ -80,11 +81,10 @@ func (d *Daemon) bound(ctx context.Context) (context.Context, context.CancelFunc
 
 // Options for Connect.
 type Options struct {
-	Name     string         // who connects, as the audit log shows it, such as "sublet serve jsonrpc"
-	Session  wire.SessionID // to attach to; "" = a new one
-	AfterSeq int64          // with Session: its events after that number are handed on; -1: none of the old ones
-	Confirm  bool           // somebody is there to answer questions
-	Place    Place          // where the client is; zero = where the gateway was started
+	Name    string         // who connects, as the audit log shows it, such as "sublet serve jsonrpc"
+	Session wire.SessionID // to attach to, without its earlier events; "" = a new one
+	Confirm bool           // somebody is there to answer questions
+	Place   Place          // where the client is; zero = where the gateway was started
 	// MCPServers are those whose tools agents have in this session's requests; see wire.EnvSnapshot.
 	MCPServers []wire.MCPServer
 }
@@ -106,12 +106,6 @@ func (d *Daemon) snapshot(o Options) *wire.EnvSnapshot {
 	}
 	if s.Env == nil {
 		s.Env = d.Env
-	}
-	if s.Env == nil {
-		s.Env = map[string]wire.OSString{}
-	}
-	if s.Credentials == nil {
-		s.Credentials = map[string]string{}
 	}
 	if o.Confirm {
 		s.Capabilities = append(s.Capabilities, wire.CapConfirm)

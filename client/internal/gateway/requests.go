@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"slices"
 
 	"sublet/client/internal/remote"
 	"sublet/wire"
@@ -21,35 +20,25 @@ func (s *Session) Request(ctx context.Context, r wire.OfRequest) (reply wire.Mes
 	return reply, err
 }
 
-// Attach moves to another session; Next returns its events after afterSeq (0 = all, -1 = no stored ones). Turns that were asked in the
-// old session continue in the daemon, but their events are not received: for their client they end with not_found_session.
-func (s *Session) Attach(ctx context.Context, id wire.SessionID, afterSeq int64) error {
-	ctx, cancel := s.d.bound(ctx)
-	defer cancel()
-	return s.withConn(ctx, func(c *remote.Conn, _ int) error {
-		s.mu.Lock()
-		wasID, wasSeq := s.id, s.seq
-		s.id, s.seq = id, afterSeq // before the request: its events may come before the reply is read
-		s.mu.Unlock()
-		r, err := wire.Call(ctx, c, &wire.SessionRequest{Op: "resume", SessionID: &id, AfterSeq: afterSeq, IncludeHistory: afterSeq >= 0})
+// Attach moves to another session, without its earlier events. No turn of the client may run.
+func (s *Session) Attach(ctx context.Context, id wire.SessionID) error {
+	return s.switchTo(ctx, &wire.SessionRequest{Op: "resume", SessionID: &id, AfterSeq: -1})
+}
+
+// Create moves to a new session under an id of the caller's choosing. Errors are those of Request; duplicate_id where there is
+// such a session, not_found_session where there was one and it was deleted. No turn of the client may run.
+func (s *Session) Create(ctx context.Context, id wire.SessionID) error {
+	return s.switchTo(ctx, &wire.SessionRequest{Op: "new", SessionID: &id})
+}
+
+func (s *Session) switchTo(ctx context.Context, r *wire.SessionRequest) error {
+	_, err := s.Request(ctx, r)
+	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		switch {
-		case s.id != id: // meanwhile another call moved the session, or the daemon assigned a new one
-		case err != nil:
-			s.id, s.seq = wasID, wasSeq
-		default:
-			if s.seq < 0 {
-				s.seq = r.Session.LastSeq
-			}
-			for _, t := range slices.Clone(s.turns) {
-				if id != wasID {
-					s.endLocked(t, wire.CodeNotFoundSession, "its session was left; it goes on there")
-				}
-			}
-		}
-		return err
-	})
+		s.id = *r.SessionID
+	}
+	return err
 }
 
 // Move reports the client's current folder, environment and terminal to the daemon.
@@ -76,21 +65,4 @@ func (s *Session) Tool(ctx context.Context, r *wire.ToolRequest, each func(wire.
 		return nil, err
 	}
 	return conn.Turn(ctx, r, each)
-}
-
-// Create moves to a new session under an id of the caller's choosing. Errors are those of Request; duplicate_id where there is
-// such a session, not_found_session where there was one and it was deleted.
-func (s *Session) Create(ctx context.Context, id wire.SessionID) error {
-	ctx, cancel := s.d.bound(ctx)
-	defer cancel()
-	return s.withConn(ctx, func(c *remote.Conn, _ int) error {
-		_, err := c.Request(ctx, &wire.SessionRequest{Op: "new", SessionID: &id})
-		if err != nil {
-			return err
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.id, s.seq = id, 0
-		return nil
-	})
 }

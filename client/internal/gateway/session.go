@@ -42,8 +42,6 @@ type Session struct {
 	links   int // how often a link came up
 	linked  bool
 	id      wire.SessionID
-	seq     int64 // of the newest event in the inbox; -1 = not known yet, because only events after the daemon's answer are wanted
-	ready   *wire.Ready
 	down    error         // why there is no link
 	changed chan struct{} // closed and replaced when linked or down changes
 	inbox   []received
@@ -67,12 +65,12 @@ func (d *Daemon) Connect(ctx context.Context, o Options) (*Session, error) {
 	defer cancel()
 	s := &Session{
 		d: d, log: d.Logger(), o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}), room: make(chan struct{}),
-		id: o.Session, seq: o.AfterSeq, confirm: o.Confirm,
+		id: o.Session, confirm: o.Confirm,
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.mu.Lock() // what conn calls waits until it is set
 	s.conn = remote.Keep(s.ctx, remote.Options{
-		Open: d.Open, Find: d.Find, Session: o.Session, AfterSeq: o.AfterSeq, Log: s.log,
+		Open: d.Open, Find: d.Find, Session: o.Session, AfterSeq: -1, Log: s.log,
 		Snapshot: func() *wire.EnvSnapshot {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -130,13 +128,10 @@ func (s *Session) signalLocked() {
 func (s *Session) up(r *wire.Ready) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.linked, s.down, s.ready = true, nil, r
+	s.linked, s.down = true, nil
 	s.links++
 	if s.id != r.Session.ID {
 		s.moveLocked(r.Session.ID)
-	}
-	if s.seq < 0 {
-		s.seq = r.Session.LastSeq
 	}
 	s.signalLocked()
 	if len(s.turns) > 0 {
@@ -147,7 +142,7 @@ func (s *Session) up(r *wire.Ready) {
 // moveLocked switches to the new session that the daemon assigned. Turns that had begun in the one that is gone are ended.
 func (s *Session) moveLocked(id wire.SessionID) {
 	was := s.id
-	s.id, s.seq = id, 0
+	s.id = id
 	if was == "" {
 		return
 	}
@@ -174,8 +169,8 @@ func (s *Session) handle(m wire.Message) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := sizeOf(e)
-	if remote.Live(e) && s.size+n > liveBound {
+	n := remote.Size(e)
+	if wire.Live(e) && s.size+n > liveBound {
 		return
 	}
 	for s.size > 0 && s.size+n > cmp.Or(s.d.Inbox, inboxBound) && s.ctx.Err() == nil { // an empty inbox takes a message of any size
@@ -191,12 +186,6 @@ func (s *Session) handle(m wire.Message) {
 	if refused, ok := e.(*wire.Error); ok && t != nil && refused.Code == wire.CodeDuplicateID {
 		return // the request was sent again in case a link had lost it, which was not so: the turn continues
 	}
-	if s.askedLocked(e) {
-		return
-	}
-	if meta := e.Meta(); meta.SessionID == s.id {
-		s.seq = max(s.seq, meta.Seq)
-	}
 	s.pushLocked(received{e, t, t != nil && s.followLocked(t, e)})
 	if _, ended := e.(*wire.AgentComplete); ended && s.recheck && len(s.turns) > 0 { // ours may have waited for it
 		s.recheck = false
@@ -204,15 +193,9 @@ func (s *Session) handle(m wire.Message) {
 	}
 }
 
-// askedLocked reports whether e is a question that was delivered already: the daemon repeats open questions after attaching.
-func (s *Session) askedLocked(e wire.EventMessage) bool {
-	q, ok := e.(*wire.ConfirmationRequest)
-	return ok && q.SessionID == s.id && q.Seq <= s.seq
-}
-
 func (s *Session) pushLocked(r received) {
 	s.inbox = append(s.inbox, r)
-	s.size += sizeOf(r.EventMessage)
+	s.size += remote.Size(r.EventMessage)
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -238,7 +221,7 @@ func (s *Session) nextBatch(ctx context.Context, most int) ([]received, error) {
 			list := slices.Clone(s.inbox[:n])
 			clear(s.inbox[:n])
 			for _, r := range list {
-				s.size -= sizeOf(r.EventMessage)
+				s.size -= remote.Size(r.EventMessage)
 			}
 			s.inbox = s.inbox[n:]
 			close(s.room)
@@ -247,9 +230,6 @@ func (s *Session) nextBatch(ctx context.Context, most int) ([]received, error) {
 			return list, nil
 		}
 		s.mu.Unlock()
-		if s.ctx.Err() != nil {
-			return nil, ErrClosed
-		}
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
@@ -276,35 +256,13 @@ func (s *Session) ID() wire.SessionID {
 }
 
 // Ready returns the last Ready. It is shared: do not change it.
-func (s *Session) Ready() *wire.Ready {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ready
-}
+func (s *Session) Ready() *wire.Ready { return s.conn.Ready() }
 
 // Close ends the session's goroutines; running turns continue in the daemon.
 func (s *Session) Close() {
 	s.cancel(ErrClosed)
 	s.conn.Close()
 	s.work.Wait()
-}
-
-// sizeOf returns the approximate bytes of an event in memory.
-func sizeOf(m wire.EventMessage) int {
-	const head = 256
-	switch m := m.(type) {
-	case *wire.AgentStreamChunk:
-		return head + len(m.Chunk.Text) + len(m.Chunk.Arguments) + len(m.Chunk.Data)
-	case *wire.CommandResult:
-		return head + len(m.Command) + len(m.Output) + len(m.OutputTail)
-	case *wire.TurnStarted:
-		return head + len(m.Prompt)
-	case *wire.AgentComplete:
-		return head + len(m.Summary)
-	case *wire.ConfirmationRequest:
-		return head + len(m.Command) + len(m.Arguments) + len(m.Preview.Content)
-	}
-	return head
 }
 
 // withConn calls f with a connection on which a request can be made and the number of its link, and again with the next one while f
@@ -316,9 +274,6 @@ func (s *Session) withConn(ctx context.Context, f func(c *remote.Conn, link int)
 		s.mu.Lock()
 		link, linked, down, changed := s.links, s.linked, s.down, s.changed
 		s.mu.Unlock()
-		if s.ctx.Err() != nil {
-			return ErrClosed
-		}
 		if linked || s.conn.Connected() { // Connected: f starts a daemon that was stopped; else the next attempt is made earlier
 			err := f(s.conn, link)
 			if !errors.Is(err, remote.ErrDisconnected) { // else it may succeed on the next link

@@ -114,9 +114,9 @@ func TestASessionThatIsNotRead(t *testing.T) {
 	d.Inbox = 4 << 10
 	links := linksOf(d)
 	s := connect(t, d, gateway.Options{})
+	other := connect(t, w.Daemon(), gateway.Options{Session: s.ID()})
 	id := ask(t, s, "flood")
 	// Another one waits for the turn's end: nothing of it waits for the first.
-	other := connect(t, w.Daemon(), gateway.Options{Session: s.ID()})
 	if text, end := turn(t, other, id); text != long.String() || end.Status != wire.StatusSuccess {
 		t.Fatalf("other: got %d bytes, %v", len(text), end.Status)
 	}
@@ -269,7 +269,7 @@ func TestAttachWithoutThePast(t *testing.T) {
 	one, two := connect(t, w.Daemon(), gateway.Options{}), connect(t, w.Daemon(), gateway.Options{})
 	turn(t, one, ask(t, one, "say one"))
 	turn(t, two, ask(t, two, "say two"))
-	if err := one.Attach(t.Context(), two.ID(), -1); err != nil {
+	if err := one.Attach(t.Context(), two.ID()); err != nil {
 		t.Fatal(err)
 	}
 	id := ask(t, one, "say three")
@@ -277,7 +277,7 @@ func TestAttachWithoutThePast(t *testing.T) {
 	if started, ok := m.(*wire.TurnStarted); err != nil || !ok || started.RequestID != id {
 		t.Errorf("first: got %T %v", m, err)
 	}
-	if err := one.Attach(t.Context(), "none", -1); !errors.Is(err, wire.ErrNotFoundSession) || one.ID() != two.ID() {
+	if err := one.Attach(t.Context(), "none"); !errors.Is(err, wire.ErrNotFoundSession) || one.ID() != two.ID() {
 		t.Errorf("got %v, now at %s", err, one.ID())
 	}
 }
@@ -321,38 +321,5 @@ func TestALostRequestIsAskedAfterAnothersTurn(t *testing.T) {
 	}
 	if text, _ := turn(t, one, id); text != "hello" {
 		t.Errorf("got %q", text)
-	}
-}
-
-// A turn that ran in the session that Attach left ends for its client, who gets no more of its events: it must not count as running
-// for ever, nor may a later link ask for it again in the other session.
-func TestAttachEndsTheTurnsOfTheOldSession(t *testing.T) {
-	w := gatewaytest.New(t, []scene{{Match: "^wait$", Steps: []step{{Text: "begun", WaitFile: "/nowhere/at/all"}}}})
-	one, two := connect(t, w.Daemon(), gateway.Options{}), connect(t, w.Daemon(), gateway.Options{})
-	var turns gateway.Turns
-	started := make(chan struct{})
-	left := &gateway.Turn{Handle: func(e wire.EventMessage) {
-		if _, ok := e.(*wire.TurnStarted); ok {
-			close(started)
-		}
-	}}
-	var work sync.WaitGroup
-	work.Go(func() { turns.Deliver(t.Context(), one) })
-	t.Cleanup(work.Wait)
-	begin(t, &turns, left, one, &wire.AgentRequest{Prompt: "wait"})
-	<-started
-	if err := one.Attach(t.Context(), two.ID(), -1); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), gatewaytest.Patience)
-	defer cancel()
-	if !turns.Wait(ctx, nil) {
-		t.Fatal("the turn still counts as running")
-	}
-	if left.End != nil || left.Problem == nil || left.Problem.Code != wire.CodeNotFoundSession || left.Pending() {
-		t.Errorf("got end %v, problem %v", left.End, left.Problem)
-	}
-	if err := one.Attach(t.Context(), two.ID(), -1); err != nil { // to itself: nothing is left
-		t.Fatal(err)
 	}
 }

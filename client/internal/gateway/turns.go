@@ -271,6 +271,9 @@ func (l *Turns) Deliver(ctx context.Context, s *Session) {
 			var q *Question
 			switch e := e.(type) {
 			case *wire.ConfirmationRequest:
+				if l.Question(e.ConfirmationID) != nil { // repeated after a lost link
+					continue
+				}
 				if s.confirm {
 					q = NewQuestion(ctx, s, e)
 					l.asked(q)

@@ -76,7 +76,7 @@ func (c *Conn) moved(r *wire.SessionReply) bool {
 // a number and questions, which are sent again while they are open, always count as new.
 func (c *Conn) fresh(e wire.EventMessage) bool {
 	meta := e.Meta()
-	if Live(e) || meta.Seq <= 0 {
+	if wire.Live(e) || meta.Seq <= 0 {
 		return true
 	}
 	c.mu.Lock()

@@ -34,22 +34,32 @@ func (s *stream) push(m wire.Message) {
 	s.signal()
 }
 
-// Live reports whether m is a preview that may be dropped, since a later message has the content: output of what runs, or arguments as
-// the model writes them. The result of a command has only both ends of a long output; a jump in CommandOutput.Offset shows the gap.
-func Live(m wire.Message) bool { return liveSize(m) > 0 }
-
-// liveSize returns the approximate bytes of m in memory if it is live output, else 0.
-func liveSize(m wire.Message) int {
+// Size returns the approximate bytes of m in memory.
+func Size(m wire.Message) int {
 	const head = 256
 	switch m := m.(type) {
 	case *wire.AgentStreamChunk:
-		if m.Chunk.Type == wire.ChunkToolOutput || m.Chunk.Type == wire.ChunkToolCallDelta {
-			return head + len(m.Chunk.Data) + len(m.Chunk.Text)
-		}
+		return head + len(m.Chunk.Text) + len(m.Chunk.Arguments) + len(m.Chunk.Data)
 	case *wire.CommandOutput:
 		return head + len(m.Data)
+	case *wire.CommandResult:
+		return head + len(m.Command) + len(m.Output) + len(m.OutputTail)
+	case *wire.TurnStarted:
+		return head + len(m.Prompt)
+	case *wire.AgentComplete:
+		return head + len(m.Summary)
+	case *wire.ConfirmationRequest:
+		return head + len(m.Command) + len(m.Arguments) + len(m.Preview.Content)
 	}
-	return 0
+	return head
+}
+
+// liveSize returns the size of live output, and 0 for other messages.
+func liveSize(m wire.Message) int {
+	if !wire.Live(m) {
+		return 0
+	}
+	return Size(m)
 }
 
 func (s *stream) close() {

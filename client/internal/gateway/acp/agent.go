@@ -117,7 +117,7 @@ func (a *agent) connect(ctx context.Context, cwd string, id sdk.SessionId, serve
 		return open, nil
 	}
 	gs, err := a.o.Daemon.Connect(ctx, gateway.Options{
-		Name: "sublet serve acp", Session: wire.SessionID(id), AfterSeq: -1, Confirm: true, Place: gateway.Place{Cwd: filepath.Clean(cwd)},
+		Name: "sublet serve acp", Session: wire.SessionID(id), Confirm: true, Place: gateway.Place{Cwd: filepath.Clean(cwd)},
 	})
 	if errors.Is(err, wire.ErrNotFoundSession) {
 		return nil, &sdk.RequestError{Code: -32002, Message: "Resource not found", Data: map[string]any{"details": "there is no session " + gateway.Clip(string(id))}}

@@ -220,6 +220,9 @@ func TestConformance(t *testing.T) {
 		c := w.ready()
 		id := c.query("endless")
 		c.until("stream.token")
+		if m := c.call("session.load", `{"path":"/x"}`); errorCode(m) != codeAgent || !strings.Contains(fmt.Sprint(m), "1 queries run") {
+			t.Errorf("load while it runs: got %v", m)
+		}
 		r := result(t, c.call("agent.cancel", `{"query_id":"`+id+`"}`))
 		if r["cancelled"] != true || r["query_id"] != id {
 			t.Errorf("got %v", r)

@@ -192,7 +192,7 @@ func (c *conn) load(r *request) (any, *failure) {
 		return nil, failureOf(err)
 	}
 	id := reply.Session.ID
-	if err := c.session.Attach(c.ctx, id, -1); err != nil { // -1: without its earlier events
+	if err := c.session.Attach(c.ctx, id); err != nil {
 		return nil, failureOf(err)
 	}
 	blocks, messages, err := c.count(id)

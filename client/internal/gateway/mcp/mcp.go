@@ -194,7 +194,7 @@ func (s *server) link(ctx context.Context, session *sdk.ServerSession) (*link, e
 	if l != nil || err != nil {
 		return l, err
 	}
-	gs, err := s.o.Daemon.Connect(ctx, gateway.Options{Name: "sublet serve mcp", AfterSeq: -1})
+	gs, err := s.o.Daemon.Connect(ctx, gateway.Options{Name: "sublet serve mcp"})
 	if err != nil {
 		return nil, err
 	}

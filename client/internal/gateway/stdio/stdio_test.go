@@ -326,6 +326,13 @@ func TestConformance(t *testing.T) {
 		if d := m["data"].(map[string]any); d["state"] != "processing" || d["conversationLength"] != 1.0 {
 			t.Errorf("status while it runs: %v", d)
 		}
+		r.send(`{"id":"c","kind":"clear_history"` + meta + `}`)
+		for m["id"] != "c" {
+			m = r.next()
+		}
+		if m["type"] != "error" {
+			t.Errorf("cleared while it runs: %v", m)
+		}
 		r.send(ask("other", "say"))
 		ended := map[any]bool{}
 		for !ended["slow"] {
