@@ -46,7 +46,7 @@ func TestAfterAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.CreateSession(ctx, wire.SessionInfo{ID: "s"}); err != nil {
+	if err := s.Append(ctx, &wire.SessionInfo{ID: "s"}); err != nil {
 		t.Fatal(err)
 	}
 	open := func() *Manager {

@@ -115,7 +115,7 @@ func newManager(t *testing.T) *Manager {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if err := s.CreateSession(t.Context(), wire.SessionInfo{ID: "s"}); err != nil {
+	if err := s.Append(t.Context(), &wire.SessionInfo{ID: "s"}); err != nil {
 		t.Fatal(err)
 	}
 	m, err := Open(t.Context(), s, slog.New(slog.DiscardHandler))

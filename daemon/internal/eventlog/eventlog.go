@@ -3,7 +3,6 @@
 package eventlog
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -124,20 +123,10 @@ func (l *Log[S]) emitLocked(list ...wire.EventMessage) error {
 	for i, m := range list {
 		l.address(m, l.info.LastSeq+1+int64(i), now)
 	}
-	write := l.store.Append
-	if !l.info.Stored {
-		write = func(ctx context.Context, first ...wire.EventMessage) error {
-			return l.store.CreateSession(ctx, l.info, first...)
-		}
-	}
-	if err := write(ctx, list...); err != nil {
+	if err := l.store.Append(ctx, &l.info, list...); err != nil {
 		return err
 	}
-	l.info.Stored, l.info.LastSeq, l.info.UpdatedAtMS = true, l.info.LastSeq+int64(len(list)), now
 	for _, m := range list {
-		if t, ok := m.(*wire.TurnStarted); ok {
-			l.info.Turns, l.info.Agent, l.info.Title = l.info.Turns+1, t.Agent, cmp.Or(l.info.Title, store.Title(t.Prompt))
-		}
 		l.sendLocked(m)
 	}
 	return nil

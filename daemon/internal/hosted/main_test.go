@@ -547,7 +547,7 @@ func openStore(t *testing.T) *store.Store {
 	st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "sublet.db"), nil)
 	if err == nil {
 		t.Cleanup(func() { st.Close() })
-		err = st.CreateSession(t.Context(), wire.SessionInfo{ID: "s"})
+		err = st.Append(t.Context(), &wire.SessionInfo{ID: "s"})
 	}
 	if err != nil {
 		t.Fatal(err)

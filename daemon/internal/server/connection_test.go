@@ -268,13 +268,9 @@ func TestEndsTurnsOfADeadDaemon(t *testing.T) {
 	p.close()
 	r.dir = t.TempDir()
 	r.start()
-	if err := r.store.CreateSession(context.Background(), info); err != nil {
+	info.Stored = false
+	if err := r.store.Append(context.Background(), &info, events...); err != nil {
 		t.Fatal(err)
-	}
-	for _, m := range events {
-		if err := r.store.Append(context.Background(), m); err != nil {
-			t.Fatal(err)
-		}
 	}
 	r.close()
 	r.start()

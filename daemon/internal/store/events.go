@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,35 +13,51 @@ import (
 	"sublet/wire/visible"
 )
 
-// Append stores events, at least one, of one session, all or none, each with complete Meta: the session must exist and the first Seq be its
-// next number. They are in the database when Append returns. A number that is taken is an error and changes nothing.
-func (s *Store) Append(ctx context.Context, list ...wire.EventMessage) error {
-	first := list[0].Meta()
-	doing := fmt.Sprintf("append event %d of session %s", first.Seq, first.SessionID)
-	return s.append(ctx, doing, list, func(context.Context, *sql.Tx) error { return nil })
-}
-
-// append stores events after what before does, in one transaction. doing is for its error.
-func (s *Store) append(ctx context.Context, doing string, list []wire.EventMessage, before func(context.Context, *sql.Tx) error) error {
+// Append stores events of one session, all or none, each with complete Meta, the first Seq being the session's next number. It stores the
+// session as well if that is not Stored yet; otherwise it must exist. When Append returns they are in the database, and info describes the
+// session after them. A number that is taken is an error and changes nothing.
+func (s *Store) Append(ctx context.Context, info *wire.SessionInfo, list ...wire.EventMessage) error {
+	doing := fmt.Sprintf("append event %d of session %s", info.LastSeq+1, info.ID)
 	if err := s.checkFile(); err != nil {
 		return s.failed(doing, err)
 	}
 	// Finish the events even if ctx ends. A context without cancellation also saves a goroutine in the driver for each statement.
 	ctx = context.WithoutCancel(ctx)
-	return s.tx(ctx, doing, func(tx *sql.Tx) error {
-		if err := before(ctx, tx); err != nil {
-			return err
+	after := describe(*info, list)
+	err := s.tx(ctx, doing, func(tx *sql.Tx) error {
+		if !info.Stored {
+			if _, err := tx.ExecContext(ctx, "INSERT INTO sessions (id, name, cwd, created_at, updated_at) VALUES (?, ?, ?, ?, ?)",
+				info.ID, info.Name, []byte(info.Cwd), info.CreatedAtMS, info.UpdatedAtMS); err != nil {
+				return err
+			}
 		}
 		for _, m := range list {
 			if err := s.appendOne(ctx, tx, m); err != nil {
 				return err
 			}
 		}
-		return nil
+		return exactlyOne(tx.StmtContext(ctx, s.updateSession).ExecContext(ctx,
+			after.LastSeq, after.UpdatedAtMS, after.Turns, after.Title, after.Agent, after.ID))
 	})
+	if err == nil {
+		*info = after
+	}
+	return err
 }
 
-// appendOne stores an event, and what follows from it: the entry in open_turns, the text for the search, and the session's row.
+// describe returns the description of a stored session after the events that follow info.
+func describe(info wire.SessionInfo, list []wire.EventMessage) wire.SessionInfo {
+	info.Stored = true
+	for _, m := range list {
+		info.LastSeq, info.UpdatedAtMS = m.Meta().Seq, max(info.UpdatedAtMS, m.Meta().AtMS)
+		if t, ok := m.(*wire.TurnStarted); ok {
+			info.Turns, info.Agent, info.Title = info.Turns+1, t.Agent, cmp.Or(info.Title, Title(t.Prompt))
+		}
+	}
+	return info
+}
+
+// appendOne stores an event, and what follows from it: the entry in open_turns, and the text for the search.
 func (s *Store) appendOne(ctx context.Context, tx *sql.Tx, m wire.EventMessage) error {
 	e := m.Meta()
 	payload, err := wire.Marshal(forStore(m))
@@ -51,38 +68,25 @@ func (s *Store) appendOne(ctx context.Context, tx *sql.Tx, m wire.EventMessage) 
 		e.SessionID, e.Seq, e.TurnID, wire.KindOf(m), e.AtMS, payload); err != nil {
 		return err
 	}
-	turns, title, agent := 0, "", ""
 	switch m := m.(type) {
 	case *wire.TurnStarted:
-		turns, title, agent = 1, Title(m.Prompt), m.Agent
-		if _, err := tx.ExecContext(ctx, "INSERT INTO open_turns (turn_id, session_id, request_id, agent, first_seq) VALUES (?, ?, ?, ?, ?)",
-			e.TurnID, e.SessionID, e.RequestID, m.Agent, e.Seq); err != nil {
-			return err
-		}
+		_, err = tx.ExecContext(ctx, "INSERT INTO open_turns (turn_id, session_id, request_id, agent, first_seq) VALUES (?, ?, ?, ?, ?)",
+			e.TurnID, e.SessionID, e.RequestID, m.Agent, e.Seq)
 	case *wire.AgentComplete:
 		if err := indexAnswer(ctx, tx, e); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, "DELETE FROM open_turns WHERE turn_id = ?", e.TurnID); err != nil {
-			return err
-		}
+		_, err = tx.ExecContext(ctx, "DELETE FROM open_turns WHERE turn_id = ?", e.TurnID)
 	case *wire.CompactionStarted: // a session has one at a time, in a turn or outside
-		if _, err := tx.ExecContext(ctx, "INSERT OR REPLACE INTO open_turns (turn_id, session_id, request_id, agent, first_seq) VALUES (?, ?, '', '', ?)",
-			compactionOf(e.SessionID), e.SessionID, e.Seq); err != nil {
-			return err
-		}
+		_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO open_turns (turn_id, session_id, request_id, agent, first_seq) VALUES (?, ?, '', '', ?)",
+			compactionOf(e.SessionID), e.SessionID, e.Seq)
 	case *wire.CompactionComplete:
-		if _, err := tx.ExecContext(ctx, "DELETE FROM open_turns WHERE turn_id = ?", compactionOf(e.SessionID)); err != nil {
-			return err
-		}
+		_, err = tx.ExecContext(ctx, "DELETE FROM open_turns WHERE turn_id = ?", compactionOf(e.SessionID))
 	}
-	if text := searchable(m); text != "" {
-		if err := index(ctx, tx, e, text); err != nil {
-			return err
-		}
+	if text := searchable(m); text != "" && err == nil {
+		err = index(ctx, tx, e, text)
 	}
-	return exactlyOne(tx.StmtContext(ctx, s.touchSession).ExecContext(ctx,
-		e.Seq, e.AtMS, turns, title, e.SessionID, agent))
+	return err
 }
 
 // checkFile returns errGone if the file at the database's path is not the opened one any more. SQLite would go on writing to a

@@ -49,7 +49,7 @@ func TestFullDisk(t *testing.T) {
 	seq, piece := int64(1), strings.Repeat("0123456789", 2000)
 	var err error
 	for ; err == nil && seq < 1000; seq++ {
-		err = s.Append(t.Context(), text(id, seq, piece))
+		err = appendTo(t.Context(), s, text(id, seq, piece))
 	}
 	full := seq - 1 // the one that did not fit
 	fault, ok := errors.AsType[*FaultError](err)
@@ -60,7 +60,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.WriteFile(filler, make([]byte, 1<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("filling the disk: %v", err)
 	}
-	if err := s.Append(t.Context(), text(id, full, piece)); err == nil {
+	if err := appendTo(t.Context(), s, text(id, full, piece)); err == nil {
 		t.Error("stored on a full disk")
 	}
 	stored := func() int64 {
@@ -115,7 +115,7 @@ func TestFileRemovedWhileOpen(t *testing.T) {
 	begin := func(turn wire.TurnID, seq int64) error {
 		e := event(id, seq)
 		e.TurnID = turn
-		return s.Append(t.Context(), &wire.TurnStarted{Event: e, Prompt: "p"})
+		return appendTo(t.Context(), s, &wire.TurnStarted{Event: e, Prompt: "p"})
 	}
 	if err := begin("t1", 1); err != nil {
 		t.Fatal(err)

@@ -127,7 +127,7 @@ func TestLockedByAnother(t *testing.T) {
 	}
 	other, err := openWithin(t.Context(), path, slog.New(slog.DiscardHandler), 20*time.Millisecond)
 	if err == nil { // reading goes on while somebody else writes; writing does not
-		err = other.Append(t.Context(), text(id, 1, "x"))
+		err = appendTo(t.Context(), other, text(id, 1, "x"))
 		defer other.Close()
 	}
 	fault, ok := errors.AsType[*FaultError]((&Store{path: path}).fault(err))

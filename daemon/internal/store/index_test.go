@@ -137,7 +137,7 @@ func BenchmarkDeleteBesideOthers(b *testing.B) {
 func TestSearchForACommonWord(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "sublet.db"))
 	old := wire.SessionInfo{ID: "old", Cwd: "/old", CreatedAtMS: 1, UpdatedAtMS: 1}
-	if err := s.CreateSession(t.Context(), old); err != nil {
+	if err := s.Append(t.Context(), &old); err != nil {
 		t.Fatal(err)
 	}
 	many := newSession(t, s, "many", 2)

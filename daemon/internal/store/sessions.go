@@ -12,16 +12,6 @@ import (
 	"sublet/wire"
 )
 
-// CreateSession adds a session with its first events, all or nothing: see Append. LastSeq, Turns, Agent, Running and Stored of info are
-// ignored.
-func (s *Store) CreateSession(ctx context.Context, info wire.SessionInfo, first ...wire.EventMessage) error {
-	return s.append(ctx, "create session", first, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "INSERT INTO sessions (id, name, title, cwd, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)",
-			info.ID, info.Name, info.Title, []byte(info.Cwd), info.CreatedAtMS, info.UpdatedAtMS)
-		return err
-	})
-}
-
 const sessionColumns = "id, name, title, cwd, created_at, updated_at, last_seq, turns, agent"
 
 func scanSession(scan func(...any) error) (wire.SessionInfo, error) {

@@ -29,7 +29,7 @@ type Store struct {
 	opened fs.FileInfo // of the file at path when it was opened
 	log    *slog.Logger
 	// Prepared once, since parsing these took half of the time of Append.
-	insertEvent, touchSession *sql.Stmt
+	insertEvent, updateSession *sql.Stmt
 	// writing has one token, which a writer takes. SQLite allows one writer at a time and the others poll with growing pauses,
 	// so that of five hundred concurrent sessions some never wrote. Here writers wait in order.
 	writing chan struct{}
@@ -82,14 +82,14 @@ func openWithin(ctx context.Context, path string, log *slog.Logger, busy time.Du
 	return s, nil
 }
 
-// prepare prepares the two statements that each stored event runs.
+// prepare prepares the two statements that each Append runs.
 func (s *Store) prepare(ctx context.Context) (err error) {
 	if s.insertEvent, err = s.db.PrepareContext(ctx,
 		"INSERT INTO events (session_id, seq, turn_id, kind, at, payload) VALUES (?, ?, ?, ?, ?, ?)"); err != nil {
 		return err
 	}
-	s.touchSession, err = s.db.PrepareContext(ctx, `UPDATE sessions SET last_seq = ?1, updated_at = max(updated_at, ?2), turns = turns + ?3,
-		title = CASE title WHEN '' THEN ?4 ELSE title END, agent = CASE ?6 WHEN '' THEN agent ELSE ?6 END WHERE id = ?5 AND last_seq < ?1`)
+	s.updateSession, err = s.db.PrepareContext(ctx,
+		"UPDATE sessions SET last_seq = ?1, updated_at = ?2, turns = ?3, title = ?4, agent = ?5 WHERE id = ?6 AND last_seq <= ?1")
 	return err
 }
 

@@ -37,10 +37,22 @@ func open(t testing.TB, path string) *Store {
 func newSession(t testing.TB, s *Store, id string, at int64) wire.SessionID {
 	t.Helper()
 	info := wire.SessionInfo{ID: wire.SessionID(id), Cwd: "/tmp/\xff", CreatedAtMS: at, UpdatedAtMS: at}
-	if err := s.CreateSession(t.Context(), info); err != nil {
+	if err := s.Append(t.Context(), &info); err != nil {
 		t.Fatal(err)
 	}
 	return info.ID
+}
+
+// appendTo appends an event to its session, which exists unless the event is one of nobody's.
+func appendTo(ctx context.Context, s *Store, e wire.EventMessage) error {
+	info, err := s.Session(ctx, e.Meta().SessionID)
+	if errors.Is(err, ErrNotFound) {
+		info, err = wire.SessionInfo{ID: e.Meta().SessionID, Stored: true}, nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.Append(ctx, &info, e)
 }
 
 func event(session wire.SessionID, seq int64) wire.Event {
@@ -50,7 +62,7 @@ func event(session wire.SessionID, seq int64) wire.Event {
 func mustAppend(t testing.TB, s *Store, events ...wire.EventMessage) {
 	t.Helper()
 	for _, e := range events {
-		if err := s.Append(t.Context(), e); err != nil {
+		if err := appendTo(t.Context(), s, e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +130,7 @@ func TestNumberIsGivenOnce(t *testing.T) {
 	id := newSession(t, s, "s1", 1)
 	mustAppend(t, s, text(id, 1, "a"), text(id, 2, "b"))
 	for _, bad := range []*wire.AgentStreamChunk{text(id, 2, "again"), text(id, 1, "old"), text("nobody", 1, "x")} {
-		if err := s.Append(t.Context(), bad); err == nil {
+		if err := appendTo(t.Context(), s, bad); err == nil {
 			t.Errorf("append of %s %d: got no error", bad.SessionID, bad.Seq)
 		}
 	}
@@ -138,7 +150,7 @@ func TestUndecodableEventKeepsItsNumber(t *testing.T) {
 	if _, err := s.db.Exec("UPDATE sessions SET last_seq = 2"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Append(t.Context(), text(id, 2, "collides")); err == nil {
+	if err := appendTo(t.Context(), s, text(id, 2, "collides")); err == nil {
 		t.Error("number 2 was given twice")
 	}
 	mustAppend(t, s, text(id, 3, "c"))
@@ -361,11 +373,12 @@ func appendForEver(path string) {
 	if err != nil {
 		panic(err)
 	}
-	if err := s.CreateSession(ctx, wire.SessionInfo{ID: "s1"}); err != nil {
+	info := wire.SessionInfo{ID: "s1"}
+	if err := s.Append(ctx, &info); err != nil {
 		panic(err)
 	}
 	for seq := int64(1); ; seq++ {
-		if err := s.Append(ctx, text("s1", seq, "x")); err != nil {
+		if err := s.Append(ctx, &info, text("s1", seq, "x")); err != nil {
 			panic(err)
 		}
 		fmt.Println("appended", seq)
@@ -374,10 +387,12 @@ func appendForEver(path string) {
 
 func BenchmarkAppend(b *testing.B) {
 	s := open(b, filepath.Join(b.TempDir(), "sublet.db"))
-	id := newSession(b, s, "s1", 1)
+	info := wire.SessionInfo{ID: "s1"}
 	b.ReportAllocs()
 	for seq := int64(1); b.Loop(); seq++ {
-		mustAppend(b, s, text(id, seq, "a piece of text, as models write"))
+		if err := s.Append(b.Context(), &info, text("s1", seq, "a piece of text, as models write")); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
@@ -396,7 +411,7 @@ func TestWritersTakeTurns(t *testing.T) {
 			ready.Wait()
 			for seq := range int64(each) {
 				before := done.Load()
-				if err := s.Append(t.Context(), text(id, seq+1, "x")); err != nil {
+				if err := appendTo(t.Context(), s, text(id, seq+1, "x")); err != nil {
 					t.Error(err)
 				}
 				if n := done.Add(1) - before; n > longest.Load() {

@@ -39,7 +39,7 @@ func undoable(t *testing.T) Env {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	if err := db.CreateSession(t.Context(), wire.SessionInfo{ID: "s"}); err != nil {
+	if err := db.Append(t.Context(), &wire.SessionInfo{ID: "s"}); err != nil {
 		t.Fatal(err)
 	}
 	env.Files.Changes = store.Changes{Store: db, Session: "s"}
