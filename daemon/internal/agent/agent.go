@@ -31,7 +31,7 @@ type Turn struct {
 	Context     wire.RequestContext        // what the user saw when asking
 	Options     wire.RequestOptions        // Tools is the allow-list; Model, Mode, RequireApproval and TimeoutMS are the hub's
 	Tools       []tool.Tool                // all tools; role and Options.Tools select from them
-	Env         tool.Env                   // Delegate is set by Run; Todo and Files are created if nil; Private comes from NewPrivateShell
+	Env         tool.Env                   // Delegate and Todo are set by Run; Files is created if nil; Private comes from NewPrivateShell
 	Emit        func(wire.EventMessage)    // see below
 	Approver    Approver                   //
 	Steering    func() []*wire.TurnSteered // returns the stored prompts that were added to the turn since the last call; nil = none

@@ -18,13 +18,10 @@ import (
 // appending to a copy does not change the original.
 type Conversation struct {
 	entries []entry
-	pending []string // what the user did since the last prompt, for the next one
-	plan    []tool.TodoItem
+	pending []string            // what the user did since the last prompt, for the next one
+	plan    []tool.TodoItem     // after the newest call of the tools todo and plan
 	end     *wire.AgentComplete // of the newest turn of a model; nil = none
 }
-
-// Plan returns the agent's plan after its newest call of the tools todo and plan.
-func (c Conversation) Plan() []tool.TodoItem { return c.plan }
 
 // Messages returns the conversation in the order that providers require: it begins with the user, user and assistant
 // alternate, and every call has its result right after it. The first Text part of a user message is the prompt; further
@@ -232,6 +229,9 @@ func (h *Thread) Add(ev wire.EventMessage) {
 			h.entries = addSteering(h.entries, m.Prompt, meta.Seq)
 		}
 	case *wire.CommandResult:
+		if (m.Tool == "todo" || m.Tool == "plan") && m.Agent == h.agent && m.Status == wire.StatusSuccess {
+			h.plan = tool.ParseTodo(string(m.Output))
+		}
 		if h.modelless {
 			h.addPending(fmt.Sprintf("The user ran the tool %s: %s", m.Tool, clip(string(m.Output), 2000)))
 		} else if m.Agent == h.agent {
@@ -350,9 +350,6 @@ func (h *Thread) result(m *wire.CommandResult, seq int64) {
 		return // a second result, or one without a call, which providers refuse
 	}
 	delete(h.calls, id)
-	if (call.Name == "todo" || call.Name == "plan") && m.Status == wire.StatusSuccess {
-		h.plan = tool.ParseTodo(string(m.Output))
-	}
 	h.addResult(call, string(m.Output), m.Status != wire.StatusSuccess, seq)
 	f := fact{seq: seq, Result: compaction.Result{
 		Tool: m.Tool, Command: string(m.Command), ExitCode: m.ExitCode, Cwd: string(m.Cwd),

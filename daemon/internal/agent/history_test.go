@@ -93,18 +93,23 @@ func TestPlanOfASession(t *testing.T) {
 	plan := func(id, args string) *wire.AgentStreamChunk {
 		return &wire.AgentStreamChunk{Event: in("t1"), Agent: Orchestrator, Chunk: wire.Chunk{Type: wire.ChunkToolCall, ExecutionID: wire.ExecutionID(id), Tool: "todo", Arguments: args}}
 	}
-	failed := result("t1", Orchestrator, "b", "status: got x")
+	listed := func(id, output string) *wire.CommandResult {
+		m := result("t1", Orchestrator, id, output)
+		m.Tool = "todo"
+		return m
+	}
+	failed := listed("b", "status: got x")
 	failed.Status = wire.StatusError
 	events := numbered(
-		started("t1", "go"), plan("a", `{"todos":[{"text":"one","status":"in_progress"}]}`), result("t1", Orchestrator, "a", "[>] one"),
-		plan("b", `{"todos":[{"text":"two","status":"x"}]}`), failed, plan("c", `{}`), result("t1", Orchestrator, "c", "[>] one"),
+		started("t1", "go"), plan("a", `{"todos":[{"text":"one","status":"in_progress"}]}`), listed("a", "[>] one"),
+		plan("b", `{"todos":[{"text":"two","status":"x"}]}`), failed, plan("c", `{}`), listed("c", "[>] one"),
 		said("t1", Orchestrator, "ok"), ended("t1", wire.StatusSuccess),
 		&wire.CompactionComplete{Status: wire.StatusSuccess, FirstSeq: 1, LastSeq: 9, Summary: "s"},
 	)
-	if got := History(events).Plan(); !slices.Equal(got, []tool.TodoItem{{Text: "one", Status: "in_progress"}}) {
+	if got := History(events).plan; !slices.Equal(got, []tool.TodoItem{{Text: "one", Status: "in_progress"}}) {
 		t.Errorf("got %+v", got)
 	}
-	if got := History(events[:1]).Plan(); got != nil {
+	if got := History(events[:1]).plan; got != nil {
 		t.Errorf("without a call: got %+v", got)
 	}
 }

@@ -75,9 +75,8 @@ func newRunner(t Turn) *runner {
 	if r.env.Files == nil {
 		r.env.Files = &tool.FileLog{}
 	}
-	if r.env.Todo == nil {
-		r.env.Todo = &tool.TodoList{}
-	}
+	r.env.Todo = &tool.TodoList{}
+	r.env.Todo.Set(t.History.plan)
 	if t.NewPrivateShell != nil {
 		r.env.Private, r.close = t.NewPrivateShell(r.name)
 		if r.env.Shell == nil && t.Role.Private {

@@ -460,7 +460,7 @@ func turnOf(mode, prompt, dir string, emit func(wire.EventMessage)) Turn {
 		Of: agent.Turn{
 			History: agent.History([]wire.EventMessage{&wire.TurnStarted{Model: "m", Prompt: "what was asked before"}}),
 			Role:    agent.Role{Name: mode, Model: "acp/" + mode, Hosted: conf}, Prompt: prompt, Place: agent.Place{Project: dir}, Emit: emit,
-			Env: tool.Env{Cwd: dir, Files: &tool.FileLog{}, Todo: &tool.TodoList{}, Session: "s"}, Tools: []tool.Tool{tool.Bash(time.Minute, time.Hour)},
+			Env: tool.Env{Cwd: dir, Files: &tool.FileLog{}, Session: "s"}, Tools: []tool.Tool{tool.Bash(time.Minute, time.Hour)},
 			Approver: approver{},
 		},
 		Env: append(os.Environ(), "PATH="+os.Getenv("PATH")), Home: dir,

@@ -113,7 +113,7 @@ func textOf(b sdk.ContentBlock) string {
 	return "[what is not text]"
 }
 
-// plan shows the agent's plan as a call of our tool todo that has succeeded, and makes it the session's list.
+// plan shows the agent's plan as a call of our tool todo that has succeeded, which makes it the session's list.
 func (r *run) plan(entries []sdk.PlanEntry) {
 	items := []tool.TodoItem{}
 	for _, e := range entries[:min(len(entries), maxPlan)] {
@@ -125,9 +125,6 @@ func (r *run) plan(entries []sdk.PlanEntry) {
 	}
 	list := &tool.TodoList{}
 	list.Set(items)
-	if r.t.Of.Env.Todo != nil {
-		r.t.Of.Env.Todo.Set(items)
-	}
 	c := call{id: wire.ExecutionID(wire.NewID()), begun: time.Now()}
 	r.emitCallOf(c, "todo", map[string]any{"todos": items})
 	r.emitResult(c, "todo", wire.StatusSuccess, list.String(), nil)

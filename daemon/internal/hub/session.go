@@ -28,7 +28,6 @@ type session struct {
 	events *eventlog.Log[*Client]
 
 	files   tool.FileLog
-	todo    tool.TodoList
 	memory  agent.SessionMemory
 	servers lsp.Servers // they go with the last hold
 	policy  judge.SessionPolicy

@@ -195,7 +195,6 @@ func (s *session) clear(ctx context.Context) error {
 	}
 	s.recent = nil
 	s.memory.Forget()
-	s.todo.Set(nil)
 	return nil
 }
 

@@ -139,9 +139,6 @@ func (t *turn) conversation(ctx context.Context, role agent.Role, r *wire.AgentR
 	if r.Options.AppendSystem != "" {
 		at.Role.System += "\n\n" + r.Options.AppendSystem
 	}
-	if len(t.s.todo.Items()) == 0 { // the daemon is new, or the session was resumed
-		t.s.todo.Set(at.History.Plan())
-	}
 	at.MaxSteps, at.Agents, at.Crew = r.Options.MaxSteps, &t.s.memory.Agents, t.hub.crew.For(host{t.s, t})
 	if t.parent != nil { // as a sub-agent in a turn
 		at.Name, at.Env.Agent, at.Roles, at.Reports, at.MaxSteps = t.agent, t.agent, nil, true, agent.MaxSubSteps
@@ -190,7 +187,7 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	at := agent.Turn{
 		Role: role, Tools: agent.Tools(cfg, roles), Approver: t, Emit: t.emitFromAgent,
 		Log: t.hub.log, ShowSecrets: t.policySession().policy.ShowSecrets.Load, Team: agent.Team{Roles: roles, NewPrivateShell: t.newPrivateShell, Host: t.playHosted},
-		Env:   tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, CheckTime: cfg.Limits.CheckTime.Duration, Secrets: reach.Secrets(cfg.Policy), Files: &t.s.files, Todo: &t.s.todo, Jobs: t.hub.jobs, Session: string(t.s.id)},
+		Env:   tool.Env{Cwd: cwd, Spool: t.hub.opts.Spool, CheckTime: cfg.Limits.CheckTime.Duration, Secrets: reach.Secrets(cfg.Policy), Files: &t.s.files, Jobs: t.hub.jobs, Session: string(t.s.id)},
 		Place: agent.Place{Project: root, Environ: t.exported, Trusted: t.hub.trusts, Jobs: func() string { return t.hub.jobs.Summary(string(t.s.id)) }, GitTime: gitTime, Instructions: t.hub.opts.Instructions},
 		Bounds: agent.Bounds{
 			Threshold: cfg.Compaction.Threshold, MaxAgents: cfg.Limits.MaxAgents,
@@ -284,6 +281,9 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 	inside := c.person()
 	t.work = func(ctx context.Context, t *turn) agent.Outcome {
 		at := t.agentTurn(role, cwd)
+		if at.History, _, err = t.s.history(ctx, t.id); err != nil { // the tool todo reads the plan in it
+			return t.failed(ctx, err)
+		}
 		at.Roles, at.Env.NoKill = nil, inside
 		if strings.HasPrefix(r.Tool, mcp.Prefix) {
 			at.Tools = append(at.Tools, t.serverTools(ctx, role, []string{r.Tool})...)

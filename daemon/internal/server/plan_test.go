@@ -83,8 +83,12 @@ func TestPlanAccepted(t *testing.T) {
 	r.close()
 	r.start()
 	p = r.dial(withoutShell, r.there, inSession(p.session, 0))
-	if got := string(p.result(p.ask("which plan"), "todo").Output); got != "[ ] look\n[ ] ask\n[ ] write it" {
-		t.Errorf("the next daemon has the plan %q", got)
+	byHand := requestID()
+	p.send(&wire.ToolRequest{RequestID: byHand, Tool: "todo", Arguments: "{}"})
+	for _, id := range []wire.RequestID{p.ask("which plan"), byHand} {
+		if got := string(p.result(id, "todo").Output); got != "[ ] look\n[ ] ask\n[ ] write it" {
+			t.Errorf("the next daemon has the plan %q", got)
+		}
 	}
 }
 
