@@ -56,8 +56,8 @@ type Client struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	session *session // held
-	env     map[string]wire.OSString
+	session *session                 // held
+	env     map[string]wire.OSString // its own; not used if it lends a shell: see environ
 	cwd     wire.OSString
 	servers *mcp.Servers // MCP servers that it brought along; nil: none
 	faults  []string     // what is wrong with others that it brought
@@ -227,13 +227,14 @@ func (c *Client) held() *session {
 
 // EnvChanged takes over a later EnvSnapshot's cwd and environment and, if it has a list of them, MCP servers.
 func (c *Client) EnvChanged(env *wire.EnvSnapshot) {
-	c.mu.Lock()
-	c.env, c.cwd = maps.Clone(env.Env), env.Cwd
-	c.mu.Unlock()
 	c.setServers(env.MCPServers, env.Cwd)
 	if c.lender != nil {
 		c.lender.EnvChanged(c, env)
+		return
 	}
+	c.mu.Lock()
+	c.env, c.cwd = maps.Clone(env.Env), env.Cwd
+	c.mu.Unlock()
 }
 
 // LenderMessage takes a message about the shell that the client lends. The caller does not use it afterwards.
@@ -243,12 +244,7 @@ func (c *Client) LenderMessage(m wire.Message) error {
 	}
 	switch m := m.(type) {
 	case *wire.ShellState:
-		if err := c.lender.StateChanged(c, m); err != nil {
-			return err
-		}
-		c.mu.Lock()
-		c.cwd = m.Cwd
-		c.mu.Unlock()
+		return c.lender.StateChanged(c, m)
 	case *wire.ShellUseReply:
 		c.lender.ShellUse(c, m)
 	case *wire.SecretTyped:
@@ -289,8 +285,12 @@ func (c *Client) UserCommand(r *wire.CommandResult) error {
 	return nil
 }
 
-// environ is the client's environment and folder, for private shells and for judging.
+// environ returns the environment and folder of the shell that the client lends or, if it lends none, its own. The caller must not change
+// the map.
 func (c *Client) environ() (env map[string]wire.OSString, cwd wire.OSString) {
+	if c.lender != nil {
+		return c.lender.Environ()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.env, c.cwd

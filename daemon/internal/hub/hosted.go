@@ -20,7 +20,7 @@ func (t *turn) playHosted(ctx context.Context, at agent.Turn) agent.Outcome {
 
 // hostedTurn returns what package hosted needs of a turn: its private environment, its shell and its user.
 func (t *turn) hostedTurn(at agent.Turn) hosted.Turn {
-	env := t.environ()
+	env, _ := t.origin.environ()
 	return hosted.Turn{
 		Of: at, Env: lend.PrivateEnv(env, nil), Home: lend.Home(env),
 		Shell: func(cwd string, watch func([]byte)) tool.Shell {

@@ -52,7 +52,7 @@ func (t *turn) serverTools(ctx context.Context, role agent.Role, only []string) 
 	for _, f := range faults {
 		t.notify(f, f)
 	}
-	env := t.environ()
+	env, _ := t.origin.environ()
 	return mcp.Offer{
 		Settings: t.hub.opts.MCP, Client: own, Only: only, At: mcp.Place{Env: lend.PrivateEnv(env, nil), Home: lend.Home(env)}, Held: t.cleanup, Notify: t.notify,
 		Taken: func(name string) bool { _, taken := settings[name]; return taken },

@@ -67,10 +67,11 @@ func (h *Hub) confinement(to, cwd string) confine.Spec {
 
 // setCheckers sets what runs checkers and language servers, held to reading, unless the kernel cannot hold them.
 func (t *turn) setCheckers(to *tool.Env) {
-	h, env := t.hub, t.environ()
+	h := t.hub
 	if !h.confiner().Holds() {
 		return
 	}
+	env, _ := t.origin.environ()
 	c := reach.Checker{
 		Confiner: h.confiner(), Spec: func(dir string) confine.Spec { return h.confinement(confine.Read, dir) },
 		Env: lend.PrivateEnv(env, nil), Home: lend.Home(env), Runtime: h.opts.Runtime, Log: h.log,

@@ -171,27 +171,16 @@ func (t *turn) privateShell(name string) (in func(cwd string) tool.Shell, closeS
 
 // startShell starts a private shell where the turn's client is: of one agent alone (agentOnly), or in place of the user's.
 func (t *turn) startShell(ctx context.Context, agentOnly bool) (*lend.Private, error) {
-	env, cwd := t.origin.environ()
 	if ln := t.origin.lender; ln != nil {
 		ln.Where(ctx) // what the last command changed counts
-		env, cwd = ln.Environ()
 	}
+	env, cwd := t.origin.environ()
 	cwd = cmp.Or(t.cwd, cwd)
 	cfg := t.hub.opts.Config()
 	return t.hub.shells.StartPrivate(lend.PrivateOptions{
 		Session: t.s.id, Env: env, Cwd: cwd, Pass: cfg.Shell.Pass, Agent: agentOnly, Folder: t.hub.opts.Runtime, Spool: t.hub.opts.Spool,
 		Head: cfg.Shell.OutputHead, Tail: cfg.Shell.OutputTail,
 	})
-}
-
-// environ returns the environment of the client that asked for the turn: that of the shell it lends or, without one, its own.
-func (t *turn) environ() map[string]wire.OSString {
-	if ln := t.origin.lender; ln != nil {
-		env, _ := ln.Environ()
-		return env
-	}
-	env, _ := t.origin.environ()
-	return env
 }
 
 // exported returns the exported variables of the shell that the turn borrows or, without one, of the client that asked for it.
