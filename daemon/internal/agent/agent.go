@@ -174,20 +174,10 @@ type Decision struct {
 	About         string // lines for the model: which part of the call was refused, and which part it may try alone
 }
 
-// Outcome is the result of a turn, for AgentComplete. The hub adds ids.
+// Outcome is the result of a turn: its AgentComplete, to which the hub adds the ids.
 type Outcome struct {
-	Agent         string
-	Status        string // success, error, cancelled, timeout
-	StopReason    string // end_turn, max_tokens, tool_use (the step limit), refusal, error, cancelled, timeout
-	Summary       string // the final answer's text, bounded
-	Usage         wire.Usage
-	Context       wire.ContextUse
-	ToolsExecuted []string // names of the tools that ran, in order of first use, sub-agents' too
-	Refused       []wire.RefusedTool
-	Model         string
-	Steps         int // requests that the model answered, without sub-agents'
-	Duration      time.Duration
-	Err           error // why the turn failed; nil = success
+	wire.AgentComplete
+	Err error // why the turn failed; nil = success
 }
 
 // Run runs one turn to its end. It owns every goroutine, sub-agent and private shell it starts and returns after the last of

@@ -17,13 +17,10 @@ type ToolError struct {
 
 func (e *ToolError) Error() string { return e.Tool + ": " + e.Message }
 
-// Complete returns the AgentComplete event of the turn, without its ids.
+// Complete returns the AgentComplete event of the turn, without its ids. Its lists are not nil.
 func (o Outcome) Complete() *wire.AgentComplete {
-	return &wire.AgentComplete{
-		Agent: o.Agent, Status: o.Status, StopReason: o.StopReason, Summary: o.Summary, Usage: o.Usage, Context: o.Context,
-		ToolsExecuted: append([]string{}, o.ToolsExecuted...), Refused: append([]wire.RefusedTool{}, o.Refused...), Model: o.Model,
-		Steps: o.Steps, DurationMS: o.Duration.Milliseconds(),
-	}
+	o.ToolsExecuted, o.Refused = append([]string{}, o.ToolsExecuted...), append([]wire.RefusedTool{}, o.Refused...)
+	return &o.AgentComplete
 }
 
 // Failure returns the Error event that belongs before the AgentComplete of an unsuccessful turn, without its ids; nil

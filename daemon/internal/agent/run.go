@@ -324,12 +324,11 @@ func (r *runner) outcome(status, stop string, err error) Outcome {
 	}
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
-	o := Outcome{
-		Agent: r.name, Status: status, StopReason: stop, Err: err, Steps: r.steps, Duration: time.Since(r.begun),
+	o := Outcome{Err: err, AgentComplete: wire.AgentComplete{
+		Agent: r.name, Status: status, StopReason: stop, Steps: r.steps, DurationMS: time.Since(r.begun).Milliseconds(),
 		Summary: visible.Cut(strings.ToValidUTF8(clean(r.partial), "\uFFFD"), maxSummary),
-		Usage:   r.tally.usage, ToolsExecuted: append([]string{}, r.tally.executed...),
-		Refused: append([]wire.RefusedTool{}, r.tally.refused...),
-	}
+		Usage:   r.tally.usage, ToolsExecuted: r.tally.executed, Refused: r.tally.refused,
+	}}
 	if r.t.Model != nil {
 		i := r.t.Model.Info()
 		o.Model = i.Name

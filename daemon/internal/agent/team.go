@@ -93,7 +93,7 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 	o := sub.run(ctx)
 	m.agents.end(me, o, sub.entries)
 	m.parent.tally.merge(o)
-	end := fmt.Sprintf("ended after %s: %s", o.Duration.Round(100*time.Millisecond), o.Status)
+	end := fmt.Sprintf("ended after %s: %s", (time.Duration(o.DurationMS) * time.Millisecond).Round(100*time.Millisecond), o.Status)
 	if o.Err != nil && o.Status == wire.StatusError {
 		end += ", " + clip(clean(o.Err.Error()), 200)
 	}

@@ -199,7 +199,7 @@ func TestTaskRunsHostedAgents(t *testing.T) {
 			t.Errorf("bounded %v, got %+v", bounded, at)
 		}
 		asked = append(asked, fmt.Sprint(at.Prompt, " after ", at.History.Len()))
-		return Outcome{Status: wire.StatusSuccess, Summary: "done by a program"}
+		return Outcome{AgentComplete: wire.AgentComplete{Status: wire.StatusSuccess, Summary: "done by a program"}}
 	}
 	rec := &recorder{}
 	if o := rec.play(t.Context(), turn); o.Err != nil {
@@ -266,7 +266,7 @@ func TestReportOfRunningAgent(t *testing.T) {
 	if r, err := m.Report(t.Context(), "engineer-1"); err != nil || !strings.HasPrefix(r.Answer, "engineer-1 has been working for ") {
 		t.Errorf("got %q, %v of a running agent", r.Answer, err)
 	}
-	m.agents.end(me, Outcome{Status: wire.StatusSuccess}, nil)
+	m.agents.end(me, Outcome{AgentComplete: wire.AgentComplete{Status: wire.StatusSuccess}}, nil)
 	if r, err := m.Report(t.Context(), "engineer-1"); err != nil || !strings.HasPrefix(r.Answer, "engineer-1 has ended: success.") {
 		t.Errorf("got %q, %v of an agent that has ended", r.Answer, err)
 	}

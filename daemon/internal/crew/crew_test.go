@@ -73,7 +73,7 @@ func TestAfterAKill(t *testing.T) {
 	if err := m.For(h).Start(ctx, order); err == nil {
 		t.Error("it was asked while it works")
 	}
-	h.ended(agent.Outcome{Status: wire.StatusSuccess, Summary: "built"})
+	h.ended(agent.Outcome{AgentComplete: wire.AgentComplete{Status: wire.StatusSuccess, Summary: "built"}})
 	m = open()
 	if a, err := m.Find("s", "engineer-1"); err != nil || a.Report != "built" || a.Due || time.Since(time.UnixMilli(a.EndedAtMS)) > time.Hour {
 		t.Errorf("got %+v, %v", a, err)
@@ -111,7 +111,7 @@ func TestReportOnce(t *testing.T) {
 	if err := m.For(h).Start(t.Context(), agent.Order{Role: agent.Role{Name: "engineer"}, Name: "engineer-1", Title: "build", Prompt: "x", Cwd: "/"}); err != nil {
 		t.Fatal(err)
 	}
-	h.ended(agent.Outcome{Status: wire.StatusSuccess, Summary: "built"})
+	h.ended(agent.Outcome{AgentComplete: wire.AgentComplete{Status: wire.StatusSuccess, Summary: "built"}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the report of an agent that has ended is there all the same
 	if r, err := m.For(h).Wait(ctx, "engineer-1"); err != nil || r.Answer != "built" {

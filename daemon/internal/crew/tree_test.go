@@ -34,7 +34,7 @@ func TestNoTurnWhileMerging(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(before.Tree.Path, "new"), []byte("x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.ended(agent.Outcome{Status: wire.StatusSuccess})
+	h.ended(agent.Outcome{AgentComplete: wire.AgentComplete{Status: wire.StatusSuccess}})
 
 	request := func(op string) error {
 		_, err := m.Serve(ctx, h, nil, &wire.AgentsRequest{Op: op, Name: "engineer-1"}, "the user")
@@ -93,7 +93,7 @@ func TestForget(t *testing.T) {
 	if err != nil || !m.Working("s") || m.Working("other") {
 		t.Errorf("works: %v, another session: %v, %v", m.Working("s"), m.Working("other"), err)
 	}
-	h.ended(agent.Outcome{Status: wire.StatusSuccess})
+	h.ended(agent.Outcome{AgentComplete: wire.AgentComplete{Status: wire.StatusSuccess}})
 	if m.Working("s") {
 		t.Error("works after its end")
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,9 +56,9 @@ type run struct {
 	calls     map[sdk.ToolCallId]*call
 	granted   map[write]int // how often each may be done without another question
 	terminals map[string]*terminal
-	active    int           // calls and questions that run here
-	heard     time.Time     // when the agent last sent something
-	sum       agent.Outcome // ToolsExecuted, Refused, Usage and Context
+	active    int                // calls and questions that run here
+	heard     time.Time          // when the agent last sent something
+	sum       wire.AgentComplete // ToolsExecuted, Refused, Usage and Context
 }
 
 // write is the change of a file: its path, without links, and the digests of its content, "" where there is none.
@@ -352,11 +351,9 @@ func (r *run) ended(cause error) agent.Outcome {
 func (r *run) outcome(status string, err error) agent.Outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o := agent.Outcome{
-		Agent: r.name, Status: status, StopReason: status, Summary: visible.Cut(strings.TrimSpace(r.summary), maxSummary), Context: r.sum.Context,
-		ToolsExecuted: slices.Clone(r.sum.ToolsExecuted), Refused: slices.Clone(r.sum.Refused), Model: r.t.Of.Role.Model, Duration: time.Since(r.begun), Err: err,
-		Usage: r.sum.Usage,
-	}
+	o := agent.Outcome{Err: err, AgentComplete: r.sum}
+	o.Agent, o.Status, o.StopReason, o.Summary = r.name, status, status, visible.Cut(strings.TrimSpace(r.summary), maxSummary)
+	o.Model, o.DurationMS = r.t.Of.Role.Model, time.Since(r.begun).Milliseconds()
 	switch {
 	case status == wire.StatusSuccess:
 		o.StopReason = string(provider.EndTurn)

@@ -12,7 +12,6 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/policy"
-	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
 	"sublet/lease/caller"
@@ -179,11 +178,10 @@ func (f *foreign) watch(t *turn, on *lend.Terms) {
 
 // askUser runs the tool of that name as the agent's turn: the user's answer approves nothing.
 func (f *foreign) askUser(ctx context.Context, t *turn, r *wire.ToolRequest) agent.Outcome {
-	begun := time.Now()
 	if _, err := t.askUser(ctx, f.Name, r.Arguments); err != nil {
 		return t.failed(ctx, err)
 	}
-	return agent.Outcome{Agent: f.Name, Status: wire.StatusSuccess, StopReason: string(provider.EndTurn), ToolsExecuted: []string{r.Tool}, Duration: time.Since(begun)}
+	return succeeded(r.Tool, "")
 }
 
 // askUser runs the tool of that name: it asks the user a question of an agent. Its result, with the answer, is an event of the turn.

@@ -10,6 +10,7 @@ import (
 	"sublet/daemon/internal/crew"
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/lend"
+	"sublet/daemon/internal/provider"
 	"sublet/wire"
 )
 
@@ -184,10 +185,17 @@ func failed(ctx context.Context, err error) agent.Outcome {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	out := agent.Outcome{Status: wire.StatusError, StopReason: wire.StatusError, Summary: err.Error(), Err: err}
+	out := agent.Outcome{Err: err}
+	out.Status, out.StopReason, out.Summary = wire.StatusError, wire.StatusError, err.Error()
 	if why, ok := errors.AsType[*stopped](err); ok {
 		out.Status, out.StopReason = why.status, why.status
 	}
+	return out
+}
+
+// succeeded is the outcome of a turn without a model that ran one tool.
+func succeeded(tool, summary string) (out agent.Outcome) {
+	out.Status, out.StopReason, out.Summary, out.ToolsExecuted = wire.StatusSuccess, string(provider.EndTurn), summary, []string{tool}
 	return out
 }
 

@@ -62,7 +62,7 @@ func TestCancelWhatSteeredAnEndedTurn(t *testing.T) {
 	u.work = func(context.Context, *turn) agent.Outcome {
 		close(begun)
 		<-steered
-		return agent.Outcome{Status: wire.StatusSuccess}
+		return agent.Outcome{AgentComplete: wire.AgentComplete{Status: wire.StatusSuccess}}
 	}
 	if err := h.enqueue(u); err != nil {
 		t.Fatal(err)

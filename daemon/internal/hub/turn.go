@@ -248,8 +248,8 @@ func (t *turn) finish(out agent.Outcome, started time.Time) {
 			t.storeFailed(err)
 		}
 	}
-	if out.Duration == 0 {
-		out.Duration = time.Since(started)
+	if out.DurationMS == 0 {
+		out.DurationMS = time.Since(started).Milliseconds()
 	}
 	out.Agent = cmp.Or(out.Agent, t.agent)
 	end := out.Complete()

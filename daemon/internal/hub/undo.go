@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"sublet/daemon/internal/agent"
-	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -55,9 +54,7 @@ func (t *turn) undo(ctx context.Context, r *wire.UndoRequest) agent.Outcome {
 		res.FilesModified = []wire.OSString{wire.OSString(path)}
 	}
 	t.emitFromAgent(res)
-	return agent.Outcome{
-		Agent: t.agent, Status: wire.StatusSuccess, StopReason: string(provider.EndTurn), Summary: text, ToolsExecuted: []string{"undo"},
-	}
+	return succeeded("undo", text)
 }
 
 // undoFile undoes the newest change that the session's file tools made and returns, for the user, what that did to the file at path. With
