@@ -17,8 +17,8 @@ import (
 	"sublet/wire/visible"
 )
 
-// Turn is the input of one turn. Role, Model, Env, Approver, Emit, Project, MaxAgents and Threshold must be set; the zero values of the
-// others are described below.
+// Turn is the input of one turn. What does not say what its zero value means must be set; Run needs all, RunTool not the model, the prompt,
+// the place and the team.
 type Turn struct {
 	Role        Role
 	Name        string // on screen and in events; "" = Role.Name
@@ -27,16 +27,16 @@ type Turn struct {
 	StartSeq    int64                      // number of this turn's TurnStarted, for compactions inside the turn; 0 = unknown
 	Prompt      string                     // of the user
 	Attachments []wire.Attachment          // texts and images go with the prompt; of others only the name
-	Images      Images                     // stores the images that the model saw; nil: they are lost after this turn
+	Images      Images                     // stores the images that the model saw; nil: they are lost after this turn, as those of a sub-agent are, whose conversation is in memory
 	Context     wire.RequestContext        // what the user saw when asking
 	Options     wire.RequestOptions        // Tools is the allow-list; Model, Mode, RequireApproval and TimeoutMS are the hub's
 	Tools       []tool.Tool                // all tools; role and Options.Tools select from them
-	Env         tool.Env                   // Delegate and Todo are set by Run; Files is created if nil; Private comes from NewPrivateShell
+	Env         tool.Env                   // Delegate and Todo are set by Run; Private comes from NewPrivateShell
 	Emit        func(wire.EventMessage)    // see below
 	Approver    Approver                   //
 	Steering    func() []*wire.TurnSteered // returns the stored prompts that were added to the turn since the last call; nil = none
-	Log         *slog.Logger               // nil = discard
-	ShowSecrets func() bool                // reports whether the user lets the model see text that looks like a secret; nil = no
+	Log         *slog.Logger
+	ShowSecrets func() bool // reports whether the user lets the model see text that looks like a secret; nil = no
 
 	Place
 	Bounds
@@ -53,9 +53,9 @@ type Place struct {
 	Propose      tool.Propose             // asks the user about the plan that ends plan mode; nil: it cannot be ended so
 	Jobs         func() string            // describes the running background jobs; nil = left out
 	GitTime      time.Duration            // bound for reading the state of the project's git tree; 0: it is left out
-	Environ      func() map[string]string // the exported variables of the user's shell or client; nil = not known
+	Environ      func() map[string]string // the exported variables of the user's shell or client; empty = not known
 	Instructions string                   // the user's own instruction file; "" = none
-	Trusted      func(dir string) bool    // reports whether the user trusts the folder of dir, so that its instruction files are followed; nil = no
+	Trusted      func(dir string) bool    // reports whether the user trusts the folder of dir, so that its instruction files are followed
 }
 
 // Bounds are the limits of a turn, and what compacts its conversation.
@@ -70,15 +70,15 @@ type Bounds struct {
 // Team is what a turn's sub-agents need.
 type Team struct {
 	Roles   map[string]Role // the roles that task may start; nil = none
-	Agents  *Agents         // the session's sub-agents that ended with their turns; nil: only this turn's
-	Crew    Crew            // its agents in the background; nil: there are none
+	Agents  *Agents         // the session's sub-agents that ended with their turns
+	Crew    Crew            // its agents in the background
 	Reports bool            // Outcome.Summary gets the record of the calls: it goes to another agent
-	// Host plays the turn of a role that is Hosted. nil: such roles cannot be used.
+	// Host plays the turn of a role that is Hosted.
 	Host func(ctx context.Context, t Turn) Outcome
 	// NewPrivateShell returns a private shell for the named agent, which starts with its first command. closeShell ends what runs
 	// in it, and waits. nil: sub-agents and private calls have no shell.
 	NewPrivateShell func(agent string) (shell tool.Shell, closeShell func())
-	// OpenModel returns the model "provider/model" of a role. nil: all roles use Model.
+	// OpenModel returns the model "provider/model" of a role.
 	OpenModel func(name string) (provider.Model, error)
 }
 

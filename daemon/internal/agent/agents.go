@@ -173,12 +173,11 @@ func (m *team) delegateToCrew(ctx context.Context, role Role, name string, a too
 func (m *team) Report(ctx context.Context, name string) (tool.Report, error) {
 	found, _ := m.agents.find(name)
 	agent := found.SubAgent
-	if crew := m.parent.t.Crew; crew != nil {
-		if i, ok := crew.Find(name); ok && i.State != wire.AgentRunning {
-			return crew.Wait(ctx, name) // at once, since it has ended
-		} else if ok {
-			agent = i
-		}
+	crew := m.parent.t.Crew
+	if i, ok := crew.Find(name); ok && i.State != wire.AgentRunning {
+		return crew.Wait(ctx, name) // at once, since it has ended
+	} else if ok {
+		agent = i
 	}
 	switch agent.State {
 	case "":
@@ -192,11 +191,9 @@ func (m *team) Report(ctx context.Context, name string) (tool.Report, error) {
 
 // Stop implements tool.Delegate.
 func (m *team) Stop(name string) error {
-	if crew := m.parent.t.Crew; crew != nil {
-		if _, ok := crew.Find(name); ok {
-			crew.Stop(name)
-			return nil
-		}
+	if _, ok := m.parent.t.Crew.Find(name); ok {
+		m.parent.t.Crew.Stop(name)
+		return nil
 	}
 	if !m.agents.Stop(name, errStoppedByAgent) {
 		return m.unknown(name)

@@ -120,9 +120,9 @@ type Images interface {
 	Forget(seq int64)
 }
 
-// keepImages stores the images of an event, unless this is a sub-agent, whose conversation is not derived from events.
+// keepImages stores the images of an event.
 func (r *runner) keepImages(seq int64, images []*picture.Image) {
-	if r.t.Images != nil && !r.t.subAgent && seq > 0 && len(images) > 0 {
+	if r.t.Images != nil && seq > 0 && len(images) > 0 {
 		r.t.Images.Keep(seq, images)
 	}
 }
@@ -164,7 +164,7 @@ func (r *runner) refusedImages(pe *provider.Error) (again bool) {
 			names = append(names, image.Name)
 		}
 		if e := &r.entries[i]; len(imagesOf(r.entries[i:i+1])) > 0 {
-			if r.t.Images != nil && !r.t.subAgent {
+			if r.t.Images != nil {
 				for _, seq := range e.imageSeqs() {
 					r.t.Images.Forget(seq)
 				}

@@ -283,7 +283,7 @@ func TestRefusedImage(t *testing.T) {
 
 // A request carries what every provider takes: the newest images, the others by name.
 func TestNewestImagesAreSent(t *testing.T) {
-	r := newRunner(Turn{Model: newModel()})
+	r := newRunner(complete(Turn{Model: newModel()}))
 	var messages []provider.Message
 	for i := range 30 {
 		pic := &picture.Image{Name: fmt.Sprint(i), MIME: "image/png", Width: 1, Height: 1, Size: 1 << 20, Data: make([]byte, 1)}

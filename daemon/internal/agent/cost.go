@@ -56,12 +56,10 @@ func (r *runner) spend(u provider.Usage) {
 	if u.CostUSD != nil {
 		s.turn += *u.CostUSD
 		s.next = *u.CostUSD
-		if s.budget.Spend != nil {
-			if today, err := s.budget.Spend(*u.CostUSD); err == nil {
-				s.today = today
-			} else {
-				s.today += *u.CostUSD
-			}
+		if today, err := s.budget.Spend(*u.CostUSD); err == nil {
+			s.today = today
+		} else {
+			s.today += *u.CostUSD
 		}
 	}
 	s.mu.Unlock()

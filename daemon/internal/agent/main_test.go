@@ -207,20 +207,44 @@ func (r *recorder) play(ctx context.Context, t Turn) Outcome {
 	begun := &wire.TurnStarted{Agent: Orchestrator, Prompt: t.Prompt, Model: "stub/one"}
 	r.emit(begun)
 	t.History, t.StartSeq, t.Emit, t.Images = history, begun.Seq, r.emit, &r.images
-	if t.Role.Name == "" {
-		t.Role = Role{Name: Orchestrator, System: "be good"}
-	}
-	if t.Approver == nil {
-		t.Approver = approverFunc(allowAll)
-	}
-	t.MaxAgents, t.Threshold, t.Project = cmp.Or(t.MaxAgents, 4), cmp.Or(t.Threshold, 0.8), cmp.Or(t.Project, project.Root(t.Env.Cwd))
-	o := Run(ctx, t)
+	o := Run(ctx, complete(t))
 	if f := o.Failure(); f != nil {
 		r.emit(f)
 	}
 	r.emit(&wire.AgentComplete{Agent: o.Agent, Status: o.Status, StopReason: o.StopReason, Summary: o.Summary})
 	return o
 }
+
+// complete returns a turn in which what must be set and is not has a value.
+func complete(t Turn) Turn {
+	if t.Role.Name == "" {
+		t.Role = Role{Name: Orchestrator, System: "be good"}
+	}
+	if t.Approver == nil {
+		t.Approver = approverFunc(allowAll)
+	}
+	if t.Environ == nil {
+		t.Environ = func() map[string]string { return nil }
+	}
+	if t.Trusted == nil {
+		t.Trusted = func(string) bool { return false }
+	}
+	if t.OpenModel == nil {
+		t.OpenModel = func(string) (provider.Model, error) { return t.Model, nil }
+	}
+	if t.Budget.Spend == nil {
+		t.Budget.Spend = func(usd float64) (float64, error) { return usd, nil }
+	}
+	t.Log, t.Env.Files = slog.New(slog.DiscardHandler), cmp.Or(t.Env.Files, &tool.FileLog{})
+	t.Agents, t.Crew = cmp.Or(t.Agents, &Agents{}), noCrew{}
+	t.MaxAgents, t.Threshold, t.Project = cmp.Or(t.MaxAgents, 4), cmp.Or(t.Threshold, 0.8), cmp.Or(t.Project, project.Root(t.Env.Cwd))
+	return t
+}
+
+// noCrew has no agents in the background, and starts none.
+type noCrew struct{ Crew }
+
+func (noCrew) Find(string) (wire.SubAgent, bool) { return wire.SubAgent{}, false }
 
 func (r *recorder) results() []*wire.CommandResult {
 	var out []*wire.CommandResult

@@ -65,16 +65,10 @@ type runner struct {
 
 func newRunner(t Turn) *runner {
 	r := &runner{t: t, log: t.Log, begun: time.Now(), name: t.Name, env: t.Env, measure: measure{scale: 1}, close: func() {}}
-	if r.log == nil {
-		r.log = slog.New(slog.DiscardHandler)
-	}
 	if r.name == "" {
 		r.name = t.Role.Name
 	}
 	r.bound()
-	if r.env.Files == nil {
-		r.env.Files = &tool.FileLog{}
-	}
 	r.env.Todo = &tool.TodoList{}
 	r.env.Todo.Set(t.History.plan)
 	if t.NewPrivateShell != nil {
@@ -162,9 +156,6 @@ func (r *runner) run(ctx context.Context) Outcome {
 		ctx = bounded
 	}
 	if r.t.Role.Hosted != nil {
-		if r.t.Host == nil {
-			return r.failed(ctx, fmt.Errorf("the agent %s is a program, and none can be started here", r.name))
-		}
 		r.entries = append(r.entries, promptEntry(r.t.Prompt, nil, r.t.StartSeq)) // so that History is not empty when it is asked further
 		return r.t.Host(ctx, r.t)
 	}

@@ -480,7 +480,7 @@ func TestCancelAnywhereLeavesAValidHistory(t *testing.T) {
 func TestRunTool(t *testing.T) {
 	sh := &stubTool{name: "sh"}
 	rec := &recorder{}
-	turn := Turn{Role: Role{Name: Orchestrator}, Tools: []tool.Tool{sh}, Approver: approverFunc(allowAll), Emit: rec.emit}
+	turn := complete(Turn{Tools: []tool.Tool{sh}, Emit: rec.emit})
 	o := RunTool(t.Context(), turn, "sh", json.RawMessage(`{"command":"ls"}`))
 	if o.Status != wire.StatusSuccess || o.Summary != "ran ls" || !slices.Equal(o.ToolsExecuted, []string{"sh"}) {
 		t.Errorf("got %+v", o)

@@ -93,10 +93,7 @@ func (r *runner) situation(ctx context.Context) (lines, unknown []string) {
 	add("Shell", shell)
 	add("System", runtime.GOOS+"/"+runtime.GOARCH)
 	add("User", userAtHost())
-	var vars map[string]string
-	if r.t.Environ != nil {
-		vars = r.t.Environ()
-	}
+	vars := r.t.Environ()
 	for _, t := range toolchains {
 		if add(t[1], clip(vars[t[0]], maxToolchain)); len(vars) == 0 {
 			unknown = append(unknown, t[1])
@@ -187,7 +184,7 @@ func (r *runner) standingContext(ctx context.Context) []string {
 		add("The user's own instructions:", readInstructions(r.t.Instructions))
 	}
 	for _, f := range instructions(r.t.Project, r.environment().Cwd) {
-		if r.t.Trusted == nil || !r.t.Trusted(filepath.Dir(f.path)) {
+		if !r.t.Trusted(filepath.Dir(f.path)) {
 			continue // not trusted: data that the agent may read like any file
 		}
 		add("The project's own instructions, from "+f.path+":", f.text)

@@ -282,7 +282,7 @@ func TestPlanModeOffersNothingThatWrites(t *testing.T) {
 func TestOpensFilesOnlyForChanges(t *testing.T) {
 	for mode, want := range map[string]bool{"plan": false, "ask": true} {
 		env := tool.Env{Cwd: "/w", Opened: func(string, []byte) {}}
-		r := newRunner(Turn{Model: newModel(), Place: Place{Mode: mode}, Env: env, Tools: Tools(config.Default(), nil)})
+		r := newRunner(complete(Turn{Model: newModel(), Place: Place{Mode: mode}, Env: env, Tools: Tools(config.Default(), nil)}))
 		if got := r.environment().Opened != nil; got != want {
 			t.Errorf("in %s mode files are opened: %v", mode, got)
 		}
@@ -298,10 +298,10 @@ var update = flag.Bool("update", false, "write testdata/first-request.txt anew")
 func TestFirstRequest(t *testing.T) {
 	roles, _ := Roles(config.Default(), "")
 	got, size := "", 0
-	for _, p := range Preview(t.Context(), Turn{
+	for _, p := range Preview(t.Context(), complete(Turn{
 		Role: roles[Orchestrator], Team: Team{Roles: roles}, Model: newModel(), Prompt: "hello", Place: Place{Project: "/home/user/project", Mode: "auto", Shell: "bash 5.2"}, Env: tool.Env{Cwd: "/home/user/project"},
-		Tools: Tools(config.Default(), roles), Approver: approverFunc(allowAll),
-	}) {
+		Tools: Tools(config.Default(), roles),
+	})) {
 		got += "── " + p.Name + "\n" + p.Text + "\n"
 		size += len(p.Name) + len(p.Text)
 	}

@@ -27,24 +27,18 @@ type team struct {
 }
 
 func newTeam(r *runner) *team {
-	m := &team{parent: r, agents: r.t.Agents, places: make(chan struct{}, r.t.MaxAgents)}
-	if m.agents == nil {
-		m.agents = &Agents{}
-	}
-	return m
+	return &team{parent: r, agents: r.t.Agents, places: make(chan struct{}, r.t.MaxAgents)}
 }
 
 // Delegate implements tool.Delegate. Cancelling ctx ends an agent that does not work in the background, whether it runs or waits
 // for a free place.
 func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, error) {
 	role, ok := m.parent.t.Roles[a.Role]
-	name, history, crew := a.Agent, []entry(nil), m.parent.t.Crew
+	name, history := a.Agent, []entry(nil)
 	switch {
 	case a.Agent != "":
-		if crew != nil {
-			if _, known := crew.Find(name); known {
-				return m.delegateToCrew(ctx, Role{}, name, a)
-			}
+		if _, known := m.parent.t.Crew.Find(name); known {
+			return m.delegateToCrew(ctx, Role{}, name, a)
 		}
 		old, known := m.agents.find(name)
 		_, isRole := m.parent.t.Roles[name]
@@ -62,8 +56,6 @@ func (m *team) Delegate(ctx context.Context, a tool.Assignment) (tool.Report, er
 		role, history, a.Title = old.role, old.entries, old.Title
 	case !ok || a.Role == Orchestrator:
 		return tool.Report{}, fmt.Errorf("there is no role %q; the roles are: %s", clip(a.Role, 60), m.roles())
-	case (a.Background || role.Worktree) && crew == nil:
-		return tool.Report{}, errors.New("agents in the background, and with a working tree of their own, need a session")
 	case a.Background, role.Worktree:
 		return m.delegateToCrew(ctx, role, m.name(a.Role), a)
 	}
@@ -143,7 +135,7 @@ func (m *team) turn(role Role, name string, a tool.Assignment) (Turn, error) {
 	env := p.environment()
 	t.Env = tool.Env{Cwd: env.Cwd, Spool: env.Spool, Held: env.Held, Languages: env.Languages, Opened: p.t.Env.Opened, CheckTime: env.CheckTime, Secrets: env.Secrets, Files: env.Files, Jobs: p.t.Env.Jobs, Session: env.Session, Agent: name}
 	t.Role.Private = true // only the orchestrator borrows the user's shell
-	if role.Model != "" && role.Hosted == nil && p.t.OpenModel != nil {
+	if role.Model != "" && role.Hosted == nil {
 		model, err := p.t.OpenModel(role.Model)
 		if err != nil {
 			return Turn{}, fmt.Errorf("the role %s wants the model %s: %w", role.Name, role.Model, err)
@@ -184,9 +176,6 @@ func (r *runner) userLimits() []string {
 func (m *team) name(role string) string {
 	for {
 		name := m.agents.next(role)
-		if m.parent.t.Crew == nil {
-			return name
-		}
 		if _, taken := m.parent.t.Crew.Find(name); !taken {
 			return name
 		}

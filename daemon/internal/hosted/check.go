@@ -40,7 +40,7 @@ func Check(ctx context.Context, o Options, name string, conf config.Agent, env [
 	defer a.Close()
 	r := newRun(ctx, Turn{
 		Of: agent.Turn{
-			Role: agent.Role{Name: name, Hosted: &conf}, Prompt: prompt, Env: tool.Env{Cwd: dir}, Emit: func(wire.EventMessage) {}, Approver: refuseAll{},
+			Role: agent.Role{Name: name, Hosted: &conf}, Prompt: prompt, Env: tool.Env{Cwd: dir, Files: &tool.FileLog{}}, Log: a.log, Emit: func(wire.EventMessage) {}, Approver: refuseAll{},
 		},
 		Env: env, Home: home,
 	})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -459,7 +460,7 @@ func turnOf(mode, prompt, dir string, emit func(wire.EventMessage)) Turn {
 	return Turn{
 		Of: agent.Turn{
 			History: agent.History([]wire.EventMessage{&wire.TurnStarted{Model: "m", Prompt: "what was asked before"}}),
-			Role:    agent.Role{Name: mode, Model: "acp/" + mode, Hosted: conf}, Prompt: prompt, Place: agent.Place{Project: dir}, Emit: emit,
+			Role:    agent.Role{Name: mode, Model: "acp/" + mode, Hosted: conf}, Prompt: prompt, Place: agent.Place{Project: dir}, Emit: emit, Log: slog.New(slog.DiscardHandler),
 			Env: tool.Env{Cwd: dir, Files: &tool.FileLog{}, Session: "s"}, Tools: []tool.Tool{tool.Bash(time.Minute, time.Hour)},
 			Approver: approver{},
 		},

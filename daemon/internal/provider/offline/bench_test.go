@@ -2,6 +2,7 @@ package offline_test
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,6 +102,11 @@ func (b *bench) Approve(_ context.Context, q agent.Question) (agent.Decision, er
 	return agent.Decision{Allowed: true}, nil
 }
 
+// noCrew has no agents in the background, and starts none.
+type noCrew struct{ agent.Crew }
+
+func (noCrew) Find(string) (wire.SubAgent, bool) { return wire.SubAgent{}, false }
+
 // ask plays one prompt through the agent's own loop and returns the answer.
 func (b *bench) ask(prompt string, recent ...wire.RecentCommand) string {
 	b.t.Helper()
@@ -119,10 +125,13 @@ func (b *bench) ask(prompt string, recent ...wire.RecentCommand) string {
 	o := agent.Run(b.t.Context(), agent.Turn{
 		Role: roles[agent.Orchestrator], Model: b.model, Prompt: prompt, Tools: agent.Tools(cfg, roles),
 		Context:  wire.RequestContext{RecentCommands: recent},
-		Env:      tool.Env{Cwd: b.sh.Dir(), Shell: b},
-		Approver: b, Place: agent.Place{Mode: mode, Propose: b.plan, Project: b.sh.Dir()},
-		Bounds: agent.Bounds{MaxAgents: 4, Threshold: 0.8},
-		Team: agent.Team{Roles: roles, NewPrivateShell: func(name string) (tool.Shell, func()) {
+		Env:      tool.Env{Cwd: b.sh.Dir(), Shell: b, Files: &tool.FileLog{}},
+		Approver: b, Log: slog.New(slog.DiscardHandler),
+		Place: agent.Place{
+			Mode: mode, Propose: b.plan, Project: b.sh.Dir(), Environ: func() map[string]string { return nil }, Trusted: func(string) bool { return false },
+		},
+		Bounds: agent.Bounds{MaxAgents: 4, Threshold: 0.8, Budget: agent.Budget{Spend: func(usd float64) (float64, error) { return usd, nil }}},
+		Team: agent.Team{Roles: roles, Agents: &agent.Agents{}, Crew: noCrew{}, NewPrivateShell: func(name string) (tool.Shell, func()) {
 			if name == agent.Orchestrator {
 				return nil, func() {}
 			}
