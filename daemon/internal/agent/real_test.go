@@ -45,13 +45,7 @@ func (r realShell) Run(ctx context.Context, c tool.Command, live func([]byte)) (
 		return tool.CommandResult{}, tool.ErrChanged
 	}
 	res, err := r.sh.Run(ctx, shell.Command{Text: c.Text, Timeout: c.Timeout, Output: live})
-	if err != nil {
-		return tool.CommandResult{}, err
-	}
-	return tool.CommandResult{
-		Output: res.Output, ExitCode: res.ExitCode, Status: res.Status, Signal: res.Signal, Cwd: res.Dir, Duration: res.Duration,
-		Truncated: res.Truncated, SpoolPath: res.SpoolPath, Notes: res.Notes,
-	}, nil
+	return tool.CommandResult{Result: res}, err
 }
 
 // script writes what the scripted model says.

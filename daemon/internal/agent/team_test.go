@@ -23,6 +23,7 @@ import (
 	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
+	"sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -38,7 +39,7 @@ func (s stubShell) Run(_ context.Context, c tool.Command, live func([]byte)) (to
 	if live != nil {
 		live([]byte("live"))
 	}
-	return tool.CommandResult{Output: []byte(s.name + " ran " + c.Text), ExitCode: &zero, Status: wire.StatusOK, Cwd: "/" + s.name}, nil
+	return tool.CommandResult{Result: shell.Result{Output: []byte(s.name + " ran " + c.Text), ExitCode: &zero, Status: wire.StatusOK, Dir: "/" + s.name}}, nil
 }
 
 type shells struct {

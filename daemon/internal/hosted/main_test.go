@@ -24,6 +24,7 @@ import (
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/store"
 	"sublet/daemon/internal/tool"
+	leaseshell "sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -512,7 +513,7 @@ func (s shell) Run(ctx context.Context, c tool.Command, _ func([]byte)) (tool.Co
 		return tool.CommandResult{}, context.Cause(ctx)
 	}
 	zero := 0
-	return tool.CommandResult{Status: wire.StatusOK, ExitCode: &zero, Output: []byte(c.Text), Cwd: "/"}, nil
+	return tool.CommandResult{Result: leaseshell.Result{Status: wire.StatusOK, ExitCode: &zero, Output: []byte(c.Text), Dir: "/"}}, nil
 }
 
 // as has the turn's agent be started as the program of that name.

@@ -12,6 +12,7 @@ import (
 	"sublet/daemon/internal/lend"
 	"sublet/daemon/internal/tool"
 	"sublet/lease/confine"
+	"sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -97,10 +98,10 @@ func TestATurnInTheUsersShell(t *testing.T) {
 		LeaseRef: asked.LeaseRef, ExecutionID: "x", Output: []byte("out"), ExitCode: &code, Signal: "SIGINT", Status: wire.StatusCancelled, Cwd: "/v",
 		DurationMS: 7, Truncated: &wire.Truncation{Bytes: 5, SpoolPath: "/spool"}, Leftovers: []wire.Process{{PID: 9, Command: "sleep 1"}},
 	})
-	want := tool.CommandResult{
-		Output: []byte("out"), ExitCode: &code, Signal: "SIGINT", Status: wire.StatusCancelled, Cwd: "/v", Duration: 7 * time.Millisecond,
-		Truncated: 5, SpoolPath: "/spool", Leftovers: []string{"9 sleep 1"}, Notes: []string{"the user stopped this command"},
-	}
+	want := tool.CommandResult{Result: shell.Result{
+		Output: []byte("out"), ExitCode: &code, Signal: "SIGINT", Status: wire.StatusCancelled, Dir: "/v", Duration: 7 * time.Millisecond,
+		Truncated: 5, SpoolPath: "/spool", Leftovers: []shell.Process{{PID: 9, Command: "sleep 1"}}, Notes: []string{"the user stopped this command"},
+	}}
 	if got := <-done; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

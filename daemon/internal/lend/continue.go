@@ -155,14 +155,13 @@ type ended struct {
 	err error
 }
 
-// runOn runs a command in the private shell until it ends or, if c.Continue is set, until it becomes a background job. Then the result is
-// the job's Info, the shell stays with the job, and p has another one in the state before, which is that before the command. The caller
-// has the turn.
-func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd shell.Command) (shell.Result, *job.Info, error) {
+// runOn runs a command in the private shell until it ends or, if c.Continue is set, until it becomes a background job. Then the shell
+// stays with the job, and p has another one in the state before, which is that before the command. The caller has the turn.
+func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd shell.Command) (tool.CommandResult, error) {
 	sh := p.shell()
 	if c.Continue == nil {
 		e := p.guarded(ctx, sh, cmd)
-		return e.r, nil, e.err
+		return tool.CommandResult{Result: e.r}, e.err
 	}
 	k, out := newContinuation(c.Continue), &jobOutput{live: cmd.Output}
 	cmd.Output, cmd.Overdue = out.write, func() bool {
@@ -183,13 +182,13 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 	if !p.shells.begin(func() { end <- p.guarded(own, sh, cmd) }) { // it ends with the command, which Close cancels
 		follow()
 		cancel(nil)
-		return shell.Result{}, nil, ErrShuttingDown
+		return tool.CommandResult{}, ErrShuttingDown
 	}
 	select {
 	case e := <-end:
 		follow()
 		cancel(nil)
-		return e.r, nil, e.err
+		return tool.CommandResult{Result: e.r}, e.err
 	case <-k.wanted:
 		draft := k.take()
 		var left []string
@@ -210,7 +209,7 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 				_ = sh.Close() // it logs its error
 			}
 			e.r.Notes = append(e.r.Notes, "it could not go on as a job: "+err.Error())
-			return e.r, nil, e.err
+			return tool.CommandResult{Result: e.r}, e.err
 		}
 		over := make(chan string, 1)
 		info := draft.Adopt(job.Held{Ended: over, Group: sh.Foreground, Cancel: func() { cancel(errJobEnded) }})
@@ -225,11 +224,12 @@ func (p *Private) runOn(ctx context.Context, before shell.State, c Command, cmd 
 			finish() // the command is being ended
 		}
 		k.info = &info
-		var r shell.Result
+		r := tool.CommandResult{Job: &info, Continued: true}
+		r.Dir, r.Status = p.shell().Dir(), wire.StatusSuccess
 		if len(left) > 0 {
 			r.Notes = []string{"not as before in the new shell: " + strings.Join(left, ", ")}
 		}
-		return r, &info, nil
+		return r, nil
 	}
 }
 

@@ -152,27 +152,14 @@ func (p *Private) Run(ctx context.Context, c Command, live func([]byte)) (tool.C
 		stream = &batch{to: live}
 		cmd.Output = stream.add
 	}
-	r, continued, err := p.runOn(ctx, before, c, cmd)
+	r, err := p.runOn(ctx, before, c, cmd)
 	if stream != nil {
 		stream.flush()
 	}
-	if err != nil {
-		return tool.CommandResult{}, err
-	}
-	if continued != nil {
-		return tool.CommandResult{Notes: r.Notes, Job: continued, Continued: true, Cwd: p.shell().Dir(), Status: wire.StatusSuccess}, nil
-	}
-	if r.Changes || cmd.Dir != "" {
+	if err == nil && !r.Continued && (r.Changes || cmd.Dir != "") {
 		p.recordChange(ctx, c.ExecutionID, before, c.Approval.Person)
 	}
-	res := tool.CommandResult{
-		Output: r.Output, Truncated: r.Truncated, SpoolPath: r.SpoolPath, ExitCode: r.ExitCode, Signal: r.Signal,
-		Status: r.Status, Cwd: r.Dir, Duration: r.Duration, Notes: r.Notes,
-	}
-	for _, left := range r.Leftovers {
-		res.Leftovers = append(res.Leftovers, left.String())
-	}
-	return res, nil
+	return r, err
 }
 
 // An unansweredError is the cause of the end of a command that would wait for keys.

@@ -2,8 +2,6 @@ package lend
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/tool"
@@ -212,15 +210,14 @@ var errNoJobs = &tool.BrokenError{Why: "this window's program starts no backgrou
 // resultOf converts a client's CommandCompleted to a tool's result. ours reports that a cancel came from here and not from the
 // user.
 func resultOf(m *wire.CommandCompleted, ours bool) tool.CommandResult {
-	r := tool.CommandResult{
-		Output: m.Output, ExitCode: m.ExitCode, Signal: m.Signal, Status: m.Status, Cwd: string(m.Cwd), Notes: m.Notes,
-	}
-	r.Duration = time.Duration(m.DurationMS) * time.Millisecond
+	r := tool.CommandResult{Result: shell.Result{
+		Output: m.Output, ExitCode: m.ExitCode, Signal: m.Signal, Status: m.Status, Dir: string(m.Cwd), Notes: m.Notes, Duration: milliseconds(m.DurationMS),
+	}}
 	if m.Truncated != nil {
 		r.Truncated, r.SpoolPath = m.Truncated.Bytes, string(m.Truncated.SpoolPath)
 	}
 	for _, p := range m.Leftovers {
-		r.Leftovers = append(r.Leftovers, fmt.Sprintf("%d %s", p.PID, p.Command))
+		r.Leftovers = append(r.Leftovers, shell.Process{PID: p.PID, Command: string(p.Command)})
 	}
 	if m.Status == wire.StatusCancelled && !ours && len(r.Notes) == 0 {
 		r.Notes = append(r.Notes, "the user stopped this command")

@@ -143,7 +143,7 @@ func (a *bashArgs) run(ctx context.Context, env Env, approved Action, live func(
 	}
 	res := commandResult(r, approved, was, a.timeout, a.Background && !approved.Private)
 	if own {
-		res.Cwd = r.Cwd
+		res.Cwd = r.Dir
 	}
 	return res, nil
 }
@@ -161,12 +161,12 @@ func continued(env Env, r CommandResult) (Result, error) {
 	for _, n := range r.Notes {
 		notes += "\n[" + oneLine(n) + "]"
 	}
-	what := fmt.Sprintf("wait for it, look at what is new, or end it, by that id. Your shell is another one, in %s and as it was before this command", r.Cwd)
+	what := fmt.Sprintf("wait for it, look at what is new, or end it, by that id. Your shell is another one, in %s and as it was before this command", r.Dir)
 	if r.Job.Terminal {
 		what = "wait for its end, or end it, by that id. It is a job of the user's shell and prints to their terminal: what it prints from now on, and its exit status, are not known here"
 	}
 	res := bounded(fmt.Sprintf("%s[it goes on as the job %s: %s.]", text, r.Job.ID, what) + notes)
-	res.TruncatedBy, res.Cwd = res.TruncatedBy+left, r.Cwd
+	res.TruncatedBy, res.Cwd = res.TruncatedBy+left, r.Dir
 	return res, nil
 }
 
@@ -236,8 +236,8 @@ func commandResult(r CommandResult, approved Action, was string, timeout time.Du
 	if was != "" && was != approved.Cwd { // changed by the user or another borrower
 		note("ran in %s, where the shell is by now, not in %s", approved.Cwd, was)
 	}
-	if r.Cwd != "" && r.Cwd != approved.Cwd {
-		note("now in %s", r.Cwd)
+	if r.Dir != "" && r.Dir != approved.Cwd {
+		note("now in %s", r.Dir)
 	}
 	if res.TruncatedBy > 0 && len(output) <= MaxResult { // otherwise Fit adds a note
 		if r.SpoolPath != "" {
@@ -249,8 +249,12 @@ func commandResult(r CommandResult, approved Action, was string, timeout time.Du
 	for _, n := range r.Notes {
 		note("%s", n)
 	}
-	if len(r.Leftovers) > 0 {
-		note("still running: %s", strings.Join(r.Leftovers, "; "))
+	var left []string
+	for _, p := range r.Leftovers {
+		left = append(left, p.String())
+	}
+	if left != nil {
+		note("still running: %s", strings.Join(left, "; "))
 	}
 	res.IsError = res.Status != wire.StatusSuccess
 	res.Content = strings.ToValidUTF8(b.String(), "\uFFFD")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sublet/lease/shell"
 	"sublet/wire"
 )
 
@@ -37,7 +38,7 @@ func TestBashCarriesWhatWasApproved(t *testing.T) {
 	env.Cwd = "/work"
 	sh := &stubShell{
 		place:  ShellPlace{Cwd: "/work", StateDigest: "d1"},
-		result: CommandResult{Output: []byte("hi\n"), ExitCode: code(0), Status: wire.StatusOK, Cwd: "/work"},
+		result: CommandResult{Result: shell.Result{Output: []byte("hi\n"), ExitCode: code(0), Status: wire.StatusOK, Dir: "/work"}},
 	}
 	env.Shell = sh
 	b := Bash(time.Minute, time.Hour)
@@ -75,7 +76,7 @@ func TestBashPrivateStreams(t *testing.T) {
 	user := &stubShell{place: ShellPlace{Cwd: "/user"}}
 	own := &stubShell{
 		place: ShellPlace{Cwd: "/own", Private: true}, live: "out",
-		result: CommandResult{Output: []byte("out"), ExitCode: code(0), Status: wire.StatusOK, Cwd: "/own/sub"},
+		result: CommandResult{Result: shell.Result{Output: []byte("out"), ExitCode: code(0), Status: wire.StatusOK, Dir: "/own/sub"}},
 	}
 	env.Shell, env.Private = user, own
 	raw := args(t, m{"command": "make", "private": true})
@@ -103,7 +104,7 @@ func TestBashInItsOnlyShell(t *testing.T) {
 	env := newEnv(t)
 	own := &stubShell{
 		place:  ShellPlace{Cwd: "/own", Private: true},
-		result: CommandResult{Output: []byte("out"), ExitCode: code(0), Status: wire.StatusOK, Cwd: "/own/sub"},
+		result: CommandResult{Result: shell.Result{Output: []byte("out"), ExitCode: code(0), Status: wire.StatusOK, Dir: "/own/sub"}},
 	}
 	env.Shell, env.Private = own, own
 	raw := args(t, m{"command": "cd sub", "private": true})
@@ -121,35 +122,35 @@ func TestBashResultText(t *testing.T) {
 	approved := Action{Command: "x", Cwd: "/a"}
 	for _, tc := range []struct {
 		name   string
-		in     CommandResult
+		in     shell.Result
 		status string
 		want   string
 	}{
-		{"silent", CommandResult{Status: wire.StatusOK, ExitCode: code(0), Cwd: "/a"}, wire.StatusSuccess, "[no output]"},
-		{"failed", CommandResult{Output: []byte("boom"), Status: wire.StatusOK, ExitCode: code(2), Cwd: "/a"}, wire.StatusError, "boom\n[exit code 2]"},
-		{"moved", CommandResult{Output: []byte("ok\n"), Status: wire.StatusOK, ExitCode: code(0), Cwd: "/b"}, wire.StatusSuccess, "ok\n[now in /b]"},
-		{"timeout", CommandResult{Output: []byte("…"), Status: wire.StatusTimeout, Cwd: "/a"}, wire.StatusTimeout, "…\n[ended: it ran longer than 1m0s; give a longer timeout_ms, or start it with background]"},
-		{"cancelled", CommandResult{Status: wire.StatusCancelled, Signal: "SIGINT", Cwd: "/a"}, wire.StatusCancelled, "[ended: it was cut off]\n[ended by SIGINT]"},
+		{"silent", shell.Result{Status: wire.StatusOK, ExitCode: code(0), Dir: "/a"}, wire.StatusSuccess, "[no output]"},
+		{"failed", shell.Result{Output: []byte("boom"), Status: wire.StatusOK, ExitCode: code(2), Dir: "/a"}, wire.StatusError, "boom\n[exit code 2]"},
+		{"moved", shell.Result{Output: []byte("ok\n"), Status: wire.StatusOK, ExitCode: code(0), Dir: "/b"}, wire.StatusSuccess, "ok\n[now in /b]"},
+		{"timeout", shell.Result{Output: []byte("…"), Status: wire.StatusTimeout, Dir: "/a"}, wire.StatusTimeout, "…\n[ended: it ran longer than 1m0s; give a longer timeout_ms, or start it with background]"},
+		{"cancelled", shell.Result{Status: wire.StatusCancelled, Signal: "SIGINT", Dir: "/a"}, wire.StatusCancelled, "[ended: it was cut off]\n[ended by SIGINT]"},
 		{
 			"a lost window",
-			CommandResult{Status: wire.StatusCancelled, Notes: []string{"the user's window was lost while it ran"}},
+			shell.Result{Status: wire.StatusCancelled, Notes: []string{"the user's window was lost while it ran"}},
 			wire.StatusCancelled, "[ended: it was cut off]\n[the user's window was lost while it ran]",
 		},
-		{"shell exited", CommandResult{Status: wire.StatusShellExited}, wire.StatusError, "[the shell ended with it]"},
-		{"refused", CommandResult{Status: wire.StatusRefused}, wire.StatusError, "[refused: the shell did not run it]"},
+		{"shell exited", shell.Result{Status: wire.StatusShellExited}, wire.StatusError, "[the shell ended with it]"},
+		{"refused", shell.Result{Status: wire.StatusRefused}, wire.StatusError, "[refused: the shell did not run it]"},
 		{
 			"truncated",
-			CommandResult{Output: []byte("head\ntail"), Status: wire.StatusOK, ExitCode: code(0), Truncated: 77, SpoolPath: "/s/1", Cwd: "/a"},
+			shell.Result{Output: []byte("head\ntail"), Status: wire.StatusOK, ExitCode: code(0), Truncated: 77, SpoolPath: "/s/1", Dir: "/a"},
 			wire.StatusSuccess, "head\ntail\n[77 bytes of output are left out above; the whole is in /s/1]",
 		},
 		{
 			"notes",
-			CommandResult{Status: wire.StatusOK, ExitCode: code(0), Cwd: "/a", Notes: []string{"ran in a subshell"}, Leftovers: []string{"12 sleep", "13 cat"}},
+			shell.Result{Status: wire.StatusOK, ExitCode: code(0), Dir: "/a", Notes: []string{"ran in a subshell"}, Leftovers: []shell.Process{{PID: 12, Command: "sleep"}, {PID: 13, Command: "cat"}}},
 			wire.StatusSuccess, "[no output]\n[ran in a subshell]\n[still running: 12 sleep; 13 cat]",
 		},
-		{"odd bytes", CommandResult{Output: []byte("a\xffb"), Status: wire.StatusOK, ExitCode: code(0), Cwd: "/a"}, wire.StatusSuccess, "a\uFFFDb"},
+		{"odd bytes", shell.Result{Output: []byte("a\xffb"), Status: wire.StatusOK, ExitCode: code(0), Dir: "/a"}, wire.StatusSuccess, "a\uFFFDb"},
 	} {
-		r := commandResult(tc.in, approved, "/a", time.Minute, false)
+		r := commandResult(CommandResult{Result: tc.in}, approved, "/a", time.Minute, false)
 		if r.Content != tc.want || r.Status != tc.status || r.IsError != (tc.status != wire.StatusSuccess) {
 			t.Errorf("%s: got %q, status %s, error %v; want %q, %s", tc.name, r.Content, r.Status, r.IsError, tc.want, tc.status)
 		}
@@ -161,8 +162,8 @@ func TestBashResultText(t *testing.T) {
 func TestBashTellsWhereItRan(t *testing.T) {
 	env := newEnv(t)
 	env.Cwd = "/work/sub"
-	sh := &stubShell{place: ShellPlace{Cwd: "/elsewhere"}, result: CommandResult{ExitCode: code(0), Status: wire.StatusOK, Cwd: "/elsewhere"}}
-	env.Shell, env.Private = sh, &stubShell{place: ShellPlace{Cwd: "/own", Private: true}, result: CommandResult{ExitCode: code(0), Status: wire.StatusOK, Cwd: "/own"}}
+	sh := &stubShell{place: ShellPlace{Cwd: "/elsewhere"}, result: CommandResult{Result: shell.Result{ExitCode: code(0), Status: wire.StatusOK, Dir: "/elsewhere"}}}
+	env.Shell, env.Private = sh, &stubShell{place: ShellPlace{Cwd: "/own", Private: true}, result: CommandResult{Result: shell.Result{ExitCode: code(0), Status: wire.StatusOK, Dir: "/own"}}}
 	b := Bash(time.Minute, time.Hour)
 	for _, c := range []struct {
 		args m

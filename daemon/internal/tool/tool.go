@@ -14,6 +14,7 @@ import (
 	"sublet/daemon/internal/picture"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/secret"
+	"sublet/lease/shell"
 )
 
 // Spec describes a tool to the model.
@@ -168,18 +169,9 @@ type Command struct {
 
 // CommandResult is the result of a command.
 type CommandResult struct {
-	Output    []byte // the text that a screen would show, bounded
-	Truncated int64  // bytes
-	SpoolPath string
-	ExitCode  *int
-	Signal    string
-	Status    string // ok, cancelled, timeout, shell_exited, refused
-	Cwd       string
-	Duration  time.Duration
-	Leftovers []string // "pid command"
-	Notes     []string
+	shell.Result
 	Job       *job.Info // the background job; nil: none
-	Continued bool      // it began in the foreground and continues as Job; Cwd is that of a private shell's successor, with the state before
+	Continued bool      // it began in the foreground and continues as Job; Dir is that of a private shell's successor, with the state before
 }
 
 // ErrNoShell reports that no client lends a shell.

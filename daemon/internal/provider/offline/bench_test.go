@@ -84,13 +84,7 @@ func (b *bench) Run(ctx context.Context, c tool.Command, live func([]byte)) (too
 	b.commands = append(b.commands, c.Text)
 	b.mu.Unlock()
 	res, err := b.sh.Run(ctx, shell.Command{Text: c.Text, Timeout: c.Timeout, Output: live})
-	if err != nil {
-		return tool.CommandResult{}, err
-	}
-	return tool.CommandResult{
-		Output: res.Output, ExitCode: res.ExitCode, Status: res.Status, Signal: res.Signal, Cwd: res.Dir, Duration: res.Duration,
-		Truncated: res.Truncated, SpoolPath: res.SpoolPath, Notes: res.Notes,
-	}, nil
+	return tool.CommandResult{Result: res}, err
 }
 
 func (b *bench) Approve(_ context.Context, q agent.Question) (agent.Decision, error) {
