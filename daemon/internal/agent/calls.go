@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"sublet/compaction"
-	"sublet/daemon/internal/mask"
 	"sublet/daemon/internal/provider"
 	"sublet/daemon/internal/tool"
 	"sublet/wire"
@@ -31,7 +30,7 @@ type finished struct {
 	comment string // of the user, on the question
 	answer  string // of the user to the question; see answerText
 	reach   string // the confinement that the command ran in
-	seq     int64
+	fact    fact   // once it is emitted
 }
 
 // runCalls runs the calls of one answer and adds the results to the conversation. Consecutive read-only calls run
@@ -89,14 +88,11 @@ func (r *runner) results(done []finished) {
 		part := resultPart(id, d.result.Content, d.result.IsError)
 		part.ToolResult.Images = d.result.Images
 		e.msg.Parts = append(e.msg.Parts, part)
-		e.facts[id] = fact{seq: d.seq, Result: compaction.Result{
-			Tool: d.call.name, Command: mask.String(d.command), ExitCode: d.result.ExitCode, Files: d.result.FilesModified,
-			Cwd: d.result.Cwd, Decision: decisionText(d.command, d.comment), Answer: d.answer,
-		}}
-		if e.first == 0 || d.seq < e.first {
-			e.first = d.seq
+		e.facts[id] = d.fact
+		if seq := d.fact.seq; e.first == 0 || seq < e.first {
+			e.first = seq
 		}
-		e.last = max(e.last, d.seq)
+		e.last = max(e.last, d.fact.seq)
 	}
 	r.entries = append(r.entries, e)
 }
@@ -280,8 +276,8 @@ func (r *runner) finish(f finished) finished {
 	if res.TruncatedBy > 0 {
 		m.Truncated = &wire.Truncation{Bytes: res.TruncatedBy, SpoolPath: wire.OSString(res.SpoolPath)}
 	}
-	f.seq = r.emit(m)
-	r.keepImages(f.seq, res.Images)
+	r.keepImages(r.emit(m), res.Images)
+	f.fact = factOf(m, f.comment, f.answer)
 	r.chunk(wire.Chunk{Type: wire.ChunkToolResult, ExecutionID: c.id, Tool: m.Tool, Status: res.Status})
 	return f
 }

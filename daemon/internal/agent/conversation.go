@@ -47,6 +47,14 @@ type fact struct {
 	seq               int64 // of the result's event
 }
 
+// factOf returns the fact about the call with that result. comment and answer are the user's to the question about the call; "" = none.
+func factOf(m *wire.CommandResult, comment, answer string) fact {
+	return fact{seq: m.Seq, Result: compaction.Result{
+		Tool: m.Tool, Command: string(m.Command), ExitCode: m.ExitCode, Cwd: string(m.Cwd), Files: fromOS(m.FilesModified),
+		Decision: decisionText(string(m.Command), comment), Answer: answer,
+	}}
+}
+
 // decisionText returns a user's comment on a call for the ledger; "" without one.
 func decisionText(command, comment string) string {
 	if comment = strings.TrimSpace(comment); comment == "" {
@@ -236,7 +244,7 @@ func (h *Thread) Add(ev wire.EventMessage) {
 			h.addPending(fmt.Sprintf("The user ran the tool %s: %s", m.Tool, clip(string(m.Output), 2000)))
 		} else if m.Agent == h.agent {
 			h.seq = meta.Seq
-			h.result(m, meta.Seq)
+			h.result(m)
 		}
 	case *wire.ConfirmationRequest:
 		h.asked[m.ConfirmationID] = m.ExecutionID
@@ -343,23 +351,19 @@ func (h *Thread) answer(seq int64) *entry {
 	return &h.entries[n-1]
 }
 
-func (h *Thread) result(m *wire.CommandResult, seq int64) {
+func (h *Thread) result(m *wire.CommandResult) {
 	id := string(m.ExecutionID)
 	call, ok := h.calls[id]
 	if !ok {
 		return // a second result, or one without a call, which providers refuse
 	}
 	delete(h.calls, id)
-	h.addResult(call, string(m.Output), m.Status != wire.StatusSuccess, seq)
-	f := fact{seq: seq, Result: compaction.Result{
-		Tool: m.Tool, Command: string(m.Command), ExitCode: m.ExitCode, Cwd: string(m.Cwd),
-		Files: fromOS(m.FilesModified),
-	}}
+	h.addResult(call, string(m.Output), m.Status != wire.StatusSuccess, m.Seq)
+	comment, answer := "", ""
 	if a := h.answers[m.ExecutionID]; a != nil {
-		f.Decision = decisionText(string(m.Command), a.Comment)
-		f.Answer = answerText(a.By, a.Decision == wire.DecisionAllow || a.Decision == wire.DecisionAllowAlways)
+		comment, answer = a.Comment, answerText(a.By, a.Decision == wire.DecisionAllow || a.Decision == wire.DecisionAllowAlways)
 	}
-	h.entries[len(h.entries)-1].facts[id] = f
+	h.entries[len(h.entries)-1].facts[id] = factOf(m, comment, answer)
 }
 
 // addResult adds a call's result to the newest entry, if that has results, or else to a new one. seq is the number of its event.
