@@ -237,13 +237,7 @@ func (h *Thread) Add(ev wire.EventMessage) {
 			h.entries = addSteering(h.entries, m.Prompt, meta.Seq)
 		}
 	case *wire.CommandResult:
-		if (m.Tool == "todo" || m.Tool == "plan") && m.Agent == h.agent && m.Status == wire.StatusSuccess {
-			h.plan = tool.ParseTodo(string(m.Output))
-		}
-		if h.modelless {
-			h.addPending(fmt.Sprintf("The user ran the tool %s: %s", m.Tool, clip(string(m.Output), 2000)))
-		} else if m.Agent == h.agent {
-			h.seq = meta.Seq
+		if m.Agent == h.agent {
 			h.result(m)
 		}
 	case *wire.ConfirmationRequest:
@@ -351,7 +345,16 @@ func (h *Thread) answer(seq int64) *entry {
 	return &h.entries[n-1]
 }
 
+// result adds the result of a call of the agent that was asked, or of the tool that the user ran.
 func (h *Thread) result(m *wire.CommandResult) {
+	if (m.Tool == "todo" || m.Tool == "plan") && m.Status == wire.StatusSuccess {
+		h.plan = tool.ParseTodo(string(m.Output))
+	}
+	if h.modelless {
+		h.addPending(fmt.Sprintf("The user ran the tool %s: %s", m.Tool, clip(string(m.Output), 2000)))
+		return
+	}
+	h.seq = m.Seq
 	id := string(m.ExecutionID)
 	call, ok := h.calls[id]
 	if !ok {
