@@ -42,6 +42,9 @@ func (l *Line) wrap(prompt, placeholder string, width int) (lines []string, curs
 	for rest, at := l.Text, 0; ; {
 		if at >= l.Pos && cursorRow < 0 {
 			cursorRow, cursorCol = len(lines), col
+			if col >= width { // its row is full
+				cursorRow, cursorCol = len(lines)+1, 0
+			}
 		}
 		if rest == "" {
 			break
@@ -65,15 +68,13 @@ func (l *Line) wrap(prompt, placeholder string, width int) (lines []string, curs
 			}
 		}
 		line.WriteString(shown)
-		if col += w; col >= width {
-			next()
-		}
+		col += w
 	}
 	if placeholder != "" && col < width {
 		line.WriteString(cells.Fit(placeholder, width-col))
 	}
-	if line.Len() > 0 || len(lines) <= cursorRow {
-		lines = append(lines, line.String())
+	if lines = append(lines, line.String()); len(lines) <= cursorRow {
+		lines = append(lines, "")
 	}
 	return lines, cursorRow, cursorCol
 }

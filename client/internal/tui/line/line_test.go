@@ -1,6 +1,7 @@
 package line
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -162,6 +163,9 @@ func TestRenderCursor(t *testing.T) {
 			lines, row, col := l.Render("> ", "", width, 100)
 			if row >= len(lines) {
 				t.Fatalf("width %d, position %d: row %d of %d lines", width, pos, row, len(lines))
+			}
+			if pos < len(text) && slices.Contains(lines, "") { // it was below a line as wide as the window
+				t.Errorf("width %d, position %d: an empty row in %q", width, pos, lines)
 			}
 			if pos < len(text) && text[pos] != '\n' {
 				want := text[pos:l.next(pos)]
