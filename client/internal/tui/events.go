@@ -381,13 +381,10 @@ func (m *model) endTurn() {
 // result. The end of a turn that the window did not see begin is printed too, unless another turn runs.
 func (m *model) onComplete(e *wire.AgentComplete) {
 	m.takeWaiting(e.RequestID)
-	t := m.turn
-	if t == nil || t.id != e.TurnID {
-		if t != nil { // the end of another turn
-			return
-		}
-		t = m.turnOf(e.Meta())
+	if m.turn != nil && m.turn.id != e.TurnID { // the end of another turn
+		return
 	}
+	t := m.turnOf(e.Meta())
 	m.flushText("")
 	if !t.spoke && t.calls == 0 && e.Status == wire.StatusSuccess && strings.TrimSpace(e.Summary) != "" {
 		m.emitMarkdown("", e.Summary)
