@@ -226,7 +226,7 @@ func TestRestOfASecretIsDropped(t *testing.T) {
 			d.send(leasedKeyboard("x1", "password"))
 			d.keys.Feed([]byte("hun"))
 			d.send(end)
-			d.send(endShown{make(chan struct{})})
+			d.send(then(func() { d.onEndShown(make(chan struct{})) }))
 			for _, key := range []string{"t", "er", "2\r", "\t", "?"} { // typed one by one, within half a second
 				d.wait(10 * time.Millisecond)
 				d.keys.Feed([]byte(key))

@@ -37,7 +37,7 @@ func (b *inbox) push(msg any) {
 	b.mu.Unlock()
 	wake := b.wake
 	switch msg.(type) {
-	case *keyEvent, endShown, then, sizeChanged, shellExited, stopAsked:
+	case *keyEvent, then:
 		wake = b.urgent
 	}
 	select {

@@ -56,13 +56,8 @@ type (
 		pass bool
 		done chan struct{}
 	}
-	endShown    struct{ drawn chan struct{} } // asks to close drawn when the end of a borrowed command is on the screen
-	jobOutput   struct{ data []byte }         // what the shell printed while the screen is not its own
-	sizeChanged shell.Size
-	redraw      struct{} // something else may have been drawn over the live part
-	shellExited struct{ status int }
-	stopAsked   struct{ code int } // a signal, or the caller's context
-	// then is what the event loop does with the outcome of a task, or when a time has come; nil = nothing.
+	jobOutput struct{ data []byte } // what the shell printed while the screen is not its own
+	// then is what the event loop does, such as with the outcome of a task, or when a time has come; nil = nothing.
 	then func()
 )
 
@@ -91,20 +86,10 @@ func (m *model) handle(msg any) {
 		}
 		m.onInput(msg)
 		m.handled = append(m.handled, msg.done)
-	case sizeChanged:
-		m.resized(msg.Cols, msg.Rows)
 	case then:
 		msg()
-	case redraw:
-		m.paint.Redraw()
-	case endShown:
-		m.onEndShown(msg.drawn)
 	case jobOutput:
 		m.onJobOutput(msg.data)
-	case shellExited:
-		m.quit(msg.status)
-	case stopAsked:
-		m.quit(msg.code)
 	case LinkChanged:
 		m.onLink(msg)
 	case lender.LeaseChanged:
@@ -150,8 +135,6 @@ func (m *model) moves() bool {
 
 // programHasTerminal reports whether a borrowed command has the terminal.
 func (m *model) programHasTerminal() bool { return m.handover != nil && m.handover.on }
-
-func (m *model) quit(code int) { m.exit = &code }
 
 func (m *model) resized(w, h int) {
 	if w == m.w && h == m.h {

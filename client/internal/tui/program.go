@@ -106,7 +106,7 @@ func (p *Program) Send(msg any) { p.inbox.push(msg) }
 // before.
 func (p *Program) AwaitDrawn() {
 	drawn := make(chan struct{})
-	p.inbox.push(endShown{drawn})
+	p.inbox.push(then(func() { p.model.onEndShown(drawn) }))
 	select {
 	case <-drawn:
 	case <-p.over:
@@ -191,7 +191,7 @@ func (p *Program) work(signals <-chan os.Signal) (code int) {
 		defer p.guard()
 		if err := p.keys.Run(); err != nil {
 			p.opt.Log.Info("the terminal is gone", "err", err)
-			p.inbox.push(stopAsked{128 + int(syscall.SIGHUP)})
+			p.exit(128 + int(syscall.SIGHUP))
 		}
 	})
 
@@ -267,7 +267,10 @@ func (p *Program) deliver(msg any) (pass, ok bool) {
 	}
 }
 
-// watch pushes messages for signals and for the shell's end.
+// exit has the program end with a status, after what came before.
+func (p *Program) exit(code int) { p.inbox.push(then(func() { p.model.exit = &code })) }
+
+// watch handles signals and the shell's end.
 func (p *Program) watch(signals <-chan os.Signal) {
 	exited := p.opt.Shell.Exited()
 	for {
@@ -276,17 +279,18 @@ func (p *Program) watch(signals <-chan os.Signal) {
 			return
 		case <-exited:
 			exited = nil
-			p.inbox.push(shellExited{p.opt.Shell.ExitStatus()})
+			p.exit(p.opt.Shell.ExitStatus())
 		case s := <-signals:
 			switch s {
 			case syscall.SIGCONT: // after a stop, during which another program may have used the terminal
 				_, _ = term.MakeRaw(p.opt.Stdin.Fd()) // an error: the terminal is gone, which ends Keyboard.Run
-				p.inbox.push(redraw{})
+				p.paint.Redraw()
 				fallthrough
 			case syscall.SIGWINCH:
-				p.inbox.push(sizeChanged(p.resizeShell()))
+				size := p.resizeShell()
+				p.inbox.push(then(func() { p.model.resized(size.Cols, size.Rows) }))
 			default:
-				p.inbox.push(stopAsked{128 + int(s.(syscall.Signal))})
+				p.exit(128 + int(s.(syscall.Signal)))
 			}
 		}
 	}
