@@ -75,10 +75,13 @@ func (m *Renderer) sgr(attributes, color string) string {
 	return join(attributes, color)
 }
 
-// join returns the parameters of two styles as one.
+// join returns the parameters of two styles as one. What a has already is not repeated: emphasis nests without end.
 func join(a, b string) string {
-	if a == "" || b == "" {
+	switch {
+	case a == "" || b == "":
 		return a + b
+	case strings.Contains(";"+a+";", ";"+b+";"):
+		return a
 	}
 	return a + ";" + b
 }

@@ -56,7 +56,7 @@ func TestMarkdown(t *testing.T) {
 		{"an empty item", "- a\n-\n- c", "• a\n•\n• c"},
 		{"task list", "- [x] a\n- [ ] b", "[✓] a\n[ ] b"},
 		{"code in a list", "- a\n\n  ```\n  b\n\n  c\n  ```", "• a\n\n    b\n\n    c"},
-		{"quote", "> a\n> - b\n>\n> > c", "{2}│{} {2}a{}\n{2}│{}\n{2}│{} {2}• {}{2}b{}\n{2}│{}\n{2}│{} {2;2}│{} {2;2}c{}"},
+		{"quote", "> a\n> - b\n>\n> > c", "{2}│{} {2}a{}\n{2}│{}\n{2}│{} {2}• {}{2}b{}\n{2}│{}\n{2}│{} {2}│{} {2}c{}"},
 		{"rule", "a\n\n---\n\nb", "a\n\n{2}────────{}\n\nb"},
 		{"link", "[a *b*](https://x.org/_y_) <https://x.org> [https://z.org](https://z.org)", "{1}a {}{1;3}b{} {4;34}https://x.org/_y_{}\n{4;34}https://x.org{}\n{4;34}https://z.org{}"},
 		{"reference", "[a][1]\n\n[1]: /b", "{1}a{} {4;34}/b{}"},
@@ -75,6 +75,7 @@ func TestMarkdown(t *testing.T) {
 		{"no table", "a|b\n|-|\n\na\n- | -", "a|b |-|\n\na\n\n• | -"},
 		{"one ~ and many", "~a~ ~~~b~~~ ~ c", "{9}a{} ~~~b~~~ ~ c"},
 		{"a task whose text goes on", "- [X] *a*\n  b\n- [ ] z\n- [y] c\n- [ ]d", "[✓] {3}a{} b\n[ ] z\n• [y] c\n• [ ]d"},
+		{"emphasis in itself", "*a _b **c *d*** e_*", "{3}a {}{3}b {}{3;1}c {}{3;1}d{}{3} e{}"},
 		{"nothing", "\n\n", ""},
 	} {
 		md := &Renderer{Profile: colorprofile.ANSI}
