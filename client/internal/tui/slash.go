@@ -151,10 +151,6 @@ func post(m *model, what string, r wire.OfRequest) {
 // await calls send, which waits for the daemon, in a goroutine, for at most 30 s; then the event loop prints the error after the name of
 // the command, what, or calls f with the result.
 func await[R any](m *model, what string, send func(context.Context) (R, error), f func(R)) {
-	if !m.Daemon.Connected() {
-		m.fail(what+": the daemon is not connected", m.linkDetail)
-		return
-	}
 	m.task(func(ctx context.Context) then {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
