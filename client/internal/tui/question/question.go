@@ -292,11 +292,9 @@ func (q *Question) take(key string) *wire.ConfirmationResponse {
 		q.step = stepEdit
 		q.edit.Set(q.subject())
 	default: // a choice of an agent's own question
-		if i, choices := int(key[0]-'1'), q.userQuestion().Choices; i >= 0 && i < len(choices) {
-			answer := q.answer(wire.DecisionAllow)
-			answer.Comment = choices[i]
-			return answer
-		}
+		answer := q.answer(wire.DecisionAllow)
+		answer.Comment = q.userQuestion().Choices[key[0]-'1']
+		return answer
 	}
 	return nil
 }
