@@ -43,7 +43,7 @@ type Painter struct {
 	mu       sync.Mutex
 	requests []request // guarded by mu, which is never held while writing
 	text     int       // guarded by mu; bytes of text that wait: in requests and, while a program has the terminal, in prints
-	next     *Frame    // guarded by mu; the live part to draw after requests; nil = the last one stays
+	next     *Frame    // guarded by mu; the live part after requests, dropped if somebody else has the screen then; nil = the last one stays
 
 	wmu sync.Mutex
 	// Guarded by wmu, held while writing.
@@ -109,7 +109,7 @@ func (p *Painter) serve() {
 	for _, r := range requests {
 		r.do()
 	}
-	if next != nil {
+	if next != nil && p.has == ourScreen {
 		p.want = *next
 	}
 	if p.has == programScreen {
@@ -165,13 +165,6 @@ func (p *Painter) Set(f Frame) {
 	p.signal()
 }
 
-// forget drops a live part that was set and not drawn: somebody else gets the screen.
-func (p *Painter) forget() {
-	p.mu.Lock()
-	p.next = nil
-	p.mu.Unlock()
-}
-
 // Print prints text, one or more whole lines, above the live part. While a program has the terminal the text waits.
 func (p *Painter) Print(text string) {
 	p.queueText(len(text), func() { p.prints = append(p.prints, p.th.Spell(text)) })
@@ -189,7 +182,6 @@ func (p *Painter) WhenWritten(done chan struct{}) {
 // column of an empty row and the modes that the shell had set. The channel is closed when that is written.
 func (p *Painter) Give() <-chan struct{} {
 	done := make(chan struct{})
-	p.forget()
 	p.queue(func() {
 		if p.has == ourScreen {
 			b := append(p.erase(p.buf[:0]), "\x1b[m"+pasteOff...)
@@ -203,7 +195,6 @@ func (p *Painter) Give() <-chan struct{} {
 
 // Hold erases the live part, writes head in its place and leaves the terminal to a borrowed command.
 func (p *Painter) Hold(head string) {
-	p.forget()
 	p.queue(func() {
 		if p.has == ourScreen {
 			b := append(append(p.erase(p.buf[:0]), pasteOff...), p.th.Spell(head)...)
