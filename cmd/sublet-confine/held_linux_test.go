@@ -25,7 +25,7 @@ func TestWhatAHeldCommandCannotDo(t *testing.T) {
 	}
 	for what, text := range map[string]string{
 		"read what the shell had open":           "read -u 3 line && [ \"$line\" = x ]",
-		"change the priority of a process group": "renice -n 1 -g 0",
+		"change the priority of a process group": "renice -n 19 -g 0",
 		"send datagrams from a pair of sockets":  "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_DGRAM, 0) or exit 1'",
 		"open a raw pair of sockets":             "perl -MSocket -e 'socketpair(A, B, AF_UNIX, SOCK_RAW, 0) or exit 1'",
 	} {
