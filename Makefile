@@ -114,7 +114,7 @@ test-outside: build ## what others wrote: a client in JavaScript, Claude Code, C
 	done
 	npm install --no-save --no-audit --no-fund --prefix cmd/internal/e2e/testdata/outside # not ci: a mirror may lack what is for other systems
 	go vet ./cmd/internal/e2e # brings what building it needs
-	unshare $$([ "$$(id -u)" = 0 ] || echo -r) -n sh -c 'ip link set lo up && SUBLET_OUTSIDE=1 go test -count=1 -timeout 30m -run "^TestOutside" -v ./cmd/internal/e2e'
+	unshare $$([ "$$(id -u)" = 0 ] || echo -r) -n sh -c 'ip link set lo up && SUBLET_OUTSIDE=1 go test -count=1 -timeout 30m -parallel 1 -run "^TestOutside" -v ./cmd/internal/e2e'
 
 test-web: ## the operator's front end in node, against the real program (needs node 20; part of make test where node is)
 	@command -v node >/dev/null || { echo 'make test-web: node is not installed: install node 20 or newer' >&2; exit 1; }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,6 +22,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv(hostedMode) != "" {
 		playPuppet()
 		return
+	}
+	flag.Parse()
+	// A test mostly waits for other processes, so more of them fit beside each other than there are processors.
+	isSet := false
+	flag.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "test.parallel" })
+	if !isSet {
+		if err := flag.Set("test.parallel", "4"); err != nil {
+			panic(err)
+		}
 	}
 	dir, err := os.MkdirTemp("", "sublet-e2e-")
 	if err != nil {

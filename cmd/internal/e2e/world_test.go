@@ -55,9 +55,10 @@ type call struct {
 func bash(command string) call { return call{"bash", map[string]any{"command": command}} }
 
 // newWorld makes a user whose bash start-up file holds bashrc and whose model plays s. settings are added to the
-// settings file.
+// settings file. The test goes on beside others, which have worlds of their own.
 func newWorld(t *testing.T, bashrc string, s script, settings ...string) *world {
 	t.Helper()
+	t.Parallel()
 	// Short: a socket's path holds 104 bytes.
 	root, err := os.MkdirTemp("/tmp", "sl")
 	if err != nil {
