@@ -48,8 +48,12 @@ func (s *server) serve(ctx context.Context, nc net.Conn) {
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c := &conn{s: s, log: s.log, out: gateway.NewWriter(nc), ctx: own}
 	s.log.Debug("client connected")
-	// Once the server stops nothing is read any more; running queries still report their end.
-	stop := context.AfterFunc(ctx, func() { _ = nc.SetReadDeadline(time.Unix(1, 0)) })
+	// Once the server stops nothing is read any more; running queries still report their end, and the reader waits no longer for a client
+	// that does not read.
+	stop := context.AfterFunc(ctx, func() {
+		_ = nc.SetReadDeadline(time.Unix(1, 0))
+		_ = nc.SetWriteDeadline(time.Now().Add(closeBound))
+	})
 	err := gateway.NewLineReader(nc, s.limits.MessageBytes).Each(c.handleLine, func(long *gateway.LineTooLongError) error {
 		// Reading continues after its newline. The message was not parsed, so the answer has no id.
 		return c.send(answer(nil, nil, failed(codeRequest, "%s", long).with("limit", long.Limit)))
