@@ -35,7 +35,7 @@ func grants(v risk.Verdict, a Action, free risk.Level) []Grant {
 	}
 	var w wording
 	for i := range v.Commands {
-		if c := &v.Commands[i]; c.Level > free {
+		if c := &v.Commands[i]; a.needsRule(c, free) {
 			w.add(c)
 		}
 	}

@@ -307,8 +307,17 @@ func (r *Rule) inForce(a Action) bool {
 	return r.Decision != Allow
 }
 
-// covered returns the last rule that is needed to let the whole action through: each command above the level free needs one. It returns nil
-// if a command has none, and if no rule is needed.
+// needsRule reports whether a command of an action runs only by a rule that allows it. free is the highest level that runs unasked in the
+// action's mode: it counts where something holds the command, or where nothing could.
+func (a Action) needsRule(c *risk.Command, free risk.Level) bool {
+	if a.Reach == risk.ReachFree {
+		return c.Level > risk.Low || c.Beyond
+	}
+	return c.Level > free
+}
+
+// covered returns the last rule that is needed to let the whole action through: each command for which needsRule is true needs one. It
+// returns nil if a command has none, and if no rule is needed.
 func covered(allow []*parsedRule, v risk.Verdict, a Action, free risk.Level) *Rule {
 	first := func(covers func(*parsedRule) bool) *Rule {
 		if i := slices.IndexFunc(allow, covers); i >= 0 {
@@ -325,7 +334,7 @@ func covered(allow []*parsedRule, v risk.Verdict, a Action, free risk.Level) *Ru
 	var used *Rule
 	for i := range v.Commands {
 		c := &v.Commands[i]
-		if c.Level <= free {
+		if !a.needsRule(c, free) {
 			continue
 		}
 		// For a command that runs unconfined only because the agent asked for that, the rule must have the word free.

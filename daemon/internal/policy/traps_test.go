@@ -144,6 +144,9 @@ func TestT3nProjectFileOnlyTightens(t *testing.T) {
 // TestDecideWithReach keeps what a reach makes of a decision: what the kernel holds runs unasked, and nothing else does.
 func TestDecideWithReach(t *testing.T) {
 	edits := Rule{Decision: Allow, Pattern: "reach: project", Scope: ScopeProject, Subject: here().ProjectRoot, Source: "user"}
+	allows := func(words string) []Rule {
+		return []Rule{{Decision: Allow, Pattern: "bash: " + words, Scope: ScopeAlways}}
+	}
 	for _, row := range []struct {
 		mode  Mode
 		rules []Rule
@@ -167,6 +170,10 @@ func TestDecideWithReach(t *testing.T) {
 		{ModeAsk, []Rule{edits, {Decision: Deny, Pattern: "bash: make *", Scope: ScopeAlways}}, "make all", Deny, risk.ReachProject},
 		{ModeAsk, []Rule{edits, {Decision: Ask, Pattern: "reach: project", Scope: ScopeAlways}}, "make all", Ask, risk.ReachProject},
 		{ModeAsk, nil, "docker ps", Ask, risk.ReachFree}, // low, but nothing holds it
+		{ModeAsk, allows("docker ps"), "docker ps | grep x", Allow, risk.ReachFree},
+		{ModeAsk, allows("docker ps"), "docker ps && ss -l", Ask, risk.ReachFree},
+		{ModeAuto, allows("curl *"), "curl https://example.com", Allow, risk.ReachFree},
+		{ModeAuto, allows("git push *"), "make && git push", Ask, risk.ReachFree}, // nothing would hold make
 		{ModeAsk, nil, "rm -rf ~", Ask, risk.ReachFree},
 		{ModePlan, nil, "./unknown-tool", Allow, risk.ReachRead},
 		{ModePlan, nil, "make", Deny, risk.ReachProject},
@@ -198,6 +205,10 @@ func TestDecideWithReach(t *testing.T) {
 	other := risk.Analyze("./unknown-tool", c)
 	if d := (Policy{Mode: ModeAuto}).Decide(other, Action{Tool: "bash", Command: "./unknown-tool", Cwd: c.Cwd, Project: c.ProjectRoot, Home: c.Home, Reach: other.Reach}); d.Reach != risk.ReachRead {
 		t.Errorf("in a folder that may not be edited as a whole: got the reach %s, want read", d.Reach)
+	}
+	low := risk.Analyze("docker ps", c)
+	if d := (Policy{}).Decide(low, Action{Tool: "bash", Command: "docker ps", Cwd: c.Cwd, Reach: low.Reach}); len(d.Grants) == 0 || d.Grants[0].Rule != "bash[low]: docker ps" {
+		t.Errorf("the question about what is low, but held by nothing, offers %+v", d.Grants)
 	}
 	v := risk.Analyze("make", c)
 	d := Policy{}.Decide(v, Action{Tool: "bash", Command: "make", Cwd: c.Cwd, Project: c.ProjectRoot, Editable: true, Home: c.Home, Reach: risk.ReachProject})
@@ -249,6 +260,8 @@ func TestGrantsCover(t *testing.T) {
 					t.Fatalf("%q: %s is allowed in %s mode", command, v.Level, mode)
 				}
 				checkGrants(t, v, act, d, mode)
+				act.Reach = v.Reach
+				checkGrants(t, v, act, Policy{Mode: mode}.Decide(v, act), mode)
 			}
 		}
 	}

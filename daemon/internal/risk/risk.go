@@ -141,6 +141,8 @@ type Command struct {
 	// Runs reports that the command runs what its arguments name or hold: a wrapper or an interpreter. No rule with a
 	// wildcard may allow it.
 	Runs bool
+	// Beyond reports that it needs what no confined command has, such as a network, even if its level is low.
+	Beyond bool
 }
 
 // FileAction is what a tool other than a shell would do.
