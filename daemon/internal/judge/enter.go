@@ -14,45 +14,55 @@ import (
 
 // Entering returns v, with the reach raised to free if the command changes the user's shell into another git repository, into a folder in
 // which a confined command may make one now, or into one that is not known here. A prompt that shows git's state runs what that
-// repository's settings name. jobs reports whether jobs run that are confined to a project.
+// repository's settings name, and so does git itself. jobs reports whether jobs run that are confined to a project.
 func Entering(v risk.Verdict, c risk.Context, jobs bool) risk.Verdict {
-	if v.Reach != risk.ReachShell {
+	if v.Reach.Confines() {
 		return v
 	}
-	moves := 0
-	for _, cmd := range v.Commands {
+	for i := range v.Commands {
+		cmd := &v.Commands[i]
 		if cmd.Name != "cd" && cmd.Name != "pushd" && cmd.Name != "popd" {
 			continue
 		}
-		moves++
-		dirs, known := targets(cmd, c, moves == 1)
+		dirs, known := targets(*cmd, c)
 		where := "a folder that is not known beforehand"
 		if known {
 			root := reach.Real(c.ProjectRoot)
-			if where = repositoryAround(dirs, root); where == "" {
+			if where = visible.Exact(repositoryAround(dirs, root)); where == "" {
 				where = writableNow(dirs, c, root, jobs)
 			}
 		}
-		if where != "" {
-			v.Reach = risk.ReachFree
-			v.Reasons = append(v.Reasons, risk.Reason{Text: "a prompt that shows git's state runs what the settings of a repository there name (" + where + ")", Effect: risk.RunCode, Level: risk.Low})
-			break
+		if where == "" {
+			continue
+		}
+		v.Reach = risk.ReachFree
+		v.Reasons = append(v.Reasons, risk.Reason{Text: "a prompt that shows git's state runs what the settings of a repository there name (" + where + ")", Effect: risk.RunCode, Level: risk.Low})
+		if cmd.Beyond = known && lasting(cmd.Argv[len(cmd.Argv)-1], c); !cmd.Beyond {
+			v.Rest = max(v.Rest, risk.Medium)
 		}
 	}
 	return v
 }
 
-// targets returns the folders that a command may change into: several if .. may be meant with or without links, or if CDPATH is set. first
-// is set for the first change of a text, before which the shell's last folder is that of c.
-func targets(cmd risk.Command, c risk.Context, first bool) (dirs []string, known bool) {
+// lasting reports whether a rule may allow to enter a folder by this word: it names the same folder from everywhere, in a repository that
+// no confined command may write in now, nor one that is confined to a repository around it.
+func lasting(dir string, c risk.Context) bool {
+	if !filepath.IsAbs(dir) || reach.Real(dir) != dir {
+		return false
+	}
+	root, repository := reach.Real(c.ProjectRoot), repositoryAround([]string{dir}, "/")
+	return repository != "" && repositoryAround([]string{filepath.Dir(repository)}, "/") == "" && writableNow([]string{dir}, c, "/", false) == "" &&
+		!(within(root, dir) && reach.IsProject(root, reach.Home()))
+}
+
+// targets returns the folders that a command may change into: several if .. may be meant with or without links, or if CDPATH is set.
+func targets(cmd risk.Command, c risk.Context) (dirs []string, known bool) {
 	words := slices.DeleteFunc(slices.Clone(cmd.Argv[1:]), func(w string) bool { return slices.Contains([]string{"-L", "-P", "-e", "-@", "--"}, w) })
 	switch {
 	case len(words) == 0 && cmd.Name == "cd":
 		return []string{c.Home}, true
 	case len(words) != 1 || cmd.Name == "popd":
 		return nil, false // the folders that pushd keeps; in zsh two words replace a part of the folder's name
-	case words[0] == "-" && first:
-		words[0] = c.Env["OLDPWD"]
 	}
 	dir := words[0]
 	if !filepath.IsAbs(dir) && (cmd.Cwd == "" || dir == "" || strings.ContainsRune("-+~", rune(dir[0]))) || strings.ContainsFunc(dir, func(r rune) bool { return r < ' ' || strings.ContainsRune("*?[", r) }) {
@@ -65,6 +75,9 @@ func targets(cmd risk.Command, c risk.Context, first bool) (dirs []string, known
 					base = filepath.Join(cmd.Cwd, base)
 				}
 				dirs = append(dirs, reach.Real(filepath.Join(base, dir)))
+			}
+			if _, err := os.Stat(filepath.Join(cmd.Cwd, dir)); err != nil { // the shell looks in a CDPATH that is not exported, and for a variable
+				return nil, false
 			}
 		}
 		dir = cmd.Cwd + "/" + dir
@@ -107,7 +120,7 @@ func repositoryAround(dirs []string, root string) string {
 		for ; dir != root && dir != "/"; dir = filepath.Dir(dir) {
 			for _, name := range []string{".git", "HEAD"} { // HEAD: one without a work tree
 				if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-					return visible.Exact(dir)
+					return dir
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
 )
@@ -21,7 +22,6 @@ func TestEnteringARepository(t *testing.T) {
 	if err := os.Symlink("made", filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
-	old := filepath.Join(root, "plain")
 	if err := os.Symlink("made/sub", filepath.Join(root, "deep")); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestEnteringARepository(t *testing.T) {
 	cdpath := ""
 	p := Place{Cwd: root, Home: t.TempDir()}
 	facts := func(_ context.Context, c *risk.Context) bool {
-		c.Env = map[string]string{"OLDPWD": old, "CDPATH": cdpath}
+		c.Env = map[string]string{"OLDPWD": filepath.Join(root, "plain"), "CDPATH": cdpath}
 		return true
 	}
 	for text, want := range map[string]risk.Reach{
@@ -39,7 +39,7 @@ func TestEnteringARepository(t *testing.T) {
 		"cd made": risk.ReachFree, "cd ./made/sub": risk.ReachFree, "cd " + root + "/made": risk.ReachFree, "cd link": risk.ReachFree, "cd -P -- made": risk.ReachFree, "cd plain && cd ../made": risk.ReachFree,
 		"cd /proc/self/cwd/made": risk.ReachFree, "cd proc": risk.ReachFree, "cd /dev/fd/../cwd/made": risk.ReachFree,
 		"pushd made": risk.ReachFree, "cd bare": risk.ReachFree, "cd mad*": risk.ReachFree, "cd plain made": risk.ReachFree, "cd -P deep/..": risk.ReachFree,
-		"cd -": risk.ReachShell, "cd plain && cd -": risk.ReachFree, "popd": risk.ReachFree, "pushd": risk.ReachFree, "cd -2": risk.ReachFree,
+		"cd -": risk.ReachFree, "OLDPWD=made; cd -": risk.ReachFree, "cd elsewhere": risk.ReachFree, "cd plain && cd -": risk.ReachFree, "popd": risk.ReachFree, "pushd": risk.ReachFree, "cd -2": risk.ReachFree,
 	} {
 		if v := p.Judge(t.Context(), tool.Action{Command: text, Facts: facts}); v.Reach != want {
 			t.Errorf("%s: %s, want %s: %+v", text, v.Reach, want, v.Reasons)
@@ -47,10 +47,6 @@ func TestEnteringARepository(t *testing.T) {
 		if v := p.Judge(t.Context(), tool.Action{Command: text, AgentShell: true, Facts: facts}); v.Reach != risk.ReachShell { // nobody's prompt is there
 			t.Errorf("%s in an agent's own shell: %s", text, v.Reach)
 		}
-	}
-	old = filepath.Join(root, "made")
-	if v := p.Judge(t.Context(), tool.Action{Command: "cd -", Facts: facts}); v.Reach != risk.ReachFree {
-		t.Errorf("back to a repository: %s", v.Reach)
 	}
 	cdpath = "/usr:made"
 	for text, want := range map[string]risk.Reach{"cd sub": risk.ReachFree, "cd ./sub": risk.ReachShell, "cd plain": risk.ReachFree} {
@@ -79,6 +75,25 @@ func TestEnteringARepository(t *testing.T) {
 	// What a command made in a build cache or in another project was entered unasked.
 	p.Home = root
 	other := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(other, "repo/.git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	allow := []policy.Rule{{Decision: policy.Allow, Pattern: "bash: git fetch *"}, {Decision: policy.Allow, Pattern: "bash: cd *"}}
+	for text, want := range map[string]policy.Outcome{
+		"cd " + other + "/repo":                      policy.Allow, // "always" to the question about it
+		"cd " + root + "/made && git fetch":          policy.Ask,   // git runs what the settings of made name
+		"cd " + other + "/repo && git fetch -q":      policy.Allow,
+		"cd " + other + "/none && git fetch":         policy.Allow,
+		"cd mad? && git fetch":                       policy.Ask,
+		"cd " + other + "/repo/../repo && git fetch": policy.Ask,
+		"git fetch": policy.Allow,
+	} {
+		p.Cwd = root
+		v := p.Judge(t.Context(), tool.Action{Command: text, Facts: facts})
+		if d := (policy.Policy{Rules: allow}).Decide(v, policy.Action{Tool: "bash", Command: text, Cwd: root, Reach: v.Reach}); d.Outcome != want {
+			t.Errorf("%s: %s (%s), want %s", text, d.Outcome, d.Why, want)
+		}
+	}
 	for _, cwd := range []string{root, other, "/"} {
 		p.Cwd = cwd
 		if v := p.Judge(t.Context(), tool.Action{Command: "cd " + root + "/made/sub", Facts: facts}); v.Reach != risk.ReachFree {
