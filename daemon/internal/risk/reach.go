@@ -54,7 +54,7 @@ func (a *analysis) needs(text string) Reach {
 	if a.v.Unread { // else a list of what the shell has
 		alone = alone && slices.ContainsFunc(a.v.Reasons, func(r Reason) bool { return r.Effect == ShellState })
 	}
-	inShell := (s.changes || s.quick) && !s.runs && !a.v.Unread && need != ReachFree && literal().MatchString(text) && (a.v.Level == Low || a.v.Level == Medium && !s.lists)
+	inShell := (s.changes || s.quick) && !s.runs && !a.v.Unread && need != ReachFree && literal().MatchString(text) && !a.redefined(text) && (a.v.Level == Low || a.v.Level == Medium && !s.lists)
 	switch {
 	case a.v.Level >= Critical:
 		return ReachFree
@@ -204,17 +204,45 @@ type shellText struct {
 	more        bool     // it has other commands
 }
 
+// affects notes that the text may change what the user's next commands do, by these names.
+func (s *shellText) affects(names ...string) {
+	s.affectsNext = true
+	s.decides = append(s.decides, names...)
+}
+
+// redefined reports whether the user has an alias or a function for a builtin that stands in a text.
+func (a *analysis) redefined(text string) bool {
+	return a.c.Dialect != "fish" && slices.ContainsFunc(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;&|", r) }), func(word string) bool {
+		_, alias := a.c.Aliases[word]
+		_, function := a.c.Functions[word]
+		return programs.Builtin(word) && (alias || function)
+	})
+}
+
 // inShell notes what a command of the text itself does in the shell, by the lists of builtins in reach.txt of package programs.
 func (a *analysis) inShell(c *call, cmd *Command) {
 	s := &a.shell
 	if programs.In("neutral", c.name) {
-		s.quick = s.quick || c.name != "echo" && a.c.Aliases[c.name] == "" && a.c.Functions[c.name] == ""
+		s.quick = s.quick || c.name != "echo"
 		return
 	}
 	s.changes = true
 	s.lists = s.lists || programs.In("lookers", c.name)
 	s.more = s.more || !programs.In("lookers", c.name) && !programs.In("changers", c.name) && !slices.Contains(cmd.Effects, ShellState)
 	s.runs = s.runs || cmd.Runs && !a.startsVenv(c)
+	for _, f := range c.fields[1:] {
+		name, text, defines := strings.Cut(f.S, "=")
+		if c.name == "unalias" || c.name == "alias" && defines && a.withWord(text) > Low { // unalias rm, which was rm -i, perhaps
+			s.affects(name)
+		}
+	}
+}
+
+// withWord returns the level of an alias's text with a word that the user adds: behind source, it is a file that is run.
+func (a *analysis) withWord(text string) Level {
+	c := a.c
+	c.Tracked, c.Made, c.Written, c.Venv = nil, nil, nil, nil
+	return Analyze(text+" ./x", c).Level
 }
 
 // startsVenv reports whether a command activates a virtual environment of the project. Neither its word nor that of a cd before it has
@@ -240,7 +268,7 @@ var literal = sync.OnceValue(func() *regexp.Regexp {
 	rest := `(?:` + word + `|#)*`
 	assign := name + `\+?=` + rest
 	names := strings.Join(slices.Concat(programs.Places("changers"), programs.Places("lookers"), programs.Places("neutral")), "|")
-	item := `(?:` + assign + `(?:[ \t]+` + assign + `)*|(?:export|declare|local|readonly|typeset)(?:[ \t]+(?:` + assign + `|` + name + `))*|(?:` + strings.ReplaceAll(names, ".", `\.`) + `)(?:[ \t]+` + word + rest + `)*)`
+	item := `(?:` + assign + `(?:[ \t]+` + assign + `)*|(?:export|declare|local|typeset)(?:[ \t]+(?:` + assign + `|` + name + `))*|(?:` + strings.ReplaceAll(names, ".", `\.`) + `)(?:[ \t]+` + word + rest + `)*)`
 	next := `(?:[ \t]*(?:&&|\|\||;)|(?:[ \t]+#[^\n]*)?[ \t]*\n)` + blank
 	return regexp.MustCompile(`^` + blank + item + `(?:` + next + item + `)*[\s;]*(?:[ \t\n]+#[^\n]*)*\s*$`)
 })

@@ -104,6 +104,16 @@ func TestNeeds(t *testing.T) {
 		"unset PATH":                          ReachFree, // bash finds programs in the current folder then
 		"unset OLD HOME":                      ReachFree,
 		"unset GOFLAGS":                       ReachShell,
+		"unset -f rm":                         ReachFree,
+		"unset -m 'P*'":                       ReachFree, // in zsh, what the pattern matches
+		"unalias rm":                          ReachFree, // which was rm -i, perhaps
+		"alias ll":                            ReachShell,
+		"alias v=source":                      ReachFree, // and v notes.txt runs what an agent wrote
+		"alias a='awk -f' b='rg --pre'":       ReachFree,
+		"alias t=tee":                         ReachFree,
+		"alias s='ls; '":                      ReachFree,
+		"alias s='grep -n' l='git log -1'":    ReachShell,
+		"readonly A=1":                        ReachRead, // cannot be undone: in a child
 		"gh --version":                        ReachRead,
 		"uv pip list":                         ReachRead,
 		"uv pip install requests":             ReachFree,
@@ -171,9 +181,14 @@ func TestNeedsOfAVenv(t *testing.T) {
 // What reads and changes nothing runs in the shell itself, unless the user has another meaning for its name.
 func TestNeedsOfAName(t *testing.T) {
 	c := here()
-	c.Functions = map[string]string{"pwd": "ls"}
-	if got := Analyze("pwd", c).Reach; got != ReachRead {
-		t.Errorf("a function: got %s, want %s", got, ReachRead)
+	c.Functions = map[string]string{"pwd": "make", "rm": "mv $1 trash"}
+	c.Aliases = map[string]string{"history": "make"}
+	for text, want := range map[string]Reach{
+		"pwd": ReachProject, "cd src; pwd": ReachProject, "cd src; history": ReachProject, "unset rm": ReachFree, "unset other": ReachShell,
+	} {
+		if got := Analyze(text, c).Reach; got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
 	}
 }
 

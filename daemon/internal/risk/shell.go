@@ -139,9 +139,9 @@ func (a *analysis) doUnset(c *call) {
 		if c.has("-f") || f.Opaque() || v.Level >= Medium {
 			level = Medium
 		}
-		if !harmlessValue(f.S, v, &field{Known: true}) { // without PATH, bash runs ./ls for ls
-			a.shell.affectsNext = true
-			a.shell.decides = append(a.shell.decides, f.S)
+		_, function := a.c.Functions[f.S]
+		if function || c.has("-f", "-m") || !harmlessValue(f.S, v, &field{Known: true}) { // without PATH, bash runs ./ls for ls
+			a.shell.affects(f.S)
 		}
 		c.st.Set(f.S, bashread.Value{Unset: true})
 		if c.has("-f") {
