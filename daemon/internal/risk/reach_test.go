@@ -114,6 +114,11 @@ func TestNeeds(t *testing.T) {
 		"alias s='ls; '":                      ReachFree,
 		"alias s='grep -n' l='git log -1'":    ReachShell,
 		"readonly A=1":                        ReachRead, // cannot be undone: in a child
+		"export GOAUTH=reboot":                ReachFree,
+		"export EXECIGNORE=*bin*":             ReachFree, // ls is found in a later folder of PATH
+		"export shell_escape=t":               ReachFree, // pdflatex runs what a document names
+		"export MISE_CONFIG_FILENAME=x.toml":  ReachFree,
+		"HISTCHARS=lx":                        ReachFree,
 		"gh --version":                        ReachRead,
 		"uv pip list":                         ReachRead,
 		"uv pip install requests":             ReachFree,
