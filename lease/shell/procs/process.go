@@ -99,9 +99,6 @@ func inSession(session int) func(pid int) bool {
 }
 
 func inGroups(pid int, groups []int) bool {
-	if len(groups) == 0 {
-		return false
-	}
 	group, err := unix.Getpgid(pid)
 	return err == nil && slices.Contains(groups, group)
 }
