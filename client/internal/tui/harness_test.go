@@ -117,13 +117,16 @@ func (w *window) whole() {
 	w.until("all modes off", func() bool { return len(w.screen.Odd()) == 0 })
 }
 
+// patience bounds every wait. Beside a load of 36, what takes a tenth of a second took longer than 5 s.
+const patience = 30 * time.Second
+
 // until waits for a condition that only the screen's goroutines can bring about.
 func (w *window) until(what string, cond func() bool) {
 	w.t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !cond() {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("waited 5 s for %s; the screen shows\n%s", what, w.screen.All())
+			w.t.Fatalf("waited %v for %s; the screen shows\n%s", patience, what, w.screen.All())
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
@@ -137,8 +140,8 @@ func (w *window) handled() {
 	w.p.Send(then(func() { w.p.Send(then(func() { w.p.paint.WhenWritten(written) })) }))
 	select {
 	case <-written:
-	case <-time.After(5 * time.Second):
-		w.t.Fatal("waited 5 s for the event loop")
+	case <-time.After(patience):
+		w.t.Fatalf("waited %v for the event loop", patience)
 	}
 }
 
@@ -156,7 +159,7 @@ func (w *window) end() int {
 	w.t.Helper()
 	select {
 	case <-w.done:
-	case <-time.After(8 * time.Second):
+	case <-time.After(patience):
 		w.t.Fatalf("the program does not end; the screen shows\n%s", w.screen.All())
 	}
 	return w.code
