@@ -122,26 +122,6 @@ func (u *until) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// 200 editors at once; each opens a session, every tenth asks something.
-func TestManyEditors(t *testing.T) {
-	w := gatewaytest.New(t, common)
-	gatewaytest.Crowd(t, 200, func(i int) error {
-		in := hello + `{"jsonrpc":"2.0","id":2,"method":"session/list","params":{}}` + "\n"
-		want := `"sessions"`
-		if i%10 == 0 {
-			in, want = hello+`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"`+w.Project+`","mcpServers":[]}}`+"\n", `"sessionId"`
-		}
-		// An editor that leaves is not waited for long: this one stays until it has its answer.
-		stay, leave := io.Pipe()
-		out := &until{want: want, found: func() { leave.Close() }}
-		err := Serve(context.Background(), Options{Daemon: w.Daemon(), In: io.MultiReader(strings.NewReader(in), stay), Out: out})
-		if err != nil || !strings.Contains(out.String(), want) {
-			return fmt.Errorf("%v in %q", err, out)
-		}
-		return nil
-	})
-}
-
 // P11: a request wrong in any one byte has at most one answer, and the next one is answered as ever.
 func TestEveryByteMangled(t *testing.T) {
 	w := gatewaytest.New(t, common)

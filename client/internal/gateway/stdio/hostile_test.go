@@ -120,22 +120,6 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// 200 runtimes at once, each with its own parent; every tenth asks something.
-func TestManyRuntimes(t *testing.T) {
-	w := gatewaytest.New(t, common)
-	gatewaytest.Crowd(t, 200, func(i int) error {
-		line, want := `{"id":"1","kind":"get_status"}`, "status"
-		if i%10 == 0 {
-			line, want = ask("1", "say"), "done"
-		}
-		lines, err := serve(w, strings.NewReader(line))
-		if err != nil || len(lines) < 2 || lines[len(lines)-1]["type"] != want {
-			return fmt.Errorf("%v, %v", lines, err)
-		}
-		return nil
-	})
-}
-
 // P11: a request wrong in any one byte is answered where it tells an id, else logged; the runtime goes on.
 func TestEveryByteMangled(t *testing.T) {
 	w := gatewaytest.New(t, common, "[limits]\nrequests_per_second = 100000")
