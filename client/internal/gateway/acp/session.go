@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 
@@ -58,7 +57,6 @@ func (s *session) modes() *sdk.SessionModeState {
 // are reported with the next prompt.
 func (s *session) servers(list []sdk.McpServer) []wire.MCPServer {
 	out, unused := []wire.MCPServer{}, []string{}
-	supported := slices.Contains(s.gs.Ready().Capabilities, wire.CapMCPServers) // by the daemon
 	for _, m := range list {
 		server := wire.MCPServer{Args: []wire.OSString{}, Env: map[string]wire.OSString{}, Headers: map[string]string{}}
 		switch {
@@ -79,11 +77,7 @@ func (s *session) servers(list []sdk.McpServer) []wire.MCPServer {
 			unused = append(unused, gateway.OneLine(m.Sse.Name)+": server-sent events alone are not spoken here")
 			continue
 		}
-		if supported {
-			out = append(out, server)
-		} else {
-			unused = append(unused, gateway.OneLine(server.Name)+": the daemon is older than this program")
-		}
+		out = append(out, server)
 	}
 	if len(unused) > 0 {
 		text := strings.Join(unused, "; ")

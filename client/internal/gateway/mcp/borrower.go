@@ -3,9 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"errors"
 	"os"
-	"slices"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -26,13 +24,7 @@ func (s *server) client(ctx context.Context, info *sdk.Implementation, session *
 	}
 	from.Name = nameOf(from.Name)
 	l, err := s.link(ctx, session)
-	if err != nil {
-		return nil, from, err
-	}
-	if !slices.Contains(l.gs.Ready().Capabilities, wire.CapBorrower) {
-		return nil, from, errors.New("the daemon is older than this program: `sublet daemon restart` replaces it")
-	}
-	return l, from, nil
+	return l, from, err
 }
 
 // Parent describes the process that started this one. Executable is empty if the system does not report it.
