@@ -40,10 +40,9 @@ type Session struct {
 	// below: guarded by mu
 	o       Options
 	links   int // how often a link came up
-	linked  bool
 	id      wire.SessionID
 	down    error         // why there is no link
-	changed chan struct{} // closed and replaced when linked or down changes
+	changed chan struct{} // closed and replaced when links or down changes
 	inbox   []received
 	size    int           // bytes in inbox
 	room    chan struct{} // closed and replaced when messages are taken from inbox
@@ -81,10 +80,10 @@ func (d *Daemon) Connect(ctx context.Context, o Options) (*Session, error) {
 	s.mu.Unlock()
 	for {
 		s.mu.Lock()
-		linked, down, changed := s.linked, s.down, s.changed
+		links, down, changed := s.links, s.down, s.changed
 		s.mu.Unlock()
 		switch {
-		case linked:
+		case links > 0:
 			return s, nil
 		case down != nil:
 			s.Close()
@@ -128,7 +127,7 @@ func (s *Session) signalLocked() {
 func (s *Session) up(r *wire.Ready) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.linked, s.down = true, nil
+	s.down = nil
 	s.links++
 	if s.id != r.Session.ID {
 		s.moveLocked(r.Session.ID)
@@ -156,7 +155,7 @@ func (s *Session) moveLocked(id wire.SessionID) {
 func (s *Session) lost(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.linked, s.down = false, err
+	s.down = err
 	s.signalLocked()
 }
 
@@ -272,9 +271,9 @@ func (s *Session) withConn(ctx context.Context, f func(c *remote.Conn, link int)
 	defer bound.Stop()
 	for {
 		s.mu.Lock()
-		link, linked, down, changed := s.links, s.linked, s.down, s.changed
+		link, down, changed := s.links, s.down, s.changed
 		s.mu.Unlock()
-		if linked || s.conn.Connected() { // Connected: f starts a daemon that was stopped; else the next attempt is made earlier
+		if s.conn.Connected() { // or f starts a daemon that was stopped; else the next attempt is made earlier
 			err := f(s.conn, link)
 			if !errors.Is(err, remote.ErrDisconnected) { // else it may succeed on the next link
 				return err
