@@ -48,7 +48,7 @@ type world struct {
 	row  row
 	root string
 	runs int
-	// settled is how long both screens must have been silent to count as different.
+	// settled is how long both screens must have been silent to count as different. Beside much load a program needs seconds to begin.
 	settled time.Duration
 }
 
@@ -92,7 +92,7 @@ func newWorld(t *testing.T, r row) *world {
 	if r.leave == "" {
 		r.leave = "exit\r"
 	}
-	return &world{t: t, row: r, root: root, settled: 3 * time.Second}
+	return &world{t: t, row: r, root: root, settled: 15 * time.Second}
 }
 
 // side makes a home folder.
