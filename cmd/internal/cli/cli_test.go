@@ -30,7 +30,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "scripts"),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Deadline:            time.Now().Add(3 * time.Minute),
+		Deadline:            time.Now().Add(9 * time.Minute), // of the 10 of `make test`
 		Setup: func(e *testscript.Env) error {
 			// Short, since a socket's path holds 104 bytes; private, so that nobody's own daemon is met.
 			root, err := os.MkdirTemp("/tmp", "sl")
