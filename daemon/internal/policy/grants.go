@@ -55,8 +55,8 @@ func grants(v risk.Verdict, a Action, free risk.Level) []Grant {
 	rules := []Grant{{"", "bash[" + narrow + "]: " + strings.Join(w.exact, " ; "), "exactly " + orList(w.exact) + where}}
 	if !w.narrow && len(w.prefix) > 0 {
 		rules = append(rules, Grant{
-			"", "bash[medium" + unheld + "]: " + strings.Join(w.prefix, " * ; ") + " *",
-			"every command that begins with " + orList(w.prefix) + " and is no more than medium" + where,
+			"", "bash[" + narrow + "]: " + strings.Join(w.prefix, " * ; ") + " *",
+			"every command that begins with " + orList(w.prefix) + " and is no more than " + w.top.String() + where,
 		})
 	}
 	return offer(v, a, free, rules, !w.runs && w.top <= risk.Medium)

@@ -207,7 +207,7 @@ func TestDecideWithReach(t *testing.T) {
 		t.Errorf("in a folder that may not be edited as a whole: got the reach %s, want read", d.Reach)
 	}
 	low := risk.Analyze("docker ps", c)
-	if d := (Policy{}).Decide(low, Action{Tool: "bash", Command: "docker ps", Cwd: c.Cwd, Reach: low.Reach}); len(d.Grants) == 0 || d.Grants[0].Rule != "bash[low]: docker ps" {
+	if d := (Policy{}).Decide(low, Action{Tool: "bash", Command: "docker ps", Cwd: c.Cwd, Reach: low.Reach}); len(d.Grants) != 4 || d.Grants[0].Rule != "bash[low]: docker ps" || d.Grants[3].Rule != "bash[low]: docker ps *" {
 		t.Errorf("the question about what is low, but held by nothing, offers %+v", d.Grants)
 	}
 	v := risk.Analyze("make", c)
