@@ -78,6 +78,7 @@ func probe(ctx context.Context, path string) Support {
 		why := cmp.Or(context.Cause(ctx), err).Error()
 		if ee, ok := errors.AsType[*exec.ExitError](err); ok && len(ee.Stderr) > 0 {
 			why = strings.TrimSpace(string(ee.Stderr))
+			why = strings.TrimPrefix(why[strings.LastIndex(why, "\n")+1:], Program+": the command was not run: ") // the lines before it are the keeper's
 		}
 		return Support{Missing: why}
 	}

@@ -12,8 +12,8 @@ import (
 // What a launcher says is what is missing, and what holds where it ends well; one that cannot be run is missing too.
 func TestProbe(t *testing.T) {
 	for script, want := range map[string]Support{
-		"echo 'user namespaces, Landlock 7, seccomp'":                                                    {How: "user namespaces, Landlock 7, seccomp"},
-		"echo 'sublet-confine: the command was not run: user namespaces are switched off' >&2; exit 126": {Missing: "sublet-confine: the command was not run: user namespaces are switched off"},
+		"echo 'user namespaces, Landlock 7, seccomp'": {How: "user namespaces, Landlock 7, seccomp"},
+		"echo 'sublet-confine: the command was not run: it needs Linux 6.12' >&2; echo 'sublet-confine: the command was not run: no Landlock' >&2; exit 126": {Missing: "no Landlock"},
 		"exit 3":     {Missing: "exit status 3"},
 		"kill -9 $$": {Missing: "signal: killed"},
 	} {
