@@ -153,8 +153,8 @@ func (a *analysis) Unread(sp Span, why string) {
 	}
 }
 
-// note records a finding, for the command that is being judged if there is one. A critical one cannot be undone. The caller may
-// complete what it returns, until the next note.
+// note records a finding, for the command that is being judged if there is one. The caller may complete what it returns, until the
+// next note.
 func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
 	if l > Low {
 		a.taint(e)
@@ -172,7 +172,9 @@ func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
 		a.v.Rest = max(a.v.Rest, l)
 	}
 	a.v.Level = max(a.v.Level, l)
-	a.findings = append(a.findings, finding{Reason: Reason{Text: text, Effect: e, Level: l}, at: sp, hard: l >= Critical})
+	// What was deleted, sent, seen or run by code that is not known stays so.
+	hard := l >= Critical || l == High && slices.Contains([]Effect{Delete, Unknown, Network, Secret, RunCode}, e)
+	a.findings = append(a.findings, finding{Reason: Reason{Text: text, Effect: e, Level: l}, at: sp, hard: hard})
 	return &a.findings[len(a.findings)-1]
 }
 
@@ -212,9 +214,7 @@ func (a *analysis) finish(text string) Verdict {
 	var undo []string
 	for i := len(a.findings) - 1; i >= 0; i-- { // what was done last is undone first
 		f := &a.findings[i]
-		// What was sent, seen or run by code that is not known stays so.
-		lasting := f.Level >= High && slices.Contains([]Effect{Unknown, Network, Secret, RunCode}, f.Effect)
-		v.Reversible = v.Reversible && !f.hard && !lasting
+		v.Reversible = v.Reversible && !f.hard
 		if f.undo != "" && !slices.Contains(undo, f.undo) {
 			undo = append(undo, f.undo)
 		}
@@ -259,7 +259,7 @@ func AnalyzeFile(f FileAction, c Context) Verdict {
 		a.host(&field{S: f.Network})
 	}
 	if f.Server != "" {
-		a.note(High, Unknown, Span{}, "calls a tool of the MCP server "+show(f.Server)+": what it does is not known here").hard = true
+		a.note(High, Unknown, Span{}, "calls a tool of the MCP server "+show(f.Server)+": what it does is not known here")
 	}
 	v := a.finish("")
 	for i := range v.Reasons {

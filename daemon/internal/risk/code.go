@@ -127,10 +127,7 @@ func (a *analysis) matched(m programs.Match, f *field, c *call) bool {
 		}
 		return true
 	}
-	if fnd := a.note(m.Raise, m.Effect, f.Span, m.Says); m.Effect == Delete {
-		fnd.hard = true
-	}
-	if m.Effect == RunCode {
+	if a.note(m.Raise, m.Effect, f.Span, m.Says); m.Effect == RunCode {
 		a.givenCode(f, c)
 	}
 	return true

@@ -164,9 +164,7 @@ func (a *analysis) level(c *call) {
 	if c.lowered() || s.Bare && len(c.operands)+len(c.opts) == 0 {
 		level, says = Low, says+" (only shows it)"
 	}
-	f := a.note(level, s.Effects[0], c.span, says)
-	f.hard = f.hard || s.Hard && level > Low
-	f.undo = s.Undo
+	a.note(level, s.Effects[0], c.span, says).undo = s.Undo
 	if s.Runs {
 		a.runs()
 	}

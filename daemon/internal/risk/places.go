@@ -13,30 +13,29 @@ import (
 type place struct {
 	read, write, remove, tree Level
 	what                      string
-	hard                      bool // deleting cannot be undone
 	runs                      bool // it runs by itself, or decides what does: writing it is persistence
 }
 
 var (
 	nowhere    = &place{} // /dev/null and the like
-	temporary  = &place{Low, Medium, Medium, Medium, "a temporary file", false, false}
-	tempRoot   = &place{Low, Medium, High, High, "the folder of everybody's temporary files", true, false}
-	built      = &place{Low, Medium, Medium, Medium, "build output", false, false}
-	inProject  = &place{Low, Medium, High, High, "in the project and not known to be in version control", true, false}
-	project    = &place{Low, Medium, Critical, Critical, "the whole project", true, false}
-	guarded    = &place{Low, High, High, High, "run by others or by itself: CI, hooks, editor or agent settings", true, true}
-	gitData    = &place{Low, High, Critical, Critical, "git's own data: the history of the project", true, false}
-	gitCode    = &place{Low, Critical, High, High, "code that git runs by itself", true, true}
-	outside    = &place{Low, High, High, High, "outside the project", true, false}
-	homeTop    = &place{Low, High, High, Critical, "a main folder of the home folder", true, false}
-	startup    = &place{Low, Critical, Critical, Critical, "run or heeded by itself in every new shell or login", true, true}
-	credential = &place{High, High, Critical, Critical, "keys, passwords or history", true, false}
-	system     = &place{Low, High, High, Critical, "of the operating system", true, false}
-	systemKey  = &place{Low, Critical, Critical, Critical, "decides what runs or who may do what on this machine", true, true}
-	root       = &place{Low, High, Critical, Critical, "the whole machine or a main folder of it", true, false}
-	device     = &place{High, Critical, Critical, Critical, "a device or an interface of the kernel", true, false}
-	process    = &place{Low, High, High, High, "of running processes", true, false}
-	connection = &place{High, High, High, High, "a network connection", false, false}
+	temporary  = &place{Low, Medium, Medium, Medium, "a temporary file", false}
+	tempRoot   = &place{Low, Medium, High, High, "the folder of everybody's temporary files", false}
+	built      = &place{Low, Medium, Medium, Medium, "build output", false}
+	inProject  = &place{Low, Medium, High, High, "in the project and not known to be in version control", false}
+	project    = &place{Low, Medium, Critical, Critical, "the whole project", false}
+	guarded    = &place{Low, High, High, High, "run by others or by itself: CI, hooks, editor or agent settings", true}
+	gitData    = &place{Low, High, Critical, Critical, "git's own data: the history of the project", false}
+	gitCode    = &place{Low, Critical, High, High, "code that git runs by itself", true}
+	outside    = &place{Low, High, High, High, "outside the project", false}
+	homeTop    = &place{Low, High, High, Critical, "a main folder of the home folder", false}
+	startup    = &place{Low, Critical, Critical, Critical, "run or heeded by itself in every new shell or login", true}
+	credential = &place{High, High, Critical, Critical, "keys, passwords or history", false}
+	system     = &place{Low, High, High, Critical, "of the operating system", false}
+	systemKey  = &place{Low, Critical, Critical, Critical, "decides what runs or who may do what on this machine", true}
+	root       = &place{Low, High, Critical, Critical, "the whole machine or a main folder of it", false}
+	device     = &place{High, Critical, Critical, Critical, "a device or an interface of the kernel", false}
+	process    = &place{Low, High, High, High, "of running processes", false}
+	connection = &place{High, High, High, High, "a network connection", false}
 )
 
 func under(p, dir string) bool { return secret.Under(p, dir) }

@@ -65,7 +65,7 @@ func (a *analysis) copies(c *call, move bool) {
 		return
 	}
 	if move && to.S == "/dev/null" {
-		a.note(High, Delete, to.Span, "moves files to where they are lost").hard = true
+		a.note(High, Delete, to.Span, "moves files to where they are lost")
 	}
 	a.touch(Write, to, c.st, touching{tree: rsync || len(ops) > 1})
 	into := len(ops) > 1 || strings.HasSuffix(to.S, "/") || to.S == "." || to.S == ".." || c.has("-t", "--target-directory")
@@ -341,7 +341,7 @@ func (a *analysis) gitCheckout(c *call, sub string) {
 	}
 	drops = drops || sub == "checkout" && slices.ContainsFunc(c.fields, func(f field) bool { return f.S == "--" })
 	if drops {
-		a.note(High, Delete, c.span, "drops changes that were never committed").hard = true
+		a.note(High, Delete, c.span, "drops changes that were never committed")
 		return
 	}
 	a.note(Medium, Write, c.span, "switches branches or puts files back").undo = "git switch -"

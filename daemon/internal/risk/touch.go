@@ -63,7 +63,7 @@ func (a *analysis) touch(e Effect, f *field, st *state, t touching) {
 		a.note(Critical, Persistence, f.Span, t.verb+" "+show(f.S)+", which runs by itself, in a folder that is not known here")
 	default:
 		a.target(e, "", t.tree)
-		a.note(High, e, f.Span, t.verb+" "+show(f.S)+" in a folder that is not known here").hard = e == Delete
+		a.note(High, e, f.Span, t.verb+" "+show(f.S)+" in a folder that is not known here")
 	}
 }
 
@@ -84,7 +84,7 @@ func (a *analysis) touchRemote(e Effect, f *field, t touching) {
 	case e == Delete && t.tree && (f.Opaque() || path.IsAbs(p) && (!deep || slices.Contains([]*place{system, systemKey, root}, a.placeOf(p)))):
 		l = Critical
 	}
-	a.note(l, e, f.Span, t.verb+" "+show(f.S)+" on another machine").hard = e == Delete
+	a.note(l, e, f.Span, t.verb+" "+show(f.S)+" on another machine")
 }
 
 // touchUnknown judges a path of which some part is not known, also by the folder before that part.
@@ -96,7 +96,7 @@ func (a *analysis) touchUnknown(e Effect, f *field, st *state, t touching) {
 	a.target(e, "", t.tree)
 	switch {
 	case e != Read:
-		a.note(High, e, f.Span, t.verb+" files whose names are not known here").hard = e == Delete
+		a.note(High, e, f.Span, t.verb+" files whose names are not known here")
 	case f.Flow&flowSecret == 0:
 		a.note(Medium, Read, f.Span, "reads a file whose name is not known here")
 	}
@@ -172,18 +172,18 @@ func (a *analysis) deletePath(p string, pl *place, f *field, t touching, where s
 		a.note(Medium, Delete, f.Span, says+", which an agent made"+where)
 		return
 	}
-	l, hard := pl.remove, pl.hard
+	l := pl.remove
 	if t.tree {
 		l = pl.tree
 	}
 	switch {
 	case t.safe && (pl == inProject || pl == built || pl == temporary), pl == gitData && where == "" && strings.HasSuffix(p, ".lock"): // git's own advice
-		l, hard = Medium, false
+		l = Medium
 	case t.safe:
-		l, hard = min(l, High), false
+		l = min(l, High)
 	}
 	fnd := a.note(l, Delete, f.Span, says+", "+pl.what+where)
-	if fnd.hard = fnd.hard || hard; pl == built {
+	if fnd.hard = fnd.hard && !t.safe; pl == built {
 		fnd.undo = "build it again"
 	}
 }

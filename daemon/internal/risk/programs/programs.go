@@ -93,7 +93,6 @@ type Spec struct {
 	Subs    map[string]*Spec
 	Long    bool // options have one dash
 	Bare    bool // alone it only shows something
-	Hard    bool // cannot be undone
 	Runs    bool // it runs what its words name
 	Plain   bool // options that the line does not name are harmless
 	Undo    string
@@ -268,7 +267,7 @@ func put(t map[string]*Spec, up *Spec, names []string, s *Spec) {
 
 // word reads one word of a line that follows its effects: an option, a pattern (~), a setting (args=, skip=, do=, undo=) or a flag.
 func (s *Spec) word(w string) {
-	flags := map[string]*bool{"long": &s.Long, "bare": &s.Bare, "hard": &s.Hard, "runs": &s.Runs, "plain": &s.Plain}
+	flags := map[string]*bool{"long": &s.Long, "bare": &s.Bare, "runs": &s.Runs, "plain": &s.Plain}
 	key, value, _ := strings.Cut(w, "=")
 	switch {
 	case w[0] == '-' || w[0] == '+' || key != "args" && key != "do" && roles[value]: // dd has options without a dash
