@@ -56,6 +56,7 @@ type analysis struct {
 	guess    int           // above 0, what is read may not be a command: see Maybe
 	tracked  int           // calls of c.Tracked so far
 	loose    bool          // PATH finds programs in the present folder first
+	past     bool          // the next command is no function
 	ever     bashread.Flow // of all that was read: Seen without an end
 	trees    []string
 	links    []link

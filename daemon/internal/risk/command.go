@@ -143,6 +143,8 @@ func (a *analysis) opaque() {
 
 // resolve finds what the name of a command means: function, builtin, program, file.
 func (a *analysis) resolve(c *call) {
+	past := a.past
+	a.past = false
 	f := &c.fields[0]
 	if f.Opaque() || f.Many || f.Glob && f.S != "[" || f.S == "" && !f.Known {
 		a.runs()
@@ -168,7 +170,11 @@ func (a *analysis) resolve(c *call) {
 	if slices.Contains(a.c.Poisoned, c.name) {
 		a.poisoned(c)
 	}
-	switch called, known := a.Function(c.fields, c.st, c.span); {
+	called, known := false, false
+	if !past {
+		called, known = a.Function(c.fields, c.st, c.span)
+	}
+	switch {
 	case called && !known:
 		a.runs()
 		a.note(High, RunCode, c.span, "calls the function "+show(c.name)+" of your shell, whose code is not known here")

@@ -40,11 +40,8 @@ func (a *analysis) doCommand(c *call) {
 		return
 	}
 	a.runs()
-	show, live := c.st.Hide(), a.Functions
-	a.Functions = nil
+	a.past = true
 	a.Command(fs, c.st, sp)
-	a.Functions = live
-	show()
 }
 
 func (a *analysis) doTrap(c *call) {

@@ -139,16 +139,8 @@ func (s *State) Var(name string) (Value, bool) {
 	return v, ok
 }
 
-// Hide hides the functions of the text until show is called.
-func (s *State) Hide() (show func()) {
-	keep := s.funcs
-	s.funcs = map[string]Function{}
-	return func() {
-		if len(s.funcs) == 0 {
-			s.funcs = keep
-		}
-	}
-}
+// Hide hides the functions of the text.
+func (s *State) Hide() { s.funcs = map[string]Function{} }
 
 // maxAlts bounds the folders a command may run in; beyond it the folder is not known.
 const maxAlts = 4
