@@ -251,12 +251,9 @@ func (a *analysis) doRsync(c *call) {
 // doGit judges git: options before the sub-command set what it runs, and addresses can be commands.
 func (a *analysis) doGit(c *call) {
 	a.gitOptions(c)
-	switch sub := c.sub(); sub {
+	switch c.sub() {
 	case "config", "config set", "config unset", "config edit", "config rename-section", "config remove-section":
 		a.gitConfig(c)
-		return
-	case "checkout", "switch", "restore":
-		a.gitCheckout(c, sub)
 		return
 	case "init":
 		if len(c.operands) == 0 || c.operands[0].S == "." {
@@ -330,19 +327,4 @@ func (a *analysis) gitConfig(c *call) {
 		a.Maybe(strings.TrimPrefix(bashread.Join(ops[1:], c.span).S, "!"), c.span, c.st)
 	}
 	a.note(level, Persistence, c.span, "changes git's settings")
-}
-
-// gitCheckout judges checkout, switch and restore: switching keeps changes, putting files back drops them.
-func (a *analysis) gitCheckout(c *call, sub string) {
-	drops := sub == "restore" && (!c.has("--staged", "-S") || c.has("--worktree", "-W")) || c.has("-f", "--force", "--discard-changes", "-B", "-C")
-	for i, f := range c.operands {
-		drops = drops || sub != "switch" && (f.S == "." || f.S == ":/" || strings.HasPrefix(f.S, "./") || strings.HasPrefix(f.S, "../") || strings.Contains(f.S, "*"))
-		drops = drops || sub == "checkout" && i > 0 && !c.has("-b", "-t", "--track", "--orphan")
-	}
-	drops = drops || sub == "checkout" && slices.ContainsFunc(c.fields, func(f field) bool { return f.S == "--" })
-	if drops {
-		a.note(High, Delete, c.span, "drops changes that were never committed")
-		return
-	}
-	a.note(Medium, Write, c.span, "switches branches or puts files back").undo = "git switch -"
 }

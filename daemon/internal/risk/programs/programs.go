@@ -64,6 +64,7 @@ const (
 	Reads   = "read"   // a file that is read
 	Writes  = "write"  // a file that is written
 	Deletes = "delete" // a file that is deleted
+	Drops   = "drop"   // a file of which git drops the changes
 	Sends   = "send"   // a file, after an @ where there is one, that is sent over the network
 	Copy    = "copy"   // operands: the last is written, the others are read
 	Move    = "move"   // operands: the last is written, the others are deleted
@@ -78,7 +79,7 @@ const (
 	Index   = "index"  // text with an index, which is evaluated
 )
 
-var roles = Words("text read write delete send copy move run join script shell code tool val make name index")
+var roles = Words("text read write delete drop send copy move run join script shell code tool val make name index")
 
 // Spec is one line of the table: a program or a sub-command.
 type Spec struct {
