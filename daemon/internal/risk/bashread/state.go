@@ -177,20 +177,15 @@ func (s *State) join(o *State) (more bool) {
 			s.Changed = append(slices.Clip(s.Changed), c)
 		}
 	}
-	var differ []string
-	for n, v := range o.vars {
-		if w, ok := s.vars[n]; !ok || !slices.Equal(v.Words, w.Words) || v.Flow != w.Flow || v.Unset != w.Unset {
-			differ = append(differ, n)
+	both := maps.Clone(o.vars)
+	maps.Copy(both, s.vars)
+	for n := range both {
+		v, known := o.vars[n]
+		w, ok := s.vars[n]
+		if !ok || !known || !slices.Equal(v.Words, w.Words) || v.Flow != w.Flow || v.Unset != w.Unset {
+			more = more || !slices.Equal(v.Words, []string{string(UnknownPart)})
+			s.vars[n] = Value{Words: []string{string(UnknownPart)}, Flow: v.Flow | w.Flow, Handed: v.Handed || w.Handed}
 		}
-	}
-	for n := range s.vars {
-		if _, ok := o.vars[n]; !ok {
-			differ = append(differ, n)
-		}
-	}
-	for _, n := range differ {
-		more = more || !slices.Equal(o.vars[n].Words, []string{string(UnknownPart)})
-		s.vars[n] = Value{Words: []string{string(UnknownPart)}, Flow: s.vars[n].Flow | o.vars[n].Flow, Handed: s.vars[n].Handed || o.vars[n].Handed}
 	}
 	maps.Copy(s.funcs, o.funcs)
 	s.Errexit = s.Errexit && o.Errexit

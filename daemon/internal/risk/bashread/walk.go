@@ -354,21 +354,16 @@ func (r *Reader) redirect(rd *syntax.Redirect, st *State) (file string, writes b
 		r.hereText(rd, st)
 		return "", false
 	}
-	reads := rd.Op == syntax.RdrIn
 	duplicates := rd.Op == syntax.DplOut || rd.Op == syntax.DplIn
-	net := false
-	flow := func(f *Field) Flow {
-		if net {
-			return f.Flow | Net
-		}
-		return f.Flow | r.FileFlow(f, st)
-	}
 	fs := r.words([]*syntax.Word{rd.Word}, st)
 	for i := range fs {
 		f := &fs[i]
 		f.Span = r.span(rd)
-		net = strings.HasPrefix(f.S, "/dev/tcp/") || strings.HasPrefix(f.S, "/dev/udp/")
-		r.NetFD = r.NetFD || net
+		flow := f.Flow | r.FileFlow(f, st)
+		if strings.HasPrefix(f.S, "/dev/tcp/") || strings.HasPrefix(f.S, "/dev/udp/") {
+			r.NetFD = true
+			flow |= Net
+		}
 		switch {
 		case duplicates && (f.S == "-" || Digits(strings.TrimSuffix(f.S, "-"))):
 			// 0>&1 and <&5: what the descriptor is, a connection or a file, is not followed.
@@ -378,11 +373,11 @@ func (r *Reader) redirect(rd *syntax.Redirect, st *State) (file string, writes b
 					st.Stdin.Flow |= Net
 				}
 			}
-		case reads || rd.Op == syntax.DplIn:
+		case rd.Op == syntax.RdrIn || rd.Op == syntax.DplIn:
 			list := r.Out.List // of <(…)
 			r.Judge.Redirect(f, st, false, false)
 			if toStdin(rd) {
-				st.Stdin = Output{Flow: flow(f), Any: true, List: list}
+				st.Stdin = Output{Flow: flow, Any: true, List: list}
 			}
 		default:
 			r.Judge.Redirect(f, st, true, appends(rd))
@@ -390,7 +385,7 @@ func (r *Reader) redirect(rd *syntax.Redirect, st *State) (file string, writes b
 				file = ""
 			}
 			if toStdin(rd) { // <>
-				st.Stdin = Output{Flow: flow(f), Any: true}
+				st.Stdin = Output{Flow: flow, Any: true}
 			}
 		}
 	}
