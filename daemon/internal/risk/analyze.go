@@ -26,8 +26,7 @@ const (
 
 const (
 	maxReasons = 48 // the highest are kept
-	maxTargets = 256
-	maxUndo    = 3 // steps back that a hint names
+	maxUndo    = 3  // steps back that a hint names
 )
 
 // Analyze judges a shell text that would run in c. It always returns, in time that is linear in the length of the text, and

@@ -200,12 +200,7 @@ func (a *analysis) asks(about func(path string) bool, p string) bool {
 }
 
 func (a *analysis) target(e Effect, p string, tree bool) {
-	switch n := len(a.v.Targets); {
-	case n < maxTargets:
-		a.v.Targets = append(a.v.Targets, Target{Effect: e, Path: p, Tree: tree || strings.ContainsAny(p, "*?[")})
-	case n == maxTargets:
-		a.v.Targets = append(a.v.Targets, Target{Effect: e}) // without a path: it stands for all others
-	}
+	a.v.Targets = append(a.v.Targets, Target{Effect: e, Path: p, Tree: tree || strings.ContainsAny(p, "*?[")})
 }
 
 // host notes the host of a URL, of user@host:path or of a plain host.
@@ -214,9 +209,7 @@ func (a *analysis) host(f *field) {
 	if h == "" {
 		return
 	}
-	if len(a.v.Targets) < maxTargets {
-		a.v.Targets = append(a.v.Targets, Target{Effect: Network, Host: h})
-	}
+	a.v.Targets = append(a.v.Targets, Target{Effect: Network, Host: h})
 	if h == "169.254.169.254" || h == "metadata.google.internal" || h == "100.100.100.200" {
 		a.readsSecret(f, "credentials of this machine from the cloud's service")
 	}
