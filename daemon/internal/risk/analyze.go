@@ -238,22 +238,17 @@ func (a *analysis) finish(text string) Verdict {
 }
 
 // AnalyzeFile judges what a file tool would do. Reading is low unless the file holds secrets; writing is judged by where the
-// file is, as a command that writes it would be. Paths have to be absolute with symbolic links resolved; one that is not
-// absolute is High. A call of another program's tool is High: nothing is known of what it does.
+// file is, as a command that writes it would be. Its paths are absolute, with symbolic links resolved. A call of another
+// program's tool is High: nothing is known of what it does.
 func AnalyzeFile(f FileAction, c Context) Verdict {
 	a := newAnalysis(c, math.MaxInt32) // a call of a tool names few files
-	st := a.Start(c.Cwd)
-	each := func(e Effect, paths []string) {
-		for _, p := range paths {
-			if path.IsAbs(p) {
-				a.touch(e, &field{S: p, Known: true}, st, touching{})
-			} else {
-				a.note(High, Unknown, Span{}, "works on "+show(p)+", which is not an absolute path")
-			}
-		}
+	st := a.Start("")                  // no path is relative to a folder
+	for _, p := range f.Reads {
+		a.touch(Read, &field{S: p, Known: true}, st, touching{})
 	}
-	each(Read, f.Reads)
-	each(Write, f.Writes)
+	for _, p := range f.Writes {
+		a.touch(Write, &field{S: p, Known: true}, st, touching{})
+	}
 	if f.Network != "" {
 		a.note(Medium, Network, Span{}, "fetches from "+show(f.Network))
 		a.host(&field{S: f.Network})
