@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -79,7 +80,7 @@ func keeper(spec string, argv []string) error {
 	if err := unix.CloseRange(scriptFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("keep descriptors from the command: %w", err)
 	}
-	parent := os.NewFile(starterFD, "parent")
+	launcher, parent := os.Getppid(), os.NewFile(starterFD, "parent")
 	s, err := readSpec(spec)
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func keeper(spec string, argv []string) error {
 		return err
 	}
 	// endAll relies on the Landlock domain: without it, it would kill all processes of the user.
-	if err := syscall.Kill(os.Getppid(), 0); !errors.Is(err, unix.EPERM) {
+	if err := syscall.Kill(launcher, 0); !errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("a signal to the parent must be refused, and returned %v", err)
 	}
 	pid, gate, err := launch(s, program, argv)
@@ -131,13 +132,21 @@ func keeper(spec string, argv []string) error {
 	go func() { exited <- await(pid, func() { _ = report{kind: stopped, value: uint32(pid)}.send(parent) }) }()
 	var ws syscall.WaitStatus
 	var text string
+	orphaned := false
 	select {
 	case ws = <-exited:
 		text = leftovers()
 	case <-gone:
+		orphaned = true
 	}
 	endAll()
 	notes := setAside(s)
+	if orphaned {
+		// The launcher has the project locked until its files are closed, of which EOF may have come first; then it ends.
+		for end := time.Now().Add(reapTimeout); os.Getppid() == launcher && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		}
+		releaseInside(s)
+	}
 	if text != "" {
 		_ = report{kind: left, text: text}.send(parent)
 	}

@@ -22,13 +22,11 @@ func main() {
 }
 
 // run runs the program with args, its arguments without its name, and returns its exit status. The first argument selects what it does:
-// probe, remove what a killed launcher left, act as a child of itself (childModes, argNothing), or else confine a command.
+// probe, act as a child of itself (childModes, argNothing), or else confine a command.
 func run(args []string) (int, error) {
 	switch {
 	case len(args) == 1 && args[0] == "--probe":
 		return probe()
-	case len(args) == 2 && args[0] == confine.Release:
-		return 0, release(args[1])
 	case len(args) == 1 && args[0] == argNothing:
 		return 0, nil
 	case len(args) >= 2 && childModes[args[0]] != nil:

@@ -206,7 +206,7 @@ func makePlaceholder(s confine.Spec, project int, path string) error {
 	dir, name := project, filepath.Base(path)
 	if parent := filepath.Dir(path); parent != s.Project {
 		var err error
-		if dir, err = openBelow(s.Project, parent); err != nil {
+		if dir, err = openBelow(project, s, parent); err != nil {
 			return nil //nolint:nilerr // see above
 		}
 		defer unix.Close(dir)
@@ -269,30 +269,29 @@ func existsOrForbidden(err error) bool {
 	return errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS)
 }
 
-// openBelow opens a folder of the project without following links.
-func openBelow(project, dir string) (int, error) {
-	fd, err := unix.Open(project, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil || dir == project {
-		return fd, err
-	}
-	defer unix.Close(fd)
-	return unix.Openat2(fd, strings.TrimPrefix(dir, project+"/"), &unix.OpenHow{
+// openBelow opens a folder of the project, whose descriptor is project, without following links.
+func openBelow(project int, s confine.Spec, dir string) (int, error) {
+	return unix.Openat2(project, "."+strings.TrimPrefix(dir, s.Project), &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
 	})
 }
 
-// release removes the placeholders that a killed launcher left in a project.
-func release(spec string) error {
-	s, err := readSpec(spec)
-	if err != nil || s.Reach != confine.Project {
-		return err
+// releaseInside removes the placeholders of a project as release does, in the mount namespace of a command that has ended.
+func releaseInside(s confine.Spec) {
+	if s.Reach != confine.Project {
+		return
 	}
 	lock, err := os.Open(s.Project)
 	if err != nil {
-		return err
+		return
 	}
-	(&placeholders{lock: lock, spec: s}).release()
-	return nil
+	unmounted := make(chan error)
+	go func() { // not on the first thread, whose Landlock domain forbids it
+		unmounted <- unix.Unmount(s.Project, unix.MNT_DETACH) // and so what is mounted over the placeholders; lock stays writable
+	}()
+	if <-unmounted == nil {
+		(&placeholders{lock: lock, spec: s}).release()
+	}
 }
 
 // release removes the placeholders, unless another command uses them.
@@ -308,7 +307,7 @@ func (p *placeholders) release() {
 	list := protected(p.spec)
 	slices.Reverse(list) // the content of a folder before the folder
 	for _, path := range list {
-		removePlaceholder(p.spec.Project, path)
+		removePlaceholder(int(p.lock.Fd()), p.spec, path)
 	}
 }
 
@@ -353,13 +352,13 @@ func sameHooks(project string, a, b repository) bool {
 	return a.dir != "" && slices.Equal(hooksA, hooksB)
 }
 
-// removePlaceholder removes what is at path in a project if it is a placeholder. It ignores errors.
-func removePlaceholder(project, path string) {
+// removePlaceholder removes what is at path in a project, whose descriptor is project, if it is a placeholder. It ignores errors.
+func removePlaceholder(project int, s confine.Spec, path string) {
 	st, err := os.Lstat(path)
 	if err != nil || !isPlaceholder(st) {
 		return
 	}
-	dir, err := openBelow(project, filepath.Dir(path))
+	dir, err := openBelow(project, s, filepath.Dir(path))
 	if err != nil {
 		return
 	}

@@ -110,9 +110,6 @@ func closeInherited() error {
 	return nil
 }
 
-// release has nothing to remove: a profile protects names that do not exist, too.
-func release(string) error { return nil }
-
 // manyHidden is more hidden paths than a command has.
 const manyHidden = 400
 

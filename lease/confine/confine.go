@@ -18,10 +18,6 @@ const Program = "sublet-confine"
 // NotConfined is the launcher's exit status if it could not confine the command, which then did not run.
 const NotConfined = 126
 
-// Release is the first argument of the launcher that makes it remove the placeholders that a killed launcher left in a
-// project. The second argument is the file of that launcher's Spec.
-const Release = "--release"
-
 // Shown is the variable of the launcher's environment that holds the beginning of the command's text, for a shell's list of jobs shows
 // the line that starts the launcher. The command does not get it.
 const Shown = "SUBLET"

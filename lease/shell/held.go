@@ -2,16 +2,12 @@ package shell
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"sublet/lease/confine"
 	"sublet/lease/shell/dialect"
@@ -22,9 +18,6 @@ const (
 	heldText  = "held"
 	heldReach = "reach"
 )
-
-// releaseBound is how long removePlaceholders may take.
-const releaseBound = 5 * time.Second
 
 // launcherLine writes a confined command's text and Spec to files, and returns the line that the shell runs instead: the launcher,
 // which starts a shell of the same kind.
@@ -68,27 +61,6 @@ func (s *Shell) launcherLine(c Command) (line string, err error) {
 func (s *Shell) inChild(text string) string {
 	before, _ := s.d.Restore(namedIn(locked(s, func() State { return s.state }), text), State{}, State{})
 	return before + text
-}
-
-// clearUp removes what the launcher of a confined command left in the project, if it was killed.
-func (s *Shell) clearUp(ctx context.Context, c Command, res Result) {
-	if res.Signal != unix.SignalName(unix.SIGKILL) {
-		return
-	}
-	if err := removePlaceholders(context.WithoutCancel(ctx), c.Launcher, s.files.folder); err != nil {
-		s.log.Warn("clear up after a confined command that was killed", "err", err)
-	}
-}
-
-// removePlaceholders runs the launcher to remove the placeholders that it left in a project when it was killed: the empty files and
-// folders that it had put at protected names (confine.Protected). folder contains the confine.Spec of that command (heldReach).
-func removePlaceholders(ctx context.Context, launcher, folder string) error {
-	ctx, cancel := context.WithTimeout(ctx, releaseBound)
-	defer cancel()
-	if out, err := exec.CommandContext(ctx, launcher, confine.Release, filepath.Join(folder, heldReach)).CombinedOutput(); err != nil {
-		return fmt.Errorf("remove the placeholders of a killed launcher: %w: %s", cmp.Or(context.Cause(ctx), err), out)
-	}
-	return nil
 }
 
 // pathIn returns the folders of PATH that lie in a project, to be kept read-only: a program put there could be what the user's

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 
-	"sublet/lease/confine"
 	"sublet/lease/procstat"
 	"sublet/lease/shell/dialect"
 	"sublet/wire/visible"
@@ -83,30 +81,12 @@ func ReadJobPID(folder string) (pid int, start int64) {
 }
 
 // ForgetJob removes the files that only the start of a job needed, since the command's text may hold a secret. The job must have
-// ended. If it was confined and was killed, the launcher's placeholders are removed from the project too, which takes at most
-// 5 s.
-func ForgetJob(folder string) error {
-	err := releaseJob(folder)
+// ended.
+func ForgetJob(folder string) (err error) {
 	for _, name := range []string{heldText, heldReach, jobText} {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(folder, name)))
 	}
 	return err
-}
-
-// releaseJob removes the placeholders (see removePlaceholders) of a job whose launcher was killed: a launcher that ends removes its own.
-func releaseJob(folder string) error {
-	status, err := os.ReadFile(filepath.Join(folder, JobStatus))
-	if err == nil && strings.TrimSpace(string(status)) != strconv.Itoa(128+int(syscall.SIGKILL)) {
-		return nil
-	}
-	if _, err := os.Stat(filepath.Join(folder, heldReach)); err != nil {
-		return nil // it was not confined
-	}
-	launcher, err := confine.Find()
-	if err != nil {
-		return fmt.Errorf("remove the placeholders of a killed launcher: %w", err)
-	}
-	return removePlaceholders(context.Background(), launcher, folder)
 }
 
 // jobGroups returns the process groups of the background jobs that still run.

@@ -118,7 +118,6 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	res.Changes = res.Changes || x.Changes
 	if c.Confine != nil && c.Job == "" {
 		noteDenials(c, &res)
-		s.clearUp(ctx, c, res)
 	}
 	if lost != "" && res.Status != refused {
 		res.Lost = lost
