@@ -244,7 +244,7 @@ func enter(program string, argv []string) error {
 	if _, err := maskStop(unix.SIG_UNBLOCK); err != nil {
 		return err
 	}
-	env := append(slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "TMPDIR=") || kv == oneThread }), "TMPDIR=/tmp")
+	env := append(slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "TMPDIR=") }), "TMPDIR=/tmp")
 	return fmt.Errorf("run %s: %w", program, syscall.Exec(program, argv, env))
 }
 

@@ -107,18 +107,6 @@ func parent(spec string, argv []string) (int, error) {
 	return ws.ExitStatus(), nil
 }
 
-// oneThread makes the Go runtime of the keeper start one scheduler only, which saves a tenth of the time that confining a
-// command takes. Its spelling distinguishes it from a variable that the user set.
-const oneThread = "GOMAXPROCS=01"
-
-// keeperEnv returns the environment with oneThread, unless the user has set GOMAXPROCS.
-func keeperEnv() []string {
-	if os.Getenv("GOMAXPROCS") != "" {
-		return os.Environ()
-	}
-	return append(os.Environ(), oneThread)
-}
-
 // start starts the keeper in new namespaces. The caller reads its reports and closes them.
 func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.File, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -163,7 +151,7 @@ func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.Fil
 		return 0, nil, err
 	}
 	pid, err = syscall.ForkExec("/proc/self/exe", append([]string{confine.Program, argKeep, spec}, argv...), &syscall.ProcAttr{
-		Env: keeperEnv(), Files: files, Sys: attr,
+		Env: os.Environ(), Files: files, Sys: attr,
 	})
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) // it has no other error than a wrong argument
 	if err != nil {
