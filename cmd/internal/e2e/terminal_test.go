@@ -264,19 +264,20 @@ func atShell(line string) bool { return strings.HasSuffix(line, "$") || strings.
 
 func atAI(line string) bool { return strings.HasPrefix(line, ">") || strings.HasPrefix(line, "?") }
 
-// mode waits for the prompt of a mode. At the other mode's prompt it presses Tab, once, on an empty line.
+// mode waits for the prompt of a mode. At the other mode's prompt it presses Tab on an empty line, and again after 15 s: a shell that
+// does not answer the window in time, on a machine that is overloaded, gets the key itself.
 func (term *terminal) mode(ai bool) {
 	term.t.Helper()
 	is, other, keys := atShell, atAI, ctrlU+tab
 	if ai {
 		is, other, keys = atAI, atShell, tab
 	}
-	pressed := false
+	var pressed time.Time
 	term.w.await("the prompt of the other mode", func() bool {
 		line := term.cursorLine()
-		if !pressed && other(line) {
+		if time.Since(pressed) > 15*time.Second && other(line) {
 			term.send(keys)
-			pressed = true
+			pressed = time.Now()
 		}
 		return is(line)
 	})
