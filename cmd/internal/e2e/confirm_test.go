@@ -102,30 +102,29 @@ func TestAcceptFromAnotherTerminal(t *testing.T) {
 
 // On a terminal ask asks. No is the default, and what was typed before the question stood there is no answer.
 func TestAskAsksOnATerminal(t *testing.T) {
+	w := newWorld(t, "", script{{Match: "make", Steps: []step{{ToolCalls: []call{bash("touch made")}}, {Text: "that was it"}}}})
+	made := filepath.Join(w.project, "made")
 	for _, c := range []struct {
 		name, ahead, answer string
 		status              int
 		runs                bool
 	}{
-		{"yes", "", "y" + enter, 0, true},
 		{"no", "", "n" + enter, 3, false},
 		{"Enter", "", enter, 3, false},
 		{"yes typed ahead", "y" + enter + "yes" + enter, enter, 3, false},
 		{"a comment", "", "use make clean" + enter, 3, false},
 		{"interrupted", "", ctrlC, 130, false},
+		{"yes", "", "y" + enter, 0, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, "", script{{Match: "make", Steps: []step{{ToolCalls: []call{bash("touch made")}}, {Text: "that was it"}}}})
-			term := w.open("ask", "make", "it")
-			term.send(c.ahead)
-			term.see(`risk: (?s:.)*touch made(?s:.)*Allow this once\? \[y/N\]`)
-			term.send(c.answer)
-			if got := term.wait(); got != c.status {
-				t.Errorf("exit status: got %d, want %d; screen:\n%s", got, c.status, term.text())
-			}
-			if _, err := os.Stat(filepath.Join(w.project, "made")); (err == nil) != c.runs {
-				t.Errorf("ran: got %v, want %v", err == nil, c.runs)
-			}
-		})
+		term := w.open("ask", "make", "it")
+		term.send(c.ahead)
+		term.see(`risk: (?s:.)*touch made(?s:.)*Allow this once\? \[y/N\]`)
+		term.send(c.answer)
+		if got := term.wait(); got != c.status {
+			t.Errorf("%s: exit status: got %d, want %d; screen:\n%s", c.name, got, c.status, term.text())
+		}
+		if _, err := os.Stat(made); (err == nil) != c.runs {
+			t.Errorf("%s: ran: got %v, want %v", c.name, err == nil, c.runs)
+		}
 	}
 }

@@ -41,8 +41,7 @@ func modesLeftOn(raw string) []string {
 
 // However the program ends, the terminal is as it was and no process is left (newWorld's end checks the latter).
 func TestTerminalIsWholeAfterAnyEnd(t *testing.T) {
-	s := script{{Match: "long", Steps: []step{{ToolCalls: []call{bash("sleep 3000")}}}}}
-	for _, tc := range []struct {
+	ends := []struct {
 		name string
 		busy func(*terminal) // what runs when it ends
 		end  func(*terminal)
@@ -58,14 +57,15 @@ func TestTerminalIsWholeAfterAnyEnd(t *testing.T) {
 		{"SIGKILL in AI mode", func(term *terminal) { term.mode(true) }, signal(syscall.SIGKILL), 137},
 		{"SIGTERM in an agent's command", agentSleep, signal(syscall.SIGTERM), 143},
 		{"SIGKILL in an agent's command", agentSleep, signal(syscall.SIGKILL), 137},
-	} {
-		for _, shell := range []string{"bash", "zsh", "fish"} {
-			if shell != "bash" && tc.want != 137 {
-				continue // the shells differ where they cannot see the end coming
-			}
-			t.Run(tc.name+" of "+shell, func(t *testing.T) {
-				w := newWorld(t, "", s, "[policy]\nmode = \"auto\"")
-				w.login(shell, "")
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		t.Run(shell, func(t *testing.T) {
+			w := newWorld(t, "", script{{Match: "long", Steps: []step{{ToolCalls: []call{bash("sleep 3000")}}}}}, "[policy]\nmode = \"auto\"")
+			w.login(shell, "")
+			for _, tc := range ends {
+				if shell != "bash" && tc.want != 137 {
+					continue // the shells differ where they cannot see the end coming
+				}
 				term := w.open()
 				term.atPrompt()
 				if tc.busy != nil {
@@ -73,17 +73,17 @@ func TestTerminalIsWholeAfterAnyEnd(t *testing.T) {
 				}
 				tc.end(term)
 				if got := term.wait(); got != tc.want {
-					t.Errorf("exit status %d, want %d", got, tc.want)
+					t.Errorf("%s: exit status %d, want %d", tc.name, got, tc.want)
 				}
-				w.await("the terminal to be as it was", func() bool {
+				w.await("the terminal to be as it was after "+tc.name, func() bool {
 					return term.modes() == term.first && len(modesLeftOn(term.bytes())) == 0
 				})
-				w.await("the shell and what ran in it to be gone", func() bool {
+				w.await("the shell and what ran in it to be gone after "+tc.name, func() bool {
 					left := w.processes()
 					return !strings.Contains(left, "sleep") && !strings.Contains(left, " "+shell)
 				})
-			})
-		}
+			}
+		})
 	}
 }
 
