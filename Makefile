@@ -179,10 +179,11 @@ fuzz: ## run each fuzz target FUZZ times (default 200000x), and the models of th
 SOAK ?= 10
 LOAD ?= 8
 CHAOS ?= 10m
-soak: ## run four agents at random for CHAOS (default 10m), and the tests SOAK times (default 10) beside LOAD busy loops (default 8); takes hours
+# Tests are linked once, since that takes a quarter of a round. Eight packages at once keep half of the machine busy beside the loops.
+soak: ## run four agents at random for CHAOS (default 10m), and each package's tests SOAK times (default 10) beside LOAD busy loops (default 8); takes hours
 	go test $(RACE) -count=1 -timeout 0 -run '^TestChaos$$' ./daemon/internal/server -chaos.for=$(CHAOS)
 	@trap 'kill $$(jobs -p)' EXIT; for n in $$(seq $(LOAD)); do while :; do :; done & done; \
-	for n in $$(seq $(SOAK)); do echo "round $$n"; go test $(RACE) -count=1 -timeout 60m ./...; done
+	GORACE=atexit_sleep_ms=0 go test $(RACE) -count=$(SOAK) -timeout 0 -p 8 ./...
 
 screens: build ## draw the picture of the README from the running program (needs tmux)
 	@.ci/screens
