@@ -77,6 +77,8 @@ func TestDenied(t *testing.T) {
 		{read, "cat: /home/u/.ssh/id: Permission denied\n", []Denial{{"reading /home/u/.ssh", ""}}},
 		{project, "touch: cannot touch '/p/.venv/bin/ls': Read-only file system\n", []Denial{{"writing /p/.venv/bin/ls", ""}}},
 		{read, "Error: attempt to write a readonly database\n", []Denial{{"writing a database", Project}}},
+		{read, "Error: in prepare, unable to open database file (14)\n", []Denial{{"writing a database", Project}}},
+		{project, "Error: unable to open database \"x/y.db\": unable to open database file\n", nil},
 		{read, "strace: ptrace(PTRACE_TRACEME, ...): Operation not permitted\n", []Denial{{"watching another program", ""}}},
 		{read, "PermissionError: [Errno 13] bind: permission denied\n", []Denial{{"listening on a port", Project}}},
 		{read, "listen tcp 127.0.0.1:0: bind: permission denied\n", []Denial{{"listening on a port", Project}}},

@@ -106,7 +106,7 @@ func denial(s Spec, dir, line string, seatbelt bool) (Denial, bool) {
 		return Denial{What: "the network"}, true
 	case has(noOthers):
 		return Denial{What: "reaching another program"}, true
-	case strings.Contains(lower, "readonly database"):
+	case strings.Contains(lower, "readonly database"), s.Reach == Read && strings.Contains(lower, "unable to open database file"): // SQLite also writes to read
 		d := Denial{What: "writing a database"}
 		if s.Reach == Read && s.Project != "" {
 			d.Reach = Project
