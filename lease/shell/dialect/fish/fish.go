@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -98,14 +99,15 @@ func abbreviated(statement string) string {
 	return name
 }
 
-// volatile reports whether fish changes a variable by itself.
+// volatile reports whether fish, or its prompt at the first folder of a kind, changes a variable by itself.
 func volatile(name string) bool {
 	switch name {
 	case "CMD_DURATION", "argv", "dirprev", "dirnext", "fish_bind_mode", "fish_history",
 		"fish_killring", "fish_pid", "hostname", "umask", "version", "FISH_VERSION", "EUID":
 		return true
 	}
-	return dialect.Volatile(name) || strings.HasPrefix(name, "__fish_")
+	own := []string{"__fish_", "___fish_", "fish_color_hg_", "fish_prompt_hg_"}
+	return dialect.Volatile(name) || slices.ContainsFunc(own, func(begin string) bool { return strings.HasPrefix(name, begin) })
 }
 
 // restore implements dialect.Dialect.Restore.

@@ -51,3 +51,14 @@ func TestJobText(t *testing.T) {
 		}
 	}
 }
+
+// The card of a cd out of a git repository said that the command had set what fish's prompt sets where it looks for Mercurial.
+func TestVolatile(t *testing.T) {
+	for name, want := range map[string]bool{
+		"fish_color_hg_added": true, "fish_prompt_hg_order": true, "___fish_git_prompt_init": true, "CMD_DURATION": true, "PWD": true, "fish_color_cwd": false, "PAGER": false,
+	} {
+		if got := volatile(name); got != want {
+			t.Errorf("%s: got %t, want %t", name, got, want)
+		}
+	}
+}
