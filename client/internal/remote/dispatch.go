@@ -53,22 +53,17 @@ func (c *Conn) dispatch(l *link, m wire.Message) {
 
 // moved records the session that a reply attached this connection to, before the events that follow, and reports whether it did.
 func (c *Conn) moved(r *wire.SessionReply) bool {
+	if r.Op != "resume" && r.Op != "new" {
+		return false
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case r.Op == "resume" || r.Op == "new":
-		c.session, c.want = r.Session, r.Session.ID
-		c.settleLocked(r.Session)
-		if c.ready != nil {
-			ready := *c.ready
-			ready.Session = r.Session
-			c.ready = &ready
-		}
-		return true
-	case r.Session.ID == c.session.ID:
-		c.session = r.Session // renamed, cleared
-	}
-	return false
+	c.want = r.Session.ID
+	c.settleLocked(r.Session)
+	ready := *c.ready
+	ready.Session = r.Session
+	c.ready = &ready
+	return true
 }
 
 // fresh reports whether an event is new to this client, and records its number. After a reconnect the store sends what was

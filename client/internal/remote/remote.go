@@ -75,7 +75,6 @@ type Conn struct {
 	// guarded by mu
 	link     *link // nil while disconnected
 	ready    *wire.Ready
-	session  wire.SessionInfo
 	want     wire.SessionID           // to attach to at the next handshake; "" = a new session
 	seen     map[wire.SessionID]int64 // number of the last delivered event, by session
 	unstored []wire.TurnID            // the last turns whose end had no number; see afterUnstoredEnd
@@ -250,7 +249,7 @@ func (c *Conn) attach(wc *wire.Conn, ready *wire.Ready) *link {
 	l := newLink(wc)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.link, c.ready, c.session, c.want, c.asleep = l, ready, ready.Session, ready.Session.ID, false
+	c.link, c.ready, c.want, c.asleep = l, ready, ready.Session.ID, false
 	c.settleLocked(ready.Session)
 	return l
 }
@@ -353,16 +352,10 @@ func (c *Conn) Connected() bool {
 	return err == nil
 }
 
-// Ready returns the last Ready; nil before the first. It is shared: do not change it.
+// Ready returns the last Ready, with the session that a later request has attached the Conn to; nil before the first. It is shared: do
+// not change it.
 func (c *Conn) Ready() *wire.Ready {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ready
-}
-
-// Session returns the current session: of the last Ready, or of a later Resume.
-func (c *Conn) Session() wire.SessionInfo {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.session
 }

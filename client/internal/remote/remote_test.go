@@ -389,7 +389,7 @@ func TestSessionUnknownToANewDaemon(t *testing.T) {
 		d.mu.Unlock()
 		wc = <-d.conns
 		synctest.Wait()
-		if got := c.Session().ID; got != "s2" {
+		if got := c.Ready().Session.ID; got != "s2" {
 			t.Errorf("got session %s, want s2", got)
 		}
 		c.Close()

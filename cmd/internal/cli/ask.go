@@ -141,7 +141,7 @@ func (a *app) runAsk(q question) error {
 		}
 	}
 	if !q.ephemeral && !isTerminal(a.stderr) {
-		a.printNotice("session", string(c.Session().ID), "")
+		a.printNotice("session", string(c.Ready().Session.ID), "")
 	}
 	out := &answer{app: a, json: q.json, asker: asker, conn: c, quiet: schema != nil}
 	turn := func() (*wire.AgentComplete, error) {

@@ -29,7 +29,7 @@ func resumeLast(ctx context.Context, c *client.Conn, dir wire.OSString) error {
 // keepSession names the session of a question that was asked, or deletes it.
 func (a *app) keepSession(ctx context.Context, c *client.Conn, q question) error {
 	ctx = context.WithoutCancel(ctx) // also after an interrupt
-	id := c.Session().ID
+	id := c.Ready().Session.ID
 	r := &wire.SessionRequest{Op: "rename", SessionID: &id}
 	switch {
 	case q.ephemeral:
