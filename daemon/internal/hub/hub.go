@@ -113,7 +113,9 @@ func New(ctx context.Context, o Options) (*Hub, error) {
 	if h.jobs, err = job.Open(o.Jobs, h.log); err != nil {
 		return nil, err
 	}
-	h.jobs.Follow(h.jobChanged)
+	if err := h.jobs.Follow(h.jobChanged); err != nil {
+		return nil, err
+	}
 	return h, nil
 }
 

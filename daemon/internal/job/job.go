@@ -124,7 +124,6 @@ type Manager struct {
 	jobs map[string]*job // guarded by mu
 	last int             // guarded by mu: the newest number
 	made int             // guarded by mu: drafts that are not started yet
-	gone []Info          // guarded by mu: jobs that ended while no daemon ran, until Follow reports them
 }
 
 // job is one job. Fields that change are guarded by the Manager's mu.
@@ -135,17 +134,24 @@ type job struct {
 	ended chan struct{} // closed when it has ended
 }
 
-// Open loads the jobs in dir, which it creates if necessary. The caller then calls Follow.
+// Open returns a Manager of the jobs in dir, which it creates if necessary. The caller then calls Follow.
 func Open(dir string, log *slog.Logger) (*Manager, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder for jobs: %w", err)
 	}
 	m := &Manager{dir: dir, log: log, changed: func(Info) {}, jobs: map[string]*job{}}
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("read the folder for jobs: %w", err)
-	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
+	return m, nil
+}
+
+// Follow takes over the jobs of earlier daemons. From then on changed is called when a job has ended, also if that was while no daemon
+// ran, or has a report for its agent (Info.Due), from one goroutine for each job. changed may call the Manager.
+func (m *Manager) Follow(changed func(Info)) error {
+	m.changed = changed
+	list, err := os.ReadDir(m.dir)
+	if err != nil {
+		return fmt.Errorf("read the folder for jobs: %w", err)
+	}
 	for _, entry := range list {
 		n, err := strconv.Atoi(strings.TrimPrefix(entry.Name(), "j"))
 		if err != nil {
@@ -157,25 +163,7 @@ func Open(dir string, log *slog.Logger) (*Manager, error) {
 		}
 	}
 	m.sweep()
-	return m, nil
-}
-
-// Follow starts to watch the running jobs of earlier daemons. From then on changed is called when a job has ended or has a
-// report for its agent (Info.Due), from one goroutine for each job. changed may call the Manager.
-func (m *Manager) Follow(changed func(Info)) {
-	m.mu.Lock()
-	m.changed = changed
-	for _, j := range m.jobs {
-		if j.info.State != Ended {
-			m.follow(j)
-		}
-	}
-	gone := m.gone
-	m.gone = nil
-	m.mu.Unlock()
-	for _, i := range gone {
-		changed(i)
-	}
+	return nil
 }
 
 // foundAgain is the Note of a job that an earlier daemon started.
@@ -191,7 +179,9 @@ func (m *Manager) adopt(id string) error {
 	if err != nil {
 		return err
 	}
+	m.mu.Lock()
 	m.jobs[id] = j
+	m.mu.Unlock()
 	if j.info.State == Ended {
 		close(j.ended)
 		return nil
@@ -202,9 +192,10 @@ func (m *Manager) adopt(id string) error {
 	if j.alive() {
 		m.log.Info("job found again", "job", id, "pid", j.info.PID)
 		m.mu.Lock()
-		defer m.mu.Unlock()
 		j.info.State, j.info.Note = Running, foundAgain
 		m.saveLocked(j)
+		m.mu.Unlock()
+		m.follow(j)
 		return nil
 	}
 	j.info.Note = "ended while no daemon ran"
@@ -213,7 +204,6 @@ func (m *Manager) adopt(id string) error {
 	}
 	m.log.Info("job not found again", "job", id, "note", j.info.Note)
 	m.finish(j)
-	m.gone = append(m.gone, j.info)
 	return nil
 }
 

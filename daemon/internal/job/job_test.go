@@ -64,11 +64,13 @@ func (w *world) open(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Manager = m
-	m.Follow(func(i Info) {
+	if err := m.Follow(func(i Info) {
 		if i.Due != "" {
 			w.woken <- i
 		}
-	})
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // start has the shell start a job.

@@ -161,7 +161,9 @@ func TestJobIsItsCommand(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(m.Close)
-			m.Follow(func(job.Info) {})
+			if err := m.Follow(func(job.Info) {}); err != nil {
+				t.Fatal(err)
+			}
 			return m
 		}
 		jobs := open()

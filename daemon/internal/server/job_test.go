@@ -129,6 +129,9 @@ func TestJobEndsWhileTheDaemonStops(t *testing.T) {
 	}
 	r.close()
 	m, err := job.Open(filepath.Join(r.dir, "jobs"), r.log)
+	if err == nil {
+		err = m.Follow(func(job.Info) {})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
