@@ -298,5 +298,6 @@ func (c Conversation) WithImages(kept map[int64][]*picture.Image) Conversation {
 			e.msg.Parts = parts
 		}
 	}
-	return Conversation{entries, c.pending, c.plan, c.end}
+	c.entries = entries
+	return c
 }

@@ -160,16 +160,15 @@ const sinceHead = "Since the last prompt, in their shell:\n"
 // "interrupted", since providers require one. Context chunks are added to their prompt or results. Commands of the user, and
 // tools run without a model (TurnStarted with no Model), are added to the next prompt.
 func History(events []wire.EventMessage) Conversation {
-	return threadOf(events).Conversation()
+	return threadOf(events).Snapshot()
 }
 
 // Thread builds the conversation of a session incrementally from events as they are stored. The zero value is that of a session
 // without events. It is not safe for concurrent use.
 type Thread struct {
-	entries     []entry
-	pending     []string                   // the user's commands since the last prompt
-	compactions []*wire.CompactionComplete // those in force, oldest first
-	last        int64                      // number of the newest event
+	Conversation                            // with what compactions replace in it
+	compactions  []*wire.CompactionComplete // those in force, oldest first
+	last         int64                      // number of the newest event
 
 	turn      wire.TurnID
 	agent     string // the agent that the user asked
@@ -178,8 +177,6 @@ type Thread struct {
 	refreshed bool  // the turn has context chunks of its own
 	seq       int64 // of the newest event of the turn
 	failure   string
-	plan      []tool.TodoItem              // see Conversation
-	end       *wire.AgentComplete          // see Conversation
 	calls     map[string]provider.ToolCall // without a result yet, by id
 	order     []string
 	text      wire.StreamedText // the newest answer's since its newest call

@@ -9,11 +9,12 @@ import (
 	"sublet/wire"
 )
 
-// Conversation returns History of the events added. Later additions do not change it.
-func (h *Thread) Conversation() Conversation {
+// Snapshot returns History of the events added. Later additions do not change it.
+func (h *Thread) Snapshot() Conversation {
 	c := h.clone()
 	c.endTurn("interrupted")
-	return Conversation{foldRanges(c.entries, outermost(c.compactions)), c.pending, c.plan, c.end}
+	c.entries = foldRanges(c.entries, outermost(c.compactions))
+	return c.Conversation
 }
 
 // maxCached bounds the conversation that a Cache may hold between two turns, in bytes.
@@ -45,7 +46,7 @@ func (c *Cache) History(turn wire.TurnID, page func(after int64) (events []wire.
 		c.thread = t
 		c.mu.Unlock()
 	}
-	return t.Conversation(), startSeq, nil
+	return t.Snapshot(), startSeq, nil
 }
 
 // read adds the events that follow, page by page, up to that turn's TurnStarted, which it does not add but returns the number of; 0 if

@@ -20,7 +20,7 @@ func TestThreadIsHistory(t *testing.T) {
 		var earlier []given
 		for i, m := range events {
 			if rapid.Bool().Draw(t, "ask") {
-				got, want := thread.Conversation(), History(events[:i])
+				got, want := thread.Snapshot(), History(events[:i])
 				if !reflect.DeepEqual(got, want) {
 					t.Fatalf("after %d events: got\n%s\nwant\n%s", i, show(got.Messages()), show(want.Messages()))
 				}
@@ -28,7 +28,7 @@ func TestThreadIsHistory(t *testing.T) {
 			}
 			thread.Add(m)
 		}
-		if got, want := thread.Conversation(), History(events); !reflect.DeepEqual(got, want) {
+		if got, want := thread.Snapshot(), History(events); !reflect.DeepEqual(got, want) {
 			t.Fatalf("got\n%s\nwant\n%s", show(got.Messages()), show(want.Messages()))
 		}
 		if n := int64(len(events)); thread.last != n {
