@@ -24,8 +24,7 @@ type view struct {
 	env    map[string]wire.OSString
 	cwd    string
 	digest string            // "" = not known yet
-	known  string            // the digest that state is of; "" = nothing was reported on this link
-	state  shell.State       // as last reported, on whatever link; env may be newer
+	state  shell.State       // as last reported, on whatever link, without a Digest if not on this one; env may be newer
 	bodies map[string]string // of functions, by hash: a state names those of the one before, and brings the others
 
 	reported chan struct{} // closed when the client reports its state; then a new one
@@ -34,12 +33,12 @@ type view struct {
 // link takes over a client's description of its shell on a new link; the shell's state follows.
 func (v *view) link(env *wire.EnvSnapshot) {
 	v.env, v.info, v.cwd = maps.Clone(env.Env), env.Shell, string(env.Cwd)
-	v.digest, v.known = "", ""
+	v.digest, v.state.Digest = "", ""
 }
 
 // change takes over the state that the live shell has now and returns the state before and that one.
 func (v *view) change(st *wire.ShellState) (before, now shell.State) {
-	v.cwd, v.digest, v.known = string(st.Cwd), st.Digest, st.Digest
+	v.cwd, v.digest = string(st.Cwd), st.Digest
 	env := maps.Clone(v.env)
 	if env == nil {
 		env = map[string]wire.OSString{}
@@ -50,11 +49,14 @@ func (v *view) change(st *wire.ShellState) (before, now shell.State) {
 	}
 	v.env = env
 	now = shell.State{
-		Vars: Texts(env), Aliases: Texts(st.Aliases), Functions: v.functions(st), Hashed: Texts(st.Hashed), Disabled: st.Disabled,
+		Digest: st.Digest, Vars: Texts(env), Aliases: Texts(st.Aliases), Functions: v.functions(st), Hashed: Texts(st.Hashed), Disabled: st.Disabled,
 	}
 	before, v.state = v.state, now
 	return before, now
 }
+
+// current reports whether state is that of the shell now.
+func (v *view) current() bool { return v.digest != "" && v.digest == v.state.Digest }
 
 // functions returns the bodies of the functions of st by their names, "" for a body that is not known. The client sends each body only
 // once: functions looks up the others in v.bodies by their hashes, and replaces v.bodies by the bodies of st. The caller
@@ -126,7 +128,7 @@ func (ln *Lender) Where(ctx context.Context) tool.ShellPlace {
 		case ln.conn.window == nil:
 		case ln.answered != nil:
 			wait = ln.answered
-		case ln.view.known == "" || ln.view.known != ln.view.digest:
+		case !ln.view.current():
 			wait = ln.view.reported
 		}
 		ln.mu.Unlock()
@@ -174,7 +176,7 @@ func (ln *Lender) Facts(ctx context.Context, c *risk.Context) (known bool) {
 	c.Env = Texts(v.env)
 	c.Aliases, c.Functions, c.Hashed = v.state.Aliases, v.state.Functions, v.state.Hashed
 	c.Disabled, c.Poisoned, c.Dialect = v.state.Disabled, ln.trust.suspects(v.state), v.info.Name
-	return v.known != "" && v.known == v.digest
+	return v.current()
 }
 
 // Look describes the shell, for people and agents. Recent is left to the caller.
