@@ -301,7 +301,7 @@ func restrictPaths(writable []string) error {
 		return fmt.Errorf("restrict paths: %w", err)
 	}
 	defer unix.Close(ruleset)
-	devices := []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+	devices := slices.Clone(commonDevices)
 	if exists(console) {
 		devices = append(devices, console)
 	}

@@ -27,10 +27,8 @@ const (
 // leftovers returns, for people, the processes that the command left running and that did not end within leftoverGrace; ""
 // if there are none. They are children of this process, which is their subreaper.
 func leftovers() string {
-	for end := time.Now().Add(leftoverGrace); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if reap() {
-			return ""
-		}
+	if reapAll(leftoverGrace, func() {}) {
+		return ""
 	}
 	var names []string
 	for _, pid := range children() {
@@ -41,38 +39,39 @@ func leftovers() string {
 	return strings.Join(names, "; ")
 }
 
-// endAll kills every other process in this one's Landlock domain; kill(-1) does that atomically, so that no fork escapes.
-// Outside of a domain, which prepare makes and keeper checks, it would kill all processes of the user.
+// endAll kills every other process in this thread's Landlock domain; kill(-1) does that atomically, so that no fork escapes.
+// On another thread than the first, which keeper puts into a domain, it would kill all processes of the user.
 func endAll() {
-	for end := time.Now().Add(reapTimeout); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		_ = syscall.Kill(-1, unix.SIGKILL) // cannot fail for processes of the domain
-		if reap() {                        // orphans of the domain become children of this process
-			return
-		}
-	}
+	reapAll(reapTimeout, func() {
+		_ = syscall.Kill(-1, unix.SIGKILL) // cannot fail for processes of the domain, whose orphans become children of this process
+	})
 }
 
 // endLeftovers kills the children of this process until there are none. As their subreaper it gets their orphans, so each
 // round finds the children of the processes killed in the round before.
 func endLeftovers() {
-	for end := time.Now().Add(reapTimeout); !reap() && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	reapAll(reapTimeout, func() {
 		for _, pid := range children() {
 			_ = syscall.Kill(pid, unix.SIGKILL) // it may be gone
 		}
-	}
+	})
 }
 
-// reap waits for the children that have ended, and reports whether no child is left.
-func reap() bool {
-	for {
-		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-		if errors.Is(err, syscall.ECHILD) {
-			return true
-		}
-		if pid <= 0 && !errors.Is(err, syscall.EINTR) {
-			return false
+// reapAll waits for the children that end, for at most a time, and calls kill before each look. It reports whether no child is left.
+func reapAll(within time.Duration, kill func()) bool {
+	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		kill()
+		for {
+			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+			if errors.Is(err, syscall.ECHILD) {
+				return true
+			}
+			if pid <= 0 && !errors.Is(err, syscall.EINTR) {
+				break
+			}
 		}
 	}
+	return false
 }
 
 // children returns this process's children.

@@ -34,7 +34,7 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 	}
 	workDir := open(dir)
 	kept := open(keptInTmp(s)...)
-	devices := open("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+	devices := open(commonDevices...)
 	terminal := open(ownTerminal()...)
 	if err != nil {
 		return nil, err
@@ -235,7 +235,10 @@ func overlay(path, options string) error {
 	return nil
 }
 
-// makeDev mounts a minimal /dev: the devices that every program may use, the command's own terminal, a new devpts,
+// commonDevices are those that every program may use.
+var commonDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// makeDev mounts a minimal /dev: commonDevices, the command's own terminal, a new devpts,
 // and a tmpfs for /dev/shm, of 256 MiB because one without a size may take half of the machine's memory.
 func makeDev(devices, terminal []bindSource) error {
 	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m,mode=755"); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -87,8 +86,10 @@ func parent(spec string, argv []string) (int, error) {
 		return 0, err
 	}
 	ws, ran, err := follow(reports, caught)
-	status, exited := wait(keeper)
-	endLeftovers() // nothing, unless the keeper was killed
+	status := await(keeper, func() {})
+	if err != nil { // the keeper was killed
+		endLeftovers()
+	}
 	switch {
 	case err != nil && ran:
 		fmt.Fprintf(os.Stderr, "%s: the keeper was killed (%s), and the command with it\n", confine.Program, describe(status))
@@ -96,7 +97,7 @@ func parent(spec string, argv []string) (int, error) {
 	case err != nil && !ran && status.Signaled() && slices.Contains(jobSignals, os.Signal(status.Signal())): // this process gets it, too
 		placeholders.release()
 		killSelf(status.Signal())
-	case err != nil && exited && status.ExitStatus() == confine.NotConfined: // the keeper printed why
+	case err != nil && status.ExitStatus() == confine.NotConfined: // the keeper printed why
 		return confine.NotConfined, nil
 	case err != nil:
 		return 0, fmt.Errorf("the keeper ended before it started the command (%s)", describe(status))
@@ -263,16 +264,6 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 			case ended:
 				return syscall.WaitStatus(r.value), true, nil
 			}
-		}
-	}
-}
-
-// wait waits for a child to exit.
-func wait(pid int) (ws syscall.WaitStatus, exited bool) {
-	for {
-		_, err := syscall.Wait4(pid, &ws, 0, nil)
-		if !errors.Is(err, syscall.EINTR) {
-			return ws, err == nil && ws.Exited()
 		}
 	}
 }
