@@ -219,7 +219,7 @@ func (p Policy) decide(v risk.Verdict, a Action) Decision {
 	case v.Level <= p.Mode.runs():
 		return Decision{Outcome: Allow, Why: fmt.Sprintf("%s runs unasked in %s mode", v.Level, p.Mode)}
 	}
-	if r := covered(m.allow, v, a, p.Mode.runs()); r != nil {
+	if r := covered(m.allow, v, a, p.free(a)); r != nil {
 		return Decision{Outcome: Allow, Rule: r, Why: fmt.Sprintf("allowed by the rule %q", r.Pattern)}
 	}
 	return p.asked(v, a)
@@ -227,7 +227,7 @@ func (p Policy) decide(v risk.Verdict, a Action) Decision {
 
 // asked returns the question about an action that nothing allows.
 func (p Policy) asked(v risk.Verdict, a Action) Decision {
-	d := Decision{Outcome: Ask, Grants: grants(v, a, p.Mode.runs()), Project: a.real(), Why: fmt.Sprintf("%s is asked in %s mode", v.Level, p.Mode)}
+	d := Decision{Outcome: Ask, Grants: grants(v, a, p.free(a)), Project: a.real(), Why: fmt.Sprintf("%s is asked in %s mode", v.Level, p.Mode)}
 	switch {
 	case a.Reach == risk.ReachFree && v.Reach == risk.ReachProject && !a.Editable:
 		d.Why = "it changes files, and this folder is not a project that it could be confined to"
@@ -307,13 +307,17 @@ func (r *Rule) inForce(a Action) bool {
 	return r.Decision != Allow
 }
 
-// needsRule reports whether a command of an action runs only by a rule that allows it. free is the highest level that runs unasked in the
-// action's mode: it counts where something holds the command, or where nothing could.
+// needsRule reports whether a command of an action runs only by a rule that allows it. free is the highest level that runs unasked.
 func (a Action) needsRule(c *risk.Command, free risk.Level) bool {
+	return c.Level > free || c.Beyond && a.Reach == risk.ReachFree
+}
+
+// free is the highest level that a part of an action may have without a rule: that of the mode, unless nothing would hold it.
+func (p Policy) free(a Action) risk.Level {
 	if a.Reach == risk.ReachFree {
-		return c.Level > risk.Low || c.Beyond
+		return risk.Low
 	}
-	return c.Level > free
+	return p.Mode.runs()
 }
 
 // covered returns the last rule that is needed to let the whole action through: each command for which needsRule is true needs one. It

@@ -173,7 +173,8 @@ func TestDecideWithReach(t *testing.T) {
 		{ModeAsk, allows("docker ps"), "docker ps | grep x", Allow, risk.ReachFree},
 		{ModeAsk, allows("docker ps"), "docker ps && ss -l", Ask, risk.ReachFree},
 		{ModeAuto, allows("curl *"), "curl https://example.com", Allow, risk.ReachFree},
-		{ModeAuto, allows("git push *"), "make && git push", Ask, risk.ReachFree}, // nothing would hold make
+		{ModeAuto, allows("curl *"), "curl https://example.com > out", Ask, risk.ReachFree}, // nor the shell, if out is a link
+		{ModeAuto, allows("git push *"), "make && git push", Ask, risk.ReachFree},           // nothing would hold make
 		{ModeAsk, nil, "rm -rf ~", Ask, risk.ReachFree},
 		{ModePlan, nil, "./unknown-tool", Allow, risk.ReachRead},
 		{ModePlan, nil, "make", Deny, risk.ReachProject},
