@@ -358,27 +358,36 @@ func (h *host) ReadTextFile(ctx context.Context, p sdk.ReadTextFileRequest) (sdk
 	})
 }
 
-// WriteTextFile implements the SDK's client. It runs sublet's tool write, which can be undone.
+// WriteTextFile implements the SDK's client.
 func (h *host) WriteTextFile(ctx context.Context, p sdk.WriteTextFileRequest) (sdk.WriteTextFileResponse, error) {
 	return serve(h, ctx, func(ctx context.Context, r *run) (out sdk.WriteTextFileResponse, err error) {
 		path, err := r.inside(p.Path)
 		if err != nil {
 			return out, err
 		}
-		args, _ := json.Marshal(map[string]string{"path": path, "content": p.Content}) // cannot fail: it has strings only
-		env := r.t.Of.Env
-		act, err := tool.Write().Plan(ctx, env, args)
-		if err != nil {
-			return out, refused("%v", err)
-		}
-		if !r.spend(write{path, act.FileDigest, tool.Digest([]byte(p.Content))}) {
-			if err := r.approve(ctx, "write", path, act); err != nil {
-				return out, err
-			}
-		}
-		if _, err := tool.Write().Run(ctx, env, args, act, nil); err != nil {
-			return out, refused("%s: %v", path, err)
-		}
-		return out, nil
+		return out, r.writeFile(ctx, path, p.Content)
 	})
+}
+
+// writeFile writes a file for the agent, at a path of inside. It runs sublet's tool write, which can be undone, and asks first unless
+// this change was granted.
+func (r *run) writeFile(ctx context.Context, path, content string) error {
+	args, _ := json.Marshal(map[string]string{"path": path, "content": content}) // cannot fail: it has strings only
+	env := r.t.Of.Env
+	act, err := tool.Write().Plan(ctx, env, args)
+	if err == nil && act.Writes[len(act.Writes)-1] != path { // a link was put into the path since
+		err = tool.ErrChanged
+	}
+	if err != nil {
+		return refused("%v", err)
+	}
+	if !r.spend(write{path, act.FileDigest, tool.Digest([]byte(content))}) {
+		if err := r.approve(ctx, "write", path, act); err != nil {
+			return err
+		}
+	}
+	if _, err := tool.Write().Run(ctx, env, args, act, nil); err != nil {
+		return refused("%s: %v", path, err)
+	}
+	return nil
 }

@@ -218,6 +218,22 @@ func TestGrants(t *testing.T) {
 	}
 }
 
+// A link that is put into a path once it was found to be in the project leads nowhere, also with a grant for that path.
+func TestWriteThroughALinkThatCameLate(t *testing.T) {
+	project, outside := t.TempDir(), t.TempDir()
+	path := filepath.Join(project, "folder", "f")
+	if err := os.Symlink(outside, filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(t.Context(), turnOf("files", project, project, func(wire.EventMessage) {}))
+	defer r.close()
+	r.granted[write{path, "", tool.Digest([]byte("x"))}] = 1
+	err := r.writeFile(t.Context(), path, "x")
+	if _, missing := os.Stat(filepath.Join(outside, "f")); err == nil || missing == nil {
+		t.Errorf("got %v, and the file: %v", err, missing)
+	}
+}
+
 // An agent reports the cost of its session; that of a turn is what it adds.
 func TestCostIsTheTurns(t *testing.T) {
 	st := openStore(t)
