@@ -155,8 +155,7 @@ func keeper(spec string, argv []string) error {
 			notes += confine.DeniedHost(strings.TrimSuffix(host, "\n"))
 		}
 	}
-	_ = report{kind: printed, text: notes}.send(parent)
-	_ = report{kind: ended, value: uint32(ws)}.send(parent)
+	_ = report{ended, uint32(ws), notes}.send(parent)
 	os.Exit(0)
 	return nil
 }

@@ -27,36 +27,33 @@ import (
 // A report is what the keeper sends to the parent.
 type report struct {
 	kind, value uint32
-	text        string // of left and printed
+	text        string
 }
 
 const (
 	started uint32 = iota + 1 // value is the command's process ID
 	stopped
-	left    // text names the processes that the command left running, value is its length
-	ended   // value is the command's wait status; none of its processes is left
-	printed // text is lines to print
+	left  // text names the processes that the command left running
+	ended // value is the command's wait status, text is lines to print; none of its processes is left
 )
 
 func (r report) send(w io.Writer) error {
-	r.value = max(r.value, uint32(len(r.text)))
-	b := binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(nil, r.kind), r.value)
+	var b []byte
+	for _, n := range []uint32{r.kind, r.value, uint32(len(r.text))} {
+		b = binary.NativeEndian.AppendUint32(b, n)
+	}
 	_, err := w.Write(append(b, r.text...))
 	return err
 }
 
 func receive(from io.Reader) (r report, err error) {
-	var b [8]byte
+	var b [12]byte
 	if _, err := io.ReadFull(from, b[:]); err != nil {
 		return r, err
 	}
-	r.kind, r.value = binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:])
-	if r.kind == left || r.kind == printed {
-		text := make([]byte, r.value)
-		_, err = io.ReadFull(from, text)
-		r.text = string(text)
-	}
-	return r, err
+	text := make([]byte, binary.NativeEndian.Uint32(b[8:]))
+	_, err = io.ReadFull(from, text)
+	return report{binary.NativeEndian.Uint32(b[:]), binary.NativeEndian.Uint32(b[4:]), string(text)}, err
 }
 
 // parent starts the keeper, stops and continues when the command does, as a job of a shell must, and returns the command's
@@ -259,9 +256,8 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 				if !cancelled { // a cancel is meant to end all of the command
 					fmt.Fprintf(os.Stderr, "%s: ended what the command left running, which its reach does not allow: %s\n", confine.Program, r.text)
 				}
-			case printed:
-				fmt.Fprint(os.Stderr, r.text)
 			case ended:
+				fmt.Fprint(os.Stderr, r.text)
 				return syscall.WaitStatus(r.value), true, nil
 			}
 		}
