@@ -61,13 +61,7 @@ func (k *decoder) next(b []byte, expired bool) (int, any) {
 			k.paste = nil
 			return end + len(pasteEnd), Paste{text, true}
 		}
-		keep := 0 // the end may have begun
-		for i := min(len(pasteEnd)-1, len(b)); i > 0; i-- {
-			if bytes.HasSuffix(b, pasteEnd[:i]) {
-				keep = i
-				break
-			}
-		}
+		keep := min(len(b), len(pasteEnd)-1) // the end may have begun
 		k.paste = append(k.paste, b[:len(b)-keep]...)
 		return len(b) - keep, nil
 	}
