@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"sublet/daemon/config"
 )
@@ -48,15 +47,4 @@ func TestExplainAtHome(t *testing.T) {
 			t.Errorf("~/%s: editable is %v", at, got)
 		}
 	}
-}
-
-// BenchmarkExplain: `sublet explain --json -` answers thousands of commands a second.
-func BenchmarkExplain(b *testing.B) {
-	dir := b.TempDir()
-	start, n := time.Now(), 0
-	for b.Loop() {
-		Explain("cd src && grep -rn TODO --include='*.go' . | head -20", dir, config.Policy{})
-		n++
-	}
-	b.ReportMetric(float64(n)/time.Since(start).Seconds(), "verdicts/s")
 }

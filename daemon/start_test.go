@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -44,39 +43,5 @@ func TestStartThatFailsIsAnswered(t *testing.T) {
 	}
 	if _, err := os.Lstat(p.Socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the socket: %v", err)
-	}
-}
-
-// BenchmarkStart is what a daemon adds to the start of its program: from Run to Ready, on a store that is there, and to
-// its end.
-func BenchmarkStart(b *testing.B) {
-	p := home(b, "")
-	if err := p.Prepare(); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		lock, ln := listening(b, p)
-		nc, err := socket.Dial(b.Context(), p.Socket)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(b.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- Run(ctx, Options{Paths: p, place: &place{listener: ln, lock: lock}}) }()
-		c := wire.NewConn(nc)
-		if err := c.Send(&wire.EnvSnapshot{ProtocolMin: 1, ProtocolMax: 1, Cwd: "/"}); err != nil {
-			b.Fatal(err)
-		}
-		if m, err := c.Receive(); err != nil || wire.KindOf(m) != "Ready" {
-			b.Fatal(m, err)
-		}
-		b.StopTimer()
-		stop()
-		c.Close()
-		if err := <-ended; err != nil {
-			b.Fatal(err)
-		}
-		b.StartTimer()
 	}
 }

@@ -15,14 +15,6 @@ func BenchmarkOrdinary(b *testing.B) {
 	}
 }
 
-// BenchmarkSimple is the shortest that happens.
-func BenchmarkSimple(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		Analyze("git status --short", here())
-	}
-}
-
 // BenchmarkTable goes through the whole table of commands and reports percentiles: p99 under 1 ms.
 func BenchmarkTable(b *testing.B) {
 	rows := commandTable(b)
