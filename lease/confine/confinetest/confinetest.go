@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"sublet/wire/citest"
@@ -30,14 +31,25 @@ func Need(t *testing.T) string {
 	return need(t, t.TempDir())
 }
 
-// Beside is Need with the launcher beside the test binary, where confine.Find looks for it.
+var beside struct {
+	sync.Mutex
+	path string // of the launcher that was built, "" = none was yet
+}
+
+// Beside is Need with the launcher beside the test binary, where confine.Find looks for it. It is built once, unless a test removes it.
 func Beside(t *testing.T) string {
 	t.Helper()
+	beside.Lock()
+	defer beside.Unlock()
+	if _, err := os.Stat(beside.path); err == nil {
+		return beside.path
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return need(t, filepath.Dir(exe))
+	beside.path = need(t, filepath.Dir(exe))
+	return beside.path
 }
 
 func need(t *testing.T, dir string) string {
