@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/risk/programs"
 )
 
 // TestModes: what each mode runs, asks and refuses; critical is asked in every mode (section 7).
@@ -42,7 +43,7 @@ func TestModes(t *testing.T) {
 		t.Error("ParseMode(yolo) takes it")
 	}
 	for l := risk.Low; l <= risk.Critical; l++ {
-		if got, err := risk.ParseLevel(l.String()); err != nil || got != l {
+		if got, err := programs.ParseLevel(l.String()); err != nil || got != l {
 			t.Errorf("ParseLevel(%s) = %v, %v", l, got, err)
 		}
 	}

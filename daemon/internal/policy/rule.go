@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"sublet/daemon/internal/risk"
+	"sublet/daemon/internal/risk/programs"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -96,8 +97,8 @@ func parseRule(text string) (*parsedRule, error) {
 		}
 	case "effect":
 		for _, f := range strings.Fields(strings.ReplaceAll(body, ",", " ")) {
-			if !slices.Contains(risk.Effects(), risk.Effect(f)) {
-				return nil, fmt.Errorf("rule %q: %q is not an effect; the effects are %v", text, f, risk.Effects())
+			if !slices.Contains(programs.Effects(), risk.Effect(f)) {
+				return nil, fmt.Errorf("rule %q: %q is not an effect; the effects are %v", text, f, programs.Effects())
 			}
 			r.effects = append(r.effects, risk.Effect(f))
 		}
@@ -149,7 +150,7 @@ func (r *parsedRule) narrow(s string) error {
 			r.free = true
 			continue
 		}
-		l, err := risk.ParseLevel(strings.TrimSpace(part))
+		l, err := programs.ParseLevel(strings.TrimSpace(part))
 		if err != nil {
 			return err
 		}

@@ -43,12 +43,6 @@ const (
 	Unknown     = programs.Unknown
 )
 
-// ParseLevel reads what Level.String writes.
-func ParseLevel(s string) (Level, error) { return programs.ParseLevel(s) }
-
-// Effects lists every effect, in the order of the wire's documentation.
-func Effects() []Effect { return programs.Effects() }
-
 // Context is what a command would meet.
 type Context struct {
 	Cwd         string
