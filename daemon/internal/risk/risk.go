@@ -107,6 +107,7 @@ type Target struct {
 	Path   string // absolute; "" with an empty Host: not known
 	Tree   bool   // all below Path too
 	Host   string
+	by     int // index into Verdict.Commands; -1: no command
 }
 
 // Reason is one thing that was found.

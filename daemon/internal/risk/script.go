@@ -50,32 +50,20 @@ func (a *analysis) script(c *call, f *field, p string) bool {
 }
 
 // noteChangedScripts adds a High finding for each script that was judged by its text, but may be changed before it has run to its end:
-// by a command beside it that does more than read, or by one that writes or deletes its file. A chmod of the script is no change: it
-// counts as a write of the file, which is taken off.
+// by a command beside it that does more than read, or by one that writes or deletes its file. A chmod of the script is no change.
 func (a *analysis) noteChangedScripts(whole Span) {
 	for _, s := range a.v.Scripts {
-		changes := 0     // writes and deletions of the script's file, less those that only change its mode
-		changed := false // something else may change it
+		changed := false
 		for i, c := range a.v.Commands {
-			switch {
-			case c.Name == "chmod":
-				if slices.ContainsFunc(c.Argv, func(w string) bool { return bashread.Absolute(c.Cwd, w) == s.Path }) {
-					changes--
-				}
-			case c.Level > Low && (i < s.from-1 || i >= s.to): // not the command that starts the script, at from-1, nor one of the script's own
-				changed = true
-			}
+			own := i >= s.from-1 && i < s.to // it starts the script, or is one of the script's
+			changed = changed || c.Level > Low && c.Name != "chmod" && !own
 		}
 		for _, t := range a.v.Targets {
-			switch {
-			case t.Effect != Write && t.Effect != Delete:
-			case t.Path == s.Path:
-				changes++
-			case t.Path == "", strings.ContainsAny(t.Path, "*?["), t.Tree && under(s.Path, t.Path):
-				changed = true
-			}
+			mode := t.by >= 0 && a.v.Commands[t.by].Name == "chmod"
+			is := t.Path == s.Path && !mode || t.Path == "" || strings.ContainsAny(t.Path, "*?[") || t.Tree && t.Path != s.Path && under(s.Path, t.Path)
+			changed = changed || is && (t.Effect == Write || t.Effect == Delete)
 		}
-		if changed || changes > 0 {
+		if changed {
 			a.note(High, RunCode, whole, "may change "+show(s.Path)+" before it is run to its end")
 		}
 	}

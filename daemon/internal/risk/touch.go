@@ -200,7 +200,7 @@ func (a *analysis) asks(about func(path string) bool, p string) bool {
 }
 
 func (a *analysis) target(e Effect, p string, tree bool) {
-	a.v.Targets = append(a.v.Targets, Target{Effect: e, Path: p, Tree: tree || strings.ContainsAny(p, "*?[")})
+	a.v.Targets = append(a.v.Targets, Target{Effect: e, Path: p, Tree: tree || strings.ContainsAny(p, "*?["), by: a.cmd})
 }
 
 // host notes the host of a URL, of user@host:path or of a plain host.
