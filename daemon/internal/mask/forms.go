@@ -68,7 +68,6 @@ const (
 
 // forms are all of them, in the order in which they are masked.
 var forms = sync.OnceValue(func() []form {
-	long := func(secret, _ string) bool { return len(secret) >= 4 && secret[0] != '-' }
 	const pem = `-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----`
 	return slices.Concat([]form{
 		newForm("private-key", pemBegin, `(`+pem+`(?:[^-]|-{1,4}[^-])*-----END [A-Z0-9 ]*-----)`, nil),
@@ -89,8 +88,8 @@ var forms = sync.OnceValue(func() []form {
 		// .pgpass: host:port:database:user:password
 		newForm("password", ":*: :54 :64 :65", `(?m)^[^\s:/\\"']+:(?:\*|\d{4,5}):[^\s:]*[^\s:\d][^\s:]*:[^\s:]+:(\S{4,})\r?$`, nil),
 		// Passwords that a program is given by an option without a telling name.
-		newForm("password", "sshpass login", "(?:sshpass| login )[^\n]*?\\s-p\\s+[\"']?([^\\s\"'`;|&)<>]+)", long),
-		newForm("password", "mysql mariadb", "(?:mysql|mariadb)[^\n]*?\\s-p([^\\s\"'`;|&)<>=][^\\s\"'`;|&)<>]{3,})", long),
-		newForm("password", "curl", "curl[^\n]*?\\s(?:-u|-U|--user|--proxy-user)[ =]*[\"']?[^\\s\"':]+:([^\\s\"'`;|&)<>]+)", long),
+		newForm("password", "sshpass login", "(?:sshpass| login )[^\n]*?\\s-p\\s+[\"']?([^-\\s\"'`;|&)<>][^\\s\"'`;|&)<>]{3,})", nil),
+		newForm("password", "mysql mariadb", "(?:mysql|mariadb)[^\n]*?\\s-p([^-\\s\"'`;|&)<>=][^\\s\"'`;|&)<>]{3,})", nil),
+		newForm("password", "curl", "curl[^\n]*?\\s(?:-u|-U|--user|--proxy-user)[ =]*[\"']?[^\\s\"':]+:([^-\\s\"'`;|&)<>][^\\s\"'`;|&)<>]{3,})", nil),
 	})
 })

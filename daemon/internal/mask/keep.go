@@ -22,12 +22,11 @@ type secret struct {
 }
 
 const (
-	minKept  = 8   // bytes; shorter values stand in too many texts
-	maxKept  = 256 // values: a daemon is given a handful
-	minTyped = 4   // bytes; shorter ones stand in too many texts
-	maxTyped = 16  // how many are remembered, the newest
-	piece    = 6   // the least length of a piece that is hidden
-	maxWhole = 64  // bytes of a secret up to which its pieces are hidden
+	minKept  = 8  // bytes; shorter values stand in too many texts
+	minTyped = 4  // bytes; shorter ones stand in too many texts
+	maxTyped = 16 // how many are remembered, the newest
+	piece    = 6  // the least length of a piece that is hidden
+	maxWhole = 64 // bytes of a secret up to which its pieces are hidden
 )
 
 // secrets returns the known secrets.
@@ -44,7 +43,7 @@ func Keep(values ...string) {
 	defer known.mu.Unlock()
 	for _, v := range values {
 		v = strings.TrimSpace(v)
-		if len(v) < minKept || len(known.keys) >= maxKept || slices.ContainsFunc(known.keys, func(k secret) bool { return k.forms[0] == v }) {
+		if len(v) < minKept || slices.ContainsFunc(known.keys, func(k secret) bool { return k.forms[0] == v }) {
 			continue
 		}
 		known.keys = append(known.keys, secret{[]string{v}, []string{v}, placeholder("key", v)})
