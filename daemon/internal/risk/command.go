@@ -225,11 +225,8 @@ func (a *analysis) runFile(c *call, f *field) {
 	if !sourced {
 		st = st.Clone()
 	}
-	p, key := bashread.Path(f, c.st), bashread.Key(f, c.st)
-	if p != "" {
-		p = a.followLinks(p)
-		key = p
-	}
+	key := a.followLinks(bashread.Key(f, c.st))
+	p := bashread.Absolute("", key) // "" in a folder that is not known
 	w := a.Files[key]
 	switch {
 	case a.runsFlow(f.Flow|w.Flow|a.flowOf(key), f.Span):

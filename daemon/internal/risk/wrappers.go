@@ -48,7 +48,8 @@ func (a *analysis) doRemote(c *call) {
 	if len(c.operands) > 0 {
 		a.host(&c.operands[0])
 	}
-	st := c.st.Elsewhere()
+	st := c.st.Clone()
+	st.Remote, st.Cwd, st.Alts = true, "", nil
 	switch fs, sp := c.rest(); {
 	case len(fs) > 0 && c.spec.Has(Network):
 		a.shellText(bashread.Join(fs, sp), st)

@@ -127,7 +127,10 @@ func (r *Reader) assignWord(f *Field, st *State, kind Assignment) {
 	if !ok {
 		if kind == Export {
 			r.Judge.Exported(name, st, f.Span)
-			st.Export(name)
+			if v, ok := st.vars[name]; ok {
+				v.Handed = true
+				st.vars[name] = v
+			}
 		}
 		return
 	}

@@ -99,13 +99,6 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-// Elsewhere returns a state for what runs on another machine or below another root.
-func (s *State) Elsewhere() *State {
-	c := s.Clone()
-	c.Remote, c.Cwd, c.Alts = true, "", nil
-	return c
-}
-
 // Fresh returns a state for a new shell, which gets only the exported variables: those of env were exported before the text.
 func (s *State) Fresh(env map[string]string) *State {
 	c := s.Clone()
@@ -123,14 +116,6 @@ func (s *State) Fresh(env map[string]string) *State {
 func (s *State) Set(name string, v Value) {
 	v.Handed = v.Handed || s.vars[name].Handed
 	s.vars[name] = v
-}
-
-// Export hands a variable on to programs.
-func (s *State) Export(name string) {
-	if v, ok := s.vars[name]; ok {
-		v.Handed = true
-		s.Set(name, v)
-	}
 }
 
 // Var returns what is known of a variable that the text set.
