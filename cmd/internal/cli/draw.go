@@ -20,7 +20,7 @@ func (a *app) drawVerdict(command string, v wire.Verdict) {
 	a.printf("\n")
 	list, numbers := marks.Of(command, v.Reasons)
 	if len(list) > 0 {
-		a.printf("\n%s\n", drawMarks(command, list, a.columns()-2, "  ", manyRows))
+		a.printf("\n%s\n", drawMarks(command, list, columns(a.stdout)-2, "  ", manyRows))
 	}
 	wide := len(strconv.Itoa(len(list)))
 	for i, r := range v.Reasons {
@@ -81,18 +81,12 @@ func (a *app) drawOutcomes(outcomes []wire.PolicyOutcome, now string) {
 	}
 }
 
-// columns returns the width of standard output; 100 if it is not a terminal.
-func (a *app) columns() int {
-	if f, ok := a.stdout.(file); ok {
-		return columns(f)
-	}
-	return 100
-}
-
-// columns returns a terminal's width; 100 if f is none, or is too narrow to draw for.
-func columns(f file) int {
-	if w, _, err := term.GetSize(f.Fd()); err == nil && w >= 20 {
-		return w
+// columns returns a terminal's width; 100 if w is none, or is too narrow to draw for.
+func columns(w any) int {
+	if f, ok := w.(file); ok {
+		if n, _, err := term.GetSize(f.Fd()); err == nil && n >= 20 {
+			return n
+		}
 	}
 	return 100
 }
