@@ -200,6 +200,13 @@ func TestMachine(t *testing.T) {
 	b.want("is port "+unused+" free", "it is free")
 	b.want("where is bash installed", "bash")
 	b.want("is nosuchprogram installed", "^No")
+	b.want("which version of bash do I have", `^.GNU bash`)
+	b.want("who am I?", "^You are `\\w+`")
+	b.want("install jq", "^I install nothing")
+	b.want("what time is it?", `^It is .*\d\d:\d\d`)
+	b.want("what system is this?", "Linux|Darwin")
+	b.want("what is using memory?", "(?s)^Most memory is used by `.*\\| *process")
+	b.want("how many files are here?", `^Files.*\*\*\d+\*\*`)
 	b.want("where am I", regexp.QuoteMeta(b.dir))
 	b.want("cd /", "You are in `/` now")
 	if b.sh.Dir() != "/" {

@@ -130,8 +130,10 @@ var captures = map[string][2]string{
 	"n":    {"n", `\d{1,7}`}, "text": {"text", `\S.*?`}, "quoted": {"text", "\"[^\"]+\"|'[^']+'|`[^`]+`"},
 	"old": {"old", "\"[^\"]*\"|'[^']*'|`[^`]*`|\\S+"}, "new": {"new", "\"[^\"]*\"|'[^']*'|`[^`]*`|\\S+"},
 	"role": {"role", `engineer|reviewer|explorer`}, "command": {"text", "`[^`]+`"},
-	// A known program with any words, or any word: alone, or before what looks like an option, a path or a redirection.
-	"shell": {"text", `(?:\./|(?:go|npm|cargo|make|git|python3?|node|ls|cat|echo|grep|find|docker|kubectl|pytest|bash|sh|curl|date|df|du|ps|true|false|printf|uname|whoami|sleep)\b).*|[\w.-]+(?: [-/.~$%"'|<>&].*)?`},
+	// A known program with any words, or any word: alone, or before what looks like an option, a path, a number or a redirection.
+	"shell": {"text", `(?:\./|(?:go|npm|cargo|make|git|python3?|node|ls|cat|echo|grep|find|sort|head|tail|docker|kubectl|pytest|bash|sh|curl|date|df|du|ps|true|false|printf|uname|whoami|sleep)\b).*|[\w.-]+(?: [-/.~$%"'|<>&\d].*)?`},
+	// A command as it is typed in a shell: a program that is no word of English, or one before what looks like an option or a path.
+	"plain": {"text", `(?:echo|printf|seq|hostname|nproc|printenv|chmod|wc|tree|sudo|docker|kubectl|npm|pip3?|apt|apt-get|brew|systemctl|tar|unzip|sed|awk|jq)\b.*|\./.*|[a-z][\w-]* (?:-{1,2}[a-z]|[/~$]).*`},
 }
 
 // phrasePattern compiles a phrase of the table. Each word brings the blank before it, so that what is optional leaves no
