@@ -174,8 +174,13 @@ func (t *turn) mustAsk(q agent.Question) bool {
 func (t *turn) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	h := t.hub
 	env, cwd := t.shellEnviron()
+	conf := h.opts.Config()
+	var serverWrite []string
+	for _, server := range conf.MCP {
+		serverWrite = append(serverWrite, server.Write...)
+	}
 	return judge.Place{
-		Settings: h.opts.Config().Policy, Env: lend.Texts(env), Cwd: string(cwd), Home: lend.Home(env), Own: h.shells.Own(),
+		Settings: conf.Policy, ServerWrite: serverWrite, Env: lend.Texts(env), Cwd: string(cwd), Home: lend.Home(env), Own: h.shells.Own(),
 		Written: t.s.files.Written, Made: t.s.files.Made,
 		Jobs: slices.ContainsFunc(h.jobs.List(""), func(i job.Info) bool { return i.State != job.Ended && i.Reach == confine.Project }),
 	}.Judge(ctx, q.Action)

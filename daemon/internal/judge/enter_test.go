@@ -62,6 +62,7 @@ func TestEnteringARepository(t *testing.T) {
 		"a job":               {func() { p.Jobs = true }, func() { p.Jobs = false }},
 		"a command":           {func() { _ = os.Mkdir(placeholder, 0o555); _ = os.Chmod(placeholder, os.ModeSticky|0o555) }, func() { _ = os.Remove(placeholder) }},
 		"a folder for writes": {func() { p.Settings.Project.Write = open }, func() { p.Settings.Project.Write = nil }},
+		"a server's folder":   {func() { p.ServerWrite = open }, func() { p.ServerWrite = nil }},
 	} {
 		change[0]()
 		if v := p.Judge(t.Context(), tool.Action{Command: "cd plain/sub", Facts: facts}); v.Reach != risk.ReachFree {

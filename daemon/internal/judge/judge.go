@@ -28,6 +28,8 @@ type Place struct {
 	Written  func(path string) (text string, ok bool) // what the session's tools wrote to a file
 	Made     func(path string) bool                   // reports whether they made it
 	Jobs     bool                                     // background jobs run that are confined to a project
+
+	ServerWrite []string // folders of the settings in which an MCP server may write
 }
 
 // Judge returns the verdict on a call.
@@ -63,6 +65,7 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 	v := risk.Analyze(act.Command, c)
 	v.Scripts = append(v.Scripts, venvs...)
 	if !act.AgentShell { // where nobody has a prompt
+		c.Writable = append(c.Writable, reach.Writable(p.ServerWrite)...)
 		v = Entering(v, c, p.Jobs)
 	}
 	if act.Background {
