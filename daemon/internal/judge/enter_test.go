@@ -79,7 +79,10 @@ func TestEnteringARepository(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(other, "repo/.git"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	allow := []policy.Rule{{Decision: policy.Allow, Pattern: "bash: git fetch *"}, {Decision: policy.Allow, Pattern: "bash: cd *"}}
+	if err := os.Symlink(filepath.Join(other, ".bashrc"), filepath.Join(root, "page2")); err != nil {
+		t.Fatal(err)
+	}
+	allow := []policy.Rule{{Decision: policy.Allow, Pattern: "bash: git fetch *"}, {Decision: policy.Allow, Pattern: "bash: cd *"}, {Decision: policy.Allow, Pattern: "bash: curl *"}}
 	for text, want := range map[string]policy.Outcome{
 		"cd " + other + "/repo":                      policy.Allow, // "always" to the question about it
 		"cd " + root + "/made && git fetch":          policy.Ask,   // git runs what the settings of made name
@@ -87,14 +90,21 @@ func TestEnteringARepository(t *testing.T) {
 		"cd " + other + "/none && git fetch":         policy.Allow,
 		"cd mad? && git fetch":                       policy.Ask,
 		"cd " + other + "/repo/../repo && git fetch": policy.Ask,
-		"git fetch": policy.Allow,
+		"git fetch":                         policy.Allow,
+		"curl -so page https://x.example":   policy.Allow,
+		"curl -so page2 https://x.example":  policy.Ask, // a link to a file in the home, or to git's hooks
+		"curl -so deep/p https://x.example": policy.Ask,
+		"git fetch; cat page":               policy.Allow,
+		"git fetch; cat page2":              policy.Ask,
+		"git fetch; cat < page*":            policy.Ask,
 	} {
-		p.Cwd = root
+		p.Cwd, p.Home = root, filepath.Join(other, "home")
 		v := p.Judge(t.Context(), tool.Action{Command: text, Facts: facts})
 		if d := (policy.Policy{Rules: allow}).Decide(v, policy.Action{Tool: "bash", Command: text, Cwd: root, Reach: v.Reach}); d.Outcome != want {
 			t.Errorf("%s: %s (%s), want %s", text, d.Outcome, d.Why, want)
 		}
 	}
+	p.Home = root
 	for _, cwd := range []string{root, other, "/"} {
 		p.Cwd = cwd
 		if v := p.Judge(t.Context(), tool.Action{Command: "cd " + root + "/made/sub", Facts: facts}); v.Reach != risk.ReachFree {

@@ -5,7 +5,9 @@ package judge
 import (
 	"cmp"
 	"context"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"sublet/daemon/config"
 	"sublet/daemon/internal/policy"
@@ -64,6 +66,7 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 	c.Shadow = shadow(c.Env["PATH"], c.ProjectRoot, c.Home, c.Env["TMPDIR"])
 	v := risk.Analyze(act.Command, c)
 	v.Scripts = append(v.Scripts, venvs...)
+	v = throughLinks(v, c.ProjectRoot)
 	if !act.AgentShell { // where nobody has a prompt
 		c.Writable = append(c.Writable, reach.Writable(p.ServerWrite)...)
 		v = Entering(v, c, p.Jobs)
@@ -76,6 +79,26 @@ func (p Place) Judge(ctx context.Context, act tool.Action) risk.Verdict {
 		v.Reasons = append(v.Reasons, risk.Reason{
 			Text: "the shell's aliases and functions are not known yet", Effect: risk.Unknown, Level: risk.Medium,
 		})
+	}
+	return v
+}
+
+// throughLinks returns v, which no rule allows if it writes through a link of the project or of /tmp, or may read through one where nothing
+// holds it: its text does not show what.
+func throughLinks(v risk.Verdict, root string) risk.Verdict {
+	tops, unheld := []string{root, "/tmp"}, !v.Reach.Confines()
+	for _, t := range v.Targets {
+		i := slices.IndexFunc(tops, func(top string) bool { return within(top, t.Path) })
+		if i < 0 || t.Effect != risk.Write && !(t.Effect == risk.Read && unheld) {
+			continue
+		}
+		to, err := tool.Resolve("/", t.Path)
+		if err != nil || to != filepath.Join(reach.Real(tops[i]), strings.TrimPrefix(t.Path, tops[i])) {
+			v.Rest = max(v.Rest, risk.High)
+			v.Reasons = append(v.Reasons, risk.Reason{Text: t.Path + " leads to " + to + " by a link", Effect: t.Effect, Level: risk.Low})
+		} else if unheld && strings.ContainsAny(t.Path, "*?[") {
+			v.Rest = max(v.Rest, risk.High)
+		}
 	}
 	return v
 }
