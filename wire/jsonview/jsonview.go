@@ -2,6 +2,7 @@
 package jsonview
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -119,11 +120,12 @@ func value(dst []byte, v reflect.Value) []byte {
 	panic("jsonview: no JSON for " + v.Type().String())
 }
 
-// Escape returns JSON, as package json writes it, in a form that can be printed on a terminal: see quoted.
+// Escape returns JSON in which DEL, C1 and bidirectional controls and line separators are escaped as well, so that it can be printed on a
+// terminal.
 func Escape(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for _, r := range string(text) {
-		if r >= 0x7f && controls(r) {
+		if r >= 0x7f && unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {
 			out = fmt.Appendf(out, `\u%04x`, r)
 		} else {
 			out = utf8.AppendRune(out, r)
@@ -132,32 +134,11 @@ func Escape(text []byte) []byte {
 	return out
 }
 
-// controls reports whether a character controls a terminal, or how its neighbours are displayed.
-func controls(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
-}
-
-// quoted quotes s. In addition to what JSON requires it escapes DEL, C1 and bidirectional controls and line separators, so that
-// the line can be printed on a terminal; invalid UTF-8 becomes U+FFFD.
+// quoted quotes s; invalid UTF-8 becomes U+FFFD.
 func quoted(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			dst = append(dst, '\\', byte(r))
-		case r >= 0x20 && r < 0x7f:
-			dst = append(dst, byte(r))
-		case r == '\n':
-			dst = append(dst, '\\', 'n')
-		case r == '\t':
-			dst = append(dst, '\\', 't')
-		case r == '\r':
-			dst = append(dst, '\\', 'r')
-		case controls(r):
-			dst = fmt.Appendf(dst, `\u%04x`, r)
-		default:
-			dst = utf8.AppendRune(dst, r)
-		}
-	}
-	return append(dst, '"')
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // cannot fail: it is a string
+	return append(dst, Escape(bytes.TrimSpace(text.Bytes()))...)
 }
