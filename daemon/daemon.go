@@ -198,7 +198,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.log.Info("daemon started", "version", d.o.Version, "pid", os.Getpid(), "socket", d.o.Paths.Socket)
 	why, failure := d.wait(ctx, events{signals, changed, moved, served}, models)
 	d.log.Info("daemon stops", "why", why.why, "drain", why.drain)
-	d.end(why, signals)
+	d.end(why)
 	stopServing()
 	parts.Wait()
 	d.log.Info("daemon stopped")
@@ -301,7 +301,9 @@ func (d *daemon) tidy() {
 }
 
 // end stops everything in order. A second signal ends the wait for running turns.
-func (d *daemon) end(s stop, signals <-chan os.Signal) {
+func (d *daemon) end(s stop) {
+	again, unwatch := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer unwatch()
 	d.hub.Refuse()
 	text := "the daemon stops: " + s.why
 	working, waiting := d.hub.Work()
@@ -316,22 +318,9 @@ func (d *daemon) end(s stop, signals <-chan os.Signal) {
 		d.hub.Notify(n)
 	}
 	if s.drain > 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), s.drain)
-		drained := make(chan struct{})
-		go func() { // ends with the drain or with cancel; the last line waits for it
-			defer close(drained)
-			d.hub.Drain(ctx)
-		}()
-		for draining := true; draining; {
-			select {
-			case <-drained:
-				draining = false
-			case s := <-signals:
-				draining = s == syscall.SIGHUP // SIGHUP asks for a reload, which no longer matters
-			}
-		}
+		ctx, cancel := context.WithTimeout(again, s.drain)
+		d.hub.Drain(ctx)
 		cancel()
-		<-drained
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
 	defer cancel()

@@ -307,6 +307,33 @@ func TestStopWhileAQuestionIsOpen(t *testing.T) {
 	}
 }
 
+// A second signal ends the wait for running turns.
+func TestStopTwice(t *testing.T) {
+	p := home(t, "")
+	script := filepath.Join(filepath.Dir(p.Config), "script.json")
+	write(t, p.Config, "model = \"test/m\"\n[provider.test]\nkind = \"scripted\"\nscript = \""+script+"\"\n")
+	write(t, script, `[{"match": "go", "steps": [{"wait_file": "/nowhere/at all", "text": "done"}]}]`)
+	_, ended := run(t, Options{Paths: p})
+	c := client(t, p)
+	if err := c.Send(&wire.AgentRequest{RequestID: "r", Prompt: "go"}); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, c, func(*wire.TurnStarted) bool { return true })
+	signal := func() {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal()
+	receive(t, c, func(n *wire.Notice) bool { return strings.Contains(n.Text, "running turns have 30s to finish") })
+	signal()
+	receive(t, c, func(*wire.AgentComplete) bool { return true }) // patience is less than drainBound
+	farewell(t, c)
+	if err := over(t, ended); err != nil {
+		t.Error(err)
+	}
+}
+
 // Settings that cannot be read change nothing; the error names file, line and column. Both a SIGHUP and a changed file lead to it.
 func TestSettings(t *testing.T) {
 	confinetest.Beside(t) // auto is offered only with it
