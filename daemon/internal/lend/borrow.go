@@ -31,10 +31,9 @@ type borrow struct {
 	ready       bool // the borrower has recorded that the command may run, and it is still wanted
 	begun       bool // it was handed to the client, and the user did not come before it
 
-	// Written before the channel that announces them is closed.
-	cwd, digest     string        // where the shell stood when it was granted; the lender's
-	outcome, holder string        // ended
-	heldFor         time.Duration // ended
+	// Written before ended is closed.
+	outcome, holder string
+	heldFor         time.Duration
 }
 
 // Terms are those on which a shell is borrowed.
@@ -172,7 +171,7 @@ func (ln *Lender) beginLocked(b *borrow) {
 		return
 	}
 	id, confined := wire.ExecutionID(r.ExecutionID), r.Confine.Reach != ""
-	moved := !r.own && !r.undo && (r.Approved.Cwd != b.cwd || r.Approved.StateDigest != b.digest)
+	moved := !r.own && !r.undo && (r.Approved.Cwd != ln.view.cwd || r.Approved.StateDigest != ln.view.digest)
 	edited := r.Approval.Holds != nil && !r.Approval.Holds() // a script that it runs
 	replaced := confined && !ln.conn.can(wire.CapConfine)    // another program has the window by now
 	if moved || edited || replaced {
@@ -197,10 +196,10 @@ func (ln *Lender) beginLocked(b *borrow) {
 	if r.Approval.Person {
 		ln.trust.wanted(id)
 	}
-	command, cwd := wire.OSString(r.Text), wire.OSString(cmp.Or(r.Cwd, b.cwd))
+	command, cwd := wire.OSString(r.Text), wire.OSString(cmp.Or(r.Cwd, ln.view.cwd))
 	ln.send(&wire.ExecuteLeasedCommand{
 		LeaseRef: ref, ExecutionID: id, Command: command, Cwd: cwd, TimeoutMS: b.lease.Timeout().Milliseconds(),
-		Fingerprint: wire.Fingerprint(command, cwd, b.digest), Confine: wireConfinement(r.Confine), Job: wire.OSString(r.folder()), Continue: r.continuation != nil,
+		Fingerprint: wire.Fingerprint(command, cwd, ln.view.digest), Confine: wireConfinement(r.Confine), Job: wire.OSString(r.folder()), Continue: r.continuation != nil,
 	})
 }
 

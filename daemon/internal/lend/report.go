@@ -66,9 +66,6 @@ func (ln *Lender) queued(now time.Time, ref lease.Ref, m *wire.ShellLeaseQueued)
 func (ln *Lender) acquired(now time.Time, ref lease.Ref, m *wire.ShellLeaseAcquired) {
 	b := ln.waitingLocked(ref)
 	offered := b != nil && b.lease.State == lease.Offered
-	if offered {
-		b.cwd, b.digest = string(m.Cwd), m.State // before the grant hands the command over
-	}
 	ln.view.cwd, ln.view.digest = string(m.Cwd), m.State
 	ln.apply(ln.m.Acquired(now, ref))
 	if offered {
