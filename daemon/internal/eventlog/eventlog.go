@@ -104,9 +104,6 @@ func (l *Log[S]) Clear(ctx context.Context) error {
 
 // Emit stores events in one transaction and sends them. The error is the store's, or ErrNoSession; nothing was sent then.
 func (l *Log[S]) Emit(list ...wire.EventMessage) error {
-	for _, m := range list {
-		store.Mask(m)
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.emitLocked(list...)
@@ -121,6 +118,7 @@ func (l *Log[S]) emitLocked(list ...wire.EventMessage) error {
 	defer cancel()
 	now := time.Now().UnixMilli()
 	for i, m := range list {
+		store.Mask(m)
 		l.address(m, l.info.LastSeq+1+int64(i), now)
 	}
 	if err := l.store.Append(ctx, &l.info, list...); err != nil {
@@ -143,7 +141,6 @@ func (l *Log[S]) address(m wire.EventMessage, seq, atMS int64) {
 
 // Ask emits a question that new subscribers receive again, as it is here, until Resolve is called.
 func (l *Log[S]) Ask(q *wire.ConfirmationRequest) error {
-	store.Mask(q)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.emitLocked(q)
@@ -155,7 +152,6 @@ func (l *Log[S]) Ask(q *wire.ConfirmationRequest) error {
 
 // Resolve emits the end of the question q. The question is over also if that fails.
 func (l *Log[S]) Resolve(q *wire.ConfirmationRequest, end *wire.ConfirmationResolved) error {
-	store.Mask(end)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open = slices.DeleteFunc(l.open, func(o *wire.ConfirmationRequest) bool { return o == q })

@@ -14,7 +14,6 @@ import (
 
 	"sublet/daemon/internal/agent"
 	"sublet/daemon/internal/eventlog"
-	"sublet/daemon/internal/store"
 	"sublet/wire"
 )
 
@@ -120,7 +119,6 @@ func (o *Open[C]) resolveLocked(q *Question[C], decision string, d agent.Decisio
 	delete(o.open, q.Request.ConfirmationID)
 	m := &wire.ConfirmationResolved{ConfirmationID: q.Request.ConfirmationID, Decision: decision, By: d.By, Comment: d.Comment}
 	m.TurnID, m.RequestID = q.Request.TurnID, q.Request.RequestID
-	store.Mask(m)
 	if err := q.Events.Resolve(q.Request, m); err != nil {
 		o.log.Error("the end of a question could not be stored", "confirmation", m.ConfirmationID, "err", err)
 		d.Allowed, d.EditedCommand, d.Reason = false, nil, "the decision could not be stored"
