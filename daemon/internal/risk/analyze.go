@@ -163,11 +163,8 @@ func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
 		return &finding{}
 	}
 	if a.cmd >= 0 {
-		c := &a.v.Commands[a.cmd]
-		c.Level = max(c.Level, l)
-		if !slices.Contains(c.Effects, e) {
-			c.Effects = append(c.Effects, e)
-		}
+		a.v.Commands[a.cmd].Level = max(a.v.Commands[a.cmd].Level, l)
+		a.effect(e)
 	} else {
 		a.v.Rest = max(a.v.Rest, l)
 	}
@@ -176,6 +173,13 @@ func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
 	hard := l >= Critical || l == High && slices.Contains([]Effect{Delete, Unknown, Network, Secret, RunCode}, e)
 	a.findings = append(a.findings, finding{Reason: Reason{Text: text, Effect: e, Level: l}, at: sp, hard: hard})
 	return &a.findings[len(a.findings)-1]
+}
+
+// effect records an effect of the command that is being judged.
+func (a *analysis) effect(e Effect) {
+	if a.cmd >= 0 && !slices.Contains(a.v.Commands[a.cmd].Effects, e) {
+		a.v.Commands[a.cmd].Effects = append(a.v.Commands[a.cmd].Effects, e)
+	}
 }
 
 // taint records that data may come from the network, or hold a secret, where a command has that effect.

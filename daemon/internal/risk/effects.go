@@ -14,9 +14,7 @@ func (a *analysis) effects(c *call) {
 	s := c.spec
 	for _, e := range s.Effects[1:] { // level has noted the first
 		a.taint(e)
-		if a.cmd >= 0 && !slices.Contains(a.v.Commands[a.cmd].Effects, e) {
-			a.v.Commands[a.cmd].Effects = append(a.v.Commands[a.cmd].Effects, e)
-		}
+		a.effect(e)
 	}
 	if s.Has(Network) {
 		if c.st.Stdin.Flow&flowSecret != 0 {
@@ -281,6 +279,7 @@ func (a *analysis) usesSecret(c *call) {
 	for i := range c.fields {
 		if f := &c.fields[i]; f.Flow&flowSecret != 0 {
 			if c.spec != nil && c.spec.Handler == "sql" {
+				a.effect(Secret) // which does not leave: Network, and no taint
 				a.note(Medium, Network, f.Span, "logs in to a database with a secret")
 				return
 			}

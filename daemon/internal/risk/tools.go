@@ -110,6 +110,7 @@ func (a *analysis) doLn(c *call) {
 	if src != "" && dst != "" && src != dst && len(a.links) < maxLinked {
 		a.links = append(a.links, link{from: dst, to: src})
 		if a.placeOf(src) == credential { // a later command reads it by another name
+			a.effect(Secret)
 			a.note(High, Privilege, ops[0].Span, "links to "+show(ops[0].S)+", keys or passwords").hard = true
 		}
 	}
