@@ -1,7 +1,6 @@
 package risk
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -145,9 +144,6 @@ func (a *analysis) namesSecrets(c *call) {
 	}
 }
 
-// bindKey is the key that bind -x gives a command to: "\C-x":ls
-var bindKey = regexp.MustCompile(`^\s*"[^"]*"\s*:`)
-
 // role judges one word.
 func (a *analysis) role(c *call, role string, f *field) {
 	tree := c.has("-r", "-R", "-a", "--recursive", "--archive") || c.name == "rg" || c.name == "ag"
@@ -173,7 +169,7 @@ func (a *analysis) role(c *call, role string, f *field) {
 	case programs.Script:
 		a.runFile(c, f)
 	case programs.Shell:
-		a.shellText(*f.With(bindKey.ReplaceAllString(f.S, "")), c.st)
+		a.shellText(*f, c.st)
 	case programs.Run: // in the word of the option: a command, or options of jobs and the like
 		a.runs()
 		if !programs.Builtin(c.name) {
