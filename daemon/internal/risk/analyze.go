@@ -32,14 +32,7 @@ const (
 // Analyze judges a shell text that would run in c. It always returns, in time that is linear in the length of the text, and
 // the same text in the same context has the same verdict. It is safe for concurrent use as long as c.Tracked and c.Shadow
 // are.
-func Analyze(text string, c Context) (v Verdict) {
-	defer func() {
-		// The parser is not ours, and the texts are hostile: what makes either panic is not examined, and is asked about.
-		if p := recover(); p != nil {
-			why := "it could not be examined"
-			v = Verdict{Level: High, Rest: High, Unread: true, Reach: ReachFree, Reasons: []Reason{{Text: why, Effect: Unknown, Level: High}}}
-		}
-	}()
+func Analyze(text string, c Context) Verdict {
 	a := newAnalysis(c, len(text))
 	a.text(text)
 	return a.finish(text)
@@ -261,9 +254,6 @@ func AnalyzeFile(f FileAction, c Context) Verdict {
 		a.note(High, Unknown, Span{}, "calls a tool of the MCP server "+show(f.Server)+": what it does is not known here")
 	}
 	v := a.finish("")
-	for i := range v.Reasons {
-		v.Reasons[i].Span = nil
-	}
 	v.Reach = needsFiles(v, f)
 	return v
 }

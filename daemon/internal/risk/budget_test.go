@@ -40,6 +40,9 @@ func checkSteps(t fataler, text string, c Context, free int) (Verdict, int) {
 	if used := after.TotalAlloc - before.TotalAlloc; used > slack*(uint64(steps)*2<<10+8<<20) {
 		t.Fatalf("%.200q (%d bytes): %d steps allocated %d bytes: some of the work is not counted", text, len(text), steps, used)
 	}
+	if a.Limit == math.MaxInt && a.Steps <= limit {
+		t.Fatalf("%.200q (%d bytes): a panic ended it after %d of %d steps", text, len(text), a.Steps, limit)
+	}
 	if a.Steps > limit && (!v.Unread || v.Level < High) {
 		t.Fatalf("%.200q (%d bytes): is %s (unread %v) although it was not judged to its end", text, len(text), v.Level, v.Unread)
 	}
@@ -151,7 +154,7 @@ func TestCallsOfOneFunction(t *testing.T) {
 	}
 }
 
-// TestBudgetEnds: the budget ends what runs when it is spent, and no other panic is taken for that.
+// TestBudgetEnds: the budget ends what runs when it is spent, and a panic of the parser ends only the walk.
 func TestBudgetEnds(t *testing.T) {
 	b := bashread.Budget{Limit: 10}
 	past := false
@@ -164,12 +167,9 @@ func TestBudgetEnds(t *testing.T) {
 	if !past || done || b.Limit != math.MaxInt {
 		t.Errorf("got past %v, done %v", past, done)
 	}
-	defer func() {
-		if p := recover(); p != "other" {
-			t.Errorf("got %v, want the panic that was not the budget's", p)
-		}
-	}()
-	b.Bounded(func() { panic("other") })
+	if b.Bounded(func() { panic("other") }) || !b.Bounded(func() {}) {
+		t.Error("a panic counts as the end of the walk, or the end as a panic")
+	}
 }
 
 // FuzzSteps nests and repeats what is around a text and holds its judgement to a budget that is linear in its length, with
