@@ -62,6 +62,8 @@ func (a *analysis) placeOf(p string) *place {
 			return credential
 		}
 		return root
+	case under(p, "/dev/shm"):
+		return a.inTemp("/dev/shm", p, open)
 	case first == "dev", first == "proc", first == "sys":
 		return kernelPlace(p)
 	case under(p, "/tmp"):
@@ -87,21 +89,19 @@ func (a *analysis) placeOf(p string) *place {
 
 // kernelPlace returns the place of a path below /dev, /proc or /sys.
 func kernelPlace(p string) *place {
-	if base := path.Base(p); under(p, "/proc") && (base == "environ" || base == "mem" || base == "maps") {
-		return credential
+	lies := func(section string) bool {
+		return slices.ContainsFunc(programs.Places(section), func(top string) bool { return under(p, top) })
 	}
-	for _, known := range []struct {
-		section string
-		is      *place
-	}{{"no-devices", nowhere}, {"memory", temporary}, {"connections", connection}, {"devices", device}} {
-		i := slices.IndexFunc(programs.Places(known.section), func(top string) bool { return under(p, top) })
-		switch {
-		case i < 0:
-		case known.is == temporary && everything(below(p, programs.Places(known.section)[i])):
-			return tempRoot
-		default:
-			return known.is
-		}
+	base := path.Base(p)
+	switch {
+	case under(p, "/proc") && (base == "environ" || base == "mem" || base == "maps"):
+		return credential
+	case lies("no-devices"):
+		return nowhere
+	case lies("connections"):
+		return connection
+	case lies("devices"):
+		return device
 	}
 	return process
 }

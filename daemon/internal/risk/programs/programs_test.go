@@ -60,7 +60,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	variables() // panics where an expression is none
-	for _, section := range []string{"bin", "build", "build-ends", "startup", "startup-dirs", "system", "system-keys", "guarded", "no-devices", "memory", "connections", "devices", "beyond", "fetch npm", "registry npm", "yours", "changers", "lookers", "neutral"} {
+	for _, section := range []string{"bin", "build", "build-ends", "startup", "startup-dirs", "system", "system-keys", "guarded", "no-devices", "connections", "devices", "beyond", "fetch npm", "registry npm", "yours", "changers", "lookers", "neutral"} {
 		if len(Places(section)) == 0 {
 			t.Errorf("there is no section %s", section)
 		}
