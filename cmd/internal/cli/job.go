@@ -32,6 +32,7 @@ func (a *app) jobList() *cobra.Command {
 			return a.printElements(reply, "jobs")
 		}
 		if len(reply.Jobs) == 0 {
+			a.printf("no agent has a background job\n")
 			return nil
 		}
 		w := a.table("ID\tSTATE\tTIME\tAGENT\tSHELL\tCOMMAND")

@@ -92,6 +92,7 @@ type Info struct {
 type NotFoundError struct{ ID string }
 
 func (e *NotFoundError) Error() string { return fmt.Sprintf("there is no job %q", e.ID) }
+func (e *NotFoundError) Hint() string  { return "`sublet job ls` lists the jobs" }
 
 // A LimitError reports that too many jobs run.
 type LimitError struct{ Limit int }
