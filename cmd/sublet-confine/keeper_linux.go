@@ -116,8 +116,10 @@ func keeper(spec string, argv []string) error {
 	}()
 	gone, exited := make(chan struct{}), make(chan syscall.WaitStatus, 1)
 	go func() {
-		_, _ = parent.Read(make([]byte, 1)) // the parent sends nothing, so this returns when it has ended
-		close(gone)
+		if n, _ := parent.Read(make([]byte, 1)); n > 0 { // the parent has read that the command ended
+			os.Exit(0)
+		}
+		close(gone) // the parent was killed
 	}()
 	_ = report{kind: started, value: uint32(pid)}.send(parent) // this and other reports fail if the parent has ended
 	_, err = gate.Write(confine.Spec{Reach: s.Reach, Project: s.Project, Caches: s.Caches}.Encode())
@@ -132,21 +134,13 @@ func keeper(spec string, argv []string) error {
 	go func() { exited <- await(pid, func() { _ = report{kind: stopped, value: uint32(pid)}.send(parent) }) }()
 	var ws syscall.WaitStatus
 	var text string
-	orphaned := false
 	select {
 	case ws = <-exited:
 		text = leftovers()
 	case <-gone:
-		orphaned = true
 	}
 	endAll()
 	notes := setAside(s)
-	if orphaned {
-		// The launcher has the project locked until its files are closed, of which EOF may have come first; then it ends.
-		for end := time.Now().Add(reapTimeout); os.Getppid() == launcher && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		}
-		releaseInside(s)
-	}
 	if text != "" {
 		_ = report{kind: left, text: text}.send(parent)
 	}
@@ -156,6 +150,11 @@ func keeper(spec string, argv []string) error {
 		}
 	}
 	_ = report{ended, uint32(ws), notes}.send(parent)
+	<-gone // else this process exits
+	// The launcher has the project locked until its files are closed, of which EOF may have come first; then it ends.
+	for end := time.Now().Add(reapTimeout); os.Getppid() == launcher && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	}
+	releaseInside(s)
 	os.Exit(0)
 	return nil
 }

@@ -105,7 +105,7 @@ func parent(spec string, argv []string) (int, error) {
 	return ws.ExitStatus(), nil
 }
 
-// start starts the keeper in new namespaces. The caller reads its reports and closes them.
+// start starts the keeper in new namespaces. The caller reads its reports.
 func start(s confine.Spec, spec string, argv []string) (pid int, reports *os.File, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -245,9 +245,7 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 				if st, err := procstat.Read(pid); err != nil || st.State != 'T' {
 					continue // the whole job was stopped, and continued before this process read the report
 				}
-				if err := syscall.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
-					return 0, true, fmt.Errorf("stop with the command: %w", err)
-				}
+				_ = syscall.Kill(os.Getpid(), unix.SIGSTOP) // cannot fail for this process
 				// Continued again. As a part of the job the command got the same SIGCONT, and may have been stopped since.
 				if group, err := unix.Getpgid(pid); err == nil && group != unix.Getpgrp() {
 					_ = syscall.Kill(pid, unix.SIGCONT) // it may be gone
@@ -258,6 +256,7 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 				}
 			case ended:
 				fmt.Fprint(os.Stderr, r.text)
+				_, _ = reports.Write([]byte{0}) // the keeper exits; without it, it does what this process then cannot do
 				return syscall.WaitStatus(r.value), true, nil
 			}
 		}
