@@ -21,7 +21,7 @@ import (
 
 // patience bounds every wait for something that another process does. It is long because these machines are slow under
 // the race detector; nothing is ever slept for.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // A world is one user: a home, a project, runtime and state folders, settings, and the daemon, which the first command starts.
 type world struct {

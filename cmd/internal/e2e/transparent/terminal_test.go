@@ -23,7 +23,7 @@ import (
 
 const (
 	// patience bounds every wait; it is long because the machine may be slow under the race detector.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 	// quiet is how long a terminal must have been silent for its screen to count as drawn.
 	quiet = 40 * time.Millisecond
 )
