@@ -32,7 +32,11 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 	if s.Reach == confine.Project {
 		write = append(open(s.Project), caches...)
 	}
-	workDir := open(dir)
+	shown := dir // whole, since git looks for a repository only within one file system
+	if s.Project != "" && confine.Within(dir, s.Project) && strings.HasPrefix(s.Project, "/tmp/") {
+		shown = s.Project
+	}
+	workDir := open(shown)
 	kept := open(keptInTmp(s)...)
 	devices := open(commonDevices...)
 	terminal := open(ownTerminal()...)
@@ -51,7 +55,7 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 			return nil, err
 		}
 	}
-	// Show the command's folder in /tmp, read-only as it would be elsewhere: coverTmp may have left /tmp empty, and in its
+	// Show the command's folder in /tmp, or the project that it is in, read-only as it would be elsewhere: coverTmp may have left /tmp empty, and in its
 	// overlay a write would succeed and then be lost.
 	if strings.HasPrefix(dir, "/tmp/") && (s.Reach == confine.Read || !confine.Within(dir, s.Project)) {
 		if err := upper.mountReadOnly(workDir[0]); err != nil {

@@ -123,27 +123,30 @@ func TestHomeBelowTmpIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(home) })
-	for _, dir := range []string{"docs", "project", "cache"} {
-		if err := os.Mkdir(filepath.Join(home, dir), 0o755); err != nil {
+	for _, dir := range []string{"docs", "project/sub", "cache"} {
+		if err := os.MkdirAll(filepath.Join(home, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, s := range []confine.Spec{{Reach: confine.Read}, {Reach: confine.Project, Project: filepath.Join(home, "project"), Caches: []string{filepath.Join(home, "cache")}}} {
+	for _, s := range []confine.Spec{{Reach: confine.Read}, {Reach: confine.Read, Project: filepath.Join(home, "project")}, {Reach: confine.Project, Project: filepath.Join(home, "project"), Caches: []string{filepath.Join(home, "cache")}}} {
 		s.Kept = confine.KeptHome(home, s.Project)
 		spec := filepath.Join(t.TempDir(), "spec")
 		if err := os.WriteFile(spec, s.Encode(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		try := func(text string) error {
+		try := func(dir, text string) error {
 			cmd := exec.Command(launcher, spec, "bash", "-c", text)
-			cmd.Dir, cmd.SysProcAttr = home, &syscall.SysProcAttr{Setpgid: true}
+			cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
 			return cmd.Run()
 		}
-		if err := try("ls docs && ! touch docs/x && ! rm -rf docs && ! mkdir new && touch /tmp/x$$"); err != nil {
+		if err := try(home, "ls docs && ! touch docs/x && ! rm -rf docs && ! mkdir new && touch /tmp/x$$"); err != nil {
 			t.Errorf("%s: %v", s.Reach, err)
 		}
-		if err := try("touch project/made cache/made && test -e project/made"); (err == nil) != (s.Reach == confine.Project) {
+		if err := try(home, "touch project/made cache/made && test -e project/made"); (err == nil) != (s.Reach == confine.Project) {
 			t.Errorf("%s: writing in the project: %v", s.Reach, err)
+		}
+		if err := try(filepath.Join(home, "project/sub"), `test "$(stat -c %d .)" = "$(stat -c %d ..)"`); s.Project != "" && err != nil {
+			t.Errorf("%s: git would not look for the repository above a folder of it: %v", s.Reach, err)
 		}
 	}
 	for _, name := range []string{"docs", "project/made", "cache/made"} {
