@@ -165,7 +165,7 @@ func (a *analysis) role(c *call, role string, f *field) {
 	case programs.Deletes:
 		a.touch(Delete, f, c.st, touching{tree: tree, safe: c.name == "rmdir"})
 	case programs.Drops:
-		a.note(High, Delete, f.Span, "drops changes that were never committed")
+		a.note(High, Delete, c.span, "drops changes that were never committed")
 	case programs.Script:
 		a.runFile(c, f)
 	case programs.Shell:
