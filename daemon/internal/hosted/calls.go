@@ -200,13 +200,22 @@ func (r *run) grant(c call) {
 	defer r.mu.Unlock()
 	for _, part := range c.content {
 		if d := part.Diff; d != nil {
-			w := write{path: r.absolute(d.Path), after: tool.Digest([]byte(d.NewText))}
+			before := ""
 			if d.OldText != nil {
-				w.before = tool.Digest([]byte(*d.OldText))
+				before = tool.Digest([]byte(*d.OldText))
 			}
-			r.granted[w]++
+			r.granted[newWrite(r.absolute(d.Path), before, d.NewText)]++
 		}
 	}
+}
+
+// newWrite returns the write of a content to a file whose digest is before, "" = absent. Agents differ in whether they give an empty old text
+// for a file that does not exist.
+func newWrite(path, before, content string) write {
+	if before == tool.Digest(nil) {
+		before = ""
+	}
+	return write{path, before, tool.Digest([]byte(content))}
 }
 
 // spend uses up one grant of w, and reports whether there was one.
@@ -381,7 +390,7 @@ func (r *run) writeFile(ctx context.Context, path, content string) error {
 	if err != nil {
 		return refused("%v", err)
 	}
-	if !r.spend(write{path, act.FileDigest, tool.Digest([]byte(content))}) {
+	if !r.spend(newWrite(path, act.FileDigest, content)) {
 		if err := r.approve(ctx, "write", path, act); err != nil {
 			return err
 		}

@@ -213,7 +213,7 @@ func TestGrants(t *testing.T) {
 		return agent.Decision{Allowed: true}
 	})
 	o := w.Run(t.Context(), turn)
-	if got := strings.Join(asked, " "); o.Err != nil || got != "edit delete write edit write edit edit write" {
+	if got := strings.Join(asked, " "); o.Err != nil || got != "edit delete write edit write edit edit write edit edit" {
 		t.Errorf("asked about %s, %v", got, o.Err)
 	}
 }
@@ -227,7 +227,7 @@ func TestWriteThroughALinkThatCameLate(t *testing.T) {
 	}
 	r := newRun(t.Context(), turnOf("files", project, project, func(wire.EventMessage) {}))
 	defer r.close()
-	r.granted[write{path, "", tool.Digest([]byte("x"))}] = 1
+	r.granted[newWrite(path, "", "x")] = 1
 	err := r.writeFile(t.Context(), path, "x")
 	if _, missing := os.Stat(filepath.Join(outside, "f")); err == nil || missing == nil {
 		t.Errorf("got %v, and the file: %v", err, missing)

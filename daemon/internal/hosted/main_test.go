@@ -329,6 +329,14 @@ func (p *player) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptRes
 			_, err := p.conn.WriteTextFile(ctx, sdk.WriteTextFileRequest{SessionId: "s", Path: file, Content: c.content})
 			p.say("%v ", err)
 		}
+		if err := os.WriteFile(file+"-empty", nil, 0o600); err != nil {
+			return end, err
+		}
+		for path, old := range map[string][]string{file + "-new": {""}, file + "-empty": nil} { // as some agents give them
+			p.ask(ctx, sdk.ToolCallUpdate{ToolCallId: "fills", Kind: sdk.Ptr(sdk.ToolKindEdit), Content: []sdk.ToolCallContent{sdk.ToolDiffContent(path, "new\n", old...)}})
+			_, err := p.conn.WriteTextFile(ctx, sdk.WriteTextFileRequest{SessionId: "s", Path: path, Content: "new\n"})
+			p.say("%v ", err)
+		}
 	case "late":
 		if !signedIn() {
 			return end, sdk.NewAuthRequired(nil)

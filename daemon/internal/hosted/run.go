@@ -61,7 +61,7 @@ type run struct {
 	sum       wire.AgentComplete // ToolsExecuted, Refused, Usage and Context
 }
 
-// write is the change of a file: its path, without links, and the digests of its content, "" where there is none.
+// write is the change of a file: its path, without links, and the digests of its content; before is "" where there was none.
 type write struct{ path, before, after string }
 
 // newRun returns the run of a turn, which ctx cancels. The caller must call close.
