@@ -7,12 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -59,10 +56,7 @@ func parseSchema(text []byte) (*outputSchema, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkTypes(&s); err != nil {
-		return nil, err
-	}
-	if err := checkReferences(text); err != nil {
+	if err := checkSchema(&s, &s); err != nil {
 		return nil, err
 	}
 	var compact bytes.Buffer
@@ -75,8 +69,12 @@ func parseSchema(text []byte) (*outputSchema, error) {
 // schemaTypes are what the keyword type may name.
 var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
-// checkTypes returns an error if s, or a schema in it, names a type that does not exist: no answer would be valid by it.
-func checkTypes(s *jsonschema.Schema) error {
+// checkSchema returns an error if s, or a schema in it, names a type that does not exist, since no answer would be valid by it, or is endless.
+// root is the whole schema.
+func checkSchema(root, s *jsonschema.Schema) error {
+	if ref := endless(root, s, map[string]bool{}); ref != "" {
+		return fmt.Errorf("$ref: %q refers to itself", ref)
+	}
 	for _, t := range append(s.Types, s.Type) {
 		if t != "" && !slices.Contains(schemaTypes, t) {
 			return fmt.Errorf("type: %q is none of %s", t, strings.Join(schemaTypes, ", "))
@@ -95,7 +93,7 @@ func checkTypes(s *jsonschema.Schema) error {
 	}
 	for _, in := range inside {
 		if in != nil {
-			if err := checkTypes(in); err != nil {
+			if err := checkSchema(root, in); err != nil {
 				return err
 			}
 		}
@@ -103,84 +101,33 @@ func checkTypes(s *jsonschema.Schema) error {
 	return nil
 }
 
-// references are those in a schema to a place in it, such as #/$defs/a. Those by an anchor or another $id are not followed.
-type references struct {
-	root any
-	open map[string]bool // false once a reference is known to end
-}
-
-var localRef = regexp.MustCompile(`"\$ref"\s*:\s*"(#[^"]*)"`)
-
-// checkReferences returns an error if a reference leads back to itself for the same value: the check of a value would not end.
-func checkReferences(schema []byte) error {
-	r := references{open: map[string]bool{}}
-	if err := json.Unmarshal(schema, &r.root); err != nil {
-		return err
+// endless returns a $ref that leads back to itself for the same value, or "": the check of an answer by s would overflow the stack. It
+// follows references to root, the whole schema, and to its definitions. open has those on the way to s, and false for those that end.
+func endless(root, s *jsonschema.Schema, open map[string]bool) string {
+	if s == nil {
+		return ""
 	}
-	for _, m := range localRef.FindAllSubmatch(schema, -1) {
-		if err := r.follow(string(m[1])); err != nil {
-			return err
+	same := slices.Concat(s.AllOf, s.AnyOf, s.OneOf, []*jsonschema.Schema{s.Not, s.If, s.Then, s.Else})
+	for _, in := range slices.AppendSeq(same, maps.Values(s.DependentSchemas)) {
+		if ref := endless(root, in, open); ref != "" {
+			return ref
 		}
 	}
-	return nil
-}
-
-func (r references) follow(ref string) error {
-	open, known := r.open[ref]
-	if open {
-		return fmt.Errorf("$ref: %q refers to itself", ref)
+	switch on, known := open[s.Ref]; {
+	case on:
+		return s.Ref
+	case known, s.Ref == "":
+		return ""
 	}
-	if known {
-		return nil
+	to := root
+	if s.Ref != "#" {
+		_, name, _ := strings.Cut(strings.TrimPrefix(s.Ref, "#/"), "/") // of #/$defs/NAME
+		to = cmp.Or(root.Defs[name], root.Definitions[name])
 	}
-	r.open[ref] = true
-	err := r.apply(r.place(ref))
-	r.open[ref] = false
-	return err
-}
-
-// apply follows the references that a check by s follows before it goes into the value.
-func (r references) apply(s any) error {
-	schema, _ := s.(map[string]any)
-	same := []any{schema["not"], schema["if"], schema["then"], schema["else"]}
-	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
-		list, _ := schema[keyword].([]any)
-		same = append(same, list...)
-	}
-	for _, keyword := range []string{"dependentSchemas", "dependencies"} {
-		byName, _ := schema[keyword].(map[string]any)
-		same = slices.AppendSeq(same, maps.Values(byName))
-	}
-	for _, in := range same {
-		if in != nil {
-			if err := r.apply(in); err != nil {
-				return err
-			}
-		}
-	}
-	if ref, ok := schema["$ref"].(string); ok {
-		return r.follow(ref)
-	}
-	return nil
-}
-
-// place returns the value at a JSON pointer (RFC 6901), or nil.
-func (r references) place(ref string) any {
-	at := r.root
-	pointer, _ := url.PathUnescape(strings.TrimPrefix(ref, "#"))
-	for _, part := range strings.Split(pointer, "/")[1:] {
-		switch in := at.(type) {
-		case map[string]any:
-			at = in[strings.NewReplacer("~1", "/", "~0", "~").Replace(part)]
-		case []any:
-			i, err := strconv.Atoi(part)
-			if err != nil || i < 0 || i >= len(in) {
-				return nil
-			}
-			at = in[i]
-		}
-	}
-	return at
+	open[s.Ref] = true
+	ref := endless(root, to, open)
+	open[s.Ref] = false
+	return ref
 }
 
 // instruction returns the part of the system prompt that asks for an answer valid by the schema.
