@@ -65,13 +65,16 @@ func (f *foreign) who() string {
 // work returns the work of a turn that runs one tool for a foreign agent.
 func (f *foreign) work(r *wire.ToolRequest, cwd string) func(ctx context.Context, t *turn) agent.Outcome {
 	return func(ctx context.Context, t *turn) agent.Outcome {
-		at := t.agentTurn(agent.Role{Name: f.Name}, cwd)
-		at.Roles, at.NewPrivateShell, at.Env.Agent = nil, nil, f.Name
-		if r.Tool == "bash" { // the working folder comes from the shell alone
-			at.Env.Cwd = ""
-		}
 		if r.Tool == wire.ToolAskUser {
 			return f.askUser(ctx, t, r)
+		}
+		at, err := t.toolTurn(ctx, agent.Role{Name: f.Name}, cwd)
+		if err != nil {
+			return t.failed(ctx, err)
+		}
+		at.NewPrivateShell, at.Env.Agent = nil, f.Name
+		if r.Tool == "bash" { // the working folder comes from the shell alone
+			at.Env.Cwd = ""
 		}
 		at.Env.Shell = &lend.Shell{By: t, Cwd: string(r.Cwd), Agent: f.private}
 		return agent.RunTool(ctx, at, r.Tool, []byte(r.Arguments))

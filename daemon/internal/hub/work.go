@@ -202,6 +202,14 @@ func (t *turn) agentTurn(role agent.Role, cwd string) agent.Turn {
 	return at
 }
 
+// toolTurn returns the agent.Turn of one tool without a model, with the conversation of the session, in which the tool todo reads the plan.
+func (t *turn) toolTurn(ctx context.Context, role agent.Role, cwd string) (at agent.Turn, err error) {
+	at = t.agentTurn(role, cwd)
+	at.Roles = nil
+	at.History, _, err = t.s.history(ctx, t.id)
+	return at, err
+}
+
 // roles are those that exist in the project at root, its own among them where it is trusted.
 func (h *Hub) roles(root string) (map[string]agent.Role, []error) {
 	if !h.trusts(root) {
@@ -280,11 +288,11 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 	t.agent, t.prompt = role.Name, ""
 	inside := c.person()
 	t.work = func(ctx context.Context, t *turn) agent.Outcome {
-		at := t.agentTurn(role, cwd)
-		if at.History, _, err = t.s.history(ctx, t.id); err != nil { // the tool todo reads the plan in it
+		at, err := t.toolTurn(ctx, role, cwd)
+		if err != nil {
 			return t.failed(ctx, err)
 		}
-		at.Roles, at.Env.NoKill = nil, inside
+		at.Env.NoKill = inside
 		if strings.HasPrefix(r.Tool, mcp.Prefix) {
 			at.Tools = append(at.Tools, t.serverTools(ctx, role, []string{r.Tool})...)
 		}

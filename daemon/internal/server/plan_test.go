@@ -83,9 +83,10 @@ func TestPlanAccepted(t *testing.T) {
 	r.close()
 	r.start()
 	p = r.dial(withoutShell, r.there, inSession(p.session, 0))
-	byHand := requestID()
+	foreign, byHand := requestID(), requestID()
+	p.send(&wire.ToolRequest{RequestID: foreign, Tool: "todo", Arguments: "{}", Borrower: wire.Borrower{Name: "codex"}})
 	p.send(&wire.ToolRequest{RequestID: byHand, Tool: "todo", Arguments: "{}"})
-	for _, id := range []wire.RequestID{p.ask("which plan"), byHand} {
+	for _, id := range []wire.RequestID{foreign, byHand, p.ask("which plan")} {
 		if got := string(p.result(id, "todo").Output); got != "[ ] look\n[ ] ask\n[ ] write it" {
 			t.Errorf("the next daemon has the plan %q", got)
 		}
