@@ -12,13 +12,26 @@ import (
 // sequenceMost bounds a control sequence in bytes; a longer one is not treated as one.
 const sequenceMost = 64 << 10
 
-// c1 matches the control characters of which some terminals take each for ESC and a letter: U+009B for ESC [.
-var c1 = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\x{80}-\x{9f}]`) })
+// withoutC1 returns p without U+0080 to U+009F, of which some terminals take each for ESC and a letter: U+009B for ESC [. It also drops
+// each byte that begins one and has no second, since what is dropped behind it might give it one.
+func withoutC1(p []byte) []byte {
+	out := make([]byte, 0, len(p))
+	for i, b := range p {
+		switch begun := i > 0 && p[i-1] == 0xc2; {
+		case b == 0xc2 || begun && 0x80 <= b && b <= 0x9f:
+		case begun && 0xa0 <= b && b <= 0xbf:
+			out = append(out, 0xc2, b)
+		default:
+			out = append(out, b)
+		}
+	}
+	return out
+}
 
-// filtered returns p without the control sequences for which keep returns false and without those characters, and the beginning of
-// a sequence with which p ends.
+// filtered returns p without the control sequences for which keep returns false and without what withoutC1 drops, and the
+// beginning of a sequence with which p ends.
 func filtered(p []byte, keep func(seq []byte) bool) (text, rest []byte) {
-	p = c1().ReplaceAll(p, nil)
+	p = withoutC1(p)
 	text = make([]byte, 0, len(p))
 	for len(p) > 0 {
 		at := bytes.IndexByte(p, ansi.ESC)

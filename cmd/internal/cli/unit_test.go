@@ -378,8 +378,14 @@ func TestMute(t *testing.T) {
 		}
 	}
 	// Terminals such as xterm take U+009B for ESC [.
-	if got, _ := filtered([]byte("a\u009b6nb\x1b]0;\u009b6n\a\u00a0ü"), keepDrawing); string(got) != "a6nb\x1b]0;6n\a\u00a0ü" {
-		t.Errorf("got %q", got)
+	for text, want := range map[string]string{
+		"a\u009b6nb\x1b]0;\u009b6n\a\u00a0ü": "a6nb\x1b]0;6n\a\u00a0ü",
+		"\xc2\xc2\x9b\x9b6n \xff\xc2ü":       "\x9b6n \xffü", // without what is in the middle, the rest was one
+		"\xc2\x1b[6n\x9b6n":                  "\x9b6n",
+	} {
+		if got, _ := filtered([]byte(text), keepDrawing); string(got) != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
 	}
 }
 
