@@ -209,6 +209,7 @@ which jobs are running => what jobs do I have
 where am I => where am I
 pwd => where am I
 cd /tmp => go to FOLDER
+cd up => go to FOLDER
 go to the folder src => go to FOLDER
 run ls -la => run ls -la
 execute the command echo hi => run ls -la
