@@ -96,7 +96,7 @@ func begun(text string) int {
 	}
 	for ; at < len(text); at++ {
 		rest := text[at:]
-		if at > 0 && alphanumeric(text[at-1]) {
+		if at > 0 && text[at] != '-' && alphanumeric(text[at-1]) { // \n-----BEGIN in JSON
 			continue
 		}
 		if slices.ContainsFunc(keyStarts(), func(start string) bool { return strings.HasPrefix(rest, start) || strings.HasPrefix(start, rest) }) {

@@ -14,11 +14,12 @@ func TestStreamMasksWhatIsCut(t *testing.T) {
 	texts := []string{
 		"PASSWORD=hunter22!xyz and more", "curl -H 'Authorization: Bearer abc.def.ghi1' x", "see postgres://bob:s3cretpw@db/x there", "api_key = \"abcd1234efgh5678\"",
 		"-----BEGIN RSA PRIVATE KEY-----\nMIIabcdef\nMIIabcdef\n-----END RSA PRIVATE KEY-----\nand on",
+		`"cert\n-----BEGIN PRIVATE KEY-----\nMIIabcdeg\n-----END PRIVATE KEY-----"`,
 		"machine h.example login bob password hunter22\n", "curl -u bob:hunter22pw x",
 		// What was kept of the text before began at its only blank, behind the name.
 		`{"id":"` + strings.Repeat("0123,", 60) + `","password": "hunter22"}`,
 	}
-	secrets := []string{"hunter22!xyz", "abc.def.ghi1", "s3cretpw", "abcd1234efgh5678", "MIIabcdef", "hunter22", "hunter22pw", "hunter22"}
+	secrets := []string{"hunter22!xyz", "abc.def.ghi1", "s3cretpw", "abcd1234efgh5678", "MIIabcdef", "MIIabcdeg", "hunter22", "hunter22pw", "hunter22"}
 	for _, s := range secretSamples {
 		texts = append(texts, "the key is "+s+", keep it")
 		secrets = append(secrets, s)
