@@ -20,6 +20,8 @@ const (
 	// Nobody types longChunk bytes at once, or the next key within longRest: what comes then is the rest of a paste.
 	longChunk = 64
 	longRest  = 30 * time.Millisecond
+	// lostPaste is how long no more of a paste must have come for ^C by itself to end it: its end was lost.
+	lostPaste = time.Second
 )
 
 // Keyboard is the only reader of standard input. In command mode every byte goes to the shell unchanged; only the keys that
@@ -173,7 +175,7 @@ func (k *Keyboard) Run() error {
 func (k *Keyboard) Feed(p []byte) bool {
 	k.mu.Lock()
 	now := k.Now()
-	muted := now.Before(k.muted)
+	quiet, muted := now.Sub(k.lastKey), now.Before(k.muted)
 	k.lastKey = now
 	k.mu.Unlock()
 	if muted {
@@ -196,6 +198,9 @@ func (k *Keyboard) Feed(p []byte) bool {
 			}
 			return true
 		}
+	}
+	if k.decoder.paste != nil && len(p) == 1 && p[0] == 0x03 && quiet > lostPaste {
+		k.decoder.forget()
 	}
 	k.decoder.pending = append(k.decoder.pending, p...)
 	return k.decode(false)
