@@ -112,6 +112,18 @@ func TestKeyboardEscape(t *testing.T) {
 
 // In command mode every byte is the shell's, as it came. It is asked about a Tab or the chosen key that come by themselves and
 // about a question mark that begins what was typed, and about nothing else: not one in a paste, at the end of one, or in what was typed ahead.
+// A paste whose end was lost ends with a ^C a second later: else no key would lead out of it.
+func TestKeyboardLostPaste(t *testing.T) {
+	ty := newTypist()
+	ty.k.Route(ToUs)
+	ty.feed("\x1b[200~x", "\x03")
+	ty.clock = ty.clock.Add(2 * time.Second)
+	ty.feed("\x03", "y")
+	if want := []string{"ctrl+c", "y"}; !slices.Equal(ty.events, want) {
+		t.Errorf("%q, want %q", ty.events, want)
+	}
+}
+
 func TestKeyboardIsTransparent(t *testing.T) {
 	all := ""
 	for i := range 256 {
