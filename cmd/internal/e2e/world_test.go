@@ -58,9 +58,14 @@ func bash(command string) call { return call{"bash", map[string]any{"command": c
 // settings file. The test goes on beside others, which have worlds of their own.
 func newWorld(t *testing.T, bashrc string, s script, settings ...string) *world {
 	t.Helper()
+	return newWorldBelow(t, "/tmp", bashrc, s, settings...)
+}
+
+// newWorldBelow makes the world of newWorld below dir, which is short: a socket's path holds 104 bytes.
+func newWorldBelow(t *testing.T, dir, bashrc string, s script, settings ...string) *world {
+	t.Helper()
 	t.Parallel()
-	// Short: a socket's path holds 104 bytes.
-	root, err := os.MkdirTemp("/tmp", "sl")
+	root, err := os.MkdirTemp(dir, "sl")
 	if err != nil {
 		t.Fatal(err)
 	}
