@@ -107,21 +107,6 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// until calls found once want was written to it, or an error.
-type until struct {
-	bytes.Buffer
-	want  string
-	found func()
-}
-
-func (u *until) Write(p []byte) (int, error) {
-	n, err := u.Buffer.Write(p)
-	if strings.Contains(u.String(), u.want) || strings.Contains(u.String(), `"error"`) {
-		u.found()
-	}
-	return n, err
-}
-
 // P11: a request wrong in any one byte has at most one answer, and the next one is answered as ever.
 func TestEveryByteMangled(t *testing.T) {
 	w := gatewaytest.New(t, common)
