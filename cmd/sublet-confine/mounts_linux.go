@@ -55,8 +55,8 @@ func mounts(s confine.Spec, dir string) (writable []string, err error) {
 			return nil, err
 		}
 	}
-	// Show the command's folder in /tmp, or the project that it is in, read-only as it would be elsewhere: coverTmp may have left /tmp empty, and in its
-	// overlay a write would succeed and then be lost.
+	// Show the command's folder in /tmp, or the project that it is in, read-only as it would be elsewhere: coverTmp may have left
+	// /tmp empty, and in its overlay a write would succeed and then be lost.
 	if strings.HasPrefix(dir, "/tmp/") && (s.Reach == confine.Read || !confine.Within(dir, s.Project)) {
 		if err := upper.mountReadOnly(workDir[0]); err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"charm.land/lipgloss/v2"
 	"charm.land/lipgloss/v2/table"
@@ -337,12 +338,12 @@ func (p *page) write(b *strings.Builder, parent ast.Node, sgr string) {
 	}
 }
 
-var escape = regexp.MustCompile(`\\[[:punct:]]|&#?\w+;`)
+var escape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\[[:punct:]]|&#?\w+;`) })
 
 // unescape resolves backslash escapes and character references. What a reference stands for is made visible like all text
 // that a model writes: &#27; would begin an escape sequence.
 func unescape(s string) string {
-	return visible.Line(escape.ReplaceAllStringFunc(s, func(found string) string {
+	return visible.Line(escape().ReplaceAllStringFunc(s, func(found string) string {
 		if found[0] == '\\' {
 			return found[1:]
 		}
