@@ -25,7 +25,7 @@ import (
 // for thousands of calls a second. It is safe for concurrent use.
 func Explain(command, cwd string, p config.Policy) wire.Verdict {
 	c := freshShell(cwd, p)
-	return judge.Verdict(judge.Entering(risk.Analyze(command, c), c, false))
+	return judge.Verdict(judge.Entering(risk.Analyze(command, c), c, nil))
 }
 
 // ExplainModes judges a command as Explain does, but for a new shell of the user's kind. It also returns what each
@@ -36,7 +36,7 @@ func ExplainModes(command, cwd string, s config.Config) (wire.Verdict, []wire.Po
 	if !shell.Lendable(c.Dialect) {
 		c.Dialect = "bash"
 	}
-	v := judge.Entering(risk.Analyze(command, c), c, false)
+	v := judge.Entering(risk.Analyze(command, c), c, nil)
 	action := freshAction(command, c)
 	if path, err := confine.Find(); err == nil && confine.Probe(path).Holds() {
 		action.Reach = v.Reach

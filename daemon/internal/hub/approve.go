@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -179,10 +178,15 @@ func (t *turn) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	for _, server := range conf.MCP {
 		serverWrite = append(serverWrite, server.Write...)
 	}
+	var jobs []string
+	for _, i := range h.jobs.List("") {
+		if i.State != job.Ended && i.Reach == confine.Project {
+			jobs = append(jobs, reach.Real(project.Root(i.Cwd)))
+		}
+	}
 	return judge.Place{
 		Settings: conf.Policy, ServerWrite: serverWrite, Env: lend.Texts(env), Cwd: string(cwd), Home: lend.Home(env), Own: h.shells.Own(),
-		Written: t.s.files.Written, Made: t.s.files.Made,
-		Jobs: slices.ContainsFunc(h.jobs.List(""), func(i job.Info) bool { return i.State != job.Ended && i.Reach == confine.Project }),
+		Written: t.s.files.Written, Made: t.s.files.Made, Jobs: jobs,
 	}.Judge(ctx, q.Action)
 }
 

@@ -14,8 +14,8 @@ import (
 
 // Entering returns v, with the reach raised to free if the command changes the user's shell into another git repository, into a folder in
 // which a confined command may make one now, or into one that is not known here. A prompt that shows git's state runs what that
-// repository's settings name, and so does git itself. jobs reports whether jobs run that are confined to a project.
-func Entering(v risk.Verdict, c risk.Context, jobs bool) risk.Verdict {
+// repository's settings name, and so does git itself. jobs are the projects that running jobs are confined to.
+func Entering(v risk.Verdict, c risk.Context, jobs []string) risk.Verdict {
 	if v.Reach.Confines() {
 		return v
 	}
@@ -29,7 +29,7 @@ func Entering(v risk.Verdict, c risk.Context, jobs bool) risk.Verdict {
 		if known {
 			root := reach.Real(c.ProjectRoot)
 			if where = visible.Exact(repositoryAround(dirs, root)); where == "" {
-				where = writableNow(dirs, c, root, jobs)
+				where = writableNow(dirs, c, jobs)
 			}
 		}
 		if where == "" {
@@ -51,7 +51,7 @@ func lasting(dir string, c risk.Context) bool {
 		return false
 	}
 	root, repository := reach.Real(c.ProjectRoot), repositoryAround([]string{dir}, "/")
-	return repository != "" && repositoryAround([]string{filepath.Dir(repository)}, "/") == "" && writableNow([]string{dir}, c, "/", false) == "" &&
+	return repository != "" && repositoryAround([]string{filepath.Dir(repository)}, "/") == "" && writableNow([]string{dir}, c, nil) == "" &&
 		!(within(root, dir) && reach.IsProject(root, reach.Home()))
 }
 
@@ -129,11 +129,11 @@ func repositoryAround(dirs []string, root string) string {
 }
 
 // writableNow returns the first of some folders in which a confined command may make a repository while the shell is there, "" if there is
-// none: in a build cache, in a folder of the settings, or below a project in which such a command runs.
-func writableNow(dirs []string, c risk.Context, root string, jobs bool) string {
+// none: in a build cache, in a folder of the settings, or below a project in which such a command or one of jobs runs.
+func writableNow(dirs []string, c risk.Context, jobs []string) string {
 	shared := append(confine.Caches(reach.Home(), os.Getenv), c.Writable...)
 	for _, dir := range dirs {
-		used := jobs && dir != root && within(root, dir) // its placeholders may not be there yet
+		used := slices.ContainsFunc(jobs, func(job string) bool { return dir != job && within(job, dir) }) // its placeholders may not be there yet
 		for up := filepath.Dir(dir); up != "/" && !used; up = filepath.Dir(up) {
 			used = confine.InUse(up)
 		}

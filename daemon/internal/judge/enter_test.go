@@ -56,10 +56,15 @@ func TestEnteringARepository(t *testing.T) {
 	}
 	cdpath = ""
 	// A command that ran while the shell entered a folder made a repository there then.
+	p.Jobs = []string{t.TempDir()} // in another project
+	if v := p.Judge(t.Context(), tool.Action{Command: "cd plain/sub", Facts: facts}); v.Reach != risk.ReachShell {
+		t.Errorf("with a job elsewhere: %s", v.Reach)
+	}
+	p.Jobs = nil
 	placeholder := filepath.Join(root, ".envrc")
 	open := []string{root + "/plain"}
 	for name, change := range map[string][2]func(){
-		"a job":               {func() { p.Jobs = true }, func() { p.Jobs = false }},
+		"a job":               {func() { p.Jobs = []string{root} }, func() { p.Jobs = []string{t.TempDir()} }},
 		"a command":           {func() { _ = os.Mkdir(placeholder, 0o555); _ = os.Chmod(placeholder, os.ModeSticky|0o555) }, func() { _ = os.Remove(placeholder) }},
 		"a folder for writes": {func() { p.Settings.Project.Write = open }, func() { p.Settings.Project.Write = nil }},
 		"a server's folder":   {func() { p.ServerWrite = open }, func() { p.ServerWrite = nil }},

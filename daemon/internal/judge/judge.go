@@ -29,7 +29,7 @@ type Place struct {
 	Own      []int                                    // processes that no agent is to end
 	Written  func(path string) (text string, ok bool) // what the session's tools wrote to a file
 	Made     func(path string) bool                   // reports whether they made it
-	Jobs     bool                                     // background jobs run that are confined to a project
+	Jobs     []string                                 // the projects that running background jobs are confined to
 
 	ServerWrite []string // folders of the settings in which an MCP server may write
 }
