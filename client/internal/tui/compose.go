@@ -14,7 +14,7 @@ import (
 // compose draws the live part. From the top: what agents say and do, who has the shell, and the line being written or the
 // question that must be answered first.
 func (m *model) compose() {
-	if !m.own.has || m.programHasTerminal() {
+	if !m.own.painting || m.programHasTerminal() {
 		return
 	}
 	m.paint.Set(m.picture())
@@ -106,7 +106,7 @@ func (m *model) above(room int) []string {
 	room -= len(work)
 	out, last := m.unprinted(q, room)
 	printed := m.lastKind != kindNone && m.lastKind != kindShell
-	apart := false // from what follows
+	apart := false // whether an empty line comes before what follows out: a question, work or the line editor
 	switch {
 	case q != nil:
 		apart = len(out) > 0 || printed

@@ -52,7 +52,7 @@ func newDesk(t *testing.T) *desk {
 		Options: Options{Daemon: d.d, Shell: d.sh, Lender: d.sh, Log: slog.New(slog.DiscardHandler), now: now},
 		th:      *th, md: &markdown.Renderer{Profile: th.Profile},
 		paint: paint.New(s, 80, 24, th), w: 80, h: 24,
-		link: link{up: true}, conversation: conversation{SessionInfo: wire.SessionInfo{ID: "s1"}}, own: owner{mode: aiMode, screen: weHave, has: true},
+		link: link{up: true}, conversation: conversation{SessionInfo: wire.SessionInfo{ID: "s1"}}, own: owner{mode: aiMode, screen: weHave, painting: true},
 	}
 	d.keys = &keys.Keyboard{Now: now, Answer: func(b []byte) { _ = d.sh.Answer(b) }, Shell: func(b []byte) { _ = d.sh.Keys(b) }}
 	d.keys.Route(keys.ToUs)

@@ -314,9 +314,11 @@ func (m *model) onResult(e *wire.CommandResult) {
 	}
 	k := m.card(e.ExecutionID, e.Agent, e.Tool)
 	if k.shellReported {
-		for line := range strings.Lines(string(e.Output)) {
-			if k.Job && e.Status == wire.StatusTimeout && strings.HasPrefix(line, "[it could not go on as a job") { // the daemon has ended it
-				m.emit(kindCard, "    "+m.th.Warn.Render(cells.Fit(visible.Line(strings.Trim(line, "[]\n")), m.w-4)))
+		if k.Job && e.Status == wire.StatusTimeout { // the card calls it a job, but the daemon could not keep it and ended it
+			for line := range strings.Lines(string(e.Output)) {
+				if strings.HasPrefix(line, "[it could not go on as a job") { // the daemon's note about that, to the model
+					m.emit(kindCard, "    "+m.th.Warn.Render(cells.Fit(visible.Line(strings.Trim(line, "[]\n")), m.w-4)))
+				}
 			}
 		}
 		delete(m.cards, e.ExecutionID)
@@ -399,7 +401,7 @@ func (m *model) onComplete(e *wire.AgentComplete) {
 			m.emit(kindEnd, line)
 		}
 	}
-	m.tryHandOver()
+	m.tryHandOver() // the question that hindered it may be gone
 }
 
 // endLine returns the last line of a turn: its status, duration and usage; "" if it would only repeat the line of an Error: no agent

@@ -112,7 +112,7 @@ func (m *model) tryHandOver() {
 	if !c.Leased {
 		return // not begun: something else in the shell reads its terminal
 	}
-	if !m.own.has {
+	if !m.own.painting {
 		m.settleOwner() // the painter must have the screen to hand it on
 	}
 	h.on = true

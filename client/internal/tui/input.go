@@ -52,7 +52,7 @@ func (m *model) onPaste(text string) (pass bool) {
 	case q != nil && (q.Paste(text) || q.Local != nil): // of a secret, as in questionKey
 	case m.picker != nil:
 		m.picker.typed(strings.TrimSpace(text))
-	case m.own.has && !m.own.ai():
+	case m.own.painting && !m.own.ai():
 		m.typedAhead("", text)
 		return true
 	default: // also the rest of a paste that began in AI mode, if that was left meanwhile
@@ -179,8 +179,8 @@ func (m *model) hintWaysOut() {
 	m.hint = m.th.Dim.Render("tab goes back to your shell; ctrl+d on an empty line leaves")
 }
 
-// endOfInput handles ^D on an empty line, and /quit: like a shell, the program ends. While an agent or its command runs, only a
-// second ^D ends it.
+// endOfInput handles ^D on an empty line, and /quit: it has the shell exit, with which the program ends. While an agent or its command
+// runs, only a second ^D within 5 s does so.
 func (m *model) endOfInput() {
 	held := lent(m.Lender.Lending())
 	works := m.turn != nil || len(m.waiting) > 0
@@ -245,7 +245,8 @@ func (m *model) submit(text string, steer bool) {
 	m.ed.Set("")
 }
 
-// insert has the shell run a line of the user's when no borrowed command runs. AI mode, unless left by then, returns afterwards.
+// insert has the shell run a line of the user's once no borrowed command runs; takeBack ends a running one. AI mode, unless left by
+// then, returns afterwards.
 func (m *model) insert(line string, takeBack bool) {
 	m.own.insert = line
 	m.again = again{}

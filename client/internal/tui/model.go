@@ -125,7 +125,7 @@ func (m *model) settle() {
 // moves reports whether something on the screen, or who has it, changes with time alone: a spinner, a question that is to be armed, the
 // rest of an answer.
 func (m *model) moves() bool {
-	if !m.own.has || m.programHasTerminal() {
+	if !m.own.painting || m.programHasTerminal() {
 		return false
 	}
 	works := len(m.running) > 0 || len(m.waiting) > 0 || m.turn != nil && m.up || lent(m.Lending)

@@ -114,7 +114,7 @@ func (m *model) onLink(l LinkChanged) {
 	m.dropPosted()
 }
 
-// noDaemon describes a connection that is down; "" = it is up, or the first one is being made.
+// noDaemon describes why there is no connection to the daemon; "" = it is up, or the first one is being made.
 func (m *model) noDaemon() string {
 	switch {
 	case m.up:

@@ -51,7 +51,7 @@ func (m *model) speakerMark(agent string) string {
 
 // flushOut hands what waits to the painter, in order, while the screen is the program's.
 func (m *model) flushOut() {
-	if !m.own.has {
+	if !m.own.painting {
 		return
 	}
 	for _, e := range m.out {

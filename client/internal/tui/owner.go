@@ -44,7 +44,7 @@ type owner struct {
 	screen   screenState
 	cancel   context.CancelFunc // ends taking before the shell has given the screen up
 	leased   bool               // a borrowed command runs, or its end is not drawn yet
-	has      bool               // the painter draws
+	painting bool               // the painter draws
 	entering *keyEvent          // a key waits for the screen: no taking may begin
 	typed    bool               // the user types for the shell, so it gets the screen back
 	insert   string             // a line that the shell runs when it gets the screen back; "" = none
@@ -94,8 +94,8 @@ func (m *model) onEnterKey(e *keyEvent) {
 	})
 }
 
-// answerEnterKey lets the keyboard, which waits in Deliver, continue. taken reports whether the shell gave up the screen for the key, which is
-// otherwise input like any other.
+// answerEnterKey lets the keyboard, which waits in keys.Keyboard.Deliver, continue. taken reports whether the shell gave the screen up
+// for the key; otherwise the key is input like any other.
 func (m *model) answerEnterKey(taken bool) {
 	e := m.own.entering
 	e.pass, m.own.entering = taken, nil
@@ -133,7 +133,9 @@ func (m *model) wantsScreen() bool {
 	switch {
 	case o.insert != "", o.entering != nil && !o.ai(): // the shell runs the line, or is asked for the screen
 		return false
-	case o.ai(), len(m.questions) > 0, len(m.out) > 0 && (o.screen == weHave || !o.leased):
+	case o.ai(), len(m.questions) > 0:
+		return true
+	case len(m.out) > 0 && (o.screen == weHave || !o.leased): // during a borrowed command it can be printed without a step
 		return true
 	case o.screen == weHave && m.answerRest.Expected(m.now(), m.lastKey): // the rest of an answer must not reach the shell
 		return true
@@ -160,8 +162,8 @@ func (m *model) settleOwner() {
 	if o.mode == oneAnswer && m.turn == nil && len(m.waiting) == 0 && m.ed.Empty() && m.picker == nil && len(m.questions) == 0 {
 		m.leaveAI()
 	}
-	if !o.has && (o.screen == weHave || o.leased) {
-		o.has = true
+	if !o.painting && (o.screen == weHave || o.leased) {
+		o.painting = true
 		m.paint.Take()
 		m.disarmQuestions()
 	}
@@ -174,26 +176,26 @@ func (m *model) settleOwner() {
 	case o.screen == weHave && !want && !o.leased:
 		m.giveScreen()
 	}
-	if o.has && o.screen != weHave && !o.leased { // the end of a borrowed command is drawn
-		o.has = false
+	if o.painting && o.screen != weHave && !o.leased { // the end of a borrowed command is drawn
+		o.painting = false
 		m.lastKind = kindShell
 		m.paint.Give()
 	}
 	if m.handover == nil || !m.handover.on {
 		to := keys.ToShell
-		if o.has {
+		if o.painting {
 			to = keys.ToUs
 		}
 		m.keys.Route(to)
 	}
 }
 
-// onEndShown prints the end of a borrowed command, gives the screen back that this program had for it, and has drawn closed when that
-// is on the screen.
+// onEndShown handles the end of a borrowed command: it prints the command's card, returns the screen to the shell unless something
+// else needs it, and closes drawn when the terminal shows that.
 func (m *model) onEndShown(drawn chan struct{}) {
-	m.settleOwner()
+	m.settleOwner() // prints
 	m.own.leased = false
-	m.settleOwner()
+	m.settleOwner() // returns the screen
 	m.paint.WhenWritten(drawn)
 }
 
@@ -217,7 +219,7 @@ func (m *model) takeScreen() {
 // giveScreen gives the screen back to the shell, which runs the line in insert, if there is one.
 func (m *model) giveScreen() {
 	o := &m.own
-	o.screen, o.has, o.typed = giving, false, false
+	o.screen, o.painting, o.typed = giving, false, false
 	m.lastKind = kindShell     // what stands above the next thing printed
 	m.ahead = line.Line{}      // the shell shows it
 	m.keys.Route(keys.ToShell) // also what is typed before the shell has the screen
@@ -243,24 +245,23 @@ func (m *model) giveScreen() {
 	})
 }
 
-// stepEnded handles the end of taking or giving the screen, which then belongs to whom the state to names or, with an error, to the shell.
-// A key that switches to AI mode and came meanwhile is handled afterwards.
+// stepEnded handles the end of taking or giving the screen. The new state is to or, after an error, shellHas or shellRefused. A key that
+// switches to AI mode and was typed during the step is handled afterwards.
 func (m *model) stepEnded(to screenState, err error) {
 	o := &m.own
-	if o.cancel, o.screen = nil, to; err != nil {
-		o.screen = shellHas
-	}
+	o.cancel, o.screen = nil, to
 	if o.entering != nil {
 		defer m.onEnterKey(o.entering)
 	}
 	if err == nil {
 		return
 	}
+	o.screen = shellHas
 	if errors.Is(err, context.Canceled) || errors.Is(err, shell.ErrClosed) {
 		return
 	}
 	m.Log.Warn("the screen could not be taken or given", "err", err)
-	if o.back != commandMode {
+	if o.back != commandMode { // the shell did not accept the line that was typed in AI mode
 		m.fail("not run: "+err.Error(), "")
 		m.enterAI(aiMode)
 		return

@@ -10,7 +10,7 @@ import (
 
 // question returns the question on the screen, or nil. Several may wait; they are asked one at a time.
 func (m *model) question() *question.Question {
-	if len(m.questions) == 0 || m.programHasTerminal() || !m.own.has {
+	if len(m.questions) == 0 || m.programHasTerminal() || !m.own.painting {
 		return nil
 	}
 	return m.questions[0]
@@ -44,10 +44,10 @@ func (m *model) onForeign(msg wire.Message) {
 	}
 }
 
-// questionKey handles a key while a question is on the screen. A key that was not meant for the question goes into the line; pass
-// reports that this is the shell's. Enter runs and asks nothing then, since the user does not see what it would run: in AI mode it only
-// keeps what follows apart, and in command mode the line waits in the shell. While the question is whether a program may read a secret,
-// such a key is dropped: it may be part of the secret.
+// questionKey handles a key while a question is on the screen. A key that was not meant for the question goes into the line: that of
+// AI mode or, as pass reports, the shell's. Enter does not submit the line then, since the question hides it: it adds a line break in
+// AI mode, and has no effect in command mode. While the question is whether a program may read a secret (q.Local), such a key is
+// dropped: it may be part of the secret.
 func (m *model) questionKey(q *question.Question, k, text string) (pass bool) {
 	answer, typing := q.Key(k, text, m.now(), m.lastKey)
 	switch {

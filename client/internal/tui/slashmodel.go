@@ -88,7 +88,7 @@ func (m *model) thinkMore() {
 	m.slashThinking(levels[(slices.Index(levels, m.thinking)+1)%len(levels)])
 }
 
-// toBackground has the command that an agent runs go on as a background job.
+// toBackground asks the daemon to let the command that an agent is running continue as a background job.
 func (m *model) toBackground() {
 	request(m, "ctrl+b", &wire.JobRequest{Op: "background"}, func(reply *wire.JobReply) {
 		for _, j := range reply.Jobs {

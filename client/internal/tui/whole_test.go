@@ -78,8 +78,8 @@ func TestNothingMovesInCommandMode(t *testing.T) {
 	}
 	d.update(&keyEvent{msg: keys.Key{Name: "tab"}, done: make(chan struct{})})
 	d.tasks = nil // the shell's prompt, for which a painter would have to run
-	if d.wait(time.Minute); d.own.has || len(d.due) != 0 {
-		t.Errorf("in command mode: got %d timers, the screen is this program's: %v", len(d.due), d.own.has)
+	if d.wait(time.Minute); d.own.painting || len(d.due) != 0 {
+		t.Errorf("in command mode: got %d timers, the screen is this program's: %v", len(d.due), d.own.painting)
 	}
 }
 

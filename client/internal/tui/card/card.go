@@ -79,18 +79,19 @@ func (c *Card) Subject() string {
 	return wire.CallSubject(c.Tool, c.Args)
 }
 
-// subject returns Subject in lines that are safe to display.
-func (c *Card) subject() []string {
+// subjectLines returns Subject in lines that are safe to display.
+func (c *Card) subjectLines() []string {
 	return strings.Split(strings.TrimRight(visible.Text(c.Subject()), "\n"), "\n")
 }
 
-// Header returns the first line, without its mark, and at most further lines of the command; the last may count those left out.
+// Header returns the first line, without its mark, and below it at most as many lines of the command as further; the last may count
+// those left out.
 func (c *Card) Header(th *style.Theme, width, further int) []string {
 	name := th.Bold.Render(visible.Line(cmp.Or(c.Shell, c.Tool)))
 	if !IsMain(c.Agent) && c.Agent != "you" {
 		name = th.Name(c.Agent) + " " + name
 	}
-	text := c.subject()
+	text := c.subjectLines()
 	if text[0] != "" {
 		name += "  "
 	}
@@ -158,7 +159,7 @@ func (c *Card) Finished(th *style.Theme, width int) string {
 // Whole draws the card with all output that was kept, for the scrollback.
 func (c *Card) Whole(th *style.Theme) string {
 	mark, parts := c.verdict(th)
-	head := c.subject()
+	head := c.subjectLines()
 	lines := []string{mark + " " + th.Bold.Render(visible.Line(cmp.Or(c.Shell, c.Tool))) + "  " + head[0]}
 	lines = append(lines, cells.Indent(head[1:], "    ")...)
 	text := c.text()

@@ -211,6 +211,7 @@ func (k *Keyboard) switches(p []byte, now time.Time) bool {
 	return now.Sub(k.longRead) > longRest && (len(p) == 1 && (p[0] == '\t' || p[0] == '?') || len(p) > 0 && bytes.Equal(p, k.Switch))
 }
 
+// enters delivers such a key and reports whether the shell gave the screen up for it.
 func (k *Keyboard) enters(p []byte) bool {
 	taken, _ := k.Deliver(Enter(p))
 	return taken

@@ -22,7 +22,7 @@ func (h *History) Add(line string) {
 // Reset goes to a new, empty line.
 func (h *History) Reset() { h.at, h.draft = len(h.lines), "" }
 
-// Move goes to the previous (back) or next line and returns it; current is the text in the editor.
+// Move goes to the previous (back) or next line and returns it, or false if there is none. current is the text in the editor.
 func (h *History) Move(back bool, current string) (string, bool) {
 	switch {
 	case back && h.at > 0:

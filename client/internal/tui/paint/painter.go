@@ -137,7 +137,7 @@ func (p *Painter) queueText(size int, do func()) {
 	p.mu.Lock()
 	if p.text += size; p.text > textMost {
 		p.requests = slices.DeleteFunc(p.requests, func(r request) bool { return r.text > 0 })
-		p.requests = append(p.requests, request{text: 1, do: func() {
+		p.requests = append(p.requests, request{text: 1, do: func() { // 1: the next such notice replaces this one
 			p.prints = []string{p.th.Warn.Render("! some output was left out: too much waited for the terminal")}
 		}})
 		p.text = 1 + size

@@ -201,7 +201,7 @@ func (q *Question) Outcome(th *style.Theme, r *wire.ConfirmationResolved, width 
 		ink, word = th.Good, q.text(allowed)
 	case r.Decision == wire.DecisionAllowAlways:
 		ink, word = th.Good, "allowed from now on"
-	case q.Tool == wire.ToolContinue && r.Comment != "":
+	case q.Tool == wire.ToolContinue && r.Comment != "": // "go on, but…"
 		word = q.text(allowed)
 	}
 	switch {

@@ -276,7 +276,7 @@ func (q *Question) press(k, text string) (answer *wire.ConfirmationResponse, mea
 	return nil, true
 }
 
-// take chooses the option that has a key.
+// take handles the choice of the option that has a key. It returns the answer, or nil if the user has to write or choose more.
 func (q *Question) take(key string) *wire.ConfirmationResponse {
 	switch key {
 	case keyAllow:
