@@ -93,7 +93,7 @@ func needsEffects(v Verdict, c Context) Reach {
 		cmd := &v.Commands[i]
 		switch {
 		case programs.In("beyond", cmd.Name) && !asksVersion(cmd.Argv), fetches(cmd.Argv, c.Hosts):
-			need, cmd.Beyond = ReachFree, true // "beyond" lists harmless programs that need a network or another process's socket
+			need, cmd.Beyond = ReachFree, true // "beyond" lists harmless programs that need a network or another process
 		case fetches(cmd.Argv, nil), cmd.Level == Medium && slices.Contains(cmd.Effects, RunCode) && !interprets(cmd.Name):
 			need = Wider(need, ReachProject) // builds, tests and the project's own tools write
 		}
