@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -14,16 +13,12 @@ import (
 	"sublet/wire"
 )
 
-// Handed keeps data as files: images and the like that clients send as bytes, since the daemon reads attachments from files, and
-// outputs of which a client gets the path. Close removes them. The zero value is ready; it is safe for concurrent use.
+// Handed keeps images that clients send as bytes as files, since the daemon reads attachments from files. Close removes them. The zero
+// value is ready; it is safe for concurrent use.
 type Handed struct {
-	Folder  string // "" = where temporary files are
-	Pattern string // of the files' names, as os.CreateTemp has it; "" = "sublet-image-*"
-	Max     int    // files kept at once; another one replaces the oldest; 0 = any number
-
 	mu sync.Mutex
 	// guarded by mu
-	kept   []string // the oldest first
+	kept   []string
 	closed bool
 }
 
@@ -63,7 +58,7 @@ func (h *Handed) Keep(content []byte, mime string) (path string, err error) {
 	if h.closed {
 		return "", ErrClosed
 	}
-	f, err := os.CreateTemp(h.Folder, cmp.Or(h.Pattern, "sublet-image-*")+map[string]string{
+	f, err := os.CreateTemp("", "sublet-image-*"+map[string]string{
 		"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp",
 	}[mime]) // 0600
 	if err != nil {
@@ -73,9 +68,6 @@ func (h *Handed) Keep(content []byte, mime string) (path string, err error) {
 	_, err = f.Write(content)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return "", fmt.Errorf("keep a file for the daemon: %w", err)
-	}
-	if h.Max > 0 && len(h.kept) > h.Max {
-		h.removeLocked(h.kept[:1])
 	}
 	return f.Name(), nil
 }

@@ -36,38 +36,6 @@ func TestHanded(t *testing.T) {
 	}
 }
 
-// The oldest of too many files is removed.
-func TestHandedBound(t *testing.T) {
-	h := Handed{Folder: t.TempDir(), Pattern: "output-*.txt", Max: 2}
-	keep := func() string {
-		path, err := h.Keep([]byte("x"), "")
-		if ok, match := filepath.Match(filepath.Join(h.Folder, "output-*.txt"), path); !ok || err != nil || match != nil {
-			t.Errorf("got %s, %v", path, err)
-		}
-		return path
-	}
-	left := func() int {
-		list, err := os.ReadDir(h.Folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(list)
-	}
-	one, two := keep(), keep()
-	h.Remove(two)
-	keep()
-	if _, err := os.Stat(one); err != nil {
-		t.Errorf("one too many was removed: %v", err)
-	}
-	keep()
-	if _, err := os.Stat(one); err == nil || left() != 2 {
-		t.Errorf("%d files are kept, the oldest with %v", left(), err)
-	}
-	if err := h.Close(); err != nil || left() != 0 {
-		t.Errorf("%d files after Close, %v", left(), err)
-	}
-}
-
 func TestDecode(t *testing.T) {
 	for text, want := range map[string]string{"aGk=": "hi", "aGk": "hi", "": "", "YW\nJj": "abc"} {
 		if got, err := Decode(text); err != nil || string(got) != want {

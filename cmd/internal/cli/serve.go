@@ -170,7 +170,7 @@ func (a *app) serveMCP() *cobra.Command {
 			"standard input and output. Each command is judged, asked about in your sublet window, run there and written into the\n"+
 			"audit log, as those of sublet's own agents are. docs/agents.md explains how to set up each agent.", "",
 		func(ctx context.Context, o client.Options, conf config.Config) error {
-			s := client.MCP{In: a.stdin, Out: a.stdout, Runtime: o.Paths.Runtime, Answer: answer}
+			s := client.MCP{In: a.stdin, Out: a.stdout, Answer: answer}
 			if listen != "" {
 				return a.serveMCPHTTP(ctx, o, s, listen)
 			}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -259,7 +260,8 @@ func (r *runner) finish(f finished) finished {
 	}
 	res.IsError = res.Status != wire.StatusSuccess
 	res.Content = r.forModel(strings.ToValidUTF8(res.Content, "\uFFFD"))
-	if err := res.Fit(r.environment().Spool, r.forModel); err != nil { // Fit may add lines of the tool's own file, not masked yet
+	env := r.environment()
+	if err := res.Fit(cmp.Or(env.MaxResult, tool.MaxResult), env.Spool, r.forModel); err != nil { // Fit may add lines of the tool's own file, not masked yet
 		r.log.Warn("the file of a result that is cut cannot be written or read", "tool", c.name, "err", err)
 	}
 	if res.Duration == 0 {

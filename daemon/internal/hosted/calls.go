@@ -40,7 +40,7 @@ func (r *run) tool(ctx context.Context, m *wire.ToolRequest) (*wire.CommandResul
 		if err != nil {
 			return nil, err
 		}
-		return r.runTool(ctx, m.Tool, json.RawMessage(m.Arguments), sh, nil)
+		return r.runTool(ctx, m.Tool, json.RawMessage(m.Arguments), sh, tool.MaxForeign, nil)
 	}
 	return nil, fmt.Errorf("there is no tool %q", visible.Cut(m.Tool, 64))
 }
@@ -60,13 +60,13 @@ func (r *run) shellFor(cwd string, private bool, watch func([]byte)) (tool.Shell
 	return r.private(cwd), nil
 }
 
-// runTool runs a tool of sublet in the turn. The call is judged, shown and stored as in a turn of sublet's own agents. In a private shell
-// watch, unless nil, gets what the command writes.
-func (r *run) runTool(ctx context.Context, name string, args json.RawMessage, sh tool.Shell, watch func([]byte)) (*wire.CommandResult, error) {
+// runTool runs a tool of sublet in the turn. The call is judged, shown and stored as in a turn of sublet's own agents. most is
+// Env.MaxResult of the call. In a private shell watch, unless nil, gets what the command writes.
+func (r *run) runTool(ctx context.Context, name string, args json.RawMessage, sh tool.Shell, most int, watch func([]byte)) (*wire.CommandResult, error) {
 	at := r.t.Of
 	at.Name, at.Role = r.name, agent.Role{Name: r.name, Mode: r.t.Of.Role.Mode, ReadOnly: r.readOnly()}
 	at.Roles, at.NewPrivateShell = nil, nil
-	at.Env.Shell, at.Env.Agent = sh, r.name
+	at.Env.Shell, at.Env.Agent, at.Env.MaxResult = sh, r.name, most
 	if name == "bash" { // the working folder comes from the shell alone
 		at.Env.Cwd, at.Context = "", wire.RequestContext{}
 	}

@@ -145,7 +145,7 @@ func (r *run) signInBy(ctx context.Context, command string) error {
 	if err != nil {
 		return err
 	}
-	res, err := r.runTool(ctx, "bash", args, r.t.Shell("", nil), nil)
+	res, err := r.runTool(ctx, "bash", args, r.t.Shell("", nil), 0, nil)
 	if err == nil && (res.Status != wire.StatusSuccess || res.ExitCode == nil || *res.ExitCode != 0) {
 		err = errors.New("its command has the status " + res.Status)
 	}

@@ -80,7 +80,7 @@ func (h *host) CreateTerminal(ctx context.Context, p sdk.CreateTerminalRequest) 
 			defer close(t.exited)
 			defer h.guard()
 			t.result = &wire.CommandResult{Status: wire.StatusError} // if a fault ends the call
-			res, err := r.runTool(ctx, "bash", args, sh, t.write)
+			res, err := r.runTool(ctx, "bash", args, sh, 0, t.write)
 			if err != nil {
 				res = &wire.CommandResult{Status: wire.StatusError, Output: []byte(err.Error())}
 			}

@@ -14,6 +14,7 @@ import (
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/store"
+	"sublet/daemon/internal/tool"
 	"sublet/lease/caller"
 	"sublet/wire"
 	"sublet/wire/visible"
@@ -72,7 +73,7 @@ func (f *foreign) work(r *wire.ToolRequest, cwd string) func(ctx context.Context
 		if err != nil {
 			return t.failed(ctx, err)
 		}
-		at.NewPrivateShell, at.Env.Agent = nil, f.Name
+		at.NewPrivateShell, at.Env.Agent, at.Env.MaxResult = nil, f.Name, tool.MaxForeign
 		if r.Tool == "bash" { // the working folder comes from the shell alone
 			at.Env.Cwd = ""
 		}

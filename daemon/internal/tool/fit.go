@@ -17,7 +17,9 @@ import (
 const (
 	// MaxResult bounds a result for the model, in bytes.
 	MaxResult = 24 << 10
-	// MaxWhole bounds what a tool returns, in bytes; Fit reduces it to MaxResult.
+	// MaxForeign is MaxResult for agents of other programs: they cut longer results, at 12,000 characters at the least, or drop them.
+	MaxForeign = 10_000
+	// MaxWhole bounds what a tool returns, in bytes; Fit reduces it.
 	MaxWhole = 4 << 20
 
 	maxFailing     = 40        // lines
@@ -39,12 +41,12 @@ var failing = sync.OnceValues(func() (fails, not lineMatcher) {
 	return fails, not
 })
 
-// Fit cuts a result for the model to MaxResult bytes: equal parts of head and tail, and between them the lines that failing
+// Fit cuts a result for the model to most bytes: equal parts of head and tail, and between them the lines that failing
 // matches, with their numbers. It writes the whole to a file in folder, unless the tool has done so (SpoolPath) or folder is
 // "", and puts the file's path where the text is cut. Lines from a file of the tool are passed through mask. The error is
 // that of the file; the result is cut nevertheless. The lines of a cancelled call are not searched: the user waits for its end.
-func (r *Result) Fit(folder string, mask func(string) string) (err error) {
-	if len(r.Content) <= MaxResult {
+func (r *Result) Fit(most int, folder string, mask func(string) string) (err error) {
+	if len(r.Content) <= most {
 		return nil
 	}
 	var whole io.Reader = strings.NewReader(r.Content)
@@ -58,7 +60,7 @@ func (r *Result) Fit(folder string, mask func(string) string) (err error) {
 	} else if folder != "" {
 		r.SpoolPath, err = spool(folder, r.Content)
 	}
-	room := (MaxResult - maxFitNotes) / 2
+	room := (most - maxFitNotes) / 2
 	least := room - maxFailingText/2 // of each end, if there are that many lines
 	var lines string
 	var more int

@@ -35,7 +35,7 @@ func TestFitKeepsEndsAndFailures(t *testing.T) {
 	text := b.String()
 	folder := filepath.Join(t.TempDir(), "spool")
 	r := Result{Content: text}
-	if err := r.Fit(folder, func(s string) string { return strings.ReplaceAll(s, "TypeError", "***") }); err != nil {
+	if err := r.Fit(MaxResult, folder, func(s string) string { return strings.ReplaceAll(s, "TypeError", "***") }); err != nil {
 		t.Fatal(err)
 	}
 	if got := slurp(t, r.SpoolPath); got != text || filepath.Dir(r.SpoolPath) != folder {
@@ -65,7 +65,7 @@ func TestFitKeepsFailuresThatItsOwnListDisplaces(t *testing.T) {
 	text := fine + "error: by the head\n" + strings.Repeat("fine\n", 2000) + strings.Repeat("error: "+strings.Repeat("x", 200)+"\n", 17) +
 		strings.Repeat("fine\n", 2000) + "error: by the tail\n" + fine
 	r := Result{Content: text}
-	if err := r.Fit("", same); err != nil || len(r.Content) > MaxResult {
+	if err := r.Fit(MaxResult, "", same); err != nil || len(r.Content) > MaxResult {
 		t.Fatalf("got %v, %d bytes", err, len(r.Content))
 	}
 	for _, want := range []string{"error: by the head\n", "error: by the tail\n"} {
@@ -79,14 +79,14 @@ func TestFitKeepsFailuresThatItsOwnListDisplaces(t *testing.T) {
 func TestFitReadsTheFileOfTheShell(t *testing.T) {
 	path := put(t, t.TempDir(), "output.raw", strings.Repeat("fine\r\n", 50_000)+strings.Repeat("make: *** [x] Error 1\r\n", 3)+strings.Repeat("x", 1<<20)+" panic: late in a long line\n"+strings.Repeat("fine\r\n", 50_000))
 	r := Result{Content: strings.Repeat("fine\n", 10_000), TruncatedBy: 550_000, SpoolPath: path}
-	if err := r.Fit("", same); err != nil {
+	if err := r.Fit(MaxResult, "", same); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(r.Content, " 50001\tmake: *** [x] Error 1\n") || !strings.Contains(r.Content, "the whole is in "+path) || len(r.Content) > MaxResult {
 		t.Errorf("got %d bytes: %q", len(r.Content), r.Content[11_000:13_000])
 	}
 	r = Result{Content: strings.Repeat("error: bad\n", 10_000), SpoolPath: "/nowhere"}
-	if err := r.Fit("", same); err == nil || len(r.Content) > MaxResult {
+	if err := r.Fit(MaxResult, "", same); err == nil || len(r.Content) > MaxResult {
 		t.Errorf("got %v, %d bytes", err, len(r.Content))
 	}
 	var many strings.Builder
@@ -94,16 +94,16 @@ func TestFitReadsTheFileOfTheShell(t *testing.T) {
 		fmt.Fprintf(&many, "error %d\n", i)
 	}
 	r = Result{Content: many.String()}
-	if err := r.Fit("", same); err != nil || strings.Count(r.Content, "\terror ") != maxFailing || !strings.Contains(r.Content, " more …]\n") {
+	if err := r.Fit(MaxResult, "", same); err != nil || strings.Count(r.Content, "\terror ") != maxFailing || !strings.Contains(r.Content, " more …]\n") {
 		t.Errorf("got %v, %q", err, r.Content[11_000:13_000])
 	}
 	// Who pressed Esc in 200 MB of output waited for seconds until 64 MB of it were searched.
 	r = Result{Content: many.String(), Status: wire.StatusCancelled}
-	if err := r.Fit("", same); err != nil || strings.Contains(r.Content, "\terror ") {
+	if err := r.Fit(MaxResult, "", same); err != nil || strings.Contains(r.Content, "\terror ") {
 		t.Errorf("a cancelled call was searched: %v, %q", err, r.Content[11_000:13_000])
 	}
 	r = Result{Content: "short"}
-	if err := r.Fit("/nowhere", same); err != nil || r.Content != "short" || r.SpoolPath != "" {
+	if err := r.Fit(MaxResult, "/nowhere", same); err != nil || r.Content != "short" || r.SpoolPath != "" {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }
@@ -113,7 +113,7 @@ func BenchmarkFit(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		r := Result{Content: text}
-		if err := r.Fit("", same); err != nil {
+		if err := r.Fit(MaxResult, "", same); err != nil {
 			b.Fatal(err)
 		}
 	}

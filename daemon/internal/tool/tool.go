@@ -99,6 +99,7 @@ type Result struct {
 type Env struct {
 	Cwd         string                         // for file tools; bash uses the shell's
 	Spool       string                         // folder for results that are too long for the model
+	MaxResult   int                            // bytes of a result for the model; 0 = the constant of that name
 	Secrets     secret.Table                   // secret files, which grep leaves out unless one is its path
 	ExecutionID string                         // of this call
 	Shell       Shell                          // nil: there is no shell for commands

@@ -19,7 +19,7 @@ type jobIn struct {
 // jobOut is its result.
 type jobOut struct {
 	Status string `json:"status" jsonschema:"success, error or cancelled"`
-	Output string `json:"output" jsonschema:"the jobs, or one with what it printed since you last looked; at most 10,000 characters of both ends"`
+	Output string `json:"output" jsonschema:"the jobs, or one with what it printed since you last looked; at most 10,000 bytes of both ends"`
 	Rest   string `json:"rest,omitempty" jsonschema:"file that holds the whole, where some of it is left out"`
 }
 
@@ -34,7 +34,6 @@ func (s *server) job(ctx context.Context, req *sdk.CallToolRequest, in jobIn) (*
 	if err != nil {
 		return nil, jobOut{}, err
 	}
-	out := jobOut{Status: r.Status}
-	out.Output, out.Rest = s.bounded(r)
+	out := jobOut{Status: r.Status, Output: string(r.Output), Rest: rest(r)}
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: out.Output}}, IsError: r.Status != wire.StatusSuccess}, out, nil
 }

@@ -26,8 +26,6 @@ const (
 	answerBound = 5 * time.Minute
 	// maxWaiting bounds the calls of one client that wait for those before them.
 	maxWaiting = 32
-	// maxKept bounds the outputs that are kept in files.
-	maxKept = 64
 )
 
 // Options for Serve and ServeHTTP. Daemon is required.
@@ -38,7 +36,6 @@ type Options struct {
 	Client   wire.Borrower // Serve only: the process that started this one; the client gives the name in clientInfo
 	Hosted   string        // Serve only: the value of wire.HostedVariable; "" = the client is not hosted by the daemon
 	Token    string        // ServeHTTP only: what each request must bear
-	Runtime  string        // private folder for output that is too long for a result
 	Answer   time.Duration // how long a question waits for the user; 0 = 5 min
 	Progress time.Duration // how often a call reports that it goes on; 0 = 2 s
 }
@@ -52,11 +49,10 @@ Where no window is open, the call says so; with where "private" the command runs
 
 // server is one gateway process.
 type server struct {
-	o       Options
-	log     *slog.Logger
-	ctx     context.Context // ends with the server
-	posts   posts           // ServeHTTP only
-	outputs gateway.Handed
+	o     Options
+	log   *slog.Logger
+	ctx   context.Context // ends with the server
+	posts posts           // ServeHTTP only
 
 	mu sync.Mutex
 	// below: guarded by mu
@@ -73,10 +69,7 @@ type link struct {
 
 func newServer(ctx context.Context, o Options) *server {
 	o.Answer, o.Progress = cmp.Or(o.Answer, answerBound), cmp.Or(o.Progress, progressEvery)
-	return &server{
-		o: o, log: o.Daemon.Logger(), ctx: ctx, links: map[string]*link{},
-		outputs: gateway.Handed{Folder: o.Runtime, Pattern: "mcp-output-*.txt", Max: maxKept},
-	}
+	return &server{o: o, log: o.Daemon.Logger(), ctx: ctx, links: map[string]*link{}}
 }
 
 // sdkServer is the protocol's side, for any number of clients.
@@ -170,7 +163,7 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// close ends the connections to the daemon, which ends what runs, and removes the files of outputs.
+// close ends the connections to the daemon, which ends what runs.
 func (s *server) close() {
 	s.mu.Lock()
 	links := s.links
@@ -180,9 +173,6 @@ func (s *server) close() {
 		l.gs.Close()
 	}
 	s.work.Wait()
-	if err := s.outputs.Close(); err != nil {
-		s.log.Warn("outputs were not removed", "err", err)
-	}
 }
 
 // link returns the connection of a client, which its first call makes. By HTTP it ends with the client's session.

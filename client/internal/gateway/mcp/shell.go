@@ -7,16 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sublet/wire"
 	"sublet/wire/visible"
 )
-
-// maxOutput bounds a result's output, in characters: clients cut longer results, at 12,000 at the least, or drop them.
-const maxOutput = 10_000
 
 // shellIn are the arguments of the tool shell.
 type shellIn struct {
@@ -30,7 +26,7 @@ type shellIn struct {
 
 // shellOut is its result.
 type shellOut struct {
-	Output     string `json:"output" jsonschema:"what it printed, at most 10,000 characters of both ends, then notes in brackets"`
+	Output     string `json:"output" jsonschema:"what it printed, at most 10,000 bytes of both ends, then notes in brackets"`
 	Status     string `json:"status" jsonschema:"success, error, timeout, cancelled or denied (it did not run)"`
 	ExitCode   *int   `json:"exit_code" jsonschema:"null where it did not come to its end, or goes on as a job"`
 	Cwd        string `json:"cwd" jsonschema:"where the shell is afterwards; empty where it did not run"`
@@ -69,7 +65,7 @@ func (s *server) shell(ctx context.Context, req *sdk.CallToolRequest, in shellIn
 	if err != nil {
 		return nil, out, err
 	}
-	s.fill(&out, r)
+	out.fill(r)
 	res := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: out.text()}}}
 	ran := out.ExitCode != nil && out.Status == wire.StatusError // its exit code is a result like another
 	res.IsError = out.Status != wire.StatusSuccess && !ran
@@ -90,35 +86,17 @@ func (in *shellIn) check() error {
 }
 
 // fill writes a command's outcome into the result.
-func (s *server) fill(out *shellOut, r *wire.CommandResult) {
-	out.Status, out.ExitCode, out.Cwd, out.Reach, out.DurationMS = r.Status, r.ExitCode, visible.Line(string(r.Cwd)), r.Reach, r.DurationMS
-	out.Output, out.Rest = s.bounded(r)
+func (o *shellOut) fill(r *wire.CommandResult) {
+	o.Status, o.ExitCode, o.Cwd, o.Reach, o.DurationMS = r.Status, r.ExitCode, visible.Line(string(r.Cwd)), r.Reach, r.DurationMS
+	o.Output, o.Rest = string(r.Output), rest(r)
 }
 
-// bounded returns an output's two ends, where it is too long, and the file that has the whole.
-func (s *server) bounded(r *wire.CommandResult) (output, rest string) {
-	if r.Truncated != nil {
-		rest = string(r.Truncated.SpoolPath)
+// rest returns the file that has the whole output where some of it is left out, else "".
+func rest(r *wire.CommandResult) string {
+	if r.Truncated == nil {
+		return ""
 	}
-	text := strings.ToValidUTF8(string(r.Output), "\uFFFD")
-	runes := []rune(text)
-	if len(runes) <= maxOutput {
-		return text, rest
-	}
-	if rest == "" {
-		path, err := s.outputs.Keep(r.Output, "")
-		if err != nil {
-			s.log.Warn("an output was not kept", "err", err)
-		}
-		rest = path
-	}
-	where := ""
-	if rest != "" {
-		where = "; the whole is in " + rest
-	}
-	note := func(left int) string { return fmt.Sprintf("\n[%d characters are left out here%s]\n", left, where) }
-	room := maxOutput - utf8.RuneCountInString(note(len(runes))) // the note that follows is no longer
-	return string(runes[:room/2]) + note(len(runes)-room) + string(runes[len(runes)-(room-room/2):]), rest
+	return string(r.Truncated.SpoolPath)
 }
 
 // text is a result for models whose client shows them no structure.

@@ -168,7 +168,7 @@ func connectAs(t *testing.T, w *gatewaytest.World, name, version string, client 
 	t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	o := Options{Daemon: w.Daemon(), In: inR, Out: outW, Runtime: w.Paths.Runtime, Client: wire.Borrower{Executable: "/opt/" + wire.OSString(name), PID: 4242}}
+	o := Options{Daemon: w.Daemon(), In: inR, Out: outW, Client: wire.Borrower{Executable: "/opt/" + wire.OSString(name), PID: 4242}}
 	for _, f := range change {
 		f(&o)
 	}
