@@ -221,7 +221,7 @@ func TestSubAgentsSeeJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer jobs.Close()
-	d, err := jobs.New(job.Spec{Session: "s", Agent: Orchestrator, Command: "serve"}, 1)
+	d, err := jobs.New(wire.Job{SessionID: "s", Agent: Orchestrator, Command: "serve"}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -181,7 +181,7 @@ func (t *turn) judge(ctx context.Context, q agent.Question) risk.Verdict {
 	var jobs []string
 	for _, i := range h.jobs.List("") {
 		if i.State != job.Ended && i.Reach == confine.Project {
-			jobs = append(jobs, reach.Real(project.Root(i.Cwd)))
+			jobs = append(jobs, reach.Real(project.Root(string(i.Cwd))))
 		}
 	}
 	return judge.Place{

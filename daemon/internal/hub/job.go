@@ -28,8 +28,9 @@ func (t *turn) draft(c tool.Command, shellName string) (*job.Draft, error) {
 	if !c.Background {
 		return nil, nil
 	}
-	return t.hub.jobs.New(job.Spec{
-		Session: string(t.s.id), Agent: cmp.Or(c.Agent, t.agent), Command: mask.String(c.Text), Cwd: c.Approved.Cwd, Shell: shellName, Reach: c.Reach, Wake: c.Wake,
+	return t.hub.jobs.New(wire.Job{
+		SessionID: t.s.id, Agent: cmp.Or(c.Agent, t.agent), Command: wire.OSString(mask.String(c.Text)), Cwd: wire.OSString(c.Approved.Cwd),
+		Shell: shellName, Reach: c.Reach, Wake: c.Wake,
 	}, t.hub.opts.Config().Limits.Jobs)
 }
 
@@ -39,8 +40,8 @@ func (h *Hub) jobChanged(i job.Info) {
 	h.signalActivity()
 	if i.State == job.Ended {
 		e := store.AuditEntry{
-			At: i.Ended, Event: "execution", Session: i.Session, Agent: i.Agent, Tool: "bash", Command: i.Command, Cwd: i.Cwd,
-			Status: wire.StatusSuccess, ExitCode: i.ExitCode, DurationMS: i.Ended.Sub(i.Started).Milliseconds(), Why: "background job " + i.ID + " " + i.End(),
+			At: time.UnixMilli(i.EndedAtMS), Event: "execution", Session: string(i.SessionID), Agent: i.Agent, Tool: "bash", Command: string(i.Command), Cwd: string(i.Cwd),
+			Status: wire.StatusSuccess, ExitCode: i.ExitCode, DurationMS: i.EndedAtMS - i.StartedAtMS, Why: "background job " + i.JobID + " " + i.End(),
 		}
 		if i.ExitCode == nil || *i.ExitCode != 0 {
 			e.Status = wire.StatusError
@@ -54,8 +55,8 @@ func (h *Hub) jobChanged(i job.Info) {
 
 // wakeForJob reports the end or the matched output of a job to its session's agent.
 func (h *Hub) wakeForJob(i job.Info) {
-	what := fmt.Sprintf("job %s (%s) %s", i.ID, visible.Cut(visible.Exact(i.Command), 120), visible.Exact(visible.Cut(i.Due, 300)))
-	h.wake(wire.SessionID(i.Session), func() bool { return h.jobs.ClaimReport(i.ID) }, what, what+". Look at it with the jobs tool and go on with what waited for it.")
+	what := fmt.Sprintf("job %s (%s) %s", i.JobID, visible.Cut(visible.Exact(string(i.Command)), 120), visible.Exact(visible.Cut(i.Due, 300)))
+	h.wake(i.SessionID, func() bool { return h.jobs.ClaimReport(i.JobID) }, what, what+". Look at it with the jobs tool and go on with what waited for it.")
 }
 
 // wake begins a turn with prompt, for a client of the session. what is the event in one line, for notices. It calls claim first and begins

@@ -25,7 +25,7 @@ func (m *Manager) follow(j *job) {
 		defer cancel()
 		gone := make(chan error, 1)
 		m.work.Go(func() { gone <- m.awaitExit(ctx, j) }) // ends with the process, or with ctx
-		search := &search{re: j.info.pattern(), path: j.info.Output}
+		search := &search{re: j.info.pattern(), path: string(j.info.OutputPath)}
 		look := time.NewTicker(lookEvery)
 		defer look.Stop()
 		for led := true; ; {
@@ -35,7 +35,7 @@ func (m *Manager) follow(j *job) {
 					return
 				}
 				if err != nil {
-					m.log.Warn("a job's process cannot be watched", "job", j.info.ID, "err", err)
+					m.log.Warn("a job's process cannot be watched", "job", j.info.JobID, "err", err)
 				}
 				led = false // other processes of the group may run for hours
 			case <-look.C:
@@ -83,25 +83,25 @@ func (m *Manager) dropped(j *job) int64 {
 
 // finish records that a job has ended.
 func (m *Manager) finish(j *job) {
-	if err := shell.ForgetJob(m.folder(j.info.ID)); err != nil {
-		m.log.Warn("a finished job cannot be forgotten", "job", j.info.ID, "err", err)
+	if err := shell.ForgetJob(m.folder(j.info.JobID)); err != nil {
+		m.log.Warn("a finished job cannot be forgotten", "job", j.info.JobID, "err", err)
 	}
 	m.mu.Lock()
-	j.info.State, j.info.Ended = Ended, time.Now()
-	status := filepath.Join(m.folder(j.info.ID), shell.JobStatus)
+	j.info.State, j.info.EndedAtMS = Ended, time.Now().UnixMilli()
+	status := filepath.Join(m.folder(j.info.JobID), shell.JobStatus)
 	if b, err := os.ReadFile(status); err == nil {
 		if n, err := strconv.Atoi(string(bytes.TrimSpace(b))); err == nil {
 			j.info.ExitCode = &n
 		}
 		if at, err := os.Stat(status); err == nil {
-			j.info.Ended = at.ModTime()
+			j.info.EndedAtMS = at.ModTime().UnixMilli()
 		}
 	}
 	m.saveLocked(j)
 	i := j.info
 	close(j.ended)
 	m.mu.Unlock()
-	m.log.Info("job ended", "job", i.ID, "end", i.End())
+	m.log.Info("job ended", "job", i.JobID, "end", i.End())
 	if i.Wake != "" && !i.Matched {
 		m.due(j, i.End(), false)
 		return
@@ -142,7 +142,7 @@ func (m *Manager) due(j *job, what string, matched bool) {
 // trim removes the older half of an output longer than OutputMost. The job appends to the file and so continues after what
 // is kept; output that it writes just before the file is emptied may be lost.
 func (m *Manager) trim(j *job) {
-	f, err := os.OpenFile(j.info.Output, os.O_RDWR|os.O_APPEND, 0)
+	f, err := os.OpenFile(string(j.info.OutputPath), os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
 		return // the file was removed
 	}
@@ -161,7 +161,7 @@ func (m *Manager) trim(j *job) {
 		}
 	}
 	if err != nil {
-		m.log.Warn("a job's output cannot be cut", "job", j.info.ID, "err", err)
+		m.log.Warn("a job's output cannot be cut", "job", j.info.JobID, "err", err)
 		return
 	}
 	j.info.Dropped += from
@@ -218,7 +218,7 @@ func (m *Manager) Await(ctx context.Context, session, id string, until *regexp.R
 		return "", err
 	}
 	m.mu.Lock()
-	s := &search{re: until, path: j.info.Output, at: j.seen}
+	s := &search{re: until, path: string(j.info.OutputPath), at: j.seen}
 	m.mu.Unlock()
 	tick := time.NewTicker(awaitEvery)
 	defer tick.Stop()
@@ -268,7 +268,7 @@ type output struct {
 }
 
 func (j *job) open() (o output, err error) {
-	if o.File, err = os.Open(j.info.Output); err != nil {
+	if o.File, err = os.Open(string(j.info.OutputPath)); err != nil {
 		return o, fmt.Errorf("read the job's output: %w", err)
 	}
 	info, err := o.Stat()

@@ -26,6 +26,7 @@ import (
 	"sublet/lease/procstat"
 	"sublet/lease/shell"
 	"sublet/lease/shell/procs"
+	"sublet/wire"
 )
 
 // The states of a job.
@@ -52,40 +53,17 @@ const (
 	endBound  = 5 * time.Second
 )
 
-// Spec describes a job to start.
-type Spec struct {
-	Session string
-	Agent   string
-	Command string
-	Cwd     string
-	Shell   string // the shell that runs it, for people
-	Reach   string // what the kernel holds it to; "" = nothing
-	Wake    string // when its agent is woken: "" = never, WakeEnd, or a regular expression for a line of its output or its end
-}
-
 // WakeEnd is the Wake of a job whose end wakes its agent.
 const WakeEnd = "$end"
 
-// Info describes a job.
+// Info describes a job: what clients are told of it, and the rest.
 type Info struct {
-	Spec
-	ID       string
-	PID      int   // the leader of its process group
-	Born     int64 // the start of that process in clock ticks since boot; 0 = not known
-	SID      int   // the session that its process group is in; 0 = not known
-	Started  time.Time
-	Ended    time.Time // zero while it runs
-	State    string
-	ExitCode *int   // after the end; nil: it was killed, or it is not known
-	Note     string // for people: who ended it, or that a new daemon found it again
-	Dropped  int64  // bytes of output that are not kept any more
-	Bytes    int64  // of output, Dropped included
-	Output   string // the file
-	// Terminal reports that it began in the foreground of the user's shell and prints to its terminal: its output is what it printed
-	// before it was a job, and its exit status is not known.
-	Terminal bool
-	Matched  bool   // a line that matches Wake was printed
-	Due      string // the report that its agent has not received yet; "" = none
+	wire.Job
+	Born    int64  // the start of the process PID in clock ticks since boot; 0 = not known
+	SID     int    // the session that its process group is in; 0 = not known
+	Dropped int64  // bytes of output that are not kept any more, counted in Bytes
+	Matched bool   // a line that matches Wake was printed
+	Due     string // the report that its agent has not received yet; "" = none
 }
 
 // A NotFoundError reports that there is no such job.
@@ -180,6 +158,7 @@ func (m *Manager) adopt(id string) error {
 	if err != nil {
 		return err
 	}
+	j.info.JobID, j.info.OutputPath = id, m.output(id) // whatever the file says: the job's folder may be removed by its id
 	m.mu.Lock()
 	m.jobs[id] = j
 	m.mu.Unlock()
@@ -238,6 +217,10 @@ func sessionOf(pgid int) int {
 
 func (m *Manager) folder(id string) string { return filepath.Join(m.dir, id) }
 
+func (m *Manager) output(id string) wire.OSString {
+	return wire.OSString(filepath.Join(m.folder(id), shell.JobOutput))
+}
+
 // Draft is a job that is about to be started: a shell writes its files into Folder. Started or Discard must follow.
 type Draft struct {
 	Folder string
@@ -245,8 +228,9 @@ type Draft struct {
 	info   Info
 }
 
-// New creates a Draft. The error is a *LimitError if most jobs run already.
-func (m *Manager) New(spec Spec, most int) (*Draft, error) {
+// New creates a Draft of a job, of which the caller knows the session, the agent, the command and how it runs. The error is a *LimitError if
+// most jobs run already.
+func (m *Manager) New(j wire.Job, most int) (*Draft, error) {
 	m.sweep()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -254,10 +238,9 @@ func (m *Manager) New(spec Spec, most int) (*Draft, error) {
 		return nil, &LimitError{most}
 	}
 	m.last++
-	id := "j" + strconv.Itoa(m.last)
-	d := &Draft{Folder: m.folder(id), m: m, info: Info{
-		Spec: spec, ID: id, Started: time.Now(), State: Running, Output: filepath.Join(m.folder(id), shell.JobOutput),
-	}}
+	j.JobID, j.StartedAtMS, j.State = "j"+strconv.Itoa(m.last), time.Now().UnixMilli(), Running
+	j.OutputPath = m.output(j.JobID)
+	d := &Draft{Folder: m.folder(j.JobID), m: m, info: Info{Job: j}}
 	if err := os.Mkdir(d.Folder, 0o700); err != nil {
 		return nil, fmt.Errorf("make the job's folder: %w", err)
 	}
@@ -291,7 +274,7 @@ func (d *Draft) Started() (Info, bool) {
 
 // Continues records that a command of the user's shell goes on as a job in that process group, and what it printed before.
 func (d *Draft) Continues(pgid int, output []byte) (Info, error) {
-	if err := os.WriteFile(d.info.Output, output, 0o600); err != nil {
+	if err := os.WriteFile(string(d.info.OutputPath), output, 0o600); err != nil {
 		d.Discard()
 		return Info{}, fmt.Errorf("write the job's output: %w", err)
 	}
@@ -345,7 +328,7 @@ func (d *Draft) add(h *Held) Info {
 	j := &job{info: d.info, ended: make(chan struct{}), held: h}
 	m.mu.Lock()
 	m.made--
-	m.jobs[d.info.ID] = j
+	m.jobs[d.info.JobID] = j
 	m.saveLocked(j)
 	m.mu.Unlock()
 	m.follow(j)
@@ -356,7 +339,7 @@ func (d *Draft) add(h *Held) Info {
 // caller holds mu, so that writes are in order.
 func (m *Manager) saveLocked(j *job) {
 	if err := m.write(j.info); err != nil {
-		m.log.Warn("a job's record is not up to date", "job", j.info.ID, "err", err)
+		m.log.Warn("a job's record is not up to date", "job", j.info.JobID, "err", err)
 	}
 }
 
@@ -366,7 +349,7 @@ func (m *Manager) write(i Info) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(m.folder(i.ID), "job.json")
+	path := filepath.Join(m.folder(i.JobID), "job.json")
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return fmt.Errorf("write down the job: %w", err)
 	}
@@ -382,9 +365,9 @@ func (m *Manager) sweep() {
 			over = append(over, j)
 		}
 	}
-	slices.SortFunc(over, func(a, b *job) int { return b.info.Ended.Compare(a.info.Ended) })
-	for len(over) > 0 && (len(over) > keptEnded || time.Since(over[len(over)-1].info.Ended) > keptAge) {
-		id := over[len(over)-1].info.ID
+	slices.SortFunc(over, func(a, b *job) int { return cmp.Compare(b.info.EndedAtMS, a.info.EndedAtMS) })
+	for len(over) > 0 && (len(over) > keptEnded || time.Since(time.UnixMilli(over[len(over)-1].info.EndedAtMS)) > keptAge) {
+		id := over[len(over)-1].info.JobID
 		over = over[:len(over)-1]
 		delete(m.jobs, id)
 		if err := os.RemoveAll(m.folder(id)); err != nil {
@@ -420,12 +403,14 @@ func (m *Manager) runningLocked() (n int) {
 func (m *Manager) List(session string) (list []Info) {
 	m.mu.Lock()
 	for _, j := range m.jobs {
-		if session == "" || j.info.Session == session {
+		if session == "" || string(j.info.SessionID) == session {
 			list = append(list, j.info)
 		}
 	}
 	m.mu.Unlock()
-	slices.SortFunc(list, func(a, b Info) int { return cmp.Or(cmp.Compare(len(a.ID), len(b.ID)), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(list, func(a, b Info) int {
+		return cmp.Or(cmp.Compare(len(a.JobID), len(b.JobID)), cmp.Compare(a.JobID, b.JobID))
+	})
 	for i := range list {
 		list[i].look()
 	}
@@ -434,7 +419,7 @@ func (m *Manager) List(session string) (list []Info) {
 
 // look updates the fields that change while a job runs.
 func (i *Info) look() {
-	if info, err := os.Stat(i.Output); err == nil {
+	if info, err := os.Stat(string(i.OutputPath)); err == nil {
 		i.Bytes = i.Dropped + info.Size()
 	}
 	if i.State != Running {
@@ -451,7 +436,7 @@ func (m *Manager) find(session, id string) (*job, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	j := m.jobs[id]
-	if j == nil || session != "" && j.info.Session != session {
+	if j == nil || session != "" && string(j.info.SessionID) != session {
 		return nil, &NotFoundError{id}
 	}
 	return j, nil

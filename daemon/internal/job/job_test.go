@@ -23,6 +23,7 @@ import (
 	"sublet/lease/procstat"
 	"sublet/lease/shell"
 	"sublet/lease/shell/procs"
+	"sublet/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -76,7 +77,7 @@ func (w *world) open(t *testing.T) {
 // start has the shell start a job.
 func (w *world) start(t *testing.T, text, wake string) Info {
 	t.Helper()
-	d, err := w.New(Spec{Session: "s", Agent: "orchestrator", Command: text, Wake: wake}, 4)
+	d, err := w.New(wire.Job{SessionID: "s", Agent: "orchestrator", Command: wire.OSString(text), Wake: wake}, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,12 +112,12 @@ func (w *world) ends(t *testing.T, id string) Info {
 func TestJob(t *testing.T) {
 	w := newWorld(t)
 	i := w.start(t, "echo one; echo ready; until [ -e go ]; do sleep 0.01; done; echo two; exit 3", "")
-	if i.ID != "j1" || i.PID == 0 {
+	if i.JobID != "j1" || i.PID == 0 {
 		t.Fatalf("got %+v", i)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if line, err := w.Await(ctx, "s", i.ID, regexp.MustCompile("^rea")); line != "ready" || err != nil {
+	if line, err := w.Await(ctx, "s", i.JobID, regexp.MustCompile("^rea")); line != "ready" || err != nil {
 		t.Fatalf("got %q, %v", line, err)
 	}
 	if list := w.List("s"); len(list) != 1 || list[0].State != Running || list[0].Bytes != 10 {
@@ -125,20 +126,20 @@ func TestJob(t *testing.T) {
 	if list := w.List("another"); len(list) != 0 {
 		t.Errorf("another session has %+v", list)
 	}
-	if head, tail, left, err := w.Look("s", i.ID, 100); string(head) != "one\nready\n" || len(tail) > 0 || left != 0 || err != nil {
+	if head, tail, left, err := w.Look("s", i.JobID, 100); string(head) != "one\nready\n" || len(tail) > 0 || left != 0 || err != nil {
 		t.Errorf("got %q %q %d %v", head, tail, left, err)
 	}
 	if err := os.WriteFile(filepath.Join(w.sh.Dir(), "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	end := w.ends(t, i.ID)
+	end := w.ends(t, i.JobID)
 	if end.State != Ended || end.ExitCode == nil || *end.ExitCode != 3 || end.End() != "ended with exit code 3" {
 		t.Errorf("got %+v", end)
 	}
-	if head, _, _, err := w.Look("s", i.ID, 100); string(head) != "two\n" || err != nil {
+	if head, _, _, err := w.Look("s", i.JobID, 100); string(head) != "two\n" || err != nil {
 		t.Errorf("the rest: %q, %v", head, err)
 	}
-	if _, err := w.Get("another", i.ID); err == nil {
+	if _, err := w.Get("another", i.JobID); err == nil {
 		t.Error("another session sees the job")
 	}
 }
@@ -148,7 +149,7 @@ func TestKill(t *testing.T) {
 	w := newWorld(t)
 	for _, text := range []string{"sleep 100 & sleep 100", "trap '' TERM; sleep 100 & sleep 100; sleep 100", "kill -STOP 0"} {
 		i := w.start(t, text, "")
-		end, err := w.Kill("s", i.ID, "you")
+		end, err := w.Kill("s", i.JobID, "you")
 		if err != nil || end.State != Ended || !strings.Contains(end.End(), "ended by you") {
 			t.Errorf("%q: %+v, %v", text, end, err)
 		}
@@ -185,19 +186,19 @@ func TestFoundAgain(t *testing.T) {
 	}
 	for id, born := range map[string]int64{"j8": 1, "j9": 0} { // 0: its leader ended before it was looked at
 		copied := left // as if its number had been used again, for a group of another session
-		copied.ID, copied.Born = id, born
+		copied.JobID, copied.Born = id, born
 		copied.SID--
-		if err := errors.Join(os.Mkdir(w.folder(copied.ID), 0o700), w.write(copied)); err != nil {
+		if err := errors.Join(os.Mkdir(w.folder(copied.JobID), 0o700), w.write(copied)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	draft := left
-	draft.ID, draft.PID = "j7", 0
-	if err := errors.Join(os.Mkdir(w.folder(draft.ID), 0o700), w.write(draft)); err != nil {
+	draft.JobID, draft.PID = "j7", 0
+	if err := errors.Join(os.Mkdir(w.folder(draft.JobID), 0o700), w.write(draft)); err != nil {
 		t.Fatal(err)
 	}
 	w.open(t)
-	if i, _ := w.Get("s", draft.ID); i.State != Ended || !strings.HasPrefix(i.Note, "lost: ") {
+	if i, _ := w.Get("s", draft.JobID); i.State != Ended || !strings.HasPrefix(i.Note, "lost: ") {
 		t.Errorf("that was being made: %+v", i)
 	}
 	for _, id := range []string{"j8", "j9"} {
@@ -205,36 +206,36 @@ func TestFoundAgain(t *testing.T) {
 			t.Errorf("whose group's number is another's: %+v", i)
 		}
 	}
-	if i, _ := w.Get("s", left.ID); i.State != Running || i.Note != foundAgain {
+	if i, _ := w.Get("s", left.JobID); i.State != Running || i.Note != foundAgain {
 		t.Errorf("whose leader ended: %+v", i)
 	}
 	if err := os.WriteFile(filepath.Join(w.sh.Dir(), "go-2"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if i := w.ends(t, left.ID); i.ExitCode == nil || *i.ExitCode != 8 {
+	if i := w.ends(t, left.JobID); i.ExitCode == nil || *i.ExitCode != 8 {
 		t.Errorf("whose leader ended: %+v", i)
 	}
-	if i, _ := w.Get("s", runs.ID); i.State != Running || i.Note != "found again by a new daemon" {
+	if i, _ := w.Get("s", runs.JobID); i.State != Running || i.Note != "found again by a new daemon" {
 		t.Errorf("that runs: %+v", i)
 	}
-	if i, _ := w.Get("s", ended.ID); i.State != Ended || i.ExitCode == nil || *i.ExitCode != 6 || i.Note != "ended while no daemon ran" {
+	if i, _ := w.Get("s", ended.JobID); i.State != Ended || i.ExitCode == nil || *i.ExitCode != 6 || i.Note != "ended while no daemon ran" {
 		t.Errorf("that ended: %+v", i)
 	}
-	if i, err := w.Kill("s", other.ID, "you"); i.State != Ended || i.ExitCode != nil || err != nil || len(procs.Group(other.PID)) == 0 {
+	if i, err := w.Kill("s", other.JobID, "you"); i.State != Ended || i.ExitCode != nil || err != nil || len(procs.Group(other.PID)) == 0 {
 		t.Errorf("whose number is another's: %+v, %v", i, err)
 	}
 	procs.SignalGroup(other.PID, syscall.SIGKILL)
 	if err := os.WriteFile(filepath.Join(w.sh.Dir(), "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if i := <-w.woken; i.ID != runs.ID || !strings.HasPrefix(i.Due, "ended with exit code 5") {
+	if i := <-w.woken; i.JobID != runs.JobID || !strings.HasPrefix(i.Due, "ended with exit code 5") {
 		t.Errorf("woken for %+v", i)
 	}
 	var told atomic.Int32
 	var callers sync.WaitGroup
 	for range 8 {
 		callers.Go(func() {
-			if w.ClaimReport(runs.ID) {
+			if w.ClaimReport(runs.JobID) {
 				told.Add(1)
 			}
 		})
@@ -242,7 +243,7 @@ func TestFoundAgain(t *testing.T) {
 	if callers.Wait(); told.Load() != 1 {
 		t.Errorf("%d callers have the report to pass on, want one", told.Load())
 	}
-	if i, _ := w.Get("s", runs.ID); i.Due != "" {
+	if i, _ := w.Get("s", runs.JobID); i.Due != "" {
 		t.Errorf("still due: %q", i.Due)
 	}
 }
@@ -254,27 +255,27 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	d, err := w.New(Spec{Session: "s"}, 1)
+	d, err := w.New(wire.Job{SessionID: "s"}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	i := d.info
 	j := &job{info: i}
-	w.jobs[i.ID] = j
+	w.jobs[i.JobID] = j
 	for range 50 {
 		var writers sync.WaitGroup
 		for n := range 8 {
 			writers.Go(func() {
 				w.due(j, strings.Repeat("x", 1+n*1000), false)
-				w.ClaimReport(i.ID)
+				w.ClaimReport(i.JobID)
 			})
 		}
 		writers.Wait()
-		text, err := os.ReadFile(filepath.Join(w.folder(i.ID), "job.json"))
+		text, err := os.ReadFile(filepath.Join(w.folder(i.JobID), "job.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, _ := w.Get("s", i.ID)
+		want, _ := w.Get("s", i.JobID)
 		var got Info
 		if err := json.Unmarshal(text, &got); err != nil || got.Due != want.Due {
 			t.Fatalf("%d bytes, %v; it holds %.20q, want %.20q", len(text), err, got.Due, want.Due)
@@ -291,8 +292,8 @@ func TestWake(t *testing.T) {
 	}
 	w.ends(t, "j1")
 	w.start(t, "echo broken; exit 1", "^listening")
-	if i := <-w.woken; i.ID != "j2" || i.Due != "ended with exit code 1" {
-		t.Errorf("got %s %q", i.ID, i.Due)
+	if i := <-w.woken; i.JobID != "j2" || i.Due != "ended with exit code 1" {
+		t.Errorf("got %s %q", i.JobID, i.Due)
 	}
 }
 
@@ -323,13 +324,13 @@ func TestGroupOutlivesLeader(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("its line was not seen")
 	}
-	for end := time.Now().Add(patience); w.dropped(w.jobs[i.ID]) == 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); w.dropped(w.jobs[i.JobID]) == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("nothing was dropped")
 		}
 	}
 	write("end")
-	if end := w.ends(t, i.ID); end.ExitCode == nil || *end.ExitCode != 4 {
+	if end := w.ends(t, i.JobID); end.ExitCode == nil || *end.ExitCode != 4 {
 		t.Errorf("got %+v", end)
 	}
 }
@@ -341,7 +342,7 @@ func TestTrim(t *testing.T) {
 	until := func(what string, is func(i Info) bool) {
 		t.Helper()
 		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-			if now, err := w.Get("s", i.ID); err != nil || is(now) {
+			if now, err := w.Get("s", i.JobID); err != nil || is(now) {
 				return
 			}
 			if time.Now().After(end) {
@@ -355,22 +356,22 @@ func TestTrim(t *testing.T) {
 		}
 	}
 	until("it is not all there", func(i Info) bool { return i.Bytes == OutputMost })
-	if w.dropped(w.jobs[i.ID]) != 0 {
+	if w.dropped(w.jobs[i.JobID]) != 0 {
 		t.Error("something was dropped before it was too much")
 	}
 	touch("on")
 	until("nothing was dropped", func(i Info) bool { return i.Dropped > 0 })
-	if info, err := os.Stat(i.Output); err != nil || info.Size() != OutputMost/2 {
+	if info, err := os.Stat(string(i.OutputPath)); err != nil || info.Size() != OutputMost/2 {
 		t.Errorf("kept %d, %v", info.Size(), err)
 	}
 	touch("go")
-	w.ends(t, i.ID)
+	w.ends(t, i.JobID)
 	const all = OutputMost + 5 + 7
-	head, tail, left, err := w.Look("s", i.ID, 100)
+	head, tail, left, err := w.Look("s", i.JobID, 100)
 	if got := w.List("s")[0].Bytes; got != all || left != got-100 || !strings.HasSuffix(string(tail), "xlast\nbehind\n") || len(head) != 50 || err != nil {
 		t.Errorf("of %d: %d left out, %q … %q, %v", got, left, head, tail, err)
 	}
-	if data, from, err := w.Read("s", i.ID, -1, 7); string(data) != "behind\n" || from != all-7 || err != nil {
+	if data, from, err := w.Read("s", i.JobID, -1, 7); string(data) != "behind\n" || from != all-7 || err != nil {
 		t.Errorf("the newest: %q at %d, %v", data, from, err)
 	}
 }
@@ -379,7 +380,7 @@ func TestTrim(t *testing.T) {
 func TestTrimWhileItGrows(t *testing.T) {
 	w := newWorld(t)
 	i := w.start(t, "sleep 100", "")
-	f, err := os.OpenFile(i.Output, os.O_WRONLY|os.O_APPEND, 0)
+	f, err := os.OpenFile(string(i.OutputPath), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,11 +388,11 @@ func TestTrimWhileItGrows(t *testing.T) {
 	end := time.Now().Add(patience)
 	const rounds = 20 // more than there are looks at a silent job within patience
 	for range rounds {
-		before := w.dropped(w.jobs[i.ID])
+		before := w.dropped(w.jobs[i.JobID])
 		if _, err := f.Write(make([]byte, OutputMost+1)); err != nil {
 			t.Fatal(err)
 		}
-		for w.dropped(w.jobs[i.ID]) == before {
+		for w.dropped(w.jobs[i.JobID]) == before {
 			if time.Sleep(time.Millisecond); time.Now().After(end) {
 				t.Fatal("it grows without bound")
 			}
@@ -403,8 +404,8 @@ func TestTrimWhileItGrows(t *testing.T) {
 func TestLookMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	i := w.start(t, "sleep 100", "")
-	j := w.jobs[i.ID]
-	f, err := os.OpenFile(i.Output, os.O_WRONLY|os.O_APPEND, 0)
+	j := w.jobs[i.JobID]
+	f, err := os.OpenFile(string(i.OutputPath), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -425,7 +426,7 @@ func TestLookMeanwhile(t *testing.T) {
 	})
 	var got int64
 	look := func() {
-		head, tail, left, err := w.Look("s", i.ID, 1000)
+		head, tail, left, err := w.Look("s", i.JobID, 1000)
 		if err != nil || left < 0 {
 			t.Fatalf("left out %d, %v", left, err)
 		}
@@ -438,7 +439,7 @@ func TestLookMeanwhile(t *testing.T) {
 	if look(); got != rounds*chunk {
 		t.Errorf("looked at %d bytes, want %d", got, rounds*chunk)
 	}
-	if err := os.Truncate(i.Output, 0); err != nil {
+	if err := os.Truncate(string(i.OutputPath), 0); err != nil {
 		t.Fatal(err)
 	}
 	if look(); got != rounds*chunk {
@@ -456,7 +457,7 @@ func TestKilledHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(project)
-		d, err := w.New(Spec{Session: "s", Reach: confine.Project}, 4)
+		d, err := w.New(wire.Job{SessionID: "s", Reach: confine.Project}, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -471,7 +472,7 @@ func TestKilledHeld(t *testing.T) {
 		if !ok {
 			t.Fatal("the job was not started")
 		}
-		if line, err := w.Await(ctx, "s", i.ID, regexp.MustCompile("^listed")); line == "" || err != nil {
+		if line, err := w.Await(ctx, "s", i.JobID, regexp.MustCompile("^listed")); line == "" || err != nil {
 			t.Fatalf("got %q, %v", line, err)
 		}
 		if list, err := os.ReadDir(project); err != nil || len(list) == 0 {
@@ -482,7 +483,7 @@ func TestKilledHeld(t *testing.T) {
 				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended with another
 			}
 		}
-		w.ends(t, i.ID)
+		w.ends(t, i.JobID)
 		for { // the keeper removes them when it has ended what the command left
 			if list, err := os.ReadDir(project); err == nil && len(list) == 0 {
 				break
@@ -500,26 +501,26 @@ func TestLimits(t *testing.T) {
 	for range 4 {
 		w.start(t, "sleep 100", "")
 	}
-	if _, err := w.New(Spec{}, 4); !errors.As(err, new(*LimitError)) {
+	if _, err := w.New(wire.Job{}, 4); !errors.As(err, new(*LimitError)) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := w.Kill("s", "j4", "you"); err != nil {
 		t.Fatal(err)
 	}
 	w.mu.Lock()
-	w.jobs["j4"].info.Ended = time.Now().Add(-keptAge - time.Hour)
+	w.jobs["j4"].info.EndedAtMS = time.Now().Add(-keptAge - time.Hour).UnixMilli()
 	w.mu.Unlock()
-	d, err := w.New(Spec{}, 4)
+	d, err := w.New(wire.Job{}, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.New(Spec{}, 4); !errors.As(err, new(*LimitError)) {
+	if _, err := w.New(wire.Job{}, 4); !errors.As(err, new(*LimitError)) {
 		t.Errorf("while another is started: %v", err)
 	}
 	if _, ok := d.Started(); ok {
 		t.Error("what no shell started was")
 	}
-	if d, err = w.New(Spec{}, 4); err != nil {
+	if d, err = w.New(wire.Job{}, 4); err != nil {
 		t.Fatalf("after that: %v", err)
 	}
 	d.Started()

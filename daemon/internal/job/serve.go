@@ -78,21 +78,9 @@ func (m *Manager) Serve(ctx context.Context, who string, r *wire.JobRequest, sto
 func Reply(id wire.RequestID, list []Info) *wire.JobReply {
 	reply := &wire.JobReply{RequestID: id, Jobs: []wire.Job{}, Output: []byte{}}
 	for _, i := range list {
-		reply.Jobs = append(reply.Jobs, wireJob(i))
+		reply.Jobs = append(reply.Jobs, i.Job)
 	}
 	return reply
-}
-
-func wireJob(i Info) wire.Job {
-	j := wire.Job{
-		JobID: i.ID, SessionID: wire.SessionID(i.Session), Agent: i.Agent, Command: wire.OSString(i.Command), Cwd: wire.OSString(i.Cwd),
-		Shell: i.Shell, Reach: i.Reach, PID: i.PID, State: i.State, ExitCode: i.ExitCode, Note: i.Note, StartedAtMS: i.Started.UnixMilli(),
-		Bytes: i.Bytes, OutputPath: wire.OSString(i.Output), Wake: i.Wake, Terminal: i.Terminal,
-	}
-	if i.State == Ended {
-		j.EndedAtMS = i.Ended.UnixMilli()
-	}
-	return j
 }
 
 // Summary lists the running jobs of a session in one line; "none" if none runs, "" if none is kept, ended ones included.
@@ -105,7 +93,7 @@ func (m *Manager) Summary(session string) string {
 		if text != "" {
 			text += "; "
 		}
-		text += i.ID + " `" + visible.Cut(visible.Exact(i.Command), 120) + "`"
+		text += i.JobID + " `" + visible.Cut(visible.Exact(string(i.Command)), 120) + "`"
 		if i.State == Stopped {
 			text += " (stopped: it wants the keyboard)"
 		}

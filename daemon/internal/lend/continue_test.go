@@ -36,7 +36,7 @@ func privateShell(t *testing.T) (*Private, func() (*job.Draft, error)) {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	return p, func() (*job.Draft, error) { return jobs.New(job.Spec{Shell: "bash"}, 1) }
+	return p, func() (*job.Draft, error) { return jobs.New(wire.Job{Shell: "bash"}, 1) }
 }
 
 func (p *Private) try(ctx context.Context, text string, timeout time.Duration, become func() (*job.Draft, error)) (tool.CommandResult, error) {
@@ -174,13 +174,13 @@ func TestJobIsItsCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		was := p.shell()
-		r, err = p.try(t.Context(), `bash -c 'trap "" HUP; sleep 1001; :'`, 10*time.Millisecond, func() (*job.Draft, error) { return jobs.New(job.Spec{Shell: "bash"}, 1) })
+		r, err = p.try(t.Context(), `bash -c 'trap "" HUP; sleep 1001; :'`, 10*time.Millisecond, func() (*job.Draft, error) { return jobs.New(wire.Job{Shell: "bash"}, 1) })
 		if err != nil || r.Job == nil {
 			t.Fatalf("got %+v, %v", r, err)
 		}
 		pid := 0
 		for end := time.Now().Add(10 * time.Second); pid == 0 || pid == was.PID(); time.Sleep(10 * time.Millisecond) {
-			if i, err := jobs.Get("", r.Job.ID); err == nil {
+			if i, err := jobs.Get("", r.Job.JobID); err == nil {
 				pid = i.PID
 			}
 			if time.Now().After(end) {
@@ -193,11 +193,11 @@ func TestJobIsItsCommand(t *testing.T) {
 				t.Fatal(err)
 			}
 			jobs = open()
-			if i, err := jobs.Get("", r.Job.ID); err != nil || i.State != job.Running || i.PID != pid {
+			if i, err := jobs.Get("", r.Job.JobID); err != nil || i.State != job.Running || i.PID != pid {
 				t.Fatalf("the next daemon has %+v, %v", i, err)
 			}
 		}
-		if i, err := jobs.Kill("", r.Job.ID, "test"); err != nil || i.State != job.Ended {
+		if i, err := jobs.Kill("", r.Job.JobID, "test"); err != nil || i.State != job.Ended {
 			t.Fatalf("killed=%v: %+v, %v", killed, i, err)
 		}
 		if left := procs.Group(pid); len(left) > 0 {

@@ -13,6 +13,7 @@ import (
 
 	"sublet/daemon/internal/job"
 	"sublet/daemon/internal/tool"
+	"sublet/wire"
 )
 
 // Nobody can type in a private shell: a command that waits for keys there was run until its time was over.
@@ -91,7 +92,7 @@ func TestKeysThatNobodyTypesToAJob(t *testing.T) {
 	} {
 		p, _ := privateShell(t)
 		wait := filepath.Join(t.TempDir(), "go")
-		r, err := p.try(t.Context(), "until [ -e "+wait+" ]; do sleep 0.01; done; "+text, 10*time.Millisecond, func() (*job.Draft, error) { return jobs.New(job.Spec{Shell: "bash"}, 2) })
+		r, err := p.try(t.Context(), "until [ -e "+wait+" ]; do sleep 0.01; done; "+text, 10*time.Millisecond, func() (*job.Draft, error) { return jobs.New(wire.Job{Shell: "bash"}, 2) })
 		if err != nil || r.Job == nil {
 			t.Fatalf("got %+v, %v", r, err)
 		}
@@ -99,11 +100,11 @@ func TestKeysThatNobodyTypesToAJob(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		if _, err := jobs.Await(ctx, "", r.Job.ID, nil); err != nil {
+		if _, err := jobs.Await(ctx, "", r.Job.JobID, nil); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 		cancel()
-		if i, err := jobs.Get("", r.Job.ID); err != nil || !strings.Contains(i.End(), want) {
+		if i, err := jobs.Get("", r.Job.JobID); err != nil || !strings.Contains(i.End(), want) {
 			t.Errorf("%s: got %q, %v, want %q", text, i.End(), err, want)
 		}
 	}

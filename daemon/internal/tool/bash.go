@@ -71,7 +71,7 @@ func (a *bashArgs) check(Env) error {
 	return nil
 }
 
-// wake returns when the agent wants to be woken, as job.Spec.Wake.
+// wake returns when the agent wants to be woken, as wire.Job.Wake.
 func (a *bashArgs) wake() string {
 	if a.Wake && a.WakeOn == "" {
 		return job.WakeEnd
@@ -135,7 +135,7 @@ func (a *bashArgs) run(ctx context.Context, env Env, approved Action, live func(
 	if r.Job != nil {
 		return Result{Content: fmt.Sprintf(
 			"[job %s was started in %s, process %d. It goes on by itself; its output goes to %s]",
-			r.Job.ID, r.Job.Shell, r.Job.PID, r.Job.Output)}, nil
+			r.Job.JobID, r.Job.Shell, r.Job.PID, r.Job.OutputPath)}, nil
 	}
 	was := ""
 	if own {
@@ -165,7 +165,7 @@ func continued(env Env, r CommandResult) (Result, error) {
 	if r.Job.Terminal {
 		what = "wait for its end, or end it, by that id. It is a job of the user's shell and prints to their terminal: what it prints from now on, and its exit status, are not known here"
 	}
-	res := bounded(fmt.Sprintf("%s[it goes on as the job %s: %s.]", text, r.Job.ID, what) + notes)
+	res := bounded(fmt.Sprintf("%s[it goes on as the job %s: %s.]", text, r.Job.JobID, what) + notes)
 	res.TruncatedBy, res.Cwd = res.TruncatedBy+left, r.Dir
 	return res, nil
 }

@@ -119,13 +119,13 @@ func (a *jobsArgs) run(ctx context.Context, env Env, _ Action, _ func([]byte)) (
 
 // newOutput returns a job's output since the last call; left is how many bytes of it are left out.
 func newOutput(env Env, i job.Info) (text string, left int64, err error) {
-	head, tail, left, err := env.Jobs.Look(env.Session, i.ID, MaxResult-2048) // leaves room for the lines about the job
+	head, tail, left, err := env.Jobs.Look(env.Session, i.JobID, MaxResult-2048) // leaves room for the lines about the job
 	if err != nil {
 		return "", 0, err
 	}
 	text = renderOutput(head)
 	if left > 0 {
-		text += fmt.Sprintf("\n[… %d bytes left out; the newest 16 MiB are in %s …]\n", left, i.Output)
+		text += fmt.Sprintf("\n[… %d bytes left out; the newest 16 MiB are in %s …]\n", left, i.OutputPath)
 	}
 	switch text += renderOutput(tail); {
 	case len(head) == 0 && i.Terminal:
@@ -158,7 +158,7 @@ func describeJob(i job.Info) string {
 	state := i.State
 	switch i.State {
 	case job.Ended:
-		state = fmt.Sprintf("%s, after %v", i.End(), i.Ended.Sub(i.Started).Round(time.Second))
+		state = fmt.Sprintf("%s, after %v", i.End(), (time.Duration(i.EndedAtMS-i.StartedAtMS) * time.Millisecond).Round(time.Second))
 	case job.Stopped:
 		state = "stopped: it wants the keyboard, which a job does not have"
 		if i.Terminal {
@@ -166,10 +166,10 @@ func describeJob(i job.Info) string {
 		}
 	}
 	if i.State != job.Ended {
-		state += fmt.Sprintf(" since %v", time.Since(i.Started).Round(time.Second))
+		state += fmt.Sprintf(" since %v", time.Since(time.UnixMilli(i.StartedAtMS)).Round(time.Second))
 		if i.Note != "" {
 			state += ", " + i.Note
 		}
 	}
-	return fmt.Sprintf("%s: %s; %d bytes of output; in %s: %s", i.ID, state, i.Bytes, i.Shell, oneLine(i.Command))
+	return fmt.Sprintf("%s: %s; %d bytes of output; in %s: %s", i.JobID, state, i.Bytes, i.Shell, oneLine(string(i.Command)))
 }

@@ -27,7 +27,7 @@ func (s *jobShell) Where(context.Context) (ShellPlace, error) {
 }
 
 func (s *jobShell) Run(ctx context.Context, c Command, _ func([]byte)) (CommandResult, error) {
-	d, err := s.jobs.New(job.Spec{Session: "s", Agent: "engineer-1", Command: c.Text, Shell: "a private bash", Wake: c.Wake}, 2)
+	d, err := s.jobs.New(wire.Job{SessionID: "s", Agent: "engineer-1", Command: wire.OSString(c.Text), Shell: "a private bash", Wake: c.Wake}, 2)
 	if err != nil {
 		return CommandResult{}, err
 	}
@@ -91,7 +91,7 @@ func TestJobs(t *testing.T) {
 	for end := time.Now().Add(30 * time.Second); i.Bytes < 100000 && time.Now().Before(end); i, _ = manager.Get("s", "j2") {
 		time.Sleep(time.Millisecond)
 	}
-	if r = mustDo(t, jobs, env, m{"id": "j2"}); len(r.Content) > MaxResult+1024 || r.TruncatedBy == 0 || !strings.Contains(r.Content, "bytes left out; the newest 16 MiB are in "+i.Output) {
+	if r = mustDo(t, jobs, env, m{"id": "j2"}); len(r.Content) > MaxResult+1024 || r.TruncatedBy == 0 || !strings.Contains(r.Content, "bytes left out; the newest 16 MiB are in "+string(i.OutputPath)) {
 		t.Errorf("%d bytes, %d left out: %.300q", len(r.Content), r.TruncatedBy, r.Content)
 	}
 	env.Agent = "engineer-2"

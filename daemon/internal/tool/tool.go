@@ -163,7 +163,7 @@ type Command struct {
 	Reach       string        // the confinement: read, project; otherwise it runs in the shell itself
 	Background  bool          // it becomes a background job
 	Continue    bool          // it becomes one when Timeout is over, where it can
-	Wake        string        // when the job wakes its agent: see job.Spec
+	Wake        string        // when the job wakes its agent: see wire.Job
 	Agent       string        // whose it is; "" = the turn's own
 	Purpose     string        // shown to the user while the shell is lent
 }
