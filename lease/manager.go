@@ -190,8 +190,6 @@ func (m *Manager) Completed(now time.Time, ref Ref, execution string) (ok bool, 
 	m.deadline = now.Add(l.Term)
 	if l.pendingOutcome != "" {
 		m.finish(now, l, l.pendingOutcome, true)
-	} else if !m.linked {
-		m.finish(now, l, Disconnected, true)
 	}
 	return true, m.out
 }
@@ -251,8 +249,8 @@ func (m *Manager) Gone(now time.Time, ref Ref, outcome string) []Effect {
 }
 
 // Preempted records that the lender took the resource back for user before the holder's command began. The lease goes back
-// to the head of the queue, keeps its waitUntil, and is offered again. It ends instead if it was about to end, if its
-// command was cancelled or had begun, or if waitUntil has passed.
+// to the head of the queue, keeps its waitUntil, and is offered again. It ends instead if it was about to end, if it was not
+// granted yet, if its command was cancelled or had begun, or if waitUntil has passed.
 func (m *Manager) Preempted(now time.Time, ref Ref, user string) []Effect {
 	m.out = m.out[:0]
 	switch l := m.current(ref); {
@@ -290,7 +288,7 @@ func (m *Manager) Disconnect(now time.Time) []Effect {
 	case l.State == Held && l.execution != "":
 		m.deadline = now.Add(Grace)
 	case l.State == Held:
-		m.finish(now, l, Disconnected, true)
+		m.finish(now, l, Disconnected, false)
 	}
 	return m.out
 }
@@ -363,7 +361,7 @@ func (m *Manager) Tick(now time.Time) []Effect {
 		case l.execution == "", m.linked && l.startedAt.IsZero() && l.cancelled == "": // the term passed
 			m.finish(now, l, Expired, true)
 		case !m.linked: // Grace passed
-			m.finish(now, l, Disconnected, true)
+			m.finish(now, l, Disconnected, false)
 		case l.cancelled == "": // the command's timeout passed
 			m.cancel(now, l, CancelTimeout)
 		default: // CancelBound passed
@@ -379,7 +377,7 @@ func (m *Manager) Tick(now time.Time) []Effect {
 	return m.out
 }
 
-// NextDeadline returns when Tick must be called next; ok is false if there is no deadline. It looks at every lease.
+// NextDeadline returns when Tick must be called next; ok is false if there is no deadline.
 func (m *Manager) NextDeadline() (at time.Time, ok bool) {
 	for _, l := range m.queue {
 		due := l.waitUntil
@@ -407,11 +405,8 @@ func (m *Manager) finish(now time.Time, l *Lease, outcome string, notifyLender b
 		m.cancel(now, l, CancelStale)
 		m.out = append(m.out, Effect{Do: Release, Lease: l, Ref: l.Ref(), Reason: releaseReason(outcome)})
 	}
-	if i := slices.Index(m.queue, l); i == 0 && len(m.queue) > 1 {
-		m.queue = m.queue[1:] // Delete would copy the others
-	} else {
-		m.queue = slices.Delete(m.queue, i, i+1)
-	}
+	i := slices.Index(m.queue, l)
+	m.queue = slices.Delete(m.queue, i, i+1)
 	m.end(l, outcome)
 	m.out[len(m.out)-1].Holder, m.out[len(m.out)-1].HeldFor = holder, held
 	m.offerHead()

@@ -173,12 +173,6 @@ func TestClockOverALostLink(t *testing.T) {
 		m.Reconnect(after(50*time.Second), []Ref{a.Ref()}, []string{"x"})
 		due(t, "back", m, want.Add(5*time.Minute+TimeoutSlack))
 	}
-	m := NewManager(new(Fences))
-	a := hold(t, m, t0, "a")
-	_ = m.Execute(t0, a, "x", 0)
-	m.Disconnect(t0)
-	_, effects := m.Completed(t0, a.Ref(), "x")
-	expect(t, "an end that was on its way", effects, "end a disconnected")
 }
 
 // Who is out of time is not offered what the one before leaves behind.
