@@ -210,21 +210,21 @@ func (l *Log[S]) endUnfinishedLocked(ctx context.Context, u store.Unfinished, wh
 func (l *Log[S]) StoreEnds(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := 0; i < len(l.unended); i++ {
+	for {
+		// An end comes after its turn's Error; the turn of an Error without an end may still run.
+		i := slices.IndexFunc(l.unended, func(m wire.EventMessage) bool { _, isError := m.(*wire.Error); return !isError })
+		if i < 0 {
+			return nil
+		}
 		u := store.Unfinished{SessionID: l.id}
-		switch end := l.unended[i].(type) {
-		case *wire.AgentComplete:
+		if end, ok := l.unended[i].(*wire.AgentComplete); ok {
 			u.TurnID, u.RequestID, u.Agent = end.TurnID, end.RequestID, end.Agent
-		case *wire.CompactionComplete:
-		default:
-			continue // an Error, whose turn may still run
 		}
 		if err := l.endUnfinishedLocked(ctx, u, "the store could not be written when it ended"); err != nil {
 			return err
 		}
-		l.unended, i = l.unended[i+1:], -1
+		l.unended = l.unended[i+1:]
 	}
-	return nil
 }
 
 // Send sends a message that is not an event to all subscribers.

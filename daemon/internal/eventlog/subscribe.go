@@ -26,7 +26,7 @@ type Missed struct {
 	more   bool
 }
 
-// Missed reads the first page of the events after the event number after, the last one that a client has received. It is called before the
+// Missed reads the first page of the events that follow number after, the last one that a client has received. It is called before the
 // client is sent the session's description, so that the client gets only the error if the store cannot be read.
 func (l *Log[S]) Missed(ctx context.Context, after int64) (m Missed, err error) {
 	if err := l.StoreEnds(ctx); err != nil {
