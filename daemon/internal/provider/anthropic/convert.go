@@ -104,16 +104,16 @@ func blocks(msg provider.Message) (list []sdk.ContentBlockParamUnion) {
 			list = append(append(list, texts...), sdk.NewToolUseBlock(c.ID, c.Arguments, c.Name))
 			texts = nil
 		case p.Reasoning != nil:
-			sign, ok := provider.Unseal(config.KindAnthropic, p.Reasoning.Signature)
-			if !ok || sign == "" {
+			signature, ok := provider.Unseal(config.KindAnthropic, p.Reasoning.Signature)
+			if !ok || signature == "" {
 				continue // another provider's, or without a signature: the API refuses it
 			}
 			list = append(list, texts...)
 			texts = nil
-			if data, ok := strings.CutPrefix(sign, redacted); ok {
+			if data, ok := strings.CutPrefix(signature, redacted); ok {
 				list = append(list, sdk.NewRedactedThinkingBlock(data))
 			} else {
-				list = append(list, sdk.NewThinkingBlock(sign, p.Reasoning.Text))
+				list = append(list, sdk.NewThinkingBlock(signature, p.Reasoning.Text))
 			}
 		case p.Image != nil:
 			texts = append(texts, sdk.NewImageBlockBase64(p.Image.MIME, base64.StdEncoding.EncodeToString(p.Image.Data)))

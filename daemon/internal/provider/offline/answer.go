@@ -163,12 +163,12 @@ func (in *intent) write(j *job) string {
 
 // expand fills in the placeholders of an answer, and the groups, with their names, of the condition that it belongs to.
 func (in *intent) expand(j *job, text string, groups, names []string) string {
-	for i := len(groups) - 1; i > 0; i-- {
+	for i := len(groups) - 1; i > 0; i-- { // $10 before $1
 		group := groups[i]
 		if names[i] != "count" {
 			group = code(group)
 		}
-		text = strings.ReplaceAll(text, "$"+strconv.Itoa(i), strings.NewReplacer("{", "{\x00").Replace(group))
+		text = strings.ReplaceAll(text, "$"+strconv.Itoa(i), strings.ReplaceAll(group, "{", "{\x00")) // a group's { begins no placeholder
 	}
 	text = placeholder().ReplaceAllStringFunc(text, func(match string) string {
 		m := placeholder().FindStringSubmatch(match)
@@ -177,7 +177,7 @@ func (in *intent) expand(j *job, text string, groups, names []string) string {
 	return strings.TrimSpace(strings.ReplaceAll(text, "\x00", ""))
 }
 
-// part is what a placeholder of an answer stands for; option is what stands behind its name.
+// part returns what a placeholder of an answer stands for; option is what follows its name.
 func (in *intent) part(j *job, name, option string) string {
 	r := j.last()
 	most, _ := strconv.Atoi(option) // a number for those that take one

@@ -136,8 +136,8 @@ var captures = map[string][2]string{
 	"plain": {"text", `(?:echo|printf|seq|hostname|nproc|printenv|chmod|wc|tree|sudo|docker|kubectl|npm|pip3?|apt|apt-get|brew|systemctl|tar|unzip|sed|awk|jq)\b.*|\./.*|[a-z][\w-]* (?:-{1,2}[a-z]|[/~$]).*`},
 }
 
-// phrasePattern compiles a phrase of the table. Each word brings the blank before it, so that what is optional leaves no
-// blank behind; the prompt is matched with a blank in front.
+// phrasePattern compiles a phrase of the table. Each word has the blank before it in its pattern, so that an optional part is left out
+// with its blanks; the prompt is matched with a blank in front.
 func phrasePattern(phrase string, words map[string]string) *regexp.Regexp {
 	var b strings.Builder
 	writePhrase(&b, phrase, words)
@@ -147,6 +147,8 @@ func phrasePattern(phrase string, words map[string]string) *regexp.Regexp {
 // phraseToken is a bracket, or a word.
 var phraseToken = rx(`[()\[\]|]|[^()\[\]|\s]+`)
 
+// writePhrase writes a phrase as a regular expression. words are the alternatives by the name that stands for them in <>. A ? after a
+// word makes its last letter optional.
 func writePhrase(b *strings.Builder, phrase string, words map[string]string) {
 	for _, word := range phraseToken().FindAllString(phrase, -1) {
 		inner := strings.Trim(word, "<>{}")

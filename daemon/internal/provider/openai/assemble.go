@@ -158,7 +158,7 @@ func (a *assembly) response() (provider.Response, bool) {
 	a.say(text)
 	msg := provider.Message{Role: provider.Assistant}
 	for i, item := range a.items {
-		r := &provider.Reasoning{Signature: provider.Seal(a.kind, itemSign+string(item))}
+		r := &provider.Reasoning{Signature: provider.Seal(a.kind, itemPrefix+string(item))}
 		if i == 0 {
 			r.Text = strings.TrimSpace(a.reasoning.String())
 		}

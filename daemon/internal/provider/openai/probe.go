@@ -204,25 +204,25 @@ func perMillion(s string) float64 {
 	return f * 1e6
 }
 
-// limitOf returns what a server's answer says of a model; exact reports whether that is the window that it has there.
+// limitOf returns the limits of a model in a server's answer; exact reports whether that is the window that it has there.
 func limitOf(body []byte, model string) (_ provider.Limit, exact bool) {
-	var said struct {
+	var answer struct {
 		Data     []window // of most servers
 		Models   []window // of Ollama
 		Settings struct {
 			Ctx int `json:"n_ctx"`
 		} `json:"default_generation_settings"` // of llama.cpp
 	}
-	if json.Unmarshal(body, &said) != nil {
+	if json.Unmarshal(body, &answer) != nil {
 		return provider.Limit{}, false
 	}
-	for _, w := range slices.Concat(said.Data, said.Models) {
+	for _, w := range slices.Concat(answer.Data, answer.Models) {
 		if slices.Contains([]string{w.ID, w.Model, w.Name}, model) || w.Name == model+":latest" {
 			return w.limit()
 		}
 	}
-	if len(said.Data) == 1 {
-		return said.Data[0].limit() // llama.cpp serves one model under whatever name
+	if len(answer.Data) == 1 {
+		return answer.Data[0].limit() // llama.cpp serves one model under whatever name
 	}
-	return provider.Limit{ContextWindow: said.Settings.Ctx}, said.Settings.Ctx > 0
+	return provider.Limit{ContextWindow: answer.Settings.Ctx}, answer.Settings.Ctx > 0
 }

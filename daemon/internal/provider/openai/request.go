@@ -149,15 +149,15 @@ func (m *Model) assistant(msg provider.Message, reasoning bool) wireMessage {
 	for _, p := range msg.Parts {
 		switch {
 		case p.Reasoning != nil:
-			sign, ok := provider.Unseal(m.config.Kind, p.Reasoning.Signature)
+			signature, ok := provider.Unseal(m.config.Kind, p.Reasoning.Signature)
 			switch {
 			case !ok:
-			case sign == reasoningField:
+			case signature == reasoningField:
 				if reasoning {
 					w.ReasoningContent += p.Reasoning.Text
 				}
-			case json.Valid([]byte(sign)):
-				extra = json.RawMessage(sign) // belongs to the call that follows
+			case json.Valid([]byte(signature)):
+				extra = json.RawMessage(signature) // belongs to the call that follows
 			}
 		case p.ToolCall != nil:
 			w.ToolCalls = append(w.ToolCalls, wireCall{

@@ -9,8 +9,8 @@ import (
 	"sublet/daemon/internal/provider"
 )
 
-// itemSign is the prefix of the signature of reasoning that is an item of the Responses API; the item in JSON follows.
-const itemSign = "item "
+// itemPrefix is the prefix of the signature of reasoning that is an item of the Responses API; the item in JSON follows.
+const itemPrefix = "item "
 
 // speaksResponses reports whether requests go to the Responses API, which accepts the model's own encrypted reasoning between
 // tool calls.
@@ -113,8 +113,8 @@ func (m *Model) ownItems(msg provider.Message, reasoning bool) (items []any) {
 	for _, p := range msg.Parts {
 		switch {
 		case p.Reasoning != nil:
-			sign, ok := provider.Unseal(m.config.Kind, p.Reasoning.Signature)
-			if item, is := strings.CutPrefix(sign, itemSign); ok && is && reasoning {
+			signature, ok := provider.Unseal(m.config.Kind, p.Reasoning.Signature)
+			if item, is := strings.CutPrefix(signature, itemPrefix); ok && is && reasoning {
 				items = append(items, json.RawMessage(item))
 			}
 		case p.ToolCall != nil:

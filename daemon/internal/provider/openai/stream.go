@@ -25,14 +25,14 @@ var errTooLarge = errors.New("the server sent an event of more than 16 MiB")
 func readChunks(body io.Reader, add func([]byte) error) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxEvent)
-	var whole []byte // the single object so far
+	var object []byte // the single object so far
 	for began := false; lines.Scan(); {
 		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) == 0 {
 			continue
 		}
-		if len(whole) > 0 || !began && line[0] == '{' {
-			if whole = append(whole, line...); len(whole) > maxEvent {
+		if len(object) > 0 || !began && line[0] == '{' {
+			if object = append(object, line...); len(object) > maxEvent {
 				return errTooLarge
 			}
 			continue
@@ -52,10 +52,10 @@ func readChunks(body io.Reader, add func([]byte) error) error {
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
 		return errTooLarge
-	case err != nil || len(whole) == 0:
+	case err != nil || len(object) == 0:
 		return err
 	}
-	return add(whole)
+	return add(object)
 }
 
 type wireChunk struct {
@@ -77,7 +77,7 @@ type wireDelta struct {
 	ToolCalls        []wirePiece     `json:"tool_calls"`
 }
 
-// wirePiece is a piece of a call, or a whole one. Index may be missing; arguments are text or, from some servers, an object.
+// wirePiece is a piece of a call, or a complete one. Index may be missing; arguments are text or, from some servers, an object.
 type wirePiece struct {
 	Index    *int   `json:"index"`
 	ID       string `json:"id"`
