@@ -72,10 +72,10 @@ type Process struct {
 
 	mu sync.Mutex
 	// below: guarded by mu
-	ended bool   // by a signal of this process
-	over  bool   // the group has ended
-	how   string // how the program ended, if not by a signal of this process
-	last  string // its newest line on standard error
+	signalled bool   // by End
+	reaped    bool   // it has ended and its group was killed
+	how       string // how the program ended, if not by a signal of this process
+	last      string // its newest line on standard error
 }
 
 // Start starts a program. Error texts are shown to the user.
@@ -241,14 +241,14 @@ func (p *Process) listen(r io.ReadCloser) {
 func (p *Process) watch(errR *os.File) {
 	err := p.cmd.Wait()
 	p.mu.Lock()
-	if !p.ended {
+	if !p.signalled {
 		p.how = "it ended"
 		if err != nil {
 			p.how = "it ended: " + err.Error()
 		}
 	}
 	p.signalLocked(syscall.SIGKILL)
-	p.over = true
+	p.reaped = true
 	p.mu.Unlock()
 	_ = p.guard.Wait() // killed
 	p.guardInput.Close()
@@ -263,7 +263,7 @@ func (p *Process) watch(errR *os.File) {
 // so the id is still the group's.
 func (p *Process) signalLocked(s syscall.Signal) {
 	_ = p.cmd.Process.Signal(s) // an error: it has ended, or is another user's
-	if !p.over {
+	if !p.reaped {
 		_ = syscall.Kill(-p.guard.Process.Pid, s) // ESRCH: it has ended
 	}
 }
@@ -288,7 +288,7 @@ func (p *Process) End() {
 			case <-timer.C:
 			}
 			p.mu.Lock()
-			p.ended = true
+			p.signalled = true
 			p.signalLocked(s)
 			p.mu.Unlock()
 			timer.Reset(endGrace)
