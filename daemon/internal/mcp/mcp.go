@@ -148,7 +148,7 @@ func (s *Servers) addHolds(n int64) {
 	list := s.list
 	s.mu.Unlock()
 	for _, srv := range list {
-		srv.rested()
+		srv.holdsChanged()
 	}
 	if last {
 		s.Close()

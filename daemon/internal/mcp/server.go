@@ -168,7 +168,7 @@ func (s *server) start(at Place) {
 		return
 	}
 	s.conn, s.last, s.err = c, c, nil
-	s.restLocked()
+	s.setIdleTimerLocked()
 	s.owner.work.Go(func() { s.lost(c, c.wait()) }) // ends with the connection, which close ends
 	s.o.Log.Info("mcp server up", "server", s.spec.Name, "ms", time.Since(begun).Milliseconds())
 }
@@ -188,7 +188,7 @@ func (s *server) lost(c *conn, err error) {
 		return
 	}
 	s.conn = nil
-	s.restLocked()
+	s.setIdleTimerLocked()
 	if time.Since(c.since) > steady {
 		s.failures = 0
 	}
@@ -200,26 +200,26 @@ func (s *server) lost(c *conn, err error) {
 	s.o.Log.Warn("mcp server ended", "server", s.spec.Name, "err", err, "again", s.retryAt)
 }
 
-// rested is restLocked after the owner's holds have changed.
-func (s *server) rested() {
+// holdsChanged is setIdleTimerLocked after the owner's holds have changed.
+func (s *server) holdsChanged() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.restLocked()
+	s.setIdleTimerLocked()
 }
 
-// restLocked starts or stops the idle timer.
-func (s *server) restLocked() {
+// setIdleTimerLocked starts or stops the idle timer.
+func (s *server) setIdleTimerLocked() {
 	if s.idle != nil {
 		s.idle.Stop()
 		s.idle = nil
 	}
 	if c := s.conn; c != nil && s.owner.holds.Load() == 0 && !s.closed {
-		s.idle = time.AfterFunc(s.o.Idle, func() { s.rest(c) })
+		s.idle = time.AfterFunc(s.o.Idle, func() { s.endIdle(c) })
 	}
 }
 
-// rest ends a connection that was idle for too long.
-func (s *server) rest(c *conn) {
+// endIdle ends a connection that was idle for too long.
+func (s *server) endIdle(c *conn) {
 	s.mu.Lock()
 	if s.conn != c || s.owner.holds.Load() > 0 || s.closed {
 		s.mu.Unlock()
@@ -237,7 +237,7 @@ func (s *server) close() {
 	c := s.conn
 	s.closed, s.conn = true, nil
 	s.cancel()
-	s.restLocked()
+	s.setIdleTimerLocked()
 	s.mu.Unlock()
 	if c != nil {
 		c.close()
