@@ -29,18 +29,20 @@ type Moment struct {
 }
 
 // BegunSince lists the processes in the shell's session that began at from or later. It leaves out the shell, members of the process
-// groups in but, and what the shell runs at the moment: the programs of its hooks, which are in the foreground group and have their
+// groups in except, and what the shell runs at the moment: the programs of its hooks, which are in the foreground group and have their
 // parent in the session, and its substitutions, which are its children in its own group. forks reports whether the list has a child of
 // the shell that has not called execve yet: until the shell shows its prompt, that may be a substitution or become a program of a hook.
-func BegunSince(shell int, foreground func() int, from Moment, but ...int) (list []Process, forks bool) {
+func BegunSince(shell int, foreground func() int, from Moment, except ...int) (list []Process, forks bool) {
 	begun := begunSince(shell, from)
 	if len(begun) == 0 {
 		return nil, false
 	}
 	fork, name := CommandLine(shell), Name(shell) // a fork without a program of its own has one of these as its command
-	runs, own, ours := inGroup(foreground()), inGroup(shell), inSession(shell)
+	inForeground, inShells, inSession := inGroup(foreground()), inGroup(shell), inSession(shell)
 	for _, st := range begun {
-		if inGroups(st.PID, but) || !ours(st.PID) || runs(st.PID) && ours(st.Parent) || own(st.PID) && st.Parent == shell {
+		hook := inForeground(st.PID) && inSession(st.Parent)
+		substitution := inShells(st.PID) && st.Parent == shell
+		if inGroups(st.PID, except) || !inSession(st.PID) || hook || substitution {
 			continue
 		}
 		p := Process{PID: st.PID, Command: commandLine(st)}
@@ -55,10 +57,10 @@ func Group(pgid int) (pids []int) {
 	return pids
 }
 
-// KillSession kills the processes of a session, except its leader and the members of the process groups in but.
-func KillSession(leader int, but ...int) {
+// KillSession kills the processes of a session, except its leader and the members of the process groups in except.
+func KillSession(leader int, except ...int) {
 	eachProcess(inSession(leader), func(st stat) {
-		if st.PID != leader && !inGroups(st.PID, but) {
+		if st.PID != leader && !inGroups(st.PID, except) {
 			_ = syscall.Kill(st.PID, syscall.SIGKILL) // it may have ended
 		}
 	})
