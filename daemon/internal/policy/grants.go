@@ -71,6 +71,7 @@ type wording struct {
 	runs          bool // one of them runs other code
 }
 
+// add adds a command: its exact words and, if a wide rule may be offered for it, those that begin it.
 func (w *wording) add(c *risk.Command) {
 	w.dir, w.top = c.Cwd, max(w.top, c.Level)
 	if e := quoteWords(c.Argv); !slices.Contains(w.exact, e) {

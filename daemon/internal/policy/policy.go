@@ -151,6 +151,7 @@ type matched struct {
 	ask, maybe, deny *Rule         // maybe denies, as far as that is known
 }
 
+// match stops at the first rule that denies the action for certain.
 func (p Policy) match(v risk.Verdict, a Action) (m matched) {
 	for i := range p.Rules {
 		r := &p.Rules[i]

@@ -30,8 +30,8 @@ type Confiner struct {
 // system are the folders of the operating system, below which nothing is a project.
 var system = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var/lib", "/var/spool", "/Applications", "/Library", "/System", "/private/etc"}
 
-// IsProject reports whether a command may be allowed to write in the whole of root: not in a home, nor in a folder of settings in
-// one, as ~/.config, nor in the system's, nor in what leads there by a link, nor in a folder that the home has as its settings by one.
+// IsProject reports whether a command may be allowed to write in all of root. It is false for a home, a hidden folder in one such as
+// ~/.config, a folder of the system, a link to one of these, and a folder that one of the home's settings is a link to.
 func IsProject(root, home string) bool {
 	for _, h := range []string{home, Real(home)} {
 		for _, at := range []string{root, Real(root)} {

@@ -128,7 +128,7 @@ func (c Copy) Diff(ctx context.Context) ([]byte, error) {
 	return diff, nil
 }
 
-// added returns the paths that are not in the index yet, each with a NUL behind it.
+// added returns the paths that are not in the index yet, each followed by NUL.
 func (c Copy) added(ctx context.Context) ([]byte, error) {
 	index, err := c.git(ctx, nil, "ls-files", "-z", "--stage")
 	if err != nil {

@@ -100,9 +100,9 @@ func runFor(ctx context.Context, bound time.Duration, input []byte, root string,
 		"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_CEILING_DIRECTORIES=" + filepath.Dir(root),
 	}
-	var said bytes.Buffer
+	var stderr bytes.Buffer
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // git then removes its locks, and a tree that it makes
-	cmd.WaitDelay, cmd.Stdin, cmd.Stderr = time.Second, bytes.NewReader(input), &said
+	cmd.WaitDelay, cmd.Stdin, cmd.Stderr = time.Second, bytes.NewReader(input), &stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func runFor(ctx context.Context, bound time.Duration, input []byte, root string,
 		cancel()
 	}
 	if err := errors.Join(err, cmd.Wait()); err != nil {
-		if why := strings.TrimSpace(said.String()); why != "" {
+		if why := strings.TrimSpace(stderr.String()); why != "" {
 			err = fmt.Errorf("%w: %s", err, why)
 		}
 		return nil, err
