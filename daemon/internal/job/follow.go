@@ -26,8 +26,8 @@ func (m *Manager) follow(j *job) {
 		gone := make(chan error, 1)
 		m.work.Go(func() { gone <- m.awaitExit(ctx, j) }) // ends with the process, or with ctx
 		search := &search{re: j.info.pattern(), path: string(j.info.OutputPath)}
-		look := time.NewTicker(lookEvery)
-		defer look.Stop()
+		tick := time.NewTicker(pollEvery)
+		defer tick.Stop()
 		for led := true; ; {
 			select {
 			case err := <-gone:
@@ -38,7 +38,7 @@ func (m *Manager) follow(j *job) {
 					m.log.Warn("a job's process cannot be watched", "job", j.info.JobID, "err", err)
 				}
 				led = false // other processes of the group may run for hours
-			case <-look.C:
+			case <-tick.C:
 				m.regroup(j)
 			case <-ctx.Done():
 				return
@@ -135,7 +135,7 @@ func (m *Manager) due(j *job, what string, matched bool) {
 	m.saveLocked(j)
 	i := j.info
 	m.mu.Unlock()
-	i.look()
+	i.refresh()
 	m.changed(i)
 }
 
@@ -191,15 +191,15 @@ func (s *search) next(dropped int64) (line string, found bool) {
 		s.at += int64(n)
 		for chunk := buf[:n]; len(chunk) > 0; {
 			end := bytes.IndexByte(chunk, '\n')
-			whole := end >= 0
-			if !whole {
+			complete := end >= 0
+			if !complete {
 				end = len(chunk)
 			}
 			s.line = append(s.line, chunk[:min(end, max(0, lineMost-len(s.line)))]...)
 			if text := strings.TrimRight(string(s.line), "\r"); s.re.MatchString(text) {
 				return strings.ToValidUTF8(text, "\uFFFD"), true
 			}
-			if !whole {
+			if !complete {
 				break
 			}
 			s.line, chunk = s.line[:0], chunk[end+1:]
@@ -291,9 +291,9 @@ func (o output) read(at int64, most int) (data []byte, from int64, err error) {
 	return data[:n], at, nil
 }
 
-// Look returns the output that the job's agents have not read yet, and marks it as read: at most most bytes, half from each
+// ReadNew returns the output that the job's agents have not read yet, and marks it as read: at most most bytes, half from each
 // end; left is how many were left out between head and tail.
-func (m *Manager) Look(session, id string, most int) (head, tail []byte, left int64, err error) {
+func (m *Manager) ReadNew(session, id string, most int) (head, tail []byte, left int64, err error) {
 	j, err := m.find(session, id)
 	if err != nil {
 		return nil, nil, 0, err

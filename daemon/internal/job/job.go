@@ -42,9 +42,9 @@ const (
 	// keptEnded is how many jobs that have ended are kept, and keptAge for how long.
 	keptEnded = 50
 	keptAge   = 7 * 24 * time.Hour
-	// lookEvery is the time between two looks at a running job's output and processes, awaitEvery that between two looks at its output
-	// while an agent waits for it.
-	lookEvery  = 250 * time.Millisecond
+	// pollEvery is how often a running job's output and processes are examined, awaitEvery how often its output while an agent waits
+	// for it.
+	pollEvery  = 250 * time.Millisecond
 	awaitEvery = 20 * time.Millisecond
 	// lineMost bounds how many bytes of one line are searched.
 	lineMost = 64 << 10
@@ -412,13 +412,13 @@ func (m *Manager) List(session string) (list []Info) {
 		return cmp.Or(cmp.Compare(len(a.JobID), len(b.JobID)), cmp.Compare(a.JobID, b.JobID))
 	})
 	for i := range list {
-		list[i].look()
+		list[i].refresh()
 	}
 	return list
 }
 
-// look updates the fields that change while a job runs.
-func (i *Info) look() {
+// refresh updates the fields that change while a job runs.
+func (i *Info) refresh() {
 	if info, err := os.Stat(string(i.OutputPath)); err == nil {
 		i.Bytes = i.Dropped + info.Size()
 	}
@@ -451,7 +451,7 @@ func (m *Manager) Get(session, id string) (Info, error) {
 	m.mu.Lock()
 	i := j.info
 	m.mu.Unlock()
-	i.look()
+	i.refresh()
 	return i, nil
 }
 

@@ -126,7 +126,7 @@ func TestJob(t *testing.T) {
 	if list := w.List("another"); len(list) != 0 {
 		t.Errorf("another session has %+v", list)
 	}
-	if head, tail, left, err := w.Look("s", i.JobID, 100); string(head) != "one\nready\n" || len(tail) > 0 || left != 0 || err != nil {
+	if head, tail, left, err := w.ReadNew("s", i.JobID, 100); string(head) != "one\nready\n" || len(tail) > 0 || left != 0 || err != nil {
 		t.Errorf("got %q %q %d %v", head, tail, left, err)
 	}
 	if err := os.WriteFile(filepath.Join(w.sh.Dir(), "go"), nil, 0o600); err != nil {
@@ -136,7 +136,7 @@ func TestJob(t *testing.T) {
 	if end.State != Ended || end.ExitCode == nil || *end.ExitCode != 3 || end.End() != "ended with exit code 3" {
 		t.Errorf("got %+v", end)
 	}
-	if head, _, _, err := w.Look("s", i.JobID, 100); string(head) != "two\n" || err != nil {
+	if head, _, _, err := w.ReadNew("s", i.JobID, 100); string(head) != "two\n" || err != nil {
 		t.Errorf("the rest: %q, %v", head, err)
 	}
 	if _, err := w.Get("another", i.JobID); err == nil {
@@ -367,7 +367,7 @@ func TestTrim(t *testing.T) {
 	touch("go")
 	w.ends(t, i.JobID)
 	const all = OutputMost + 5 + 7
-	head, tail, left, err := w.Look("s", i.JobID, 100)
+	head, tail, left, err := w.ReadNew("s", i.JobID, 100)
 	if got := w.List("s")[0].Bytes; got != all || left != got-100 || !strings.HasSuffix(string(tail), "xlast\nbehind\n") || len(head) != 50 || err != nil {
 		t.Errorf("of %d: %d left out, %q … %q, %v", got, left, head, tail, err)
 	}
@@ -426,7 +426,7 @@ func TestLookMeanwhile(t *testing.T) {
 	})
 	var got int64
 	look := func() {
-		head, tail, left, err := w.Look("s", i.JobID, 1000)
+		head, tail, left, err := w.ReadNew("s", i.JobID, 1000)
 		if err != nil || left < 0 {
 			t.Fatalf("left out %d, %v", left, err)
 		}

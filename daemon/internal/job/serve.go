@@ -17,7 +17,7 @@ const (
 	poll        = 100 * time.Millisecond
 )
 
-// CheckRequest returns what of a request is out of its bounds.
+// CheckRequest returns an error that names the first field of a request that is out of its bounds.
 func CheckRequest(r *wire.JobRequest) error {
 	switch {
 	case r.Op != "list" && r.Op != "read" && r.Op != "kill" && r.Op != "background":

@@ -119,7 +119,7 @@ func (a *jobsArgs) run(ctx context.Context, env Env, _ Action, _ func([]byte)) (
 
 // newOutput returns a job's output since the last call; left is how many bytes of it are left out.
 func newOutput(env Env, i job.Info) (text string, left int64, err error) {
-	head, tail, left, err := env.Jobs.Look(env.Session, i.JobID, MaxResult-2048) // leaves room for the lines about the job
+	head, tail, left, err := env.Jobs.ReadNew(env.Session, i.JobID, MaxResult-2048) // leaves room for the lines about the job
 	if err != nil {
 		return "", 0, err
 	}
