@@ -21,11 +21,11 @@ const (
 // go on with the next command of a list; the shell itself gets SIGINT, so that it drops the rest of the line. It is used by one
 // goroutine (follow), which calls signalDue at once and then every signalEvery.
 type canceller struct {
-	s     *Shell
-	r     *run
-	since time.Time
-	sent  map[int]syscall.Signal // last signal by process group
-	shell time.Time              // when the shell got SIGINT last
+	s           *Shell
+	r           *run
+	since       time.Time
+	sent        map[int]syscall.Signal // last signal by process group
+	interrupted time.Time              // when the shell itself got SIGINT last
 }
 
 // signalDue sends the signal that is due by now to the foreground process group.
@@ -55,8 +55,8 @@ func (c *canceller) signalDue() {
 		due = syscall.SIGTERM
 	}
 	fg := p.term.Foreground()
-	if time.Since(c.shell) >= againAfter {
-		c.shell = time.Now()
+	if time.Since(c.interrupted) >= againAfter {
+		c.interrupted = time.Now()
 		pid := p.pid
 		if fg == pid { // as under set +m, where the programs that it runs are in its own group
 			pid = -pid

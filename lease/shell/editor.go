@@ -256,11 +256,11 @@ func (s *Shell) hold(ctx context.Context, done func() bool) error {
 // taken meanwhile, or a program of the user's reads the line: the caller waits again. The caller has holdLock.
 func (s *Shell) tryHold(ctx context.Context, done func() bool) (held bool, err error) {
 	s.mu.Lock()
-	over, unreported := done(), s.editor.unreported
+	unneeded, unreported := done(), s.editor.unreported
 	why, _ := s.busyLocked(s.o.Patience)
 	s.mu.Unlock()
 	switch {
-	case over:
+	case unneeded:
 		return true, nil
 	case unreported:
 		return false, s.checkHook(ctx)

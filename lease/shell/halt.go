@@ -19,10 +19,10 @@ const (
 // halt stops the borrowed command r, so that its line ends in the shell and the command is a job of the shell. It is used by one
 // goroutine (follow).
 type halt struct {
-	s    *Shell
-	r    *run
-	next <-chan time.Time // when to call step again; nil = never
-	over bool             // the command's time has passed
+	s        *Shell
+	r        *run
+	next     <-chan time.Time // when to call step again; nil = never
+	timedOut bool             // the command's time has passed
 }
 
 // timeOver handles the end of the command's time. It reports whether the command must be cancelled.
@@ -31,7 +31,7 @@ func (h *halt) timeOver() bool {
 	if c.Overdue != nil && c.Overdue() {
 		return false
 	}
-	h.over = true
+	h.timedOut = true
 	return c.Continue == nil || h.request()
 }
 
@@ -43,7 +43,7 @@ func (h *halt) try() bool {
 	switch why := h.step(); {
 	case why == "":
 		return false
-	case h.over:
+	case h.timedOut:
 		h.r.stays = why
 		return true
 	default:

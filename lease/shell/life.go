@@ -6,23 +6,22 @@ import (
 
 // life is what became of a Shell and of its processes, one after another. Shell.mu guards all but exited.
 type life struct {
-	exited  chan struct{} // closed with gone
-	closed  bool          // Close was called
-	gone    bool          // the user's own exit ended it, or no further process could be started
-	status  int           // exit status, once gone
-	spawned time.Time     // when the current process was started
-	deaths  int           // processes in a row that ended within 2 s
+	exited     chan struct{} // closed when left is set
+	closed     bool          // Close was called
+	left       bool          // the user's own exit ended it, or no further process could be started
+	status     int           // exit status, once left
+	spawned    time.Time     // when the current process was started
+	shortLived int           // processes in a row that ended within 2 s
 }
 
-func (l *life) over() bool { return l.closed || l.gone }
+func (l *life) over() bool { return l.closed || l.left }
 
 // lastOutput is how long the terminal of an ended shell is still read: a child may keep it open, so that no EOF comes.
 const lastOutput = 50 * time.Millisecond
 
-// ended handles the end of the shell's process p. If the user left the shell, or three processes in a row ended within 2 s, the
-// Shell is over. After a crash, or an exit during a borrowed command, a new process is started in the same folder with the same
-// state, without its unexported variables.
-func (s *Shell) ended(p *process) {
+// restart replaces the process p, which has ended, by a new one in the same folder with the same state, except for unexported variables.
+// If the user's own exit ended p, or p is the third in a row that ended within 2 s, the Shell is over instead.
+func (s *Shell) restart(p *process) {
 	p.term.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,13 +29,13 @@ func (s *Shell) ended(p *process) {
 	if s.life.closed {
 		return
 	}
-	s.life.deaths++
+	s.life.shortLived++
 	if time.Since(s.life.spawned) > 2*time.Second {
-		s.life.deaths = 0
+		s.life.shortLived = 0
 	}
-	own := s.run == nil && p.state != nil && p.state.Exited()
-	if own || s.life.deaths >= 3 {
-		s.leaveLocked(p.state.ExitCode())
+	byUser := s.run == nil && p.state != nil && p.state.Exited()
+	if byUser || s.life.shortLived >= 3 {
+		s.exitLocked(p.state.ExitCode())
 		return
 	}
 	why := "the shell ended (" + p.state.String() + ") and was started again where it was; its unexported variables are gone, and what still " +
@@ -46,7 +45,7 @@ func (s *Shell) ended(p *process) {
 	restore, _ := s.d.Restore(was, State{}, State{}) // after and now are empty: all of it is put back
 	if err := s.spawnLocked(restore); err != nil {
 		s.log.Error("restart the shell", "err", err)
-		s.leaveLocked(1)
+		s.exitLocked(1)
 		return
 	}
 	if s.run != nil {
@@ -55,8 +54,8 @@ func (s *Shell) ended(p *process) {
 	s.event(Restarted{Why: why})
 }
 
-// leaveLocked ends the Shell for good.
-func (s *Shell) leaveLocked(status int) {
-	s.life.gone, s.life.status = true, status
+// exitLocked ends the Shell for good.
+func (s *Shell) exitLocked(status int) {
+	s.life.left, s.life.status = true, status
 	close(s.life.exited)
 }

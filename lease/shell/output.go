@@ -89,14 +89,14 @@ func (s *Shell) deliver(p *process, b []byte) {
 // notePasteModeLocked records what output of the shell says about its line editor, which switches bracketed paste on when it begins to
 // read a line, and off when it has read one.
 func (s *Shell) notePasteModeLocked(p *process, output []byte) {
-	e, ran := &s.editor, s.run == nil || s.run.ended
+	e, borrowed := &s.editor, s.run != nil && !s.run.ended
 	switch mode := pasteMode(output); {
-	case mode == 'l': // what runs now may read a password
+	case mode == 'l': // the line was read: what runs now may be a program that asks for a password
 		e.unreported = false
 	case mode != 'h':
 	case e.prompt && s.out.route == toScreen && bytes.Count(s.out.painted.b, pasteModeOn) > 1: // a continuation prompt: bash does not report one
 		e.typed.other = true
-	case !e.prompt && s.records.prompts > 0 && ran && p.term.Foreground() == p.pid:
+	case !e.prompt && s.records.prompts > 0 && !borrowed && p.term.Foreground() == p.pid:
 		e.unreported, e.typed = true, typing{last: e.typed.last}
 		s.changeLocked()
 	}

@@ -46,8 +46,8 @@ func (s *Shell) readRecordsLocked(kind string) {
 	s.records.unread += string(drain(s.files.up))
 	pid := strconv.Itoa(s.proc.pid)
 	list := strings.Split(s.records.unread, "\x00")
-	whole := list[:len(list)-1]
-	n := 1 + slices.IndexFunc(whole, func(r string) bool { return strings.HasPrefix(r+" ", kind+" "+pid+" ") })
+	complete := list[:len(list)-1]
+	n := 1 + slices.IndexFunc(complete, func(r string) bool { return strings.HasPrefix(r+" ", kind+" "+pid+" ") })
 	for _, record := range list[:n] {
 		kind, text, _ := strings.Cut(record, " ")
 		if of, text, _ := strings.Cut(text, " "); of == pid {

@@ -211,7 +211,7 @@ func (s *Shell) follow(ctx context.Context, r *run) (res Result, err error) {
 	done := ctx.Done()
 	for {
 		s.mu.Lock()
-		changed, began, ended, died := s.changed, r.began(), r.ended, r.restarted != "" || s.life.gone || s.life.closed && within(s.proc.exited, 0)
+		changed, began, ended, died := s.changed, r.began(), r.ended, r.restarted != "" || s.life.left || s.life.closed && within(s.proc.exited, 0)
 		s.mu.Unlock()
 		if began && limit.t == nil && r.command.Timeout > 0 {
 			limit.begin(r.command.Timeout)
@@ -342,8 +342,8 @@ func (s *Shell) programs(list []procs.Process) []procs.Process {
 	return list
 }
 
-// signalName returns the name of signal n for an exit status of 128+n, with which a shell reports a death by it. It is "" for a
-// signal whose status programs also use themselves: git reports wrong usage with 129, which would be SIGHUP.
+// signalName returns the name of the signal that a shell reports as this exit status, 128 plus its number; "" = none. It leaves out
+// signals whose status programs also use themselves: git reports wrong usage with 129, which would be SIGHUP.
 func signalName(status int) string {
 	switch sig := syscall.Signal(status - 128); sig {
 	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGILL, syscall.SIGABRT, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGKILL, syscall.SIGSEGV,

@@ -202,7 +202,7 @@ func (s *Shell) spawnLocked(restore string) error {
 		_ = p.term.SetReadDeadline(time.Now().Add(lastOutput))
 		p.read.Wait()
 		close(p.exited)
-		s.ended(p)
+		s.restart(p)
 	})
 	return nil
 }
