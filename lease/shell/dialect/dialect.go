@@ -89,7 +89,7 @@ type Start struct {
 	Restore string   // text to run once, before the first prompt: what a shell that died had; "" = none
 }
 
-// Script returns the text of an integration script, behind statements that set its variables: __sublet_folder, __sublet_nonce,
+// Script returns the text of an integration script, after statements that set its variables: __sublet_folder, __sublet_nonce,
 // __sublet_restore, and more, a list of name, value, name, value. statement is the format for a name and its quoted value.
 func (o Start) Script(text, statement string, quote func(text string) string, more ...string) string {
 	var b strings.Builder

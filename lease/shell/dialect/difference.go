@@ -81,7 +81,7 @@ func autoloaded(a, b map[string]string) func(name string) bool {
 // names begin with _, functions that were loaded, and PS1 where hooks have set it.
 func Difference(a, b State) string {
 	var parts, watch []string
-	say := func(verb string, names []string) {
+	list := func(verb string, names []string) {
 		if len(names) == 0 {
 			return
 		}
@@ -101,9 +101,9 @@ func Difference(a, b State) string {
 		_, is := b.Vars[name]
 		return strings.HasPrefix(name, "_") && !was && !is || name == "PS1" && b.Painted
 	})
-	say("set", vars.Added)
-	say("changed", vars.Changed)
-	say("unset", vars.Removed)
+	list("set", vars.Added)
+	list("changed", vars.Changed)
+	list("unset", vars.Removed)
 	for _, name := range slices.Concat(vars.Added, vars.Changed, vars.Removed) {
 		if decisive(name) {
 			watch = append(watch, name)
@@ -119,18 +119,18 @@ func Difference(a, b State) string {
 		{"made another file run as", "put back what runs as", a.Hashed, b.Hashed, true},
 	} {
 		c := Compare(kind.a, kind.b, autoloaded(kind.a, kind.b))
-		say(kind.is, slices.Concat(c.Added, c.Changed))
-		say(kind.gone, c.Removed)
+		list(kind.is, slices.Concat(c.Added, c.Changed))
+		list(kind.gone, c.Removed)
 		if kind.decisive {
 			watch = slices.Concat(watch, c.Added, c.Changed)
 		}
 	}
 	off := Without(b.Disabled, a.Disabled)
-	say("switched off builtin", off)
-	say("switched on builtin", Without(a.Disabled, b.Disabled))
+	list("switched off builtin", off)
+	list("switched on builtin", Without(a.Disabled, b.Disabled))
 	watch = slices.Concat(watch, off)
-	say("switched on", Without(b.Options, a.Options))
-	say("switched off", Without(a.Options, b.Options))
+	list("switched on", Without(b.Options, a.Options))
+	list("switched off", Without(a.Options, b.Options))
 	if a.Umask != b.Umask {
 		parts = append(parts, "changed the umask to "+b.Umask)
 	}

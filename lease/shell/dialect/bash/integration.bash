@@ -3,7 +3,7 @@
 # calls __sublet_widget. The protocol is described in the package comment of lease/shell/dialect.
 
 # Bash calls this before each prompt, first in PROMPT_COMMAND, so that no hook of the user has changed anything yet. It
-# returns the status that it finds, or that of the user's last command behind a borrowed one, for the hooks that follow.
+# returns the status that it finds, or that of the user's last command after a borrowed one, for the hooks that follow.
 __sublet_prompt() {
 	builtin local __sublet_found=$? __sublet_text -
 	builtin set +eufxvk
@@ -17,7 +17,7 @@ __sublet_prompt() {
 	fi
 	if [[ ${HISTCMD-} != "${__sublet_histcmd-}" ]]; then
 		__sublet_histcmd=$HISTCMD
-		# Not emptied before, because ext4 then writes the file to the disk at once: what is behind the NUL is older.
+		# The file is not truncated first, as ext4 would then write it to the disk at once: what follows the NUL is older.
 		{ HISTTIMEFORMAT= builtin history 1; builtin printf '\0'; } 1<>"$__sublet_folder/last"
 		IFS= builtin read -r -d '' -n 3000 __sublet_text <"$__sublet_folder/last"
 		builtin printf 'B %s %s\0' "$$" "${__sublet_text#*[0-9][ *] }" >"$__sublet_folder/up"
@@ -27,7 +27,7 @@ __sublet_prompt() {
 	builtin return "$__sublet_status"
 } 2>/dev/null # what set -x prints
 
-# Both stand around the text of a borrowed command, in the line that __sublet_widget sets.
+# The line that __sublet_widget sets calls these two before and after the text of a borrowed command.
 __sublet_begin() {
 	__sublet_running=1
 	__sublet_keep_history
@@ -137,13 +137,13 @@ __sublet_list() {
 
 # Puts the hooks where bash looks for them, unless they are there: at the start, and when the widget is called, for a
 # start-up file that is read again may replace PROMPT_COMMAND and PS0. The hook is a line of the user's own PROMPT_COMMAND,
-# so that what is appended to it runs behind the user's, and frameworks that compare its lines with a command know it.
+# so that what is appended to it runs after the user's, and frameworks that compare its lines with a command know it.
 __sublet_arm() {
 	[[ ${PROMPT_COMMAND-} == *__sublet_prompt* ]] || PROMPT_COMMAND=__sublet_prompt${PROMPT_COMMAND:+;$PROMPT_COMMAND}
 	[[ ${PS0-} == *'7701;B;'* ]] || PS0='\e]7701;B;$$;${__sublet_nonce-}\a'${PS0-}
 }
 
-# Runs once, behind the user's start-up file. It is one command, for a DEBUG trap sees each.
+# Runs once, after the user's start-up file. It is one command, because the user's DEBUG trap runs before each.
 __sublet_start() {
 	builtin local __sublet_map
 	__sublet_status=0 __sublet_line=0

@@ -1,4 +1,4 @@
-# sublet's integration for fish, sourced behind the user's own start-up files. It adds what lets sublet lend this shell: marks
+# sublet's integration for fish, sourced after the user's own start-up files. It adds what lets sublet lend this shell: marks
 # in the terminal's output (OSC 7701) before each prompt and each command, and a key that calls __sublet_widget. The protocol
 # is described in the package comment of lease/shell/dialect.
 
@@ -7,7 +7,7 @@ function __sublet_mark
     builtin printf '\e]7701;%s;%s;%s\a' $argv[1] $fish_pid $__sublet_nonce
 end
 
-# Sends the record $argv[1], with the text $argv[2] behind the process id.
+# Sends the record $argv[1], with the text $argv[2] after the process id.
 function __sublet_send
     builtin printf '%s %s %s\0' $argv[1] $fish_pid "$argv[2]" >$__sublet_folder/up
 end
@@ -90,7 +90,7 @@ function __sublet_widget
                 builtin functions --query fish_title; and builtin functions --copy fish_title __sublet_title
                 function fish_title
                 end
-                # Behind a quotation mark at its end, fish does not look for a suggestion.
+                # After a quotation mark at its end, fish does not look for a suggestion.
                 builtin commandline --replace -- ' __sublet_begin; builtin eval $__sublet_text; __sublet_end ""'
                 builtin commandline -f execute
                 builtin break
@@ -102,8 +102,8 @@ function __sublet_widget
     builtin set -q __sublet_aside; or __sublet_mark I
 end
 
-# Writes what a command can change in the shell, for ReadState in fish.go: fields that end with NUL. A value follows its name,
-# behind "="; a list has several, or none. Functions that fish would read from a file are left out: listing one reads it.
+# Writes what a command can change in the shell, for ReadState in fish.go: fields that end with NUL. A value follows its name
+# and begins with "="; a list has several, or none. Functions that fish would read from a file are left out: listing one reads it.
 function __sublet_state
     builtin set -l __sublet_files $fish_function_path/*.fish
     builtin set -l __sublet_known (builtin string replace -rf '^.*/(.*)\.fish$' '$1' -- $__sublet_files | builtin string escape --style=regex)

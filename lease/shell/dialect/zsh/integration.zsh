@@ -1,12 +1,12 @@
 # sublet's integration for zsh, read as the first .zshenv. It sees to it that zsh goes on with the user's own start-up files,
-# and adds behind them what lets sublet lend this shell: marks in the terminal's output (OSC 7701) before each prompt and each
+# and adds after them what lets sublet lend this shell: marks in the terminal's output (OSC 7701) before each prompt and each
 # command, and a key that calls __sublet_widget. The protocol is described in the package comment of lease/shell/dialect.
 #
 # Functions begin with `emulate -L zsh`, so that the user's options do not hold in them; those that zsh calls by itself also switch
 # set -x off, unseen. The text of a borrowed command is sourced at the top level, where the user's options do hold. Names of local
 # variables begin as all others do, because the state is listed from inside of them.
 
-# Sends the record $1, with the text $2 behind the process id, and prints its mark. For each call of a function inside of another
+# Sends the record $1, with the text $2 after the process id, and prints its mark. For each call of a function inside of another
 # zsh maps new memory: marks without a record are printed where they are due.
 __sublet_report() {
 	builtin print -rn -- "$1 $$ $2"$'\0' >| "$__sublet_folder/up"
@@ -31,8 +31,8 @@ __sublet_command() {
 	__sublet_report B "${${1:-$3}[1,3000]}"
 }
 
-# Both stand around the text of a borrowed command, in the line that __sublet_widget sets. End is called in any case, after ^C and an
-# error, too, and has zsh go on, so that the user's own status can be put back.
+# The line that __sublet_widget sets calls these two before and after the text of a borrowed command. End is called after ^C and
+# after an error too, and has zsh go on, so that __sublet_status can restore the user's own status.
 __sublet_begin() {
 	builtin emulate -L zsh
 	__sublet_resume
@@ -73,7 +73,7 @@ __sublet_resume() {
 }
 
 # The line editor calls this when the client types the hold key. It reports the half-typed line and blocks until a directive of the
-# client's ends it. The options are listed under the user's own.
+# client's ends it. It runs under the user's options, which it passes to __sublet_state; what it calls does not.
 __sublet_widget() {
 	builtin local __sublet_context=ready __sublet_flags=- __sublet_directive __sublet_held=
 	builtin local -A __sublet_options
@@ -127,7 +127,7 @@ __sublet_follow() {
 
 # Erases what zle shows: it then believes that the cursor is at the beginning of an empty prompt. The rows of the prompt are erased
 # before, and the cursor put back: tmux keeps in its scrollback what zle erases from the top left corner. A line feed in a condition or
-# an expansion may be no row of it, so those count that are behind all brackets, but for the brackets of colours and %{...%}.
+# an expansion may be no row of it, so only those after the last bracket count; the brackets of colours and of %{...%} are no such brackets.
 __sublet_erase() {
 	builtin local __sublet_rows=${(S)PS1//\%[FK]\{*\}/}
 	__sublet_rows=${__sublet_rows//\%[\{\}]/}
@@ -170,7 +170,7 @@ __sublet_state() {
 	builtin print -rn -- $'\e]7701;T;'"$$;$__sublet_nonce"$'\a'
 }
 
-# Puts the hooks where zsh looks for them, and binds the hold key: at the start, and when the widget is called behind a start-up
+# Puts the hooks where zsh looks for them, and binds the hold key: at the start, and when the widget is called after a start-up
 # file that replaced them.
 __sublet_arm() {
 	builtin emulate -L zsh
@@ -184,7 +184,7 @@ __sublet_arm() {
 	done
 }
 
-# Zsh calls this once, before the first prompt and behind the user's own hooks.
+# Zsh calls this once, before the first prompt and after the user's own hooks.
 __sublet_install() {
 	__sublet_arm
 	builtin eval "$__sublet_restore"
