@@ -40,7 +40,7 @@ func (c *Collector) Add(p []byte) {
 	c.screen.Write(p)
 }
 
-// Asks reports whether the line that the cursor stands behind looks like a question.
+// Asks reports whether the text before the cursor, in its line, looks like a question.
 func (c *Collector) Asks() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -301,7 +301,7 @@ func (s *screen) control(b byte) {
 	}
 }
 
-// tab moves to the next tab stop. Behind the end of the row it writes a tab, not blanks, because a model that copies the line needs it.
+// tab moves to the next tab stop. After the end of the row it writes a tab, not blanks, because a model that copies the line needs it.
 func (s *screen) tab() {
 	to := min(s.cols, (s.x/8+1)*8)
 	r := s.pad()

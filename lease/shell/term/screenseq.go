@@ -104,7 +104,7 @@ func (s *screen) row(n int) {
 	s.y = n - 1
 }
 
-// eraseDisplay erases the screen behind the cursor (mode 0), before it (1) or all of it (2). Mode 3 erases the scrollback, which
+// eraseDisplay erases the screen after the cursor (mode 0), before it (1) or all of it (2). Mode 3 erases the scrollback, which
 // is not kept here. Before all of the screen is erased its rows go to sink, because the user has seen them; the window then begins
 // at the cursor's row.
 func (s *screen) eraseDisplay(mode int) {
