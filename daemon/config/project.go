@@ -104,14 +104,8 @@ func LoadProject(dir string) (Project, error) {
 // Fault returns the *Error for an invalid rule, which only the caller can check.
 func (p Project) Fault(rule string, err error) error {
 	e := &Error{Path: p.Path, Message: err.Error()}
-	for i, line := range bytes.Split(p.text, []byte("\n")) {
-		if rule == "" {
-			break
-		}
-		if at := bytes.Index(line, []byte(rule)); at >= 0 {
-			e.Row, e.Column = i+1, at+1
-			break
-		}
+	if before, _, found := bytes.Cut(p.text, []byte(rule)); found && rule != "" {
+		e.Row, e.Column = bytes.Count(before, []byte("\n"))+1, len(before)-bytes.LastIndexByte(before, '\n')
 	}
 	return e
 }
