@@ -74,7 +74,7 @@ func probe(ctx context.Context, path string) Support {
 		why := cmp.Or(context.Cause(ctx), err).Error()
 		if ee, ok := errors.AsType[*exec.ExitError](err); ok && len(ee.Stderr) > 0 {
 			why = strings.TrimSpace(string(ee.Stderr))
-			why = strings.TrimPrefix(why[strings.LastIndex(why, "\n")+1:], Program+": the command was not run: ") // the lines before it are the keeper's
+			why = strings.TrimPrefix(why[strings.LastIndex(why, "\n")+1:], Program+": the command was not run: ") // others may precede the reason
 		}
 		return Support{Missing: why}
 	}

@@ -66,7 +66,7 @@ var calls = []struct {
 	{"another user's rights", []string{"sudo", "su"}, []string{"no new privileges", "system error"}},
 }
 
-// deniedCall returns what of calls a line reports: it has the name of the program before its error. It returns "" if there is none.
+// deniedCall returns what was denied, of calls, if a line of output has the name of one of its programs before an error; else "".
 // It uses no regular expression: their package costs the launcher time at each start.
 func deniedCall(lower string) string {
 	pieces := strings.Split(lower, ":")

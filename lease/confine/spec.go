@@ -40,6 +40,7 @@ type field struct {
 	list *[]string
 }
 
+// fields returns all fields but Network, in the order of the encoding.
 func (s *Spec) fields() []field {
 	return []field{
 		{"reach", &s.Reach, nil},

@@ -54,7 +54,7 @@ func parse(b []byte) (Stat, error) {
 	}
 	fields := bytes.Fields(b[end+1:])
 	if len(fields) <= start {
-		return Stat{}, fmt.Errorf("%d fields behind the name, want %d: %q", len(fields), start+1, b)
+		return Stat{}, fmt.Errorf("%d fields after the name, want %d: %q", len(fields), start+1, b)
 	}
 	st := Stat{Name: string(b[open+1 : end]), State: fields[state][0]}
 	var err error
@@ -124,7 +124,8 @@ func Marked(pid int) (bool, error) {
 	return limit <= mark, err
 }
 
-// locksLimit returns the hard limit of file locks of a process. prlimit(2) would not for one of another group, as newgrp(1) starts.
+// locksLimit returns the hard limit of file locks of a process. It does not use prlimit(2), which is refused for a process of another
+// group, as newgrp(1) starts one.
 func locksLimit(pid int) (uint64, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
 	if err != nil {

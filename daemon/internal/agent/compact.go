@@ -159,7 +159,7 @@ func foldRanges(entries []entry, ranges []*wire.CompactionComplete) []entry {
 			continue
 		}
 		ledger := fromWire(m.Ledger)
-		if to < len(entries) && entries[to].kind != compaction.Request {
+		if to < len(entries) && entries[to].kind != compaction.Request { // the work on the range's last request goes on after it
 			for _, e := range entries[from:to] {
 				if e.kind == compaction.Request {
 					ledger.Current = firstText(e.msg)

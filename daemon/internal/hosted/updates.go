@@ -110,7 +110,7 @@ func textOf(b sdk.ContentBlock) string {
 	case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
 		return b.Resource.Resource.TextResourceContents.Text
 	}
-	return "[what is not text]"
+	return "[content that is not text]"
 }
 
 // plan shows the agent's plan as a call of our tool todo that has succeeded, which makes it the session's list.

@@ -64,7 +64,7 @@ func (h *Hub) enqueue(t *turn) error {
 	s := t.s
 	t.ctx, t.cancel = context.WithCancelCause(h.ctx)
 	t.hub, t.id, t.done = h, wire.TurnID(wire.NewID()), make(chan struct{})
-	t.turn, t.limited = t, t.steers == nil
+	t.turn, t.limited = t, t.steers == nil // a prompt for a running turn is not bounded
 	if err := h.begin(&t.operation); err != nil {
 		t.cancel(nil)
 		h.release(s)

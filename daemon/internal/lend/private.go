@@ -128,7 +128,7 @@ func (p *Private) Run(ctx context.Context, c Command, live func([]byte)) (tool.C
 	case <-ctx.Done():
 		return tool.CommandResult{}, context.Cause(ctx)
 	}
-	p.shells.agentSessions.remember(p.shell().PID()) // another one, where it was started again
+	p.shells.agentSessions.remember(p.shell().PID()) // a new one if the shell was started again
 	p.shells.mark(p.shell().PID())
 	before, err := p.shell().State(ctx)
 	if err == nil {

@@ -79,7 +79,7 @@ func (t *trusted) accept(names []string, shown, now shell.State) {
 	t.changeNamed(t.state, meaningsOf(now), func(name string) bool { return slices.Contains(names, name) && !slices.Contains(changed, name) })
 }
 
-// changeNamed trusts what each name for which is returns true has become between before and now.
+// changeNamed trusts the change from before to now of each name for which is returns true.
 func (t *trusted) changeNamed(before, now meanings, is func(name string) bool) {
 	for i := range now {
 		for _, name := range changed(before[i], now[i]) {

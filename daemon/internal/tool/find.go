@@ -34,7 +34,7 @@ func (e edit) find(text string) (found []place, note string, err error) {
 		}
 		return strings.ReplaceAll(s, "\n", "\r\n")
 	}
-	if w := withCRLF(old); !strings.Contains(text, old) || w == old {
+	if w := withCRLF(old); !strings.Contains(text, old) || w == old { // a file may have both line ends
 		if crlf && !strings.Contains(old, "\r\n") {
 			repl = withCRLF(repl)
 		}

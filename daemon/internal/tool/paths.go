@@ -65,8 +65,8 @@ type located struct {
 	names []string // what is judged: path, and before it the path in the home folder if a link leads from there to path
 }
 
-// find resolves a path. Where a link leads out of the home folder, names has the path in the home folder too: what a file is for, such as the
-// start of a shell, is known by that. It has not for a file of the project that the shell is in, unless the path in the home begins with a dot.
+// find resolves a path. If a link leads from the home folder out of it, names has the path in the home folder too, which shows what the
+// file is for, such as the start of a shell. It has not for a file of cwd's project, unless the path in the home begins with a dot.
 func (l *located) find(cwd, path string) (err error) {
 	if l.path, err = Resolve(cwd, path); err != nil {
 		return err
@@ -116,6 +116,7 @@ func openNoLinks(path string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
+// regular passes on the result of opening a file, and closes one that is not regular, which is an error.
 func regular(f *os.File, err error) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
