@@ -375,14 +375,14 @@ func (l Ledger) Text() string {
 		}
 		return questions
 	}
-	for _, l := range [][2]string{
+	for _, row := range [][2]string{
 		{"The user allowed", strings.Join(answered("allowed "), "; ")},
 		{"The user refused", strings.Join(answered("refused "), "; ")},
 		{"Shell", l.ShellState},
 		{"Changed in the shell", strings.Join(l.Changes, "; ")},
 	} {
-		if l[1] != "" {
-			fmt.Fprintf(&b, "%s: %s\n", l[0], l[1])
+		if row[1] != "" {
+			fmt.Fprintf(&b, "%s: %s\n", row[0], row[1])
 		}
 	}
 	cwd, known := strings.CutPrefix(l.ShellState, workingDirectory)

@@ -42,10 +42,10 @@ func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 	fmt.Fprintf(&b, "# %s\n\n", visible.Exact(title))
 	fmt.Fprintf(&b, "%s, in `%s`\n", time.UnixMilli(info.CreatedAtMS).Format(time.DateTime), visible.Exact(string(info.Cwd)))
 	speaking := ""           // whose text comes in pieces just now
-	var said strings.Builder // that text
+	var text strings.Builder // that text
 	turnTo := func(agent string) {
-		b.WriteString(closed(said.String()))
-		said.Reset()
+		b.WriteString(closed(text.String()))
+		text.Reset()
 		speaking = agent
 	}
 	subjects := map[wire.ExecutionID]string{}
@@ -61,7 +61,7 @@ func Markdown(info wire.SessionInfo, events []wire.EventMessage) string {
 				turnTo(c.Agent)
 				fmt.Fprintf(&b, "\n**%s:**\n\n", visible.Exact(c.Agent))
 			}
-			said.WriteString(visible.Clean(c.Chunk.Text))
+			text.WriteString(visible.Clean(c.Chunk.Text))
 			continue
 		}
 		turnTo("")

@@ -40,7 +40,7 @@ func (h *heart) heard(m wire.Message) {
 	defer h.mu.Unlock()
 	h.unanswered = 0
 	if _, beat := m.(*wire.Heartbeat); !beat {
-		h.wakeLocked()
+		h.startLocked()
 	}
 }
 
@@ -48,11 +48,11 @@ func (h *heart) heard(m wire.Message) {
 func (h *heart) sent() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.wakeLocked()
+	h.startLocked()
 }
 
-// wakeLocked starts the timer unless it runs.
-func (h *heart) wakeLocked() {
+// startLocked starts the timer unless it runs.
+func (h *heart) startLocked() {
 	if h.beating || h.ended {
 		return
 	}
