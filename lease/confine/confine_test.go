@@ -72,6 +72,10 @@ func TestDenied(t *testing.T) {
 		{project, "OSError: [Errno 6] No such device or address: '/p/.mise.toml'\n", []Denial{{"writing /p/.mise.toml", ""}}},
 		{project, "open /p/Jenkinsfile: no such device or address\n", []Denial{{"writing /p/Jenkinsfile", ""}}},
 		{project, "error: could not write config file /p/.git/config: Device or resource busy\nSwitched to branch 'x'\n", []Denial{{"writing /p/.git/config", ""}}},
+		{read, "Error: ENOENT: no such file or directory, mkdir 'dist'\n", []Denial{{"writing /p/sub/dist", Project}}}, // node, recursive
+		{project, "Error: ENOENT: no such file or directory, mkdir 'a/b'\n", nil},
+		{read, "Error: connect ENETUNREACH 127.0.0.1:36429 - Local (0.0.0.0:0)\n", []Denial{{"connecting to a port", Project}}},
+		{project, "dial tcp 127.0.0.1:5432: connect: connection refused\n", []Denial{{"connecting to a port that it does not listen on itself", ""}}}, // the user's database
 		{project, "cat: main.go/x: Not a directory\n", nil},
 		{read, "curl: (6) Could not resolve host: example.com\n", []Denial{{"the network", ""}}},
 		{read, "cat: /home/u/.ssh/id: Permission denied\n", []Denial{{"reading /home/u/.ssh", ""}}},

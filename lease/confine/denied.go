@@ -51,9 +51,30 @@ var (
 	readOnly = []string{"read-only file system", "erofs"}
 	noPlace  = []string{"not a directory", "enotdir", "no such device or address", "enxio", "permission denied", "eacces", "device or resource busy", "ebusy"}
 	noRight  = []string{"operation not permitted", "eperm"}
-	noPorts  = []string{"bind: permission denied", "listen eacces"}
-	noOthers = []string{"docker daemon", "failed to connect to bus", "socket: operation not permitted", "operation not permitted (socket)", "could not open a connection to your authentication agent"}
+	loopback = []string{"127.0.0.1", "localhost", "::1"}
 )
+
+// A plainDenial is a denial that a line reports by its texts alone: one of texts and, if there are any, one of with.
+type plainDenial struct {
+	reach       string // "": any
+	texts, with []string
+	denial      Denial
+}
+
+// plain has the plain denials. The first that a line reports counts.
+var plain = []plainDenial{
+	{Read, noNetwork, loopback, Denial{"connecting to a port", Project}},
+	{Project, []string{"connection refused", "econnrefused"}, loopback, Denial{"connecting to a port that it does not listen on itself", ""}},
+	{"", noNetwork, nil, Denial{"the network", ""}},
+	{"", []string{
+		"docker daemon", "failed to connect to bus", "socket: operation not permitted", "operation not permitted (socket)",
+		"could not open a connection to your authentication agent",
+	}, nil, Denial{"reaching another program", ""}},
+	{Read, []string{"readonly database", "unable to open database file"}, nil, Denial{"writing a database", Project}}, // SQLite also writes to read
+	{Project, []string{"readonly database"}, nil, Denial{"writing a database", ""}},
+	{"", []string{"ptrace"}, nil, Denial{"watching another program", ""}},
+	{Read, []string{"bind: permission denied", "listen eacces"}, nil, Denial{"listening on a port", Project}},
+}
 
 // calls are what programs do that need a right that no confined command has. The texts are of errors which, besides noRight, are meant
 // where a line begins with the program: others print them about a file of that name.
@@ -91,6 +112,9 @@ func denial(s Spec, dir, line string, seatbelt bool) (Denial, bool) {
 		return slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(lower, t) })
 	}
 	host, denied := strings.CutPrefix(line, deniedHost)
+	i := slices.IndexFunc(plain, func(p plainDenial) bool {
+		return (p.reach == "" || p.reach == s.Reach) && has(p.texts) && (p.with == nil || has(p.with))
+	})
 	switch {
 	case denied:
 		return Denial{What: "the host " + host, Reach: Hosts}, true
@@ -102,22 +126,17 @@ func denial(s Spec, dir, line string, seatbelt bool) (Denial, bool) {
 		return writing(s, file), true
 	case s.Reach == Project && has(noPlace) && protects(s.Project, named(dir, line, noPlace)):
 		return Denial{What: "writing " + named(dir, line, noPlace)}, true
-	case has(noNetwork):
-		return Denial{What: "the network"}, true
-	case has(noOthers):
-		return Denial{What: "reaching another program"}, true
-	case strings.Contains(lower, "readonly database"), s.Reach == Read && strings.Contains(lower, "unable to open database file"): // SQLite also writes to read
-		d := Denial{What: "writing a database"}
-		if s.Reach == Read && s.Project != "" {
-			d.Reach = Project
+	case strings.Contains(lower, "enoent: no such file or directory, mkdir") && writing(s, named(dir, line, nil)).Reach == Project:
+		// Node's mkdirSync with {recursive: true} reports a read-only file system as a file that does not exist.
+		return writing(s, named(dir, line, nil)), true
+	case i >= 0:
+		d := plain[i].denial
+		if s.Project == "" {
+			d.Reach = "" // there is no reach project
 		}
 		return d, true
 	case deniedCall(lower) != "":
 		return Denial{What: deniedCall(lower)}, true
-	case strings.Contains(lower, "ptrace"):
-		return Denial{What: "watching another program"}, true
-	case s.Reach == Read && has(noPorts):
-		return Denial{What: "listening on a port", Reach: Project}, true
 	case strings.Contains(lower, "permission denied") || strings.Contains(lower, "operation not permitted") || strings.Contains(lower, "no such file"):
 		// no such file: for root a hidden folder is an empty one (hide in cmd/sublet-confine).
 		for _, hidden := range s.Hidden {

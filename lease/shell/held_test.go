@@ -85,6 +85,9 @@ func TestHeld(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(project, "made")); err == nil {
 				t.Error("a command with the reach read made a file")
 			}
+			if r := held(confine.Project, "touch /etc/made 2>&1 | tail -3"); *r.ExitCode != 0 || !strings.Contains(strings.Join(r.Notes, " "), "writing /etc/made") {
+				t.Errorf("in a pipe: exit %d, notes %q, output %q", *r.ExitCode, r.Notes, r.Output)
+			}
 			if r := held(confine.Project, "touch made && mkdir dir && cd /"); *r.ExitCode != 0 || r.Dir != project || r.Lost != "cd" || !strings.Contains(strings.Join(r.Notes, " "), "what `cd` changed is lost") {
 				t.Errorf("with the reach project: exit %d in %s, notes %q, output %q", *r.ExitCode, r.Dir, r.Notes, r.Output)
 			}
