@@ -16,22 +16,15 @@ func expr(name string) *regexp.Regexp { return programs.Expression(name) }
 
 // doCode judges interpreters of other languages by their program: the value of an option, a file, or what they read.
 func (a *analysis) doCode(c *call) {
-	a.runs()
 	name := strings.TrimRight(c.name, "0123456789.")
-	a.namesSecrets(c)
-	inPlace := (name == "perl" || name == "ruby") && c.has("-i")
 	text := c.st.Stdin.Plain()
-	texts, _ := a.texts(c)
-	for i := range texts {
-		a.code(c, &texts[i])
-	}
-	if inPlace {
+	if (name == "perl" || name == "ruby") && c.has("-i") {
 		for k := range c.operands {
 			a.edits(c, &c.operands[k])
 		}
 	}
 	switch {
-	case len(texts) > 0:
+	case c.given(programs.Code):
 	case c.lowered():
 		a.note(Low, Read, c.span, "checks code, or shows settings")
 	case len(c.operands) > 1 && c.operands[0].S == "eval":
@@ -43,12 +36,11 @@ func (a *analysis) doCode(c *call) {
 	default:
 		a.fromStdin(c, c.st.Clone())
 	}
-	a.matches(c)
 }
 
 // doEditor judges editors and debuggers, which take what they read for commands.
 func (a *analysis) doEditor(c *call) {
-	a.usual(c)
+	a.roles(c)
 	if text := c.st.Stdin.Plain(); text != nil {
 		a.role(c, programs.Code, &field{S: *text, Known: true, Span: c.span})
 	}
@@ -60,19 +52,9 @@ func (a *analysis) edits(c *call, f *field) {
 	a.Wrote(bashread.Key(f, c.st), bashread.Written{})
 }
 
-// texts returns the values of options that are code, and judges those that name a file of it. It reports whether there was either.
-func (a *analysis) texts(c *call) (texts []field, given bool) {
-	for i := range c.opts {
-		switch o := &c.opts[i]; {
-		case o.val == nil || o.spec == nil:
-		case o.spec.Role == programs.Code:
-			texts, given = append(texts, *o.val), true
-		case o.spec.Role == programs.Script:
-			a.runFile(c, o.val)
-			given = true
-		}
-	}
-	return texts, given
+// given reports whether an option has a value with one of these roles.
+func (c *call) given(roles ...string) bool {
+	return slices.ContainsFunc(c.opts, func(o option) bool { return o.val != nil && o.spec != nil && slices.Contains(roles, o.spec.Role) })
 }
 
 // maxCode is the length of code that is examined, in bytes.
@@ -160,14 +142,10 @@ func (a *analysis) givenCode(f *field, c *call) {
 // doFilter judges awk and sed. Their program is the first operand unless an option has it, or names a file that has it. The other
 // operands are files: read or, with -i, edited. Of sed, -i may have the end of the name of a copy.
 func (a *analysis) doFilter(c *call) {
-	a.level(c)
 	ops := c.operands
-	texts, given := a.texts(c)
-	if !given && len(ops) > 0 {
-		texts, ops = ops[:1], ops[1:]
-	}
-	for i := range texts {
-		a.program(c, &texts[i])
+	if !c.given(programs.Code, programs.Script) && len(ops) > 0 {
+		a.program(c, &ops[0])
+		ops = ops[1:]
 	}
 	var inPlace []string
 	for i := 1; i < len(c.fields) && inPlace == nil; i++ {
@@ -188,7 +166,6 @@ func (a *analysis) doFilter(c *call) {
 			a.touch(Write, copied, c.st, touching{verb: "keeps a copy as"})
 		}
 	}
-	a.namesSecrets(c)
 }
 
 // program judges a program of awk or a script of sed.
@@ -226,8 +203,6 @@ var sedPlain = sync.OnceValue(func() *regexp.Regexp {
 
 // doSQL judges clients of databases by the statements that they are given.
 func (a *analysis) doSQL(c *call) {
-	a.base(c)
-	a.optionRoles(c)
 	texts := a.statements(c)
 	f := bashread.Join(texts, c.span) // all of them, each on a line of its own
 	f.S = ""

@@ -244,7 +244,7 @@ func (a *analysis) runFile(c *call, f *field) {
 	case slices.Contains([]string{"gradlew", "mvnw", "configure", "manage.py", "bootstrap.sh", "autogen.sh"}, f.Base()):
 		a.note(Medium, RunCode, f.Span, "runs the project's "+show(f.Base()))
 		a.dropsData(c)
-	case packaged(p) && programs.Lookup(f.Base()) != nil && programs.Lookup(f.Base()).Level <= Medium:
+	case packaged(p) && programs.Lookup(f.Base()) != nil && programs.Lookup(f.Base()).Level <= Medium && programs.Lookup(f.Base()).Handler != "code":
 		a.note(Medium, RunCode, f.Span, "runs "+show(f.Base())+" of the project's packages")
 	case a.isTracked(p):
 		a.note(Medium, RunCode, f.Span, "runs "+show(f.S)+", a file of the project in version control")
@@ -280,6 +280,9 @@ func (a *analysis) byTable(c *call) {
 		return
 	}
 	a.usesSecret(c)
+	a.level(c)
+	a.matches(c)
+	a.optionRoles(c)
 	handler := c.spec.Handler
 	if c.name == "git" { // also of its sub-commands
 		handler = "git"
@@ -287,7 +290,12 @@ func (a *analysis) byTable(c *call) {
 	if h := handlers[handler]; h != nil {
 		h(a, c)
 	} else {
-		a.usual(c)
+		a.roles(c)
+	}
+	s := c.spec
+	namesFiles := !s.Has(ShellState) && !c.wraps() && s.Args[len(s.Args)-1] != programs.Text
+	if s.Args[0] != programs.Shell && (namesFiles || s.Has(Network) || s.Has(RunCode) || s.Has(Secret)) || c.name == "git" {
+		a.namesSecrets(c)
 	}
 }
 

@@ -25,8 +25,8 @@ func (a *analysis) effects(c *call) {
 			}
 		}
 	}
-	if s.Has(Network) || s.Has(RunCode) || s.Has(Secret) {
-		a.namesSecrets(c)
+	if s.Has(RunCode) {
+		a.dropsData(c)
 	}
 	if s.Has(RunCode) || s.Has(Privilege) {
 		for i := range c.operands {
@@ -75,9 +75,8 @@ func switchedOff(val *field) bool {
 	return val != nil && (!val.Known || slices.Contains([]string{"none", "false", "no", "0", "off"}, val.S))
 }
 
-// roles judges the operands of a command and the values of its options by the role that its line in the table gives them.
+// roles judges the operands of a command by the roles that its line in the table gives them.
 func (a *analysis) roles(c *call) {
-	a.optionRoles(c)
 	ops, roles := c.operands, c.spec.Args
 	if c.tail > 0 && !c.wraps() { // an option names a command, to which the program adds words of its own: fd -x rm
 		a.runs()
@@ -93,13 +92,17 @@ func (a *analysis) roles(c *call) {
 		a.runTail(c, c.st)
 		return
 	case programs.Join:
+		st := c.st
+		if !programs.Builtin(c.name) { // eval
+			st = st.Clone()
+		}
 		fs, sp := c.rest()
 		if len(fs) == 0 && c.st.Stdin.Any {
-			a.fromStdin(c, c.st.Clone())
+			a.fromStdin(c, st)
 		}
 		f := bashread.Join(fs, sp)
 		f.S = strings.NewReplacer(" Enter", "\n", " C-m", "\n", " C-j", "\n").Replace(f.S) // as tmux send-keys names the end of a line
-		a.shellText(f, c.st)
+		a.evalText(f, st)
 		return
 	case programs.Text: // a pattern, as of grep
 		if len(roles) > 1 && c.has("-e", "--regexp", "-f", "--file") {
@@ -115,11 +118,9 @@ func (a *analysis) roles(c *call) {
 			a.touch(Delete, &ops[i], c.st, touching{tree: true})
 		}
 	}
-	if !c.spec.Has(ShellState) && roles[len(roles)-1] != programs.Text {
-		a.namesSecrets(c)
-	}
 }
 
+// optionRoles judges the values of options by the roles that the command's line gives them.
 func (a *analysis) optionRoles(c *call) {
 	for i := range c.opts {
 		if o := &c.opts[i]; o.val != nil && o.spec != nil {
@@ -183,6 +184,14 @@ func (a *analysis) role(c *call, role string, f *field) {
 			a.Maybe(f.S+" _", f.Span, c.st)
 		}
 	case programs.Code:
+		switch c.spec.Handler {
+		case "code":
+			a.code(c, f)
+			return
+		case "filter":
+			a.program(c, f)
+			return
+		}
 		a.note(High, RunCode, f.Span, "runs code that is given to "+show(c.name))
 		a.givenCode(f, c)
 	case programs.Name:

@@ -17,7 +17,7 @@ func helpOnly(c *call) bool {
 		return false
 	case n == 2 && (last.S == "--help" || last.S == "--version"):
 		return true
-	case c.wraps() || c.spec.Args[0] == programs.Shell || c.spec.Handler == "shell":
+	case c.wraps() || c.spec.Args[0] == programs.Shell:
 		return n == 2 && last.S == "-V" && c.spec.Handler == "remote"
 	case last.S == "--help":
 		return n <= c.verb+1
@@ -27,6 +27,9 @@ func helpOnly(c *call) bool {
 
 // options splits argv into sub-command, options and operands by what the table knows of them.
 func (a *analysis) options(c *call) {
+	if c.spec.Handler == "archive" {
+		c.unbundle()
+	}
 	args := c.fields[1:]
 	c.verb = 1
 	for i := 0; i < len(args) && c.tail == 0; i++ {
@@ -140,21 +143,6 @@ func (c *call) option(args []field, i int) int {
 		}
 	}
 	return i
-}
-
-// usual judges a command by its line in the table of programs (c.spec) alone.
-func (a *analysis) usual(c *call) {
-	a.base(c)
-	a.roles(c)
-}
-
-// base notes the level of the table's line, as options and expressions change it.
-func (a *analysis) base(c *call) {
-	a.level(c)
-	a.matches(c)
-	if c.spec.Has(RunCode) {
-		a.dropsData(c)
-	}
 }
 
 // level notes the level of the table's line, as options change it: c.lowered to Low, raises to a higher one.

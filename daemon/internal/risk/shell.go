@@ -12,11 +12,6 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-func (a *analysis) doEval(c *call) {
-	a.note(Low, Read, c.span, "runs text as a command")
-	a.evalText(bashread.Join(c.fields[1:], c.span), c.st)
-}
-
 // doSource judges a file that is run in this shell.
 func (a *analysis) doSource(c *call) {
 	a.runs()
@@ -29,12 +24,10 @@ func (a *analysis) doSource(c *call) {
 	} else {
 		a.runFile(c, f)
 	}
-	a.namesSecrets(c)
 }
 
 // doCommand judges command and builtin, which skip functions and aliases.
 func (a *analysis) doCommand(c *call) {
-	a.note(Low, Read, c.span, "looks up or runs a command, past functions and aliases")
 	fs, sp := c.rest()
 	if c.name == "command" && c.has("-v", "-V") || len(fs) == 0 {
 		return
@@ -46,7 +39,6 @@ func (a *analysis) doCommand(c *call) {
 
 func (a *analysis) doTrap(c *call) {
 	if len(c.operands) < 2 || c.operands[0].S == "-" || c.operands[0].S == "" {
-		a.note(Low, Read, c.span, "lists or ends traps")
 		a.shell.affectsNext = a.shell.affectsNext || len(c.operands) > 0 // what the user starts later would ignore Ctrl-C, or the user's traps are gone
 		return
 	}
@@ -58,7 +50,6 @@ func (a *analysis) doTrap(c *call) {
 // possible. Cwd is "" where the folder cannot be known.
 func (a *analysis) doCd(c *call) {
 	st := c.st
-	a.note(Low, ShellState, c.span, "changes the folder")
 	from, alts := st.Cwd, st.Alts
 	st.Cwd, st.Alts = "", nil
 	if len(c.operands) == 0 {
@@ -88,14 +79,12 @@ func (a *analysis) doCd(c *call) {
 }
 
 func (a *analysis) doAlias(c *call) {
-	if c.name == "alias" && !slices.ContainsFunc(c.operands, func(f field) bool { return strings.Contains(f.S, "=") || f.Opaque() }) {
-		a.note(Low, Read, c.span, "lists aliases")
-		return
-	}
-	a.note(Medium, ShellState, c.span, "changes aliases of this shell").undo = "unalias"
 	for i := range c.operands {
 		f := &c.operands[i]
 		name, val, ok := strings.Cut(f.S, "=")
+		if !ok && c.name == "alias" {
+			continue // it is listed
+		}
 		// The change holds only from some line on, and where this command runs: before and elsewhere the name has the values
 		// that it had, or is a command.
 		if !slices.Contains(a.Aliases[name], name) {
@@ -128,13 +117,12 @@ func movesOrChanges(cmd Command) bool {
 }
 
 func (a *analysis) doUnset(c *call) {
-	level := Low
 	for i := range c.operands {
 		f := &c.operands[i]
 		a.EvalText(f.S, c.st, f.Span)
 		v := programs.VariableOf(f.S)
 		if c.has("-f") || f.Opaque() || v.Level >= Medium {
-			level = Medium
+			a.note(Medium, ShellState, c.span, "removes what later commands use")
 		}
 		_, function := a.c.Functions[f.S]
 		if function || c.has("-f", "-m") || !harmlessValue(f.S, v, &field{Known: true}) { // without PATH, bash runs ./ls for ls
@@ -145,7 +133,6 @@ func (a *analysis) doUnset(c *call) {
 			c.st.Hide()
 		}
 	}
-	a.note(level, ShellState, c.span, "removes variables or functions of this shell")
 }
 
 // doSet judges set: it lists the variables, switches options, or sets the positional parameters.
@@ -175,13 +162,10 @@ func (a *analysis) doSet(c *call) {
 			i = len(args)
 		}
 	}
-	a.note(Low, ShellState, c.span, "sets options of the shell")
 }
 
 // doRead judges builtins that fill variables with what is not known here.
 func (a *analysis) doRead(c *call) {
-	a.note(Low, ShellState, c.span, "reads into a variable")
-	a.optionRoles(c)
 	in := c.st.Stdin
 	for i := range c.operands {
 		value := field{S: unknownPart, Flow: in.Flow}
@@ -207,11 +191,8 @@ func (a *analysis) fills(f *field, value field, st *state) {
 
 // doShell judges sh, bash and the like: -c text, a file, or what they read.
 func (a *analysis) doShell(c *call) {
-	a.runs()
-	a.note(Low, RunCode, c.span, "starts another shell")
 	st := c.st.Fresh(a.Env)
 	st.Errexit = c.has("-e")
-	a.optionRoles(c)
 	switch {
 	case c.has("-c") && len(c.operands) == 0:
 	case c.has("-c"):
@@ -234,7 +215,7 @@ func (a *analysis) doShell(c *call) {
 
 // doKill judges kill, pkill, killall and skill: what ends the shell, its window or the daemon is critical.
 func (a *analysis) doKill(c *call) {
-	if a.base(c); !c.lowered() && a.endsUs(c) {
+	if !c.lowered() && a.endsUs(c) {
 		a.note(Critical, Signal, c.span, "sends a signal to your shell, its window or the daemon")
 	}
 }

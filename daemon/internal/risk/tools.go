@@ -10,7 +10,6 @@ import (
 
 // doChmod judges chmod, chown and the like: wide or recursive changes are hard to undo.
 func (a *analysis) doChmod(c *call) {
-	a.base(c)
 	ops, mode := c.operands, ""
 	if len(ops) > 1 && !c.has("--reference") {
 		mode, ops = ops[0].S, ops[1:]
@@ -94,7 +93,6 @@ const maxLinked = 32
 
 // doLn judges ln. Later commands are judged by what the link leads to.
 func (a *analysis) doLn(c *call) {
-	a.base(c)
 	to, ops := c.destination()
 	if len(ops) == 0 {
 		return
@@ -116,9 +114,12 @@ func (a *analysis) doLn(c *call) {
 	}
 }
 
-// bundled splits the options again for a command that has their letters in its first word: tar xzf a.tgz. The words after that
-// are their values, in the order of the letters.
-func (a *analysis) bundled(c *call) {
+// unbundle gives the letters in the first word of tar the dashes of options: tar xzf a.tgz. The words after that are their values, in
+// the order of the letters.
+func (c *call) unbundle() {
+	if len(c.fields) < 2 || c.spec.Opts["--file"] == nil || strings.Trim(c.fields[1].S, "abcdefghijklmnopqrstuvwxyzACFHIJKNOPSTUVWXZ") != "" {
+		return
+	}
 	fs, rest := c.fields[:1:1], c.fields[2:]
 	for _, letter := range strings.Split(c.fields[1].S, "") {
 		fs = append(fs, *c.fields[1].With("-" + letter))
@@ -126,37 +127,28 @@ func (a *analysis) bundled(c *call) {
 			fs, rest = append(fs, rest[0]), rest[1:]
 		}
 	}
-	c.fields, c.opts, c.operands = append(fs, rest...), nil, nil
-	a.options(c)
+	c.fields = append(fs, rest...)
 }
 
 // doArchive judges tar, unzip and the like: what they pack or list, and where they unpack.
 func (a *analysis) doArchive(c *call) {
 	archives, packs, toStdout := c.operands, false, false
-	if c.spec.Option("--file") != nil { // tar
-		if len(c.fields) > 1 && strings.Trim(c.fields[1].S, "abcdefghijklmnopqrstuvwxyzACFHIJKNOPSTUVWXZ") == "" {
-			a.bundled(c)
-		}
-		archives, packs, toStdout = nil, !c.has("-x", "--extract", "--get"), c.has("-O", "--to-stdout")
+	if c.spec.Opts["--file"] != nil { // tar
+		archives, packs, toStdout = nil, !c.has("-x", "--extract", "--get") && !c.lowered(), c.has("-O", "--to-stdout")
 	}
-	dir := &field{S: ".", Known: true, Span: c.span}
+	dir, st := &field{S: ".", Known: true, Span: c.span}, c.st
 	for i := range c.opts {
 		switch o := &c.opts[i]; {
 		case o.val == nil:
 		case o.is("-f", "--file"):
 			archives = append(archives, *o.val)
 		case o.is("-C", "--directory", "-d", "-o", "-output-directory"):
-			dir = o.val
+			dir, st = o.val, c.st.Clone()
+			if st.Cwd, st.Alts = bashread.Path(dir, c.st), nil; packs {
+				a.touch(Read, dir, c.st, touching{})
+			}
 		}
 	}
-	if packs && !c.lowered() && c.val("-f", "--file") == "-" {
-		a.note(Low, Read, c.span, "packs files to its output")
-		a.raises(c)
-	} else {
-		a.base(c)
-	}
-	a.optionRoles(c)
-	packs = packs && !c.lowered()
 	for i := range archives {
 		switch f := &archives[i]; {
 		case !packs:
@@ -170,8 +162,8 @@ func (a *analysis) doArchive(c *call) {
 	switch {
 	case packs:
 		for i := range c.operands {
-			if a.touch(Read, &c.operands[i], c.st, touching{verb: "packs", tree: true}); c.has("--remove-files") {
-				a.touch(Delete, &c.operands[i], c.st, touching{tree: true})
+			if a.touch(Read, &c.operands[i], st, touching{verb: "packs", tree: true}); c.has("--remove-files") {
+				a.touch(Delete, &c.operands[i], st, touching{tree: true})
 			}
 		}
 	case !c.lowered() && !toStdout:
@@ -189,7 +181,7 @@ func (a *analysis) unpack(dir *field, st *state) {
 
 // doWeb judges programs that fetch addresses to files.
 func (a *analysis) doWeb(c *call) {
-	a.usual(c)
+	a.roles(c)
 	o := c.opt("--url")
 	urls := c.operands
 	if o != nil && o.val != nil {
@@ -224,8 +216,6 @@ func remotePath(s string) bool {
 
 // doRsync judges rsync and scp: what they copy where, what --delete drops and what -e runs.
 func (a *analysis) doRsync(c *call) {
-	a.optionRoles(c)
-	a.base(c)
 	remote := slices.IndexFunc(c.operands, func(f field) bool { return remotePath(f.S) })
 	if remote >= 0 || c.spec.Has(Network) {
 		a.note(High, Network, c.span, "copies files from or to another machine")
@@ -272,8 +262,7 @@ func (a *analysis) doGit(c *call) {
 			}
 		}
 	}
-	a.usual(c)
-	a.namesSecrets(c)
+	a.roles(c)
 }
 
 // gitOptions judges options that set what git runs, and where.
@@ -309,20 +298,18 @@ func (a *analysis) gitConfig(c *call) {
 	ops := c.operands
 	change := c.has("--unset", "--unset-all", "--remove-section", "--edit", "-e", "--rename-section", "--add", "--replace-all") || len(ops) > 1 || len(c.subs) > 1
 	if c.has("--get", "--get-all", "--get-regexp", "--list", "-l") || !change {
-		a.note(Low, Read, c.span, "reads git's settings")
-		for _, o := range c.opts {
-			if (o.name == "-f" || o.name == "--file") && o.val != nil {
-				a.touch(Read, o.val, c.st, touching{})
-			}
-		}
 		return
 	}
 	level := Medium
-	if c.has("--global") {
+	switch {
+	case c.has("--system"):
+		level = Critical
+	case c.has("--global"):
 		level = High
 	}
-	a.base(c)
-	a.optionRoles(c)
+	if o := c.opt("-f", "--file"); o != nil && o.val != nil {
+		a.touch(Write, o.val, c.st, touching{})
+	}
 	if len(ops) > 0 && expr("git-runs").MatchString(strings.ToLower(ops[0].S)) {
 		a.note(min(Critical, level+1), Persistence, c.span, "changes a setting that decides what git runs or trusts")
 		a.Maybe(strings.TrimPrefix(bashread.Join(ops[1:], c.span).S, "!"), c.span, c.st)

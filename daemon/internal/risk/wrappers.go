@@ -10,26 +10,24 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-// handlers judge, by their name in the table, the commands for which a line of it is not enough. A handler judges the whole command.
+// handlers judge, by their name in the table, the commands for which a line of it is not enough. What the line itself says is judged before; a handler judges the operands.
 var handlers map[string]func(*analysis, *call)
 
 func init() { // not in the declaration: they call each other through it
 	handlers = map[string]func(*analysis, *call){
 		"alias": (*analysis).doAlias, "archive": (*analysis).doArchive, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod,
 		"code": (*analysis).doCode, "command": (*analysis).doCommand, "editor": (*analysis).doEditor, "env": (*analysis).doEnv,
-		"eval": (*analysis).doEval, "filter": (*analysis).doFilter, "find": (*analysis).doFind, "git": (*analysis).doGit,
+		"filter": (*analysis).doFilter, "find": (*analysis).doFind, "git": (*analysis).doGit,
 		"kill": (*analysis).doKill, "ln": (*analysis).doLn, "read": (*analysis).doRead, "remote": (*analysis).doRemote,
 		"rsync": (*analysis).doRsync, "set": (*analysis).doSet, "shell": (*analysis).doShell, "source": (*analysis).doSource,
 		"sql": (*analysis).doSQL, "trap": (*analysis).doTrap, "unset": (*analysis).doUnset,
 		"web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
-		"shift": func(a *analysis, c *call) { a.base(c); c.st.ArgsOK = false },
+		"shift": func(_ *analysis, c *call) { c.st.ArgsOK = false },
 	}
 }
 
 // doEnv judges env, which runs a command with other variables or, without a command, prints all variables.
 func (a *analysis) doEnv(c *call) {
-	a.base(c)
-	a.optionRoles(c)
 	st := c.st
 	if o := c.opt("-C", "--chdir"); o != nil && o.val != nil {
 		st = st.Clone()
@@ -42,9 +40,6 @@ func (a *analysis) doEnv(c *call) {
 
 // doRemote judges programs that run the command elsewhere: ssh, docker exec, chroot.
 func (a *analysis) doRemote(c *call) {
-	a.runs()
-	a.base(c)
-	a.optionRoles(c)
 	if len(c.operands) > 0 {
 		a.host(&c.operands[0])
 	}
@@ -62,12 +57,8 @@ func (a *analysis) doRemote(c *call) {
 
 // doXargs judges xargs, which runs its command with words added that it reads, and parallel, which runs its words as shell text as well.
 func (a *analysis) doXargs(c *call) {
-	a.runs()
-	a.base(c)
 	if c.spec.Args[0] == programs.Join {
 		a.roles(c)
-	} else {
-		a.optionRoles(c)
 	}
 	in := c.st.Stdin
 	cmd, sp := c.rest()
@@ -135,7 +126,6 @@ func (a *analysis) deletesTree(found int, root *field, st *state) {
 
 // doFind judges find: its tests only read, its actions do not.
 func (a *analysis) doFind(c *call) {
-	a.note(Low, Read, c.span, "looks for files")
 	roots, tests := findRoots(c)
 	name, lists := "", true // name: the pattern of -name that each file matches which the next action gets; "" is any file
 	alternatives := expr("find-or").MatchString(bashread.Join(tests, c.span).S)
