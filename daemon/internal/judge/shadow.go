@@ -11,7 +11,8 @@ import (
 
 // shadow returns a function that looks a program's name up in path, as the shell does. It returns the file that the name would run if that
 // lies in a folder where agents write without a question, of the project or of temporary files: an agent that puts a file named ls there
-// decides what ls does. Otherwise it returns "". shadow returns nil for a path without such folders, as most are.
+// decides what ls does. For a relative folder, which may be any, it returns ./name, and for other folders "". shadow returns nil for a
+// path without such folders, as most are.
 func shadow(path, project, home, temp string) func(name string) string {
 	return shadowIn(path, project, home, []string{"/tmp", "/var/tmp", temp})
 }
@@ -32,7 +33,7 @@ func shadowIn(path, project, home string, temps []string) func(name string) stri
 	some := false
 	for i, dir := range dirs {
 		if !filepath.IsAbs(dir) {
-			dirs[i] = "" // the present folder: judged by itself
+			dirs[i], some = "", path != ""
 			continue
 		}
 		if dirs[i] = filepath.Clean(dir); !open(dirs[i]) {
@@ -46,7 +47,7 @@ func shadowIn(path, project, home string, temps []string) func(name string) stri
 	return func(name string) string {
 		for _, dir := range dirs {
 			if dir == "" {
-				continue
+				return "./" + name
 			}
 			file := filepath.Join(dir, name)
 			if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {

@@ -49,7 +49,6 @@ func TestShadow(t *testing.T) {
 		{in("usr", "home/proj/bin"), "ls", ""},
 		{in("usr", "home/proj/bin"), "cat", ""},
 		{in("home/bin", "home/proj/bin"), "cat", "home/proj/bin/cat"},
-		{".:" + in("home/proj/bin"), "ls", "home/proj/bin/ls"},
 		{in("usr-link", "usr"), "ls", "home/proj/bin/ls"}, // only the folder's name was compared
 	} {
 		want := ""
@@ -61,10 +60,15 @@ func TestShadow(t *testing.T) {
 			t.Errorf("%s along %s: got %q, want %q", tt.name, tt.path, got, want)
 		}
 	}
+	for path, want := range map[string]string{".:" + in("usr"): "./ls", in("usr") + ":": ""} {
+		if got := shadowIn(path, project, home, nil)("ls"); got != want {
+			t.Errorf("ls along %s: got %q, want %q", path, got, want)
+		}
+	}
 	if got := shadowIn(in("home/proj/bin"), filepath.Join(root, "proj-link"), home, nil); got == nil || got("ls") == "" {
 		t.Error("a folder of a project that the shell entered through a link is taken for another")
 	}
-	if shadowIn(in("usr", "home/bin"), project, home, nil) != nil {
+	if shadowIn(in("usr", "home/bin"), project, home, nil) != nil || shadowIn("", project, home, nil) != nil {
 		t.Error("a PATH of the system's and the user's own folders is looked at")
 	}
 	if shadowIn(in("home/bin"), home, home, nil) != nil || shadowIn(in("home/bin"), root, home, nil) != nil {

@@ -47,7 +47,6 @@ type analysis struct {
 	cmd      int           // index into v.Commands of the command being judged; -1: none
 	guess    int           // above 0, what is read may not be a command: see Maybe
 	tracked  int           // calls of c.Tracked so far
-	loose    bool          // PATH finds programs in the present folder first
 	past     bool          // the next command is no function
 	ever     bashread.Flow // of all that was read: Seen without an end
 	trees    []string
@@ -81,7 +80,7 @@ func newAnalysis(c Context, size int) *analysis {
 	if clean(&c.ProjectRoot); c.ProjectRoot == "/" || c.ProjectRoot == c.Home {
 		c.ProjectRoot = "" // a shell at home or at the root is in no project
 	}
-	a := &analysis{c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}, loose: loosePath(c.Env["PATH"])}
+	a := &analysis{c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}}
 	aliases := map[string][]string{} // also those that this text defines
 	if c.Dialect != "fish" {         // which expands the live shell's while one types
 		for name, value := range c.Aliases {
@@ -95,19 +94,6 @@ func newAnalysis(c Context, size int) *analysis {
 		Context: bashread.Context{Home: c.Home, Dialect: c.Dialect, Aliases: aliases, Functions: c.Functions, Env: c.Env},
 	}
 	return a
-}
-
-// loosePath reports whether a PATH holds the present folder, or another that is not absolute, before the system's.
-func loosePath(list string) bool {
-	for dir := range strings.SplitSeq(list, ":") {
-		if !strings.HasPrefix(dir, "/") {
-			return list != ""
-		}
-		if systemBin(dir) {
-			break
-		}
-	}
-	return false
 }
 
 func systemBin(dir string) bool { return programs.In("bin", path.Clean(dir)) }

@@ -162,13 +162,11 @@ func (a *analysis) resolve(c *call) {
 	if strings.ContainsAny(f.S, " \t;") { // a wrapper may hand it to a shell
 		a.Maybe(bashread.Join(c.fields, c.span).S, c.span, c.st)
 	}
+	c.name = f.Base()
+	a.poisoned(c)
 	if strings.IndexByte(f.S, '/') >= 0 {
 		a.byPath(c)
 		return
-	}
-	c.name = f.S
-	if slices.Contains(a.c.Poisoned, c.name) {
-		a.poisoned(c)
 	}
 	called, known := false, false
 	if !past {
@@ -184,26 +182,13 @@ func (a *analysis) resolve(c *call) {
 		a.note(Low, Read, c.span, "calls the function "+show(c.name))
 		return
 	}
-	file := a.c.Hashed[c.name]
-	switch {
-	case c.st.Remote:
-	case programs.Builtin(c.name) && !a.builtin(c.name):
-		a.note(High, RunCode, c.span, "the builtin "+show(c.name)+" is switched off in your shell, so that a program of that name runs")
-	case file != "" && !programs.Builtin(c.name) && !(systemBin(path.Dir(file)) && path.Base(file) == c.name):
-		a.note(High, RunCode, c.span, "your shell runs "+show(file)+" by the name "+show(c.name))
-	}
+	a.shadowed(c)
 	a.byTable(c)
-}
-
-// builtin reports whether the shell runs a name itself.
-func (a *analysis) builtin(name string) bool {
-	return programs.Builtin(name) && !slices.Contains(a.c.Disabled, name)
 }
 
 // byPath judges a command that names a file: ./x, bin/x, /usr/bin/x.
 func (a *analysis) byPath(c *call) {
 	f := &c.fields[0]
-	c.name = f.Base()
 	if f.Known && path.IsAbs(f.S) && systemBin(path.Dir(f.S)) {
 		a.runsFlow(a.flowOf(path.Clean(f.S)), f.Span)
 		a.byTable(c)
@@ -267,8 +252,6 @@ func shellFile(name, text string) bool {
 
 // byTable judges a command by its entry in the table of package programs.
 func (a *analysis) byTable(c *call) {
-	a.poisoned(c)
-	a.shadowed(c)
 	if c.spec = programs.Lookup(c.name); c.spec == nil {
 		a.unknown(c)
 		return

@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -134,10 +135,7 @@ func (a *analysis) Redirect(f *field, st *state, writes, appends bool) {
 
 // poisoned notes that a command may depend on a variable, alias or function that was changed.
 func (a *analysis) poisoned(c *call) {
-	if a.loose && !a.builtin(c.name) && !strings.Contains(c.fields[0].S, "/") {
-		a.note(Medium, RunCode, c.span, "your PATH holds the present folder, so that "+show(c.name)+" may be a file in it")
-	}
-	if len(a.c.Poisoned)+len(c.st.Changed) == 0 || a.builtin(c.name) && !slices.Contains([]string{"cd", "history", "fc", "read"}, c.name) {
+	if len(a.c.Poisoned)+len(c.st.Changed) == 0 || programs.Builtin(c.name) && !slices.Contains([]string{"cd", "history", "fc", "read"}, c.name) {
 		return
 	}
 	a.Spend(len(c.st.Changed) / 2)
@@ -152,18 +150,29 @@ func (a *analysis) poisoned(c *call) {
 // shadowSteps is what a call of Context.Shadow costs of the budget: about the time to look into the folders of a PATH.
 const shadowSteps = 100
 
-// shadowed judges a program that PATH finds in a folder where agents write: what it does is not known by its name.
+// shadowed judges a name by which the shell runs another file than the system's: one that hash was given, or that PATH finds where agents
+// write. What it does is not known by its name.
 func (a *analysis) shadowed(c *call) {
-	if a.c.Shadow == nil || a.builtin(c.name) || c.st.Remote || strings.Contains(c.fields[0].S, "/") {
+	switch builtin := programs.Builtin(c.name); {
+	case c.st.Remote, builtin && !slices.Contains(a.c.Disabled, c.name):
 		return
+	case builtin:
+		a.note(High, RunCode, c.span, "the builtin "+show(c.name)+" is switched off in your shell, so that a program of that name runs")
 	}
-	a.Spend(shadowSteps)
-	switch file := a.c.Shadow(c.name); {
+	file := a.c.Hashed[c.name]
+	if systemBin(path.Dir(file)) && path.Base(file) == c.name {
+		file = ""
+	}
+	if file == "" && a.c.Shadow != nil {
+		a.Spend(shadowSteps)
+		file = a.c.Shadow(c.name)
+	}
+	switch {
 	case file == "":
 	case packaged(file), a.isTracked(file):
-		a.note(Medium, RunCode, c.span, "your PATH finds "+show(c.name)+" in the project")
+		a.note(Medium, RunCode, c.span, "your shell finds "+show(c.name)+" in the project")
 	default:
 		a.runs()
-		a.note(High, RunCode, c.span, "your PATH finds "+show(c.name)+" at "+show(file)+", whose text is not known here")
+		a.note(High, RunCode, c.span, "your shell runs "+show(file)+" by the name "+show(c.name)+", and its text is not known here")
 	}
 }

@@ -58,8 +58,8 @@ type Context struct {
 	Hashed   map[string]string
 	Disabled []string
 	Env      map[string]string // names matter (PATH, GIT_*); values of secrets are not needed
-	// Shadow returns the file that a program's name runs, where that lies in a folder of PATH in which agents write unasked; ""
-	// = it lies elsewhere. nil: PATH has no such folder.
+	// Shadow returns the file that a program's name runs, where that lies in a folder of PATH in which agents write unasked, or in
+	// one that is relative; "" = it lies elsewhere. nil: PATH has no such folder.
 	Shadow func(name string) string
 	// Own are the processes of the daemon, of windows and of their shells: what ends one of these ends a lease, and more.
 	Own []int

@@ -140,12 +140,6 @@ func TestT3gPoison(t *testing.T) {
 // A name means what the shell would run, not what it usually is.
 func TestT3hShadowing(t *testing.T) {
 	atLeast(t, High, here(), "./cat x", "bin/ls", "../ls", "/tmp/ls", "/home/u/bin/git status", "cat() { rm x; }", "function ls { :; }", "alias cat='rm -rf'", "hash -p /tmp/x ls", "enable -n test", "enable -f x y", "PATH=.:$PATH cat x", "~/ls")
-	loose := here()
-	loose.Env = map[string]string{"PATH": "/home/u/bin:.:/usr/bin:/bin"}
-	exactly(t, Medium, loose, "ls", "git status", "sh -c ls")
-	exactly(t, Low, loose, "echo x", "/bin/ls")
-	loose.Env["PATH"] = "/usr/bin:/bin:."
-	exactly(t, Low, loose, "ls")
 	exactly(t, Low, here(), "/bin/ls", "/usr/bin/git status", "/usr/local/bin/rg x")
 	c := here()
 	c.Aliases = map[string]string{"ls": "rm -rf src", "ll": "ls -l", "sudo": "sudo ", "g": "git", "gp": "git push --force", "grep": "grep --color=auto", "x": "cat a; rm b;", "loop": "loop x"}
@@ -339,10 +333,10 @@ func TestT3hShadowedByPath(t *testing.T) {
 		asked++
 		return map[string]string{
 			"ls": "/home/u/proj/bin/ls", "grep": "/home/u/proj/src/grep", "git": "/tmp/x/git", "jq": "/home/u/proj/node_modules/.bin/jq",
-			"black": "/home/u/proj/.venv/bin/black", "echo": "/home/u/proj/bin/echo", "cat": "/home/u/proj/bin/cat",
+			"black": "/home/u/proj/.venv/bin/black", "make": "./make", "echo": "/home/u/proj/bin/echo", "cat": "/home/u/proj/bin/cat",
 		}[name]
 	}
-	exactly(t, High, c, "ls", "env ls", "git status", "echo x | xargs cat", "x=ls; $x")
+	exactly(t, High, c, "ls", "env ls", "make", "sh -c ls", "git status", "echo x | xargs cat", "x=ls; $x")
 	exactly(t, Medium, c, "grep x y", "jq . a.json", "black .")
 	exactly(t, Low, c, "echo x", "wc -l a", "/bin/ls", "/usr/bin/git status", "command -v ls")
 	asked = 0
