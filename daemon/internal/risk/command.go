@@ -256,6 +256,7 @@ func (a *analysis) byTable(c *call) {
 		a.unknown(c)
 		return
 	}
+	c.unbundle()
 	a.options(c)
 	if helpOnly(c) {
 		c.verb = 0

@@ -84,18 +84,22 @@ func (a *analysis) roles(c *call) {
 		a.Command(append(slices.Clip(fs), field{S: unknownPart, Many: true, Span: sp}), c.st, sp)
 	}
 	given := 0 // roles that are given by options instead
+	st := c.st
+	if c.wraps() && !programs.Builtin(c.name) {
+		st = st.Clone()
+	}
 	switch roles[0] {
 	case programs.Copy, programs.Move:
 		a.copies(c, roles[0] == programs.Move)
 		return
 	case programs.Run:
-		a.runTail(c, c.st)
+		if !c.lowered() { // command -v
+			a.past = programs.Builtin(c.name)
+			a.runTail(c, st)
+			a.past = false
+		}
 		return
 	case programs.Join:
-		st := c.st
-		if !programs.Builtin(c.name) { // eval
-			st = st.Clone()
-		}
 		fs, sp := c.rest()
 		if len(fs) == 0 && c.st.Stdin.Any {
 			a.fromStdin(c, st)
@@ -198,6 +202,10 @@ func (a *analysis) role(c *call, role string, f *field) {
 		a.fills(f, field{S: unknownPart, Flow: c.st.Stdin.Flow}, c.st)
 	case programs.Index:
 		a.EvalText(f.S, c.st, f.Span)
+	case programs.Folder:
+		cwd := bashread.Path(f, c.st)
+		c.st = c.st.Clone()
+		c.st.Cwd, c.st.Alts = cwd, nil
 	case programs.Make:
 		a.Maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(f.S), f.Span, c.st)
 	}
@@ -215,11 +223,10 @@ func (a *analysis) sends(f *field, st *state) {
 	}
 }
 
-// runTail judges the command that a wrapper runs, and returns of how many words it is.
+// runTail judges the command that a wrapper runs in the state st, which it may change, and returns of how many words it is.
 func (a *analysis) runTail(c *call, st *state) int {
 	a.runs()
 	fs, sp := c.rest()
-	st = st.Clone()
 	for len(fs) > 0 { // sudo A=1 cmd
 		name, val, ok := strings.Cut(fs[0].S, "=")
 		if !ok || !bashread.NameLike(name) {

@@ -27,9 +27,6 @@ func helpOnly(c *call) bool {
 
 // options splits argv into sub-command, options and operands by what the table knows of them.
 func (a *analysis) options(c *call) {
-	if c.spec.Handler == "archive" {
-		c.unbundle()
-	}
 	args := c.fields[1:]
 	c.verb = 1
 	for i := 0; i < len(args) && c.tail == 0; i++ {
@@ -58,13 +55,19 @@ func (a *analysis) options(c *call) {
 			c.operands = append(c.operands, *f)
 		}
 	}
-	for i := range c.opts {
-		if o := c.spec.Option(c.opts[i].name); o != nil { // given before the sub-command that knows it: npm -g install x
-			c.opts[i].spec = o
-		}
-	}
+	c.relearn()
 	if len(c.opts) > 0 && len(c.subs) > 0 && c.verb <= len(c.subs) {
 		c.optionsLast()
+	}
+}
+
+// relearn gives options before a sub-command the meaning that it knows for them: npm -g install x, but not git -C d switch x.
+func (c *call) relearn() {
+	for i := range c.opts {
+		old := c.opts[i].spec
+		if o := c.spec.Option(c.opts[i].name); o != nil && (old == nil || old.Role != programs.Folder) {
+			c.opts[i].spec = o
+		}
 	}
 }
 

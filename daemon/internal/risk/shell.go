@@ -26,17 +26,6 @@ func (a *analysis) doSource(c *call) {
 	}
 }
 
-// doCommand judges command and builtin, which skip functions and aliases.
-func (a *analysis) doCommand(c *call) {
-	fs, sp := c.rest()
-	if c.name == "command" && c.has("-v", "-V") || len(fs) == 0 {
-		return
-	}
-	a.runs()
-	a.past = true
-	a.Command(fs, c.st, sp)
-}
-
 func (a *analysis) doTrap(c *call) {
 	if len(c.operands) < 2 || c.operands[0].S == "-" || c.operands[0].S == "" {
 		a.shell.affectsNext = a.shell.affectsNext || len(c.operands) > 0 // what the user starts later would ignore Ctrl-C, or the user's traps are gone

@@ -117,7 +117,7 @@ func (a *analysis) doLn(c *call) {
 // unbundle gives the letters in the first word of tar the dashes of options: tar xzf a.tgz. The words after that are their values, in
 // the order of the letters.
 func (c *call) unbundle() {
-	if len(c.fields) < 2 || c.spec.Opts["--file"] == nil || strings.Trim(c.fields[1].S, "abcdefghijklmnopqrstuvwxyzACFHIJKNOPSTUVWXZ") != "" {
+	if c.spec.Handler != "archive" || len(c.fields) < 2 || c.spec.Opts["--file"] == nil || strings.Trim(c.fields[1].S, "abcdefghijklmnopqrstuvwxyzACFHIJKNOPSTUVWXZ") != "" {
 		return
 	}
 	fs, rest := c.fields[:1:1], c.fields[2:]
@@ -239,9 +239,14 @@ func (a *analysis) doRsync(c *call) {
 	}
 }
 
-// doGit judges git: options before the sub-command set what it runs, and addresses can be commands.
+// doGit judges git: options set what it runs, and addresses can be commands.
 func (a *analysis) doGit(c *call) {
-	a.gitOptions(c)
+	for i := range c.opts {
+		if o := &c.opts[i]; o.val != nil && (o.name == "-c" || o.name == "--config") {
+			key, val, _ := strings.Cut(o.val.S, "=")
+			a.gitSetting(c, key, o.val.With(val))
+		}
+	}
 	switch c.sub() {
 	case "config", "config set", "config unset", "config edit", "config rename-section", "config remove-section":
 		a.gitConfig(c)
@@ -263,23 +268,6 @@ func (a *analysis) doGit(c *call) {
 		}
 	}
 	a.roles(c)
-}
-
-// gitOptions judges options that set what git runs, and where.
-func (a *analysis) gitOptions(c *call) {
-	for i := range c.opts {
-		o := &c.opts[i]
-		switch {
-		case o.val == nil:
-		case o.name == "-C" || o.name == "--work-tree":
-			st := c.st.Clone()
-			st.Cwd, st.Alts = bashread.Path(o.val, c.st), nil
-			c.st = st
-		case o.name == "-c", o.name == "--config":
-			key, val, _ := strings.Cut(o.val.S, "=")
-			a.gitSetting(c, key, o.val.With(val))
-		}
-	}
 }
 
 // gitSetting judges a setting of git that decides what it runs.

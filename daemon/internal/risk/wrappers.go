@@ -16,7 +16,7 @@ var handlers map[string]func(*analysis, *call)
 func init() { // not in the declaration: they call each other through it
 	handlers = map[string]func(*analysis, *call){
 		"alias": (*analysis).doAlias, "archive": (*analysis).doArchive, "cd": (*analysis).doCd, "chmod": (*analysis).doChmod,
-		"code": (*analysis).doCode, "command": (*analysis).doCommand, "editor": (*analysis).doEditor, "env": (*analysis).doEnv,
+		"code": (*analysis).doCode, "editor": (*analysis).doEditor, "env": (*analysis).doEnv,
 		"filter": (*analysis).doFilter, "find": (*analysis).doFind, "git": (*analysis).doGit,
 		"kill": (*analysis).doKill, "ln": (*analysis).doLn, "read": (*analysis).doRead, "remote": (*analysis).doRemote,
 		"rsync": (*analysis).doRsync, "set": (*analysis).doSet, "shell": (*analysis).doShell, "source": (*analysis).doSource,
@@ -28,12 +28,7 @@ func init() { // not in the declaration: they call each other through it
 
 // doEnv judges env, which runs a command with other variables or, without a command, prints all variables.
 func (a *analysis) doEnv(c *call) {
-	st := c.st
-	if o := c.opt("-C", "--chdir"); o != nil && o.val != nil {
-		st = st.Clone()
-		st.Cwd, st.Alts = bashread.Path(o.val, c.st), nil
-	}
-	if fs := a.runTail(c, st); fs == 0 && !c.has("-S", "-vS", "--split-string") {
+	if fs := a.runTail(c, c.st.Clone()); fs == 0 && !c.has("-S", "-vS", "--split-string") {
 		a.note(Medium, Secret, c.span, bashread.PrintsVariables)
 	}
 }
