@@ -112,26 +112,35 @@ func (a *analysis) touchUnknown(e Effect, f *field, st *state, t touching) {
 	}
 }
 
+// touched is placeOf for an effect: reading a folder reads what is below it, and some files are of two
+// kinds.
+func (a *analysis) touched(e Effect, p string, t touching) *place {
+	pl := a.placeOf(p)
+	_, open := a.c.Secrets.Override(p)
+	switch {
+	case pl == temporary && e == Read && a.c.Secrets.Named(p): // a copy of a secret, by its name
+		return credential
+	case e == Read && t.tree && (a.placeOf(path.Join(p, "_")) == credential || p == a.c.Home || p == "/"):
+		return credential // a folder of secrets, or one that has such folders
+	case pl == startup && e == Read && !open && secret.InHome(below(p, a.homeOf(p))):
+		return credential // ~/.ssh/config, which names hosts and keys
+	case pl == credential && e != Read && secret.Match(p, programs.Places("system-keys")): // /etc/shadow also decides who may log in
+		return systemKey
+	}
+	return pl
+}
+
 // touchPath judges an effect on one absolute path that f names. where is added to what is said: when f names that path, "" = always.
 func (a *analysis) touchPath(e Effect, p string, f *field, t touching, where string) {
 	a.Spend(2 + len(p)/bashread.BytesParsed)
 	p = a.followLinks(p)
-	pl := a.placeOf(p)
-	switch {
-	case pl == temporary && e == Read && a.c.Secrets.Named(p): // a copy of a secret, by its name
-		pl = credential
-	case pl == credential && e != Read && secret.Match(p, programs.Places("system-keys")): // /etc/shadow also decides who may log in
-		pl = systemKey
-	case e == Read && t.tree && (a.placeOf(path.Join(p, "_")) == credential || p == a.c.Home || p == "/"):
-		pl = credential // a folder of secrets, or one that has such folders
-	case pl == startup && e == Read: // ~/.ssh/config, which names hosts and keys, is both
-		if _, open := a.c.Secrets.Override(p); !open && secret.InHome(below(p, a.homeOf(p))) {
-			pl = credential
-		}
-	}
+	pl := a.touched(e, p, t)
 	says := t.verb + " " + show(f.S)
 	switch {
 	case pl == nowhere:
+	case e != Read && !t.tree && pl == inProject && a.isTracked(p):
+		a.target(e, p, t.tree)
+		a.note(Medium, e, f.Span, says+", which is in version control"+where).undo = "git checkout -- " + ShellWord(f.S)
 	case pl == connection:
 		a.target(Network, "", false)
 		a.note(High, Network, f.Span, "opens a network connection through "+show(f.S))
@@ -147,27 +156,17 @@ func (a *analysis) touchPath(e Effect, p string, f *field, t touching, where str
 		if pl.runs {
 			e = Persistence
 		}
-		if pl == inProject && a.isTracked(p) {
-			a.note(pl.write, e, f.Span, says+inGit+where).undo = "git checkout -- " + ShellWord(f.S)
-			return
-		}
 		a.note(pl.write, e, f.Span, says+", "+pl.what+where)
 	default:
 		a.deletePath(p, pl, f, t, where)
 	}
 }
 
-const inGit = ", which is in version control"
-
-// deletePath is touchPath for Delete, of a path in the place pl. The level is that of the place; it is lower for one file that can be had
-// again (from git, or because an agent made it) and where nothing is lost (t.safe).
+// deletePath is touchPath for Delete, of a path in the place pl. The level is that of the place; it is lower for one file that an
+// agent made and where nothing is lost (t.safe).
 func (a *analysis) deletePath(p string, pl *place, f *field, t touching, where string) {
 	a.target(Delete, p, t.tree)
 	says := t.verb + " " + show(f.S)
-	if pl == inProject && !t.tree && a.isTracked(p) {
-		a.note(Medium, Delete, f.Span, says+inGit+where).undo = "git checkout -- " + ShellWord(f.S)
-		return
-	}
 	if pl == inProject && !t.tree && a.asks(a.c.Made, p) {
 		a.note(Medium, Delete, f.Span, says+", which an agent made"+where)
 		return
