@@ -50,7 +50,6 @@ func everything(rest string) bool { return strings.Trim(rest, "*.?[!]/") == "" }
 func (a *analysis) placeOf(p string) *place {
 	base := path.Base(p)
 	first, rest, deep := strings.Cut(p[1:], "/")
-	temp := a.c.Env["TMPDIR"]
 	closed, open := a.c.Secrets.Override(p)
 	switch {
 	case closed:
@@ -62,15 +61,16 @@ func (a *analysis) placeOf(p string) *place {
 			return credential
 		}
 		return root
-	case under(p, "/dev/shm"):
-		return a.inTemp("/dev/shm", p, open)
+	}
+	for _, temp := range []string{"/dev/shm", "/tmp", "/var/tmp"} {
+		if under(p, temp) {
+			return a.inTemp(temp, p, open)
+		}
+	}
+	switch temp := a.c.Env["TMPDIR"]; {
 	case first == "dev", first == "proc", first == "sys":
 		return kernelPlace(p)
-	case under(p, "/tmp"):
-		return a.inTemp("/tmp", p, open)
-	case under(p, "/var/tmp"):
-		return a.inTemp("/var/tmp", p, open)
-	case a.c.ProjectRoot != "" && under(p, a.c.ProjectRoot):
+	case under(p, a.c.ProjectRoot):
 		return projectPlace(below(p, a.c.ProjectRoot), open)
 	case temp != "" && under(p, path.Clean(temp)):
 		return a.inTemp(path.Clean(temp), p, open)
