@@ -45,6 +45,7 @@ type analysis struct {
 	v        Verdict
 	findings []finding
 	cmd      int           // index into v.Commands of the command being judged; -1: none
+	rest     Command       // what belongs to no command
 	guess    int           // above 0, what is read may not be a command: see Maybe
 	tracked  int           // calls of c.Tracked so far
 	past     bool          // the next command is no function
@@ -80,7 +81,7 @@ func newAnalysis(c Context, size int) *analysis {
 	if clean(&c.ProjectRoot); c.ProjectRoot == "/" || c.ProjectRoot == c.Home {
 		c.ProjectRoot = "" // a shell at home or at the root is in no project
 	}
-	a := &analysis{c: c, cmd: -1, v: Verdict{Level: Low, Rest: Low}}
+	a := &analysis{c: c, cmd: -1, rest: Command{Level: Low}, v: Verdict{Level: Low}}
 	aliases := map[string][]string{} // also those that this text defines
 	if c.Dialect != "fish" {         // which expands the live shell's while one types
 		for name, value := range c.Aliases {
@@ -141,12 +142,9 @@ func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
 	if a.guess > 0 && (l < High || e == Unknown) {
 		return &finding{}
 	}
-	if a.cmd >= 0 {
-		a.v.Commands[a.cmd].Level = max(a.v.Commands[a.cmd].Level, l)
-		a.effect(e)
-	} else {
-		a.v.Rest = max(a.v.Rest, l)
-	}
+	cmd := a.command()
+	cmd.Level = max(cmd.Level, l)
+	a.effect(e)
 	a.v.Level = max(a.v.Level, l)
 	// What was deleted, sent, seen or run by code that is not known stays so.
 	hard := l >= Critical || l == High && slices.Contains([]Effect{Delete, Unknown, Network, Secret, RunCode}, e)
@@ -154,10 +152,18 @@ func (a *analysis) note(l Level, e Effect, sp Span, text string) *finding {
 	return &a.findings[len(a.findings)-1]
 }
 
+// command returns the command that is being judged; rest stands for one where there is none.
+func (a *analysis) command() *Command {
+	if a.cmd < 0 {
+		return &a.rest
+	}
+	return &a.v.Commands[a.cmd]
+}
+
 // effect records an effect of the command that is being judged.
 func (a *analysis) effect(e Effect) {
-	if a.cmd >= 0 && !slices.Contains(a.v.Commands[a.cmd].Effects, e) {
-		a.v.Commands[a.cmd].Effects = append(a.v.Commands[a.cmd].Effects, e)
+	if cmd := a.command(); !slices.Contains(cmd.Effects, e) {
+		cmd.Effects = append(cmd.Effects, e)
 	}
 }
 
@@ -216,7 +222,7 @@ func (a *analysis) finish(text string) Verdict {
 		}
 		v.Reasons = append(v.Reasons, r)
 	}
-	v.Reach = a.needs(text)
+	v.Rest, v.Reach = a.rest.Level, a.needs(text)
 	return *v
 }
 

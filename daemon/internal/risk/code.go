@@ -82,7 +82,7 @@ func (a *analysis) code(c *call, f *field) {
 // examined returns the part of a program's text that is examined. One that is longer is high, and so is one that is not known.
 func (a *analysis) examined(f *field, unknown bool) *field {
 	if len(f.S) > maxCode || unknown {
-		a.runs()
+		a.command().Runs = true
 		a.note(High, RunCode, f.Span, "runs code that is too long to examine, or not known here")
 	}
 	return f.With(f.S[:min(len(f.S), maxCode)])
@@ -118,7 +118,7 @@ func (a *analysis) matched(m programs.Match, f *field, c *call) bool {
 // givenCode judges a text that a program runs and that is not understood: as shell commands, the strings in it and what follows a !
 // or another word that hands the rest of a line to a shell. Only what is High or Critical in them is kept: see Maybe.
 func (a *analysis) givenCode(f *field, c *call) {
-	a.runs()
+	a.command().Runs = true
 	a.Spend(1 + len(f.S)/bashread.BytesMatched)
 	var quoted []string
 	for _, m := range expr("code-string").FindAllStringSubmatch(f.S, -1) {
@@ -218,7 +218,7 @@ func (a *analysis) doSQL(c *call) {
 	switch {
 	case runs:
 	case f.Opaque(), len(texts) == 0 && !c.lowered():
-		a.opaque()
+		a.command().Opaque = true
 		a.note(High, Unknown, c.span, "runs statements that are not known here")
 	case len(texts) > 0 && !onlyReads, expr("sql-writ").MatchString(f.S):
 		a.note(High, Write, f.Span, "changes a database").hard = true

@@ -127,28 +127,14 @@ func (a *analysis) record(c *call) {
 	a.cmd = len(a.v.Commands) - 1
 }
 
-// runs notes that the command that is being judged runs what its words name or hold.
-func (a *analysis) runs() {
-	if a.cmd >= 0 {
-		a.v.Commands[a.cmd].Runs = true
-	}
-}
-
-// opaque notes that it is not known which command the one that is being judged is, so that no rule of the policy allows it.
-func (a *analysis) opaque() {
-	if a.cmd >= 0 {
-		a.v.Commands[a.cmd].Opaque = true
-	}
-}
-
 // resolve finds what the name of a command means: function, builtin, program, file.
 func (a *analysis) resolve(c *call) {
 	past := a.past
 	a.past = false
 	f := &c.fields[0]
 	if f.Opaque() || f.Many || f.Glob && f.S != "[" || f.S == "" && !f.Known {
-		a.runs()
-		a.opaque()
+		a.command().Runs = true
+		a.command().Opaque = true
 		if a.runsFlow(f.Flow, f.Span) {
 			return
 		}
@@ -174,11 +160,11 @@ func (a *analysis) resolve(c *call) {
 	}
 	switch {
 	case called && !known:
-		a.runs()
+		a.command().Runs = true
 		a.note(High, RunCode, c.span, "calls the function "+show(c.name)+" of your shell, whose code is not known here")
 		return
 	case called:
-		a.runs()
+		a.command().Runs = true
 		a.note(Low, Read, c.span, "calls the function "+show(c.name))
 		return
 	}
@@ -205,7 +191,7 @@ func (a *analysis) byPath(c *call) {
 // runFile judges a file that is run as code: by its text if this text wrote it or it can be read (script), else by where it is.
 // What runs before it may change a file that this text wrote: what that holds is judged, and is High.
 func (a *analysis) runFile(c *call, f *field) {
-	a.runs()
+	a.command().Runs = true
 	sourced, st := c.spec != nil && c.spec.Handler == "source", c.st
 	if !sourced {
 		st = st.Clone()
@@ -218,7 +204,7 @@ func (a *analysis) runFile(c *call, f *field) {
 	case f.S == "/dev/stdin":
 		a.fromStdin(c, st)
 	case f.Opaque(), strings.HasPrefix(f.S, "/dev/"):
-		a.opaque()
+		a.command().Opaque = true
 		a.note(High, RunCode, f.Span, "runs a file whose text is not known here")
 	case w.Text != nil && (sourced || shellFile(f.S, *w.Text)):
 		a.note(High, RunCode, f.Span, "runs "+show(f.S)+", which this text wrote, and which may be another by then")

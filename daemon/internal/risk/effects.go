@@ -79,7 +79,7 @@ func switchedOff(val *field) bool {
 func (a *analysis) roles(c *call) {
 	ops, roles := c.operands, c.spec.Args
 	if c.tail > 0 && !c.wraps() { // an option names a command, to which the program adds words of its own: fd -x rm
-		a.runs()
+		a.command().Runs = true
 		fs, sp := c.rest()
 		a.Command(append(slices.Clip(fs), field{S: unknownPart, Many: true, Span: sp}), c.st, sp)
 	}
@@ -176,7 +176,7 @@ func (a *analysis) role(c *call, role string, f *field) {
 	case programs.Shell:
 		a.shellText(*f, c.st)
 	case programs.Run: // in the word of the option: a command, or options of jobs and the like
-		a.runs()
+		a.command().Runs = true
 		if !programs.Builtin(c.name) {
 			a.Command([]field{*f, {S: unknownPart, Many: true, Span: f.Span}}, c.st, f.Span)
 		}
@@ -225,7 +225,7 @@ func (a *analysis) sends(f *field, st *state) {
 
 // runTail judges the command that a wrapper runs in the state st, which it may change, and returns of how many words it is.
 func (a *analysis) runTail(c *call, st *state) int {
-	a.runs()
+	a.command().Runs = true
 	fs, sp := c.rest()
 	for len(fs) > 0 { // sudo A=1 cmd
 		name, val, ok := strings.Cut(fs[0].S, "=")
@@ -245,7 +245,7 @@ func (a *analysis) shellText(f field, st *state) { a.evalText(f, st.Clone()) }
 
 // evalText judges text that runs in the state st, which it may change.
 func (a *analysis) evalText(f field, st *state) {
-	a.runs()
+	a.command().Runs = true
 	switch {
 	case a.runsFlow(f.Flow, f.Span):
 	case f.Opaque():
@@ -276,7 +276,7 @@ func (a *analysis) fromStdin(c *call, st *state) {
 		a.evalText(field{S: *text, Known: true, Span: c.span, Flow: in.Flow}, st)
 	case a.runsFlow(in.Flow, c.span):
 	case in.Any:
-		a.opaque()
+		a.command().Opaque = true
 		a.note(High, RunCode, c.span, show(c.name)+" runs what it is given, and that is not known here")
 	default:
 		a.note(High, RunCode, c.span, show(c.name)+" runs what is typed into it")

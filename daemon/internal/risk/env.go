@@ -172,7 +172,7 @@ func (a *analysis) shadowed(c *call) {
 	case packaged(file), a.isTracked(file):
 		a.note(Medium, RunCode, c.span, "your shell finds "+show(c.name)+" in the project")
 	default:
-		a.runs()
+		a.command().Runs = true
 		a.note(High, RunCode, c.span, "your shell runs "+show(file)+" by the name "+show(c.name)+", and its text is not known here")
 	}
 }

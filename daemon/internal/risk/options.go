@@ -157,7 +157,7 @@ func (a *analysis) level(c *call) {
 	}
 	a.note(level, s.Effects[0], c.span, says).undo = s.Undo
 	if s.Runs {
-		a.runs()
+		a.command().Runs = true
 	}
 	if level > Low {
 		a.effects(c)
@@ -174,7 +174,7 @@ func (a *analysis) raises(c *call) {
 		if o.spec != nil && o.spec.Raise > 0 && !(c.dry() && o.spec.Effect != RunCode) {
 			a.note(o.spec.Raise, o.spec.Effect, o.span, cmp.Or(o.spec.Says, "with "+o.name))
 			if o.spec.Effect == RunCode {
-				a.runs()
+				a.command().Runs = true
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // doSource judges a file that is run in this shell.
 func (a *analysis) doSource(c *call) {
-	a.runs()
+	a.command().Runs = true
 	if len(c.operands) == 0 {
 		return
 	}

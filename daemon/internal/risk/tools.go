@@ -167,16 +167,11 @@ func (a *analysis) doArchive(c *call) {
 			}
 		}
 	case !c.lowered() && !toStdout:
-		a.unpack(dir, c.st)
+		if (a.Seen|c.st.Stdin.Flow)&flowNet != 0 {
+			a.fetched(bashread.Path(dir, c.st))
+		}
+		a.touch(Write, dir.With(strings.TrimSuffix(dir.S, "/")+"/_"), c.st, touching{tree: true, verb: "unpacks into"})
 	}
-}
-
-// unpack judges the unpacking of an archive, which may write any file below dir.
-func (a *analysis) unpack(dir *field, st *state) {
-	if (a.Seen|st.Stdin.Flow)&flowNet != 0 {
-		a.fetched(bashread.Path(dir, st))
-	}
-	a.touch(Write, dir.With(strings.TrimSuffix(dir.S, "/")+"/_"), st, touching{tree: true, verb: "unpacks into"})
 }
 
 // doWeb judges programs that fetch addresses to files.
@@ -276,7 +271,7 @@ func (a *analysis) gitSetting(c *call, key string, val *field) {
 	if !expr("git-runs").MatchString(key) || expr("git-plain").MatchString(key+"="+val.S) {
 		return
 	}
-	a.runs()
+	a.command().Runs = true
 	a.note(High, RunCode, val.Span, "sets git's "+show(key)+", which decides what git runs or trusts")
 	a.Maybe(strings.TrimPrefix(val.S, "!"), val.Span, c.st)
 }

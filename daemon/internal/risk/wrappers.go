@@ -202,7 +202,7 @@ func findRoots(c *call) (roots, tests []field) {
 
 // findRuns judges the command that find runs for each file that it finds.
 func (a *analysis) findRuns(c *call, cmd, roots []field, name string, inFolder bool) {
-	a.runs()
+	a.command().Runs = true
 	st := c.st.Clone()
 	if inFolder { // -execdir runs in the folder of each file
 		st.MayBe("")
