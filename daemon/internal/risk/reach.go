@@ -232,17 +232,23 @@ func (a *analysis) inShell(c *call, cmd *Command) {
 	s.runs = s.runs || cmd.Runs && !a.startsVenv(c)
 	for _, f := range c.fields[1:] {
 		name, text, defines := strings.Cut(f.S, "=")
-		if c.name == "unalias" || c.name == "alias" && defines && a.withWord(text) > Low { // unalias rm, which was rm -i, perhaps
+		if c.name == "unalias" || c.name == "alias" && defines && a.aliasDecides(text) { // unalias rm, which was rm -i, perhaps
 			s.affects(name)
 		}
 	}
 }
 
-// withWord returns the level of an alias's text with a word that the user adds: behind source, it is a file that is run.
-func (a *analysis) withWord(text string) Level {
+// aliasDecides reports whether an alias of this text, perhaps with a word that the user adds (behind source, a file that is run), may do
+// more than read, or may read in another folder, whose repository git would obey.
+func (a *analysis) aliasDecides(text string) bool {
 	c := a.c
 	c.Tracked, c.Made, c.Written, c.Venv = nil, nil, nil, nil
-	return Analyze(text+" ./x", c).Level
+	v := Analyze(text+" ./x", c)
+	return v.Level > Low || slices.ContainsFunc(v.Commands, func(cmd Command) bool {
+		return cmd.Name == "cd" || cmd.Name == "pushd" || cmd.Name == "git" && slices.ContainsFunc(cmd.Argv, func(arg string) bool {
+			return arg == "-C" || strings.HasPrefix(arg, "--git-dir") || strings.HasPrefix(arg, "--work-tree")
+		})
+	})
 }
 
 // startsVenv reports whether a command activates a virtual environment of the project. Neither its word nor that of a cd before it has

@@ -90,19 +90,9 @@ func (a *analysis) doAlias(c *call) {
 			}
 		}
 		a.Active = append(a.Active, "alias "+name)
-		found := len(a.v.Commands)
 		a.Inline(val, f.Span, c.st.Clone())
-		a.shell.affectsNext = a.shell.affectsNext || slices.ContainsFunc(a.v.Commands[found:], movesOrChanges)
 		a.Active = a.Active[:len(a.Active)-1]
 	}
-}
-
-// movesOrChanges reports whether a command does more than read, or may read in another folder, whose repository git would obey.
-func movesOrChanges(cmd Command) bool {
-	elsewhere := func(arg string) bool {
-		return arg == "-C" || strings.HasPrefix(arg, "--git-dir") || strings.HasPrefix(arg, "--work-tree")
-	}
-	return cmd.Level > Low || cmd.Name == "cd" || cmd.Name == "pushd" || cmd.Name == "git" && slices.ContainsFunc(cmd.Argv, elsewhere)
 }
 
 func (a *analysis) doUnset(c *call) {
