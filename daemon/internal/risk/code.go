@@ -212,9 +212,6 @@ func (a *analysis) doSQL(c *call) {
 		onlyReads = onlyReads && expr("sql-read").MatchString(texts[i].S)
 	}
 	runs := a.rules("sql", &f, c)
-	if wide := expr("sql-wide").FindString(f.S); wide != "" && !strings.Contains(strings.ToLower(wide), "where") {
-		a.note(Critical, Delete, f.Span, "drops or empties data")
-	}
 	switch {
 	case runs:
 	case f.Opaque(), len(texts) == 0 && !c.lowered():
