@@ -53,14 +53,6 @@ func (o *option) is(names ...string) bool {
 	})
 }
 
-// val returns the value of an option, "" where it was not given.
-func (c *call) val(names ...string) string {
-	if o := c.opt(names...); o != nil && o.val != nil {
-		return o.val.S
-	}
-	return ""
-}
-
 // sub returns the sub-command that was found.
 func (c *call) sub() string { return strings.Join(c.subs, " ") }
 
@@ -281,15 +273,13 @@ func (a *analysis) unknown(c *call) {
 	a.usesSecret(c)
 	a.note(High, Unknown, c.span, show(c.name)+" is not known here, so what it does is not either")
 	a.namesSecrets(c)
-	for i := 1; i < len(c.fields); i++ {
+	for i, tails := 1, 0; i < len(c.fields); i++ {
 		f := &c.fields[i]
 		if p := bashread.Path(f, c.st); p != "" && !c.st.Remote && a.placeOf(p).write == Critical { // of others the note above is enough
 			a.touch(Write, f, c.st, touching{verb: "may write"})
 		}
-	}
-	for i, tails := 1, 0; i < len(c.fields) && tails < maxTails; i++ {
-		f := &c.fields[i]
 		switch {
+		case tails >= maxTails:
 		case strings.ContainsAny(f.S, " \n;{$"):
 			a.Maybe(optionStart.ReplaceAllString(f.S, ""), f.Span, c.st)
 		case programs.Lookup(f.Base()) != nil && (!programs.Builtin(f.S) || f.S == "kill"): // a wrapper runs programs; kill is one too

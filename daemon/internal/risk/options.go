@@ -117,14 +117,14 @@ func (c *call) option(args []field, i int) int {
 	name, val, joined := strings.Cut(s, "=")
 	o := c.spec.Option(name)
 	long := strings.HasPrefix(s, "--")
-	if o == nil && long && c.spec.LongNames() {
+	if o == nil && long && c.spec.Long {
 		o = c.spec.Option(name[1:]) // --out is -out
 	}
 	switch {
-	case (long || c.spec.LongNames()) && joined:
+	case (long || c.spec.Long) && joined:
 		add(name, o, rest(o, val))
 		return i
-	case long || c.spec.LongNames() && (o != nil || len(s) == 2), o != nil && len(s) > 2 && !joined:
+	case long || c.spec.Long && (o != nil || len(s) == 2), o != nil && len(s) > 2 && !joined:
 		add(name, o, next(o))
 		return i
 	}
@@ -140,7 +140,7 @@ func (c *call) option(args []field, i int) int {
 			}
 			return i
 		}
-		if add(name, o, nil); c.spec.LongNames() {
+		if add(name, o, nil); c.spec.Long {
 			add(s, nil, nil)
 			break
 		}

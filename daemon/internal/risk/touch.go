@@ -204,22 +204,15 @@ func (a *analysis) target(e Effect, p string, tree bool) {
 
 // host notes the host of a URL, of user@host:path or of a plain host.
 func (a *analysis) host(f *field) {
-	h := hostOf(f.S)
-	if h == "" {
+	m := expr("host").FindStringSubmatch(f.S)
+	if m == nil {
 		return
 	}
+	h := strings.ToLower(m[1])
 	a.v.Targets = append(a.v.Targets, Target{Effect: Network, Host: h})
 	if h == "169.254.169.254" || h == "metadata.google.internal" || h == "100.100.100.200" {
 		a.readsSecret(f, "credentials of this machine from the cloud's service")
 	}
-}
-
-// hostOf returns the host of a text, "" where that is not known.
-func hostOf(s string) string {
-	if m := expr("host").FindStringSubmatch(s); m != nil {
-		return strings.ToLower(m[1])
-	}
-	return ""
 }
 
 // flowOf returns where the data in a file came from, as far as this text put it there.

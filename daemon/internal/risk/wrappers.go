@@ -69,7 +69,9 @@ func (a *analysis) doXargs(c *call) {
 	}
 	hole := ""
 	if o := c.opt("-I", "--replace", "-i"); o != nil {
-		hole = cmp.Or(c.val("-I", "--replace", "-i"), "{}")
+		if hole = "{}"; o.val != nil {
+			hole = o.val.S
+		}
 	}
 	if len(cmd) == 0 {
 		return

@@ -93,7 +93,7 @@ type Spec struct {
 	Match   []Match
 	Up      *Spec // whose options it knows too
 	Subs    map[string]*Spec
-	Long    bool // options have one dash
+	Long    bool // options have one dash, as those of Up have
 	Bare    bool // alone it only shows something
 	Runs    bool // it runs what its words name
 	Plain   bool // options that the line does not name are harmless
@@ -141,9 +141,6 @@ func (s *Spec) Option(name string) *Option {
 	}
 	return best
 }
-
-// LongNames reports whether options are written with one dash.
-func (s *Spec) LongNames() bool { return s.Long || s.Up != nil && s.Up.LongNames() }
 
 // Has reports whether e is one of the line's effects.
 func (s *Spec) Has(e Effect) bool { return slices.Contains(s.Effects, e) }
@@ -259,6 +256,7 @@ func put(t map[string]*Spec, up *Spec, names []string, s *Spec) {
 			panic(n + " stands twice")
 		default:
 			own := *s
+			own.Long = own.Long || up != nil && up.Long
 			if own.Up = up; old != nil && own.Subs == nil {
 				own.Subs = old.Subs
 			}
