@@ -150,14 +150,13 @@ func (a *analysis) resolve(c *call) {
 	if !past {
 		called, known = a.Function(c.fields, c.st, c.span)
 	}
-	switch {
-	case called && !known:
+	if called {
 		a.command().Runs = true
-		a.note(High, RunCode, c.span, "calls the function "+show(c.name)+" of your shell, whose code is not known here")
-		return
-	case called:
-		a.command().Runs = true
-		a.note(Low, Read, c.span, "calls the function "+show(c.name))
+		if known {
+			a.note(Low, Read, c.span, "calls the function "+show(c.name))
+		} else {
+			a.note(High, RunCode, c.span, "calls the function "+show(c.name)+" of your shell, whose code is not known here")
+		}
 		return
 	}
 	a.shadowed(c)

@@ -70,11 +70,6 @@ func (a *analysis) values(f *field, st *state) {
 	}
 }
 
-// switchedOff reports whether an option was given to say no: --dry-run=none.
-func switchedOff(val *field) bool {
-	return val != nil && (!val.Known || slices.Contains([]string{"none", "false", "no", "0", "off"}, val.S))
-}
-
 // roles judges the operands of a command by the roles that its line in the table gives them.
 func (a *analysis) roles(c *call) {
 	ops, roles := c.operands, c.spec.Args

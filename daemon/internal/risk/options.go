@@ -180,9 +180,12 @@ func (a *analysis) raises(c *call) {
 	}
 }
 
-// lowered reports whether an option was given that makes the command low.
+// lowered reports whether an option was given that makes the command low, and not to say no: --dry-run=none.
 func (c *call) lowered() bool {
-	return slices.ContainsFunc(c.opts, func(o option) bool { return o.spec != nil && o.spec.Lower && !switchedOff(o.val) })
+	return slices.ContainsFunc(c.opts, func(o option) bool {
+		off := o.val != nil && (!o.val.Known || slices.Contains([]string{"none", "false", "no", "0", "off"}, o.val.S))
+		return o.spec != nil && o.spec.Lower && !off
+	})
 }
 
 // dry reports whether a command only shows what it would do.

@@ -91,33 +91,33 @@ func Sections(text string) map[string][]string {
 // Places returns the names of a section of places.txt, in their order.
 func Places(section string) []string { return places()[section] }
 
-// expressions compiles each when it is first needed: most processes of this program need none.
-var expressions = sync.OnceValue(func() map[string]func() *regexp.Regexp {
-	m := map[string]func() *regexp.Regexp{}
+// code are the lines of code.txt by their names. Each is compiled when it is first needed: most processes of this program need none. A
+// line whose expression begins with ~ has what a match means, as in the table of programs.
+var code = sync.OnceValue(func() map[string][]func() Match {
+	m := map[string][]func() Match{}
 	for line := range strings.Lines(file("code")) {
 		if name, expr, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); ok {
-			m[name] = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+			m[name] = append(m[name], sync.OnceValue(func() Match {
+				if rule, ok := strings.CutPrefix(expr, "~"); ok {
+					return readMatch(rule)
+				}
+				return Match{Re: regexp.MustCompile(expr)}
+			}))
 		}
 	}
 	return m
 })
 
 // Expression returns the expression of a name in code.txt.
-func Expression(name string) *regexp.Regexp { return expressions()[name]() }
-
-// rules are the lines of code.txt whose expression begins with ~: as in the table of programs, with what a match means.
-var rules = sync.OnceValue(func() map[string][]Match {
-	m := map[string][]Match{}
-	for line := range strings.Lines(file("code")) {
-		if language, rule, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t~"); ok {
-			m[language] = append(m[language], readMatch(rule))
-		}
-	}
-	return m
-})
+func Expression(name string) *regexp.Regexp { return code()[name][0]().Re }
 
 // Rules returns the rules for texts of a language, which code.txt must have.
-func Rules(language string) []Match { return rules()[language] }
+func Rules(language string) (list []Match) {
+	for _, read := range code()[language] {
+		list = append(list, read())
+	}
+	return list
+}
 
 // In reports whether a section of places.txt has a name.
 func In(section, name string) bool { return slices.Contains(Places(section), name) }

@@ -65,8 +65,8 @@ func TestNames(t *testing.T) {
 			t.Errorf("there is no section %s", section)
 		}
 	}
-	for name := range expressions() {
-		Expression(name) // panics where it is none
+	for name := range code() {
+		Rules(name) // panics where an expression is none
 	}
 	for _, language := range []string{"code", "loss", "awk", "sed", "sql", "tasks"} {
 		if len(Rules(language)) == 0 {
