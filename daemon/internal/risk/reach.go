@@ -91,10 +91,11 @@ func needsEffects(v Verdict, c Context) Reach {
 	}
 	for i := range v.Commands {
 		cmd := &v.Commands[i]
+		interprets := programs.In("interpreters", strings.TrimRight(cmd.Name, "0123456789."))
 		switch {
 		case programs.In("beyond", cmd.Name) && !asksVersion(cmd.Argv), fetches(cmd.Argv, c.Hosts):
 			need, cmd.Beyond = ReachFree, true // "beyond" lists harmless programs that need a network or another process
-		case fetches(cmd.Argv, nil), cmd.Level == Medium && slices.Contains(cmd.Effects, RunCode) && !interprets(cmd.Name):
+		case fetches(cmd.Argv, nil), cmd.Level == Medium && slices.Contains(cmd.Effects, RunCode) && !interprets:
 			need = Wider(need, ReachProject) // builds, tests and the project's own tools write
 		}
 	}
@@ -168,11 +169,6 @@ func fetches(argv, hosts []string) bool {
 // asksVersion reports whether a program is only asked which version it is.
 func asksVersion(argv []string) bool {
 	return len(argv) == 2 && slices.Contains([]string{"--version", "-V", "version", "--help"}, argv[1])
-}
-
-// interprets reports whether a program runs code that stands in its arguments.
-func interprets(name string) bool {
-	return programs.In("interpreters", strings.TrimRight(name, "0123456789."))
 }
 
 // onlyTemporary reports whether a text is known to write in temporary folders alone, which a confined command has for itself. It is

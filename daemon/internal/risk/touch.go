@@ -58,7 +58,7 @@ func (a *analysis) touch(e Effect, f *field, st *state, t touching) {
 		a.readsSecret(f, show(f.S)+", keys, passwords or history")
 	case e == Read:
 		a.note(Low, Read, f.Span, t.verb+" "+show(f.S))
-	case e == Write && (projectPlace(path.Clean(p), false).runs && projectPlace(path.Clean(p), false) != guarded || strings.Contains("/"+p, "/.ssh/") || programs.In("startup", base)):
+	case e == Write && (projectPlace(path.Clean(p), false) == gitCode || strings.Contains("/"+p, "/.ssh/") || programs.In("startup", base)):
 		a.target(e, "", t.tree)
 		a.note(Critical, Persistence, f.Span, t.verb+" "+show(f.S)+", which runs by itself, in a folder that is not known here")
 	default:
@@ -74,14 +74,11 @@ func (a *analysis) readsSecret(f *field, what string) {
 
 // touchRemote judges an effect on another machine, whose files are not known. Deleting its main folders, or a home's, is critical.
 func (a *analysis) touchRemote(e Effect, f *field, t touching) {
-	p := path.Clean(f.S)
-	// tamePart stands for the name of a home that is not known.
-	deep := strings.Count(p, "/") > 1 && !(strings.HasPrefix(p, "/home/"+tamePart) && strings.Count(p, "/") <= 3)
-	l := High
+	l, p := High, path.Clean(f.S)
 	switch {
 	case e == Read:
 		l = Low
-	case e == Delete && t.tree && (f.Opaque() || path.IsAbs(p) && (!deep || slices.Contains([]*place{system, systemKey, root}, a.placeOf(p)))):
+	case e == Delete && t.tree && (f.Opaque() || path.IsAbs(p) && (strings.Count(p, "/") == 1 || a.placeOf(p).tree == Critical)):
 		l = Critical
 	}
 	a.note(l, e, f.Span, t.verb+" "+show(f.S)+" on another machine")
