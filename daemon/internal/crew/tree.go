@@ -46,7 +46,7 @@ func (a Agent) workplace() (cwd, instruction string, rules []wire.Rule) {
 	instruction = "You work in a git working tree of your own, " + a.Tree.Path + ", at the last commit. Change files only there, and do not " +
 		"commit: the user is shown what you changed, and merges it."
 	return cwd, instruction, []wire.Rule{{
-		ID: wire.RuleID(wire.NewID()), Decision: string(policy.Allow), Pattern: "reach: project", Scope: policy.ScopeProject,
+		ID: wire.RuleID(wire.NewID()), Decision: policy.Allow, Pattern: "reach: project", Scope: policy.ScopeProject,
 		Subject: wire.OSString(reach.Real(a.Tree.Path)), Source: "user",
 	}}
 }

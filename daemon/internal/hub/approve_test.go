@@ -166,7 +166,7 @@ func TestPermissionBehindALink(t *testing.T) {
 	}
 	for _, c := range []struct {
 		act  tool.Action
-		want policy.Outcome
+		want string
 	}{
 		{tool.Action{Command: "make", Cwd: at("other")}, policy.Allow},
 		{tool.Action{Command: "make", Cwd: at("third")}, policy.Ask},

@@ -28,16 +28,13 @@ func (t *turn) ask(ctx context.Context, q agent.Question, v risk.Verdict, d poli
 		ConfirmationID: wire.ConfirmationID(wire.NewID()), ExecutionID: q.ExecutionID, Agent: q.Agent, Tool: q.Tool,
 		Command: wire.OSString(q.Action.Command), Arguments: string(q.Arguments), Cwd: wire.OSString(q.Action.Cwd),
 		Verdict: judge.Verdict(judge.Asked(v, d)), Preview: wire.Preview{Type: q.Action.Preview.Type, Content: q.Action.Preview.Content},
-		Grants: []wire.Grant{}, Reach: string(d.Reach), ReachWhy: visible.Exact(q.Action.ReachWhy), Fixed: q.Fixed,
+		Grants: append([]wire.Grant{}, d.Grants...), Reach: string(d.Reach), ReachWhy: visible.Exact(q.Action.ReachWhy), Fixed: q.Fixed,
 	}
 	if req.Preview.Type == "" {
 		req.Preview.Type = "none"
 	}
 	if d.Reach.Confines() && q.Action.Command != "" {
 		req.EnforcedBy = t.hub.confiner().How
-	}
-	for _, g := range d.Grants {
-		req.Grants = append(req.Grants, wire.Grant{Scope: g.Scope, Rule: g.Rule, Covers: g.Covers})
 	}
 	req.Fingerprint = wire.Fingerprint(req.Command, req.Cwd, q.Action.StateDigest)
 	req.TurnID, req.RequestID = t.id, t.request
@@ -74,9 +71,9 @@ func (c *Client) Confirm(ctx context.Context, r *wire.ConfirmationResponse) erro
 		if allow := r.Decision == wire.DecisionAllowAlways; allow || r.Decision == wire.DecisionDenyAlways {
 			s := c.hub.hold(q.Request.SessionID, nil) // in memory while its turn waits
 			defer c.hub.release(s)
-			rule := wire.Rule{Decision: string(policy.Deny), Pattern: r.Grant.Rule, Scope: r.Grant.Scope}
+			rule := wire.Rule{Decision: policy.Deny, Pattern: r.Grant.Rule, Scope: r.Grant.Scope}
 			if allow {
-				rule.Decision = string(policy.Allow)
+				rule.Decision = policy.Allow
 			}
 			if rule, err = judge.NewRule(rule, s.id, q.Project); err == nil {
 				err = c.addRule(ctx, s, rule)

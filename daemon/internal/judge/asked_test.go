@@ -6,6 +6,7 @@ import (
 
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
+	"sublet/wire"
 )
 
 // What is asked about must not be lost among what is harmless: `ls && cat x && go test` is asked about because of go test.
@@ -31,7 +32,7 @@ func TestAskedNamesOnlyWhatIsNotHarmless(t *testing.T) {
 func TestAskedNamesWhatARuleNames(t *testing.T) {
 	const command = "ls && go test"
 	v := risk.Analyze(command, risk.Context{Cwd: "/w/p", ProjectRoot: "/w/p", Home: "/h"})
-	if got := parts(command, Asked(v, policy.Decision{Rule: &policy.Rule{}})); got != "ls|go test" {
+	if got := parts(command, Asked(v, policy.Decision{Rule: &wire.Rule{}})); got != "ls|go test" {
 		t.Errorf("asked about %s, want ls|go test", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sublet/daemon/internal/policy"
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/tool"
+	"sublet/wire"
 )
 
 // An agent changed the user's shell into a repository that its held command had made, and the prompt ran what that names.
@@ -87,8 +88,8 @@ func TestEnteringARepository(t *testing.T) {
 	if err := os.Symlink(filepath.Join(other, ".bashrc"), filepath.Join(root, "page2")); err != nil {
 		t.Fatal(err)
 	}
-	allow := []policy.Rule{{Decision: policy.Allow, Pattern: "bash: git fetch *"}, {Decision: policy.Allow, Pattern: "bash: cd *"}, {Decision: policy.Allow, Pattern: "bash: curl *"}}
-	for text, want := range map[string]policy.Outcome{
+	allow := []wire.Rule{{Decision: policy.Allow, Pattern: "bash: git fetch *"}, {Decision: policy.Allow, Pattern: "bash: cd *"}, {Decision: policy.Allow, Pattern: "bash: curl *"}}
+	for text, want := range map[string]string{
 		"cd " + other + "/repo":                      policy.Allow, // "always" to the question about it
 		"cd " + root + "/made && git fetch":          policy.Ask,   // git runs what the settings of made name
 		"cd " + other + "/repo && git fetch -q":      policy.Allow,

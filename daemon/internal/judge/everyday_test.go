@@ -27,6 +27,7 @@ import (
 	"sublet/daemon/internal/worktree"
 	"sublet/lease/confine"
 	"sublet/lease/confine/confinetest"
+	"sublet/wire"
 )
 
 // everyday is a row of testdata/everyday/commands.txt.
@@ -143,8 +144,8 @@ func TestEveryday(t *testing.T) {
 // try judges a command, and runs it unless it is asked about.
 func (p *everydayProject) try(t *testing.T, row everyday, n *everydayTally) {
 	d := p.decide(t, row, policy.Policy{Mode: policy.ModeAuto})
-	allowed := p.decide(t, row, policy.Policy{Mode: policy.ModeAsk, Rules: []policy.Rule{
-		{Decision: policy.Allow, Pattern: "reach: project", Scope: policy.ScopeProject, Subject: p.held.dir, Source: "user"},
+	allowed := p.decide(t, row, policy.Policy{Mode: policy.ModeAsk, Rules: []wire.Rule{
+		{Decision: policy.Allow, Pattern: "reach: project", Scope: policy.ScopeProject, Subject: wire.OSString(p.held.dir), Source: "user"},
 	}})
 	if d.Outcome != allowed.Outcome || d.Reach != allowed.Reach {
 		t.Errorf("line %d: %q: %s with reach %s in mode auto, %s with reach %s where edits and builds are allowed", row.line, row.text, d.Outcome, d.Reach, allowed.Outcome, allowed.Reach)

@@ -153,9 +153,9 @@ func Outcomes(held bool, decide func(policy.Mode) policy.Decision) (outcomes []w
 			continue
 		}
 		d := decide(mode)
-		o := wire.PolicyOutcome{Mode: string(mode), Decision: string(d.Outcome), Why: visible.Exact(d.Why)}
+		o := wire.PolicyOutcome{Mode: string(mode), Decision: d.Outcome, Why: visible.Exact(d.Why)}
 		if d.Rule != nil {
-			o.RuleID, o.Rule = wire.RuleID(d.Rule.ID), d.Rule.Pattern
+			o.RuleID, o.Rule = d.Rule.ID, d.Rule.Pattern
 		}
 		outcomes = append(outcomes, o)
 	}

@@ -124,7 +124,7 @@ func readProject(dir string) projectFile {
 			Decision: r.Decision, Pattern: r.Pattern, Scope: policy.ScopeAlways, Source: policy.SourceProject,
 			Match: append([]string{}, r.Match...), NoMatch: append([]string{}, r.NoMatch...),
 		}
-		if err := policy.CheckExamples(Rule(rule), r.Match, r.NoMatch); err != nil {
+		if err := policy.CheckExamples(rule); err != nil {
 			rule.Fault = p.Fault(r.Pattern, err).Error()
 		}
 		rule.Pattern = below(dir, r.Pattern)
@@ -167,11 +167,9 @@ func (t Tightening) Apply(p policy.Policy) policy.Policy {
 	p.Mode = Stricter(p.Mode, t.mode)
 	if len(t.bad) > 0 {
 		p.Mode = Stricter(p.Mode, policy.ModeAsk)
-		p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r policy.Rule) bool { return r.Decision == policy.Allow })
+		p.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r wire.Rule) bool { return r.Decision == policy.Allow })
 	}
-	for _, r := range t.Rules {
-		p.Rules = append(p.Rules, Rule(r))
-	}
+	p.Rules = append(p.Rules, t.Rules...)
 	return p
 }
 

@@ -17,12 +17,12 @@ import (
 func Rules(p config.Policy, others ...wire.Rule) []wire.Rule {
 	list := []wire.Rule{}
 	for _, from := range []struct {
-		decision policy.Outcome
+		decision string
 		patterns []string
 	}{{policy.Deny, p.Deny}, {policy.Allow, p.Allow}} {
 		for i, pattern := range from.patterns {
 			list = append(list, wire.Rule{
-				ID: wire.RuleID(fmt.Sprintf("config-%s-%d", from.decision, i+1)), Decision: string(from.decision), Pattern: pattern,
+				ID: wire.RuleID(fmt.Sprintf("config-%s-%d", from.decision, i+1)), Decision: from.decision, Pattern: pattern,
 				Scope: policy.ScopeAlways, Source: "config",
 			})
 		}
@@ -42,7 +42,7 @@ func Rules(p config.Policy, others ...wire.Rule) []wire.Rule {
 		if r.NoMatch == nil {
 			r.NoMatch = []string{}
 		}
-		if err := policy.CheckExamples(Rule(*r), r.Match, r.NoMatch); err != nil {
+		if err := policy.CheckExamples(*r); err != nil {
 			r.Fault = err.Error()
 		}
 	}
@@ -51,15 +51,15 @@ func Rules(p config.Policy, others ...wire.Rule) []wire.Rule {
 
 // InForce returns the rules of a list that are in force, and a Fault for each rule that does not do what its examples say. A
 // faulty rule that allows is not in force; one that asks or denies is.
-func InForce(list []wire.Rule) (rules []policy.Rule, faults []Fault) {
+func InForce(list []wire.Rule) (rules []wire.Rule, faults []Fault) {
 	for _, r := range list {
 		if r.Fault != "" {
 			faults = append(faults, ruleFault(r))
-			if r.Decision == string(policy.Allow) {
+			if r.Decision == policy.Allow {
 				continue
 			}
 		}
-		rules = append(rules, Rule(r))
+		rules = append(rules, r)
 	}
 	return rules, faults
 }
@@ -72,22 +72,10 @@ func ruleFault(r wire.Rule) Fault {
 	case policy.SourceProject:
 		f.Text = "a rule of the project's file does not do what it says: " + r.Fault
 	}
-	if r.Decision == string(policy.Allow) {
+	if r.Decision == policy.Allow {
 		f.Hint = "until it is repaired it allows nothing; `sublet policy ls` lists all"
 	}
 	return f
-}
-
-// Rule converts a rule of the wire to one of the policy.
-func Rule(r wire.Rule) policy.Rule {
-	rule := policy.Rule{
-		ID: string(r.ID), Decision: policy.Outcome(r.Decision), Pattern: r.Pattern, Scope: r.Scope,
-		Subject: string(r.Subject), Source: r.Source,
-	}
-	if r.ExpiresAtMS != nil {
-		rule.Expires = time.UnixMilli(*r.ExpiresAtMS)
-	}
-	return rule
 }
 
 // NewRule checks and completes a rule that the user made in a session and project, by writing it or by an answer. project is a path
@@ -96,13 +84,13 @@ func NewRule(rule wire.Rule, session wire.SessionID, project string) (wire.Rule,
 	if err := policy.ParseRule(rule.Pattern); err != nil {
 		return rule, fmt.Errorf("rule.pattern: %w", err)
 	}
-	switch policy.Outcome(rule.Decision) {
+	switch rule.Decision {
 	case policy.Allow, policy.Ask, policy.Deny:
 	default:
 		return rule, fmt.Errorf("rule.decision: %q is none of allow, ask, deny", visible.Exact(visible.Cut(rule.Decision, 64)))
 	}
 	rule.ID, rule.Source, rule.CreatedAtMS, rule.Fault = wire.RuleID(wire.NewID()), "user", time.Now().UnixMilli(), ""
-	if err := policy.CheckExamples(Rule(rule), rule.Match, rule.NoMatch); err != nil {
+	if err := policy.CheckExamples(rule); err != nil {
 		return rule, err
 	}
 	switch rule.Scope {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"time"
 
 	"sublet/daemon/internal/risk"
+	"sublet/wire"
 )
 
 // Bounds of a rule's examples.
@@ -15,25 +15,25 @@ const (
 	maxExampleText = 4096 // bytes of one
 )
 
-// CheckExamples reports whether a rule does what its examples say: that it is about each of match, and about none of
-// noMatch. For bash and effect an example is a command, for write and read a path, for fetch a host, for tool a name.
+// CheckExamples reports whether a rule does what its examples say: that it is about each of Match, and about none of
+// NoMatch. For bash and effect an example is a command, for write and read a path, for fetch a host, for tool a name.
 // Commands are judged in a project of their own, or in the folder that the rule names. A rule that allows is about what
 // it lets through as a whole; one that denies or asks, about whatever has a command that it forbids. Rules are checked
 // when they are made and when they are loaded, since what is known of programs changes.
-func CheckExamples(r Rule, match, noMatch []string) error {
+func CheckExamples(r wire.Rule) error {
 	pr, err := parseRule(r.Pattern)
 	if err != nil {
 		return err
 	}
-	if n := len(match) + len(noMatch); n > MaxExamples {
+	if n := len(r.Match) + len(r.NoMatch); n > MaxExamples {
 		return fmt.Errorf("rule %q: %d examples are more than the limit of %d", r.Pattern, n, MaxExamples)
 	}
-	r.Scope, r.Expires = ScopeAlways, time.Time{}
+	r.Scope, r.ExpiresAtMS = ScopeAlways, nil
 	pr.rule = &r
 	for _, list := range []struct {
 		examples []string
 		want     bool
-	}{{match, true}, {noMatch, false}} {
+	}{{r.Match, true}, {r.NoMatch, false}} {
 		for _, text := range list.examples {
 			if len(text) > maxExampleText {
 				return fmt.Errorf("rule %q: an example is longer than %d bytes", r.Pattern, maxExampleText)
@@ -55,7 +55,7 @@ func CheckExamples(r Rule, match, noMatch []string) error {
 const exampleRoot = "/home/user/project"
 
 // about reports whether the rule decides an example, or why not.
-func (r *parsedRule) about(rule Rule, text string) (bool, string) {
+func (r *parsedRule) about(rule wire.Rule, text string) (bool, string) {
 	c := risk.Context{Cwd: exampleRoot, Home: "/home/user", ProjectRoot: exampleRoot}
 	if r.dir != "" {
 		c.Cwd, c.ProjectRoot = r.dir, r.dir

@@ -3,12 +3,14 @@ package policy
 import (
 	"strings"
 	"testing"
+
+	"sublet/wire"
 )
 
 // A rule is held to its examples, which are written by the user.
 func TestCheckExamples(t *testing.T) {
 	for _, tt := range []struct {
-		decision Outcome
+		decision string
 		pattern  string
 		match    []string
 		noMatch  []string
@@ -35,7 +37,7 @@ func TestCheckExamples(t *testing.T) {
 		{Allow, "bash: ls", make([]string, MaxExamples+1), nil, "more than the limit"},
 		{Allow, "bash: ls", []string{strings.Repeat("x", maxExampleText+1)}, nil, "longer than"},
 	} {
-		err := CheckExamples(Rule{Decision: tt.decision, Pattern: tt.pattern}, tt.match, tt.noMatch)
+		err := CheckExamples(wire.Rule{Decision: tt.decision, Pattern: tt.pattern, Match: tt.match, NoMatch: tt.noMatch})
 		switch {
 		case tt.fault == "" && err != nil:
 			t.Errorf("%s %s: %v", tt.decision, tt.pattern, err)

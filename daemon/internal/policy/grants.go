@@ -7,15 +7,9 @@ import (
 
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/secret"
+	"sublet/wire"
 	"sublet/wire/visible"
 )
-
-// Grant is a standing permission on offer: Rule is a pattern for ParseRule.
-type Grant struct {
-	Scope  string
-	Rule   string
-	Covers string // in words, exactly what it would let through
-}
 
 // widened reports whether nothing is to hold a command that could be held by its text: the agent asked for that.
 func (a Action) widened(v risk.Verdict) bool {
@@ -25,10 +19,10 @@ func (a Action) widened(v risk.Verdict) bool {
 // grants returns what "always" could mean for this action: rules that would have allowed it, and no more than their words.
 // There is none for what is not wholly known and for what belongs to no command. Every offer holds for the level of now at
 // most, and above medium only in the folder of now, since the same words mean more elsewhere.
-func grants(v risk.Verdict, a Action, free risk.Level) []Grant {
+func grants(v risk.Verdict, a Action, free risk.Level) []wire.Grant {
 	if a.Server != "" {
 		// What any call of a tool does is as little known as what this one does: the rule can only name the tool.
-		return offer(v, a, free, []Grant{{"", "tool: " + a.Tool, "every call of " + a.Tool + ", whatever its arguments"}}, true)
+		return offer(v, a, free, []wire.Grant{{Rule: "tool: " + a.Tool, Covers: "every call of " + a.Tool + ", whatever its arguments"}}, true)
 	}
 	if a.Command == "" {
 		return offer(v, a, free, fileRules(v, a), v.Level <= risk.Medium)
@@ -52,11 +46,11 @@ func grants(v risk.Verdict, a Action, free risk.Level) []Grant {
 		narrow += ", in " + w.dir
 		where = " run in " + w.dir + where
 	}
-	rules := []Grant{{"", "bash[" + narrow + "]: " + strings.Join(w.exact, " ; "), "exactly " + orList(w.exact) + where}}
+	rules := []wire.Grant{{Rule: "bash[" + narrow + "]: " + strings.Join(w.exact, " ; "), Covers: "exactly " + orList(w.exact) + where}}
 	if !w.narrow && len(w.prefix) > 0 {
-		rules = append(rules, Grant{
-			"", "bash[" + narrow + "]: " + strings.Join(w.prefix, " * ; ") + " *",
-			"every command that begins with " + orList(w.prefix) + " and is no more than " + w.top.String() + where,
+		rules = append(rules, wire.Grant{
+			Rule:   "bash[" + narrow + "]: " + strings.Join(w.prefix, " * ; ") + " *",
+			Covers: "every command that begins with " + orList(w.prefix) + " and is no more than " + w.top.String() + where,
 		})
 	}
 	return offer(v, a, free, rules, !w.runs && w.top <= risk.Medium)
@@ -86,45 +80,48 @@ func (w *wording) add(c *risk.Command) {
 }
 
 // fileRules are grants, still without scope, for a file tool's action.
-func fileRules(v risk.Verdict, a Action) []Grant {
+func fileRules(v risk.Verdict, a Action) []wire.Grant {
 	level := v.Level.String()
 	switch {
 	case a.Network != "" && len(a.Reads)+len(a.Writes) == 0:
-		return []Grant{{"", "fetch[" + level + "]: " + QuoteGlob(a.Network), "reading from " + a.Network}}
+		return []wire.Grant{{Rule: "fetch[" + level + "]: " + QuoteGlob(a.Network), Covers: "reading from " + a.Network}}
 	case a.Network == "" && len(a.Writes) == 1:
-		gs := []Grant{{"", "write[" + level + "]: " + QuoteGlob(a.Writes[0]), "writing " + a.Writes[0]}}
+		gs := []wire.Grant{{Rule: "write[" + level + "]: " + QuoteGlob(a.Writes[0]), Covers: "writing " + a.Writes[0]}}
 		if dir := path.Dir(a.Writes[0]); v.Level <= risk.Medium && a.Project != "" && secret.Under(dir, a.Project) {
-			gs = append(gs, Grant{"", "write[medium]: " + QuoteGlob(dir) + "/**", "writing files below " + dir + " that are no more than medium"})
+			gs = append(gs, wire.Grant{Rule: "write[medium]: " + QuoteGlob(dir) + "/**", Covers: "writing files below " + dir + " that are no more than medium"})
 		}
 		return gs
 	case a.Network == "" && len(a.Writes) == 0 && len(a.Reads) == 1:
-		return []Grant{{"", "read[" + level + "]: " + QuoteGlob(a.Reads[0]), "reading " + a.Reads[0]}}
+		return []wire.Grant{{Rule: "read[" + level + "]: " + QuoteGlob(a.Reads[0]), Covers: "reading " + a.Reads[0]}}
 	}
 	return nil
 }
 
 // offer gives each rule its scopes: everywhere only where that is safe, so never for what runs other code or is high. A
 // rule that would not let this very action through, or is too long to be read, is not offered.
-func offer(v risk.Verdict, a Action, free risk.Level, rules []Grant, safe bool) []Grant {
-	var gs []Grant
+func offer(v risk.Verdict, a Action, free risk.Level, rules []wire.Grant, safe bool) []wire.Grant {
+	var gs []wire.Grant
 	for _, g := range rules {
 		pr, err := parseRule(g.Rule)
 		if err != nil || len(g.Rule) > maxGrant {
 			continue
 		}
-		pr.rule = &Rule{Pattern: g.Rule}
+		pr.rule = &wire.Rule{Pattern: g.Rule}
 		if covered([]*parsedRule{pr}, v, a, free) == nil {
 			continue
 		}
-		gs = append(gs, Grant{ScopeSession, g.Rule, visible.Exact(g.Covers) + ", in this session"})
+		add := func(scope, where string) {
+			gs = append(gs, wire.Grant{Scope: scope, Rule: g.Rule, Covers: visible.Exact(g.Covers) + where})
+		}
+		add(ScopeSession, ", in this session")
 		if a.Passing {
 			continue
 		}
 		if a.Project != "" {
-			gs = append(gs, Grant{ScopeProject, g.Rule, visible.Exact(g.Covers) + ", in the project " + visible.Exact(a.real())})
+			add(ScopeProject, ", in the project "+visible.Exact(a.real()))
 		}
 		if safe {
-			gs = append(gs, Grant{ScopeAlways, g.Rule, visible.Exact(g.Covers) + ", in every folder and session, until you revoke it"})
+			add(ScopeAlways, ", in every folder and session, until you revoke it")
 		}
 	}
 	return gs

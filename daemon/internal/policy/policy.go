@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sublet/daemon/internal/risk"
+	"sublet/wire"
 	"sublet/wire/visible"
 )
 
@@ -45,13 +46,11 @@ func (m Mode) runs() risk.Level {
 	return risk.Low
 }
 
-// Outcome is what a policy decides; rules hold one as well. The strings are those of wire.Rule.Decision.
-type Outcome string
-
+// What a policy decides, and what a rule does: see wire.Rule.Decision.
 const (
-	Allow Outcome = "allow"
-	Ask   Outcome = "ask"
-	Deny  Outcome = "deny"
+	Allow = "allow"
+	Ask   = "ask"
+	Deny  = "deny"
 )
 
 // Scopes of a rule and of a grant.
@@ -65,21 +64,10 @@ const (
 // is without effect.
 const SourceProject = "project file"
 
-// Rule is a standing decision about actions that match Pattern; see ParseRule for its syntax.
-type Rule struct {
-	ID       string
-	Decision Outcome
-	Pattern  string
-	Scope    string // session, project, always; "" is always
-	Subject  string
-	Source   string    // user, config, project file
-	Expires  time.Time // zero: never
-}
-
 // Policy is a mode and rules, in any order: deny wins over ask, ask over allow.
 type Policy struct {
 	Mode  Mode
-	Rules []Rule
+	Rules []wire.Rule // the Scope "" is always; see ParseRule for the syntax of a pattern
 }
 
 // Action is what is to be decided. Command and Cwd are set for bash, Reads, Writes and Network for file tools, Server for
@@ -105,12 +93,12 @@ type Action struct {
 
 // Decision is the policy's answer.
 type Decision struct {
-	Outcome Outcome
-	Rule    *Rule      // that decided; nil: the mode did
-	Grants  []Grant    // with Ask: what "always" may mean; empty: only this once
-	Why     string     // one line for the user and the audit log
-	Project string     // with Ask: the subject of grants of that scope
-	Reach   risk.Reach // with which it runs, once it may; "" = unconfined
+	Outcome string
+	Rule    *wire.Rule   // that decided; nil: the mode did
+	Grants  []wire.Grant // with Ask: what "always" may mean; empty: only this once
+	Why     string       // one line for the user and the audit log
+	Project string       // with Ask: the subject of grants of that scope
+	Reach   risk.Reach   // with which it runs, once it may; "" = unconfined
 }
 
 // Decide judges an action whose verdict is v. Rules are matched on each simple command, after its classification: a deny rule
@@ -148,14 +136,14 @@ func (a Action) exceeds() bool {
 // matched are the rules in force that are about an action.
 type matched struct {
 	allow            []*parsedRule // those that allow something, whatever it is
-	ask, maybe, deny *Rule         // maybe denies, as far as that is known
+	ask, maybe, deny *wire.Rule    // maybe denies, as far as that is known
 }
 
 // match stops at the first rule that denies the action for certain.
 func (p Policy) match(v risk.Verdict, a Action) (m matched) {
 	for i := range p.Rules {
 		r := &p.Rules[i]
-		if !r.inForce(a) {
+		if !inForce(r, a) {
 			continue
 		}
 		pr, err := parseRule(r.Pattern)
@@ -239,7 +227,7 @@ func (p Policy) asked(v risk.Verdict, a Action) Decision {
 	case a.Reach == risk.ReachProject:
 		d.Why = "edits and builds are not allowed yet in this project"
 		if a.Editable {
-			d.Grants = slices.Insert(d.Grants, 0, Grant{ScopeProject, projectRule, "edits and builds in " + visible.Exact(a.real()) + ", and nothing beyond it"})
+			d.Grants = slices.Insert(d.Grants, 0, wire.Grant{Scope: ScopeProject, Rule: projectRule, Covers: "edits and builds in " + visible.Exact(a.real()) + ", and nothing beyond it"})
 		}
 	}
 	return d
@@ -290,18 +278,20 @@ func loses(v risk.Verdict) bool {
 // real is the project that permissions are given for: a link may be led elsewhere later.
 func (a Action) real() string { return cmp.Or(a.Real, a.Project) }
 
-// inForce reports whether the rule has not expired and is about this session or project.
-func (r *Rule) inForce(a Action) bool {
-	if !r.Expires.IsZero() && !a.Now.Before(r.Expires) {
+// inForce reports whether a rule has not expired and is about this session or project.
+func inForce(r *wire.Rule, a Action) bool {
+	if r.ExpiresAtMS != nil && a.Now.UnixMilli() >= *r.ExpiresAtMS {
 		return false
 	}
 	switch r.Scope {
 	case ScopeAlways, "":
 		return true
 	case ScopeSession:
-		return r.Subject != "" && r.Subject == a.Session
+		return r.Subject != "" && string(r.Subject) == a.Session
 	case ScopeProject:
-		at := func(project string) bool { return project != "" && path.Clean(r.Subject) == path.Clean(project) }
+		at := func(project string) bool {
+			return project != "" && path.Clean(string(r.Subject)) == path.Clean(project)
+		}
 		return r.Subject != "" && (at(a.real()) || r.Decision != Allow && at(a.Project))
 	}
 	// A scope that is not known binds where it forbids and is void where it allows.
@@ -323,8 +313,8 @@ func (p Policy) free(a Action) risk.Level {
 
 // covered returns the last rule that is needed to let the whole action through: each command for which needsRule is true needs one. It
 // returns nil if a command has none, and if no rule is needed.
-func covered(allow []*parsedRule, v risk.Verdict, a Action, free risk.Level) *Rule {
-	first := func(covers func(*parsedRule) bool) *Rule {
+func covered(allow []*parsedRule, v risk.Verdict, a Action, free risk.Level) *wire.Rule {
+	first := func(covers func(*parsedRule) bool) *wire.Rule {
 		if i := slices.IndexFunc(allow, covers); i >= 0 {
 			return allow[i].rule
 		}
@@ -336,7 +326,7 @@ func covered(allow []*parsedRule, v risk.Verdict, a Action, free risk.Level) *Ru
 	if len(v.Commands) == 0 || v.Rest > free {
 		return nil
 	}
-	var used *Rule
+	var used *wire.Rule
 	for i := range v.Commands {
 		c := &v.Commands[i]
 		if !a.needsRule(c, free) {
@@ -362,7 +352,7 @@ func (d Decision) Held() string {
 func (d Decision) By() string {
 	switch {
 	case d.Rule != nil && d.Rule.ID != "":
-		return "rule " + d.Rule.ID
+		return "rule " + string(d.Rule.ID)
 	case d.Rule != nil:
 		return "rule " + d.Rule.Pattern
 	}

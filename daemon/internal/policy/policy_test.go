@@ -7,12 +7,13 @@ import (
 
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/programs"
+	"sublet/wire"
 )
 
 // TestModes: what each mode runs, asks and refuses; critical is asked in every mode (section 7).
 func TestModes(t *testing.T) {
 	commands := map[risk.Level]string{risk.Low: "ls", risk.Medium: "go test ./...", risk.High: "git push", risk.Critical: "rm -rf /"}
-	want := map[Mode][4]Outcome{
+	want := map[Mode][4]string{
 		ModePlan: {Allow, Deny, Deny, Deny},
 		ModeAsk:  {Allow, Ask, Ask, Ask},
 		ModeAuto: {Allow, Allow, Ask, Ask},
@@ -51,40 +52,40 @@ func TestModes(t *testing.T) {
 
 // TestRulePrecedence: deny wins over ask, ask over allow, whatever their order; critical stays asked.
 func TestRulePrecedence(t *testing.T) {
-	allow := Rule{ID: "a", Decision: Allow, Pattern: "bash: git push *"}
-	ask := Rule{ID: "b", Decision: Ask, Pattern: "bash: git *"}
-	deny := Rule{ID: "c", Decision: Deny, Pattern: "effect: network"}
+	allow := wire.Rule{ID: "a", Decision: Allow, Pattern: "bash: git push *"}
+	ask := wire.Rule{ID: "b", Decision: Ask, Pattern: "bash: git *"}
+	deny := wire.Rule{ID: "c", Decision: Deny, Pattern: "effect: network"}
 	v := risk.Analyze("git push origin main", here())
 	act := Action{Tool: "bash", Command: "git push origin main"}
 	for _, c := range []struct {
-		rules []Rule
-		want  Outcome
+		rules []wire.Rule
+		want  string
 		by    string
 	}{
-		{[]Rule{allow}, Allow, "a"}, {[]Rule{ask, allow}, Ask, "b"}, {[]Rule{allow, ask}, Ask, "b"}, {[]Rule{allow, deny, ask}, Deny, "c"}, {[]Rule{deny, allow}, Deny, "c"}, {[]Rule{ask, deny, allow}, Deny, "c"}, {nil, Ask, ""},
+		{[]wire.Rule{allow}, Allow, "a"}, {[]wire.Rule{ask, allow}, Ask, "b"}, {[]wire.Rule{allow, ask}, Ask, "b"}, {[]wire.Rule{allow, deny, ask}, Deny, "c"}, {[]wire.Rule{deny, allow}, Deny, "c"}, {[]wire.Rule{ask, deny, allow}, Deny, "c"}, {nil, Ask, ""},
 	} {
 		d := Policy{Mode: ModeAsk, Rules: c.rules}.Decide(v, act)
 		id := ""
 		if d.Rule != nil {
-			id = d.Rule.ID
+			id = string(d.Rule.ID)
 		}
 		if d.Outcome != c.want || id != c.by {
 			t.Errorf("%v: got %s by %q, want %s by %q", c.rules, d.Outcome, id, c.want, c.by)
 		}
 	}
 	for _, pattern := range []string{"bash: git push *", "bash: git push --force", "effect: network history"} {
-		d := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Allow, Pattern: pattern}}}.Decide(risk.Analyze("git push --force", here()), Action{Tool: "bash", Command: "git push --force"})
+		d := Policy{Mode: ModeFull, Rules: []wire.Rule{{Decision: Allow, Pattern: pattern}}}.Decide(risk.Analyze("git push --force", here()), Action{Tool: "bash", Command: "git push --force"})
 		if d.Outcome != Ask || len(d.Grants) > 0 {
 			t.Errorf("rule %q allows a critical command: got %s, %d grants", pattern, d.Outcome, len(d.Grants))
 		}
 	}
 	// An ask rule tightens what a mode would run.
-	d := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Ask, Pattern: "bash: ls"}}}.Decide(risk.Analyze("ls", here()), Action{Tool: "bash", Command: "ls"})
+	d := Policy{Mode: ModeFull, Rules: []wire.Rule{{Decision: Ask, Pattern: "bash: ls"}}}.Decide(risk.Analyze("ls", here()), Action{Tool: "bash", Command: "ls"})
 	if d.Outcome != Ask {
 		t.Errorf("an ask rule on a low command: got %s, want ask", d.Outcome)
 	}
 	// A rule that cannot be read is taken as one that may forbid.
-	d = Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "nonsense"}}}.Decide(risk.Analyze("ls", here()), Action{Tool: "bash", Command: "ls"})
+	d = Policy{Mode: ModeFull, Rules: []wire.Rule{{Decision: Deny, Pattern: "nonsense"}}}.Decide(risk.Analyze("ls", here()), Action{Tool: "bash", Command: "ls"})
 	if d.Outcome != Ask {
 		t.Errorf("a deny rule that cannot be read: got %s, want ask", d.Outcome)
 	}
@@ -97,7 +98,7 @@ func TestNoWideRules(t *testing.T) {
 		"bash: find *": "find . -exec touch {} +", "bash: touch *": "touch $x", "bash: ssh *": "ssh h ls", "bash: node *": "node -e 1", "bash: g*": "go test", "bash: npx *": "npx x", "bash: ./x *": "./x y", "bash: eval *": "eval touch x", "bash: docker run *": "docker run x",
 	} {
 		v := risk.Analyze(text, here())
-		d := Policy{Mode: ModeAsk, Rules: []Rule{{Decision: Allow, Pattern: pattern}}}.Decide(v, Action{Tool: "bash", Command: text})
+		d := Policy{Mode: ModeAsk, Rules: []wire.Rule{{Decision: Allow, Pattern: pattern}}}.Decide(v, Action{Tool: "bash", Command: text})
 		if d.Outcome != Ask {
 			t.Errorf("rule %q, %q (%s): got %s (%s), want ask", pattern, text, v.Level, d.Outcome, d.Why)
 		}
@@ -142,8 +143,8 @@ func TestGrantsOffered(t *testing.T) {
 		}
 	}
 	// A wide grant at medium does not cover what options make worse.
-	p := Policy{Rules: []Rule{{Decision: Allow, Pattern: "bash[medium]: go test *"}}}
-	for text, want := range map[string]Outcome{"go test -v ./x": Allow, "go test -exec ./x": Ask, "go testx": Ask, "go test ./... > x": Ask, "go test ./... > /dev/null": Allow, "cd sub && go test": Allow} {
+	p := Policy{Rules: []wire.Rule{{Decision: Allow, Pattern: "bash[medium]: go test *"}}}
+	for text, want := range map[string]string{"go test -v ./x": Allow, "go test -exec ./x": Ask, "go testx": Ask, "go test ./... > x": Ask, "go test ./... > /dev/null": Allow, "cd sub && go test": Allow} {
 		if d := p.Decide(risk.Analyze(text, here()), act(text)); d.Outcome != want {
 			t.Errorf("bash[medium]: go test *: %q: got %s (%s), want %s", text, d.Outcome, d.Why, want)
 		}
@@ -156,27 +157,27 @@ func TestScopesAndExpiry(t *testing.T) {
 	v := risk.Analyze("go test", here())
 	act := Action{Tool: "bash", Command: "go test", Session: "s1", Project: "/home/u/proj", Now: now}
 	for _, c := range []struct {
-		rule Rule
-		want Outcome
+		rule wire.Rule
+		want string
 	}{
-		{Rule{Scope: ScopeAlways}, Allow},
-		{Rule{}, Allow},
-		{Rule{Scope: ScopeSession, Subject: "s1"}, Allow},
-		{Rule{Scope: ScopeSession, Subject: "s2"}, Ask},
-		{Rule{Scope: ScopeSession}, Ask},
-		{Rule{Scope: ScopeProject, Subject: "/home/u/proj/"}, Allow},
-		{Rule{Scope: ScopeProject, Subject: "/home/u"}, Ask},
-		{Rule{Scope: "galaxy"}, Ask},
-		{Rule{Expires: now.Add(time.Second)}, Allow},
-		{Rule{Expires: now}, Ask},
-		{Rule{Expires: now.Add(-time.Hour)}, Ask},
+		{wire.Rule{Scope: ScopeAlways}, Allow},
+		{wire.Rule{}, Allow},
+		{wire.Rule{Scope: ScopeSession, Subject: "s1"}, Allow},
+		{wire.Rule{Scope: ScopeSession, Subject: "s2"}, Ask},
+		{wire.Rule{Scope: ScopeSession}, Ask},
+		{wire.Rule{Scope: ScopeProject, Subject: "/home/u/proj/"}, Allow},
+		{wire.Rule{Scope: ScopeProject, Subject: "/home/u"}, Ask},
+		{wire.Rule{Scope: "galaxy"}, Ask},
+		{wire.Rule{ExpiresAtMS: new(now.Add(time.Second).UnixMilli())}, Allow},
+		{wire.Rule{ExpiresAtMS: new(now.UnixMilli())}, Ask},
+		{wire.Rule{ExpiresAtMS: new(now.Add(-time.Hour).UnixMilli())}, Ask},
 	} {
 		c.rule.Decision, c.rule.Pattern = Allow, "bash: go test"
-		if d := (Policy{Rules: []Rule{c.rule}}).Decide(v, act); d.Outcome != c.want {
+		if d := (Policy{Rules: []wire.Rule{c.rule}}).Decide(v, act); d.Outcome != c.want {
 			t.Errorf("%+v: got %s, want %s", c.rule, d.Outcome, c.want)
 		}
 	}
-	d := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "bash: go *", Scope: "galaxy"}}}.Decide(v, act)
+	d := Policy{Mode: ModeFull, Rules: []wire.Rule{{Decision: Deny, Pattern: "bash: go *", Scope: "galaxy"}}}.Decide(v, act)
 	if d.Outcome != Deny {
 		t.Errorf("a deny rule of a scope that is not known: got %s, want deny", d.Outcome)
 	}
@@ -189,7 +190,7 @@ func TestFileRules(t *testing.T) {
 	}
 	for _, c := range []struct {
 		pattern, path string
-		want          Outcome
+		want          string
 	}{
 		{"write: src/**", "/home/u/proj/src/a/b.go", Allow},
 		{"write: src/*", "/home/u/proj/src/a/b.go", Ask},
@@ -208,7 +209,7 @@ func TestFileRules(t *testing.T) {
 	} {
 		act := write(c.path)
 		v := risk.AnalyzeFile(risk.FileAction{Writes: act.Writes}, here())
-		if d := (Policy{Rules: []Rule{{Decision: Allow, Pattern: c.pattern}}}).Decide(v, act); d.Outcome != c.want {
+		if d := (Policy{Rules: []wire.Rule{{Decision: Allow, Pattern: c.pattern}}}).Decide(v, act); d.Outcome != c.want {
 			t.Errorf("%s, write %s (%s): got %s (%s), want %s", c.pattern, c.path, v.Level, d.Outcome, d.Why, c.want)
 		}
 	}
@@ -218,21 +219,21 @@ func TestFileRules(t *testing.T) {
 		t.Fatalf("got %d grants for a file of the project, want 6: %v", len(d.Grants), d.Grants)
 	}
 	for _, g := range d.Grants {
-		r := Rule{Decision: Allow, Pattern: g.Rule}
-		if d := (Policy{Rules: []Rule{r}}).Decide(risk.AnalyzeFile(risk.FileAction{Writes: act.Writes}, here()), act); d.Outcome != Allow {
+		r := wire.Rule{Decision: Allow, Pattern: g.Rule}
+		if d := (Policy{Rules: []wire.Rule{r}}).Decide(risk.AnalyzeFile(risk.FileAction{Writes: act.Writes}, here()), act); d.Outcome != Allow {
 			t.Errorf("granted %q, and it is still %s", g.Rule, d.Outcome)
 		}
 		other := write("/home/u/proj/src/a1.go")
 		if strings.HasSuffix(g.Rule, "go") {
-			if d := (Policy{Rules: []Rule{r}}).Decide(risk.AnalyzeFile(risk.FileAction{Writes: other.Writes}, here()), other); d.Outcome == Allow {
+			if d := (Policy{Rules: []wire.Rule{r}}).Decide(risk.AnalyzeFile(risk.FileAction{Writes: other.Writes}, here()), other); d.Outcome == Allow {
 				t.Errorf("%q covers %s too", g.Rule, other.Writes[0])
 			}
 		}
 	}
 	fetch := Action{Tool: "fetch", Network: "docs.example.com", Session: "s"}
 	v := risk.AnalyzeFile(risk.FileAction{Network: fetch.Network}, here())
-	for pattern, want := range map[string]Outcome{"fetch: *.example.com": Allow, "fetch: docs.example.com": Allow, "fetch: example.com": Ask, "fetch: *.example.com.evil": Ask} {
-		if d := (Policy{Rules: []Rule{{Decision: Allow, Pattern: pattern}}}).Decide(v, fetch); d.Outcome != want {
+	for pattern, want := range map[string]string{"fetch: *.example.com": Allow, "fetch: docs.example.com": Allow, "fetch: example.com": Ask, "fetch: *.example.com.evil": Ask} {
+		if d := (Policy{Rules: []wire.Rule{{Decision: Allow, Pattern: pattern}}}).Decide(v, fetch); d.Outcome != want {
 			t.Errorf("%s: got %s, want %s", pattern, d.Outcome, want)
 		}
 	}
@@ -271,9 +272,9 @@ func FuzzParseRule(f *testing.F) {
 		if ParseRule(s) != nil {
 			return
 		}
-		for _, d := range []Outcome{Allow, Ask, Deny} {
-			(Policy{Rules: []Rule{{Decision: d, Pattern: s}}}).Decide(v, Action{Tool: "bash", Command: "git push origin main; touch x", Project: "/p", Home: "/h"})
-			(Policy{Rules: []Rule{{Decision: d, Pattern: s}}}).Decide(v, Action{Tool: "write", Writes: []string{"/p/x"}, Project: "/p", Home: "/h"})
+		for _, d := range []string{Allow, Ask, Deny} {
+			(Policy{Rules: []wire.Rule{{Decision: d, Pattern: s}}}).Decide(v, Action{Tool: "bash", Command: "git push origin main; touch x", Project: "/p", Home: "/h"})
+			(Policy{Rules: []wire.Rule{{Decision: d, Pattern: s}}}).Decide(v, Action{Tool: "write", Writes: []string{"/p/x"}, Project: "/p", Home: "/h"})
 		}
 	})
 }
@@ -292,7 +293,7 @@ func TestQuoteWords(t *testing.T) {
 func TestManyOptions(t *testing.T) {
 	a := Action{Tool: "bash", Command: "rm"}
 	v := risk.Verdict{Level: risk.High, Commands: []risk.Command{{Argv: strings.Fields("rm " + strings.Repeat("-x ", 20000)), Level: risk.High, Name: "rm"}}}
-	p := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "bash: rm -rf"}}}
+	p := Policy{Mode: ModeFull, Rules: []wire.Rule{{Decision: Deny, Pattern: "bash: rm -rf"}}}
 	start := time.Now()
 	if d := p.Decide(v, a); d.Outcome != Allow {
 		t.Errorf("got %s (%s), want allow", d.Outcome, d.Why)
@@ -311,12 +312,12 @@ func TestManyOptions(t *testing.T) {
 // A bound holds in every mode and against every rule; within it modes and rules decide as elsewhere.
 func TestBound(t *testing.T) {
 	low, high := risk.Verdict{Level: risk.Low}, risk.Verdict{Level: risk.High}
-	all := []Rule{{Decision: Allow, Pattern: "bash: *"}}
+	all := []wire.Rule{{Decision: Allow, Pattern: "bash: *"}}
 	for _, row := range []struct {
 		bound, reach risk.Reach
 		mode         Mode
 		v            risk.Verdict
-		want         Outcome
+		want         string
 		runs         risk.Reach
 	}{
 		{risk.ReachProject, risk.ReachFree, ModeAsk, high, Deny, risk.ReachFree},
@@ -344,12 +345,12 @@ func TestPassingServers(t *testing.T) {
 	v := risk.AnalyzeFile(risk.FileAction{Server: a.Server}, here())
 	for _, c := range []struct {
 		scope, subject string
-		decision       Outcome
-		want           Outcome // for a server of a client; for one of the settings the rule decides
+		decision       string
+		want           string // for a server of a client; for one of the settings the rule decides
 	}{
 		{ScopeAlways, "", Allow, Ask}, {"", "", Allow, Ask}, {ScopeProject, "/w", Allow, Ask}, {ScopeSession, "s", Allow, Allow}, {ScopeAlways, "", Deny, Deny},
 	} {
-		p := Policy{Mode: ModeAsk, Rules: []Rule{{Decision: c.decision, Pattern: "tool: mcp__db__query", Scope: c.scope, Subject: c.subject}}}
+		p := Policy{Mode: ModeAsk, Rules: []wire.Rule{{Decision: c.decision, Pattern: "tool: mcp__db__query", Scope: c.scope, Subject: wire.OSString(c.subject)}}}
 		a.Passing = false
 		if d := p.Decide(v, a); d.Outcome != c.decision {
 			t.Errorf("a server of the settings, %s %q: got %s", c.decision, c.scope, d.Outcome)
@@ -370,10 +371,10 @@ func TestCallsWithoutAName(t *testing.T) {
 		if d := (Policy{Mode: ModeAsk}).Decide(v, a); d.Outcome != Ask || len(d.Grants) > 0 {
 			t.Errorf("%s: got %+v, want a question without grants", tool, d)
 		}
-		if d := (Policy{Mode: ModeAsk, Rules: []Rule{{Decision: Allow, Pattern: "tool: " + tool}}}).Decide(v, a); d.Outcome != Ask {
+		if d := (Policy{Mode: ModeAsk, Rules: []wire.Rule{{Decision: Allow, Pattern: "tool: " + tool}}}).Decide(v, a); d.Outcome != Ask {
 			t.Errorf("%s: got %+v by a rule, want a question", tool, d)
 		}
-		if d := (Policy{Mode: ModeAsk, Rules: []Rule{{Decision: Deny, Pattern: "tool: " + tool}}}).Decide(v, a); d.Outcome != Deny {
+		if d := (Policy{Mode: ModeAsk, Rules: []wire.Rule{{Decision: Deny, Pattern: "tool: " + tool}}}).Decide(v, a); d.Outcome != Deny {
 			t.Errorf("%s: got %+v, want it denied", tool, d)
 		}
 	}
@@ -388,10 +389,10 @@ func TestAllowedHeldIsNotAllowedFree(t *testing.T) {
 	free := a
 	free.Reach = risk.ReachFree
 	ask := Policy{Mode: ModeAsk}
-	with := func(g Grant) Policy {
-		return Policy{Mode: ModeAsk, Rules: []Rule{{Decision: Allow, Pattern: g.Rule, Scope: ScopeSession, Subject: "s"}}}
+	with := func(g wire.Grant) Policy {
+		return Policy{Mode: ModeAsk, Rules: []wire.Rule{{Decision: Allow, Pattern: g.Rule, Scope: ScopeSession, Subject: "s"}}}
 	}
-	pick := func(a Action) (gs []Grant) {
+	pick := func(a Action) (gs []wire.Grant) {
 		for _, g := range ask.Decide(v, a).Grants {
 			if g.Scope == ScopeSession {
 				gs = append(gs, g)
@@ -414,7 +415,7 @@ func TestAllowedHeldIsNotAllowedFree(t *testing.T) {
 			t.Errorf("%q (%s), held by nothing: got %s", unheld[i].Rule, unheld[i].Covers, d.Outcome)
 		}
 	}
-	deny := Policy{Mode: ModeAuto, Rules: []Rule{{Decision: Deny, Pattern: "bash[free]: go *"}}}
+	deny := Policy{Mode: ModeAuto, Rules: []wire.Rule{{Decision: Deny, Pattern: "bash[free]: go *"}}}
 	if d := deny.Decide(v, free); d.Outcome != Deny {
 		t.Errorf("denied free: got %s", d.Outcome)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"sublet/daemon/internal/risk"
 	"sublet/daemon/internal/risk/programs"
+	"sublet/wire"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -26,7 +27,7 @@ type parsedRule struct {
 	alts    [][]pattern // bash: alternatives, each a list of words
 	globs   []string    // write, read: path globs; fetch: host globs; tool: names
 	effects []risk.Effect
-	rule    *Rule
+	rule    *wire.Rule
 }
 
 // pattern is one word: a literal one, or an expression for one with any `*`.

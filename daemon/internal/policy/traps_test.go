@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"sublet/daemon/internal/risk"
+	"sublet/wire"
 )
 
 // A rule is not a prefix of the text. What follows the allowed command is judged by itself.
 func TestT3aRuleCoversOnlyItsCommand(t *testing.T) {
-	p := Policy{Mode: ModeAsk, Rules: []Rule{{Decision: Allow, Pattern: "bash: cargo build *"}}}
-	for text, want := range map[string]Outcome{
+	p := Policy{Mode: ModeAsk, Rules: []wire.Rule{{Decision: Allow, Pattern: "bash: cargo build *"}}}
+	for text, want := range map[string]string{
 		"cargo build":                            Allow,
 		"cargo build --release":                  Allow,
 		"cargo build | head":                     Allow, // head is low
@@ -61,7 +62,7 @@ func TestT3bDenyIsNotAvoided(t *testing.T) {
 	}
 	for pattern, texts := range rules {
 		for _, mode := range []Mode{ModeAsk, ModeFull} {
-			p := Policy{Mode: mode, Rules: []Rule{{Decision: Deny, Pattern: pattern}, {Decision: Allow, Pattern: pattern}}}
+			p := Policy{Mode: mode, Rules: []wire.Rule{{Decision: Deny, Pattern: pattern}, {Decision: Allow, Pattern: pattern}}}
 			for _, text := range texts {
 				v := risk.Analyze(text, here())
 				d := p.Decide(v, Action{Tool: "bash", Command: text, Cwd: here().Cwd, Project: here().ProjectRoot, Home: here().Home})
@@ -72,22 +73,22 @@ func TestT3bDenyIsNotAvoided(t *testing.T) {
 		}
 	}
 	// What may be meant is asked, never let through.
-	p := Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "bash: rm *"}}}
+	p := Policy{Mode: ModeFull, Rules: []wire.Rule{{Decision: Deny, Pattern: "bash: rm *"}}}
 	for _, text := range []string{"$x y", "\"$(cat f)\" y", "$CMD"} {
 		v := risk.Analyze(text, here())
 		if d := p.Decide(v, Action{Tool: "bash", Command: text}); d.Outcome == Allow {
 			t.Errorf("%q: got allow (%s), want a question: it may be rm", text, d.Why)
 		}
 	}
-	p = Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "bash: git push origin main"}}}
+	p = Policy{Mode: ModeFull, Rules: []wire.Rule{{Decision: Deny, Pattern: "bash: git push origin main"}}}
 	for _, text := range []string{"git push origin $x", "git -C d push -- origin $x"} { // a word behind -- was taken for the empty one
 		v := risk.Analyze(text, here())
 		if d := p.Decide(v, Action{Tool: "bash", Command: text}); d.Outcome == Allow {
 			t.Errorf("%q: got allow (%s), want a question: it may be main", text, d.Why)
 		}
 	}
-	p = Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "write: src/**"}, {Decision: Deny, Pattern: "write: a.go"}}}
-	for text, want := range map[string]Outcome{
+	p = Policy{Mode: ModeFull, Rules: []wire.Rule{{Decision: Deny, Pattern: "write: src/**"}, {Decision: Deny, Pattern: "write: a.go"}}}
+	for text, want := range map[string]string{
 		"rm s*/a.txt": Deny, "rm *.go": Deny, "sed -i s/a/b/ s*/a.txt": Deny, "touch *.go": Deny, "rm -rf *o": Deny, "rm *.txt": Allow, "rm -rf docs": Allow, "rm -rf ./d*": Allow, "rm -rf src2": Allow, "rm -rf ../other*/x": Allow,
 	} {
 		v := risk.Analyze(text, here())
@@ -96,7 +97,7 @@ func TestT3bDenyIsNotAvoided(t *testing.T) {
 		}
 	}
 	// And a look-alike is not denied.
-	p = Policy{Mode: ModeFull, Rules: []Rule{{Decision: Deny, Pattern: "bash: rm *"}}}
+	p = Policy{Mode: ModeFull, Rules: []wire.Rule{{Decision: Deny, Pattern: "bash: rm *"}}}
 	for _, text := range []string{"ls rm", "echo rm x", "rmdir x", "git rm --help", "cat rm", "echo $x", "for f in *; do ls \"$f\"; done"} {
 		v := risk.Analyze(text, here())
 		if d := p.Decide(v, Action{Tool: "bash", Command: text}); d.Outcome != Allow {
@@ -115,7 +116,7 @@ func TestT3lGrantNamesItsFolder(t *testing.T) {
 	}
 	other := here()
 	other.Cwd, other.ProjectRoot = "/home/u/other", "/home/u/other"
-	p := Policy{Rules: []Rule{{Decision: Allow, Pattern: d.Grants[0].Rule, Scope: ScopeSession, Subject: "s"}}}
+	p := Policy{Rules: []wire.Rule{{Decision: Allow, Pattern: d.Grants[0].Rule, Scope: ScopeSession, Subject: "s"}}}
 	if d := p.Decide(v, a); d.Outcome != Allow {
 		t.Errorf("the granted command: got %s, want allow", d.Outcome)
 	}
@@ -128,12 +129,12 @@ func TestT3lGrantNamesItsFolder(t *testing.T) {
 func TestT3nProjectFileOnlyTightens(t *testing.T) {
 	v := risk.Analyze("go test ./...", here())
 	a := Action{Tool: "bash", Command: "go test ./...", Project: "/home/u/proj"}
-	rule := Rule{Decision: Allow, Pattern: "bash: go test *", Source: SourceProject}
-	if d := (Policy{Rules: []Rule{rule}}).Decide(v, a); d.Outcome != Ask {
+	rule := wire.Rule{Decision: Allow, Pattern: "bash: go test *", Source: SourceProject}
+	if d := (Policy{Rules: []wire.Rule{rule}}).Decide(v, a); d.Outcome != Ask {
 		t.Errorf("a project's own rule that allows: got %s, want ask", d.Outcome)
 	}
 	rule.Decision = Deny
-	if d := (Policy{Mode: ModeFull, Rules: []Rule{rule}}).Decide(v, a); d.Outcome != Deny {
+	if d := (Policy{Mode: ModeFull, Rules: []wire.Rule{rule}}).Decide(v, a); d.Outcome != Deny {
 		t.Errorf("a project's own rule that denies: got %s, want deny", d.Outcome)
 	}
 	if d := (Policy{Mode: "yolo"}).Decide(v, a); d.Outcome == Allow {
@@ -143,32 +144,32 @@ func TestT3nProjectFileOnlyTightens(t *testing.T) {
 
 // TestDecideWithReach keeps what a reach makes of a decision: what the kernel holds runs unasked, and nothing else does.
 func TestDecideWithReach(t *testing.T) {
-	edits := Rule{Decision: Allow, Pattern: "reach: project", Scope: ScopeProject, Subject: here().ProjectRoot, Source: "user"}
-	allows := func(words string) []Rule {
-		return []Rule{{Decision: Allow, Pattern: "bash: " + words, Scope: ScopeAlways}}
+	edits := wire.Rule{Decision: Allow, Pattern: "reach: project", Scope: ScopeProject, Subject: wire.OSString(here().ProjectRoot), Source: "user"}
+	allows := func(words string) []wire.Rule {
+		return []wire.Rule{{Decision: Allow, Pattern: "bash: " + words, Scope: ScopeAlways}}
 	}
 	for _, row := range []struct {
 		mode  Mode
-		rules []Rule
+		rules []wire.Rule
 		text  string
-		want  Outcome
+		want  string
 		reach risk.Reach
 	}{
 		{ModeAsk, nil, "ls", Allow, risk.ReachRead},
 		{ModeAsk, nil, "./unknown-tool", Allow, risk.ReachRead},
-		{ModeAsk, []Rule{edits}, "./unknown-tool", Allow, risk.ReachProject},
-		{ModeAsk, []Rule{edits}, "ls", Allow, risk.ReachRead},
+		{ModeAsk, []wire.Rule{edits}, "./unknown-tool", Allow, risk.ReachProject},
+		{ModeAsk, []wire.Rule{edits}, "ls", Allow, risk.ReachRead},
 		{ModeAuto, nil, "./unknown-tool", Allow, risk.ReachProject},
-		{ModePlan, []Rule{edits}, "./unknown-tool", Allow, risk.ReachRead},
+		{ModePlan, []wire.Rule{edits}, "./unknown-tool", Allow, risk.ReachRead},
 		{ModeAsk, nil, "if (", Allow, risk.ReachRead}, // not understood, and held all the same
 		{ModeAsk, nil, "cd src", Allow, risk.ReachShell},
 		{ModeAsk, nil, "make", Ask, risk.ReachProject},
-		{ModeAsk, []Rule{edits}, "make", Allow, risk.ReachProject},
-		{ModeAsk, []Rule{edits}, "rm notes.txt", Ask, risk.ReachProject}, // cannot be had back
-		{ModeAsk, []Rule{edits}, "git push", Ask, risk.ReachFree},
-		{ModeAsk, []Rule{{Decision: Allow, Pattern: "reach: project", Scope: ScopeAlways}}, "make", Ask, risk.ReachProject},
-		{ModeAsk, []Rule{edits, {Decision: Deny, Pattern: "bash: make *", Scope: ScopeAlways}}, "make all", Deny, risk.ReachProject},
-		{ModeAsk, []Rule{edits, {Decision: Ask, Pattern: "reach: project", Scope: ScopeAlways}}, "make all", Ask, risk.ReachProject},
+		{ModeAsk, []wire.Rule{edits}, "make", Allow, risk.ReachProject},
+		{ModeAsk, []wire.Rule{edits}, "rm notes.txt", Ask, risk.ReachProject}, // cannot be had back
+		{ModeAsk, []wire.Rule{edits}, "git push", Ask, risk.ReachFree},
+		{ModeAsk, []wire.Rule{{Decision: Allow, Pattern: "reach: project", Scope: ScopeAlways}}, "make", Ask, risk.ReachProject},
+		{ModeAsk, []wire.Rule{edits, {Decision: Deny, Pattern: "bash: make *", Scope: ScopeAlways}}, "make all", Deny, risk.ReachProject},
+		{ModeAsk, []wire.Rule{edits, {Decision: Ask, Pattern: "reach: project", Scope: ScopeAlways}}, "make all", Ask, risk.ReachProject},
 		{ModeAsk, nil, "docker ps", Ask, risk.ReachFree}, // low, but nothing holds it
 		{ModeAsk, allows("docker ps"), "docker ps | grep x", Allow, risk.ReachFree},
 		{ModeAsk, allows("docker ps"), "docker ps && ss -l", Ask, risk.ReachFree},
@@ -232,8 +233,8 @@ func checkGrants(t fataler, v risk.Verdict, act Action, d Decision, mode Mode) {
 		if err := ParseRule(g.Rule); err != nil {
 			t.Fatalf("%q: the grant does not parse: %v", act.Command, err)
 		}
-		r := Rule{Decision: Allow, Pattern: g.Rule, Scope: g.Scope, Subject: map[string]string{ScopeSession: act.Session, ScopeProject: act.Project}[g.Scope]}
-		if d := (Policy{Mode: mode, Rules: []Rule{r}}).Decide(v, act); d.Outcome != Allow {
+		r := wire.Rule{Decision: Allow, Pattern: g.Rule, Scope: g.Scope, Subject: map[string]wire.OSString{ScopeSession: wire.OSString(act.Session), ScopeProject: wire.OSString(act.Project)}[g.Scope]}
+		if d := (Policy{Mode: mode, Rules: []wire.Rule{r}}).Decide(v, act); d.Outcome != Allow {
 			t.Fatalf("%q: granted %q, and it is still %s (%s)", act.Command, g.Rule, d.Outcome, d.Why)
 		}
 	}
