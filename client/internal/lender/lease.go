@@ -253,7 +253,7 @@ func (l *Lender) endLocked(g *grant, reason string, cause error) {
 	}
 	l.grant, l.ended = nil, g
 	l.send(&wire.ShellLeaseReleased{LeaseRef: g.ref(), Reason: g.ending})
-	l.Log.Info("lease over", "lease", g.ref().LeaseID, "fence", g.ref().Fence, "reason", g.ending)
+	l.Log.Info("lease ended", "lease", g.ref().LeaseID, "fence", g.ref().Fence, "reason", g.ending)
 	l.wakeWorker()
 }
 

@@ -115,7 +115,7 @@ func newSides(t *rapid.T) *sides {
 		outcome: map[*lease.Lease]int{}, granted: map[*lease.Lease]int{}, preempted: map[*lease.Lease]int{}, running: map[string]time.Duration{}, commands: map[string]*lease.Lease{},
 	}
 	s.sh.began = func(c shell.Command) { s.begins(c, s.sh.digest()) }
-	s.sh.looks = rapid.SampledFrom([]time.Duration{0, time.Millisecond, 2 * lookBound}).Draw(t, "looks")
+	s.sh.looks = rapid.SampledFrom([]time.Duration{0, time.Millisecond, 2 * stateBound}).Draw(t, "looks")
 	s.m = lease.NewManager(s.fences)
 	s.l = New(Options{Shell: s.sh, Send: s.send, Observer: s.record})
 	s.sh.l = s.l
@@ -467,7 +467,7 @@ func (s *sides) key(text string) {
 	synctest.Wait()
 	if s.sh.waits() {
 		// The shell is read once for the daemon; an undo of the user's reads it before, in between and behind, too.
-		if s.pass(4 * min(s.sh.looks, lookBound)); s.sh.waits() {
+		if s.pass(4 * min(s.sh.looks, stateBound)); s.sh.waits() {
 			s.t.Fatalf("the user's key waits, and nothing runs (lent %+v)", s.l.Lending())
 		}
 	}

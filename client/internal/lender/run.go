@@ -100,7 +100,7 @@ func (l *Lender) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.look(ctx)
+	return l.syncState(ctx)
 }
 
 // cannotLendLocked refuses the waiting lease because the shell's editor does not answer as expected, and informs the user.
@@ -146,7 +146,7 @@ func (l *Lender) execute(e *execution) {
 	defer e.cancel(nil)
 	err := l.hold(e.ctx)
 	if err == nil {
-		err = l.look(e.ctx) // so that the daemon has the state in which the command starts
+		err = l.syncState(e.ctx) // so that the daemon has the state in which the command starts
 	}
 	switch {
 	case err != nil:
@@ -220,14 +220,14 @@ func (l *Lender) run(e *execution) {
 		l.complete(e, completed(e, r, err))
 		return
 	}
-	changed, look := "", r.Changes || err != nil || string(m.Cwd) != before.Dir
-	if look {
+	changed, mayDiffer := "", r.Changes || err != nil || string(m.Cwd) != before.Dir
+	if mayDiffer {
 		changed = l.changedBy(m.ExecutionID, before)
 	}
 	done := completed(e, r, err)
 	l.Observer.Observe(LeasedEnded{ExecutionID: m.ExecutionID, Result: r, Changed: changed, Status: done.Status})
 	l.complete(e, done)
-	if look {
+	if mayDiffer {
 		l.sendState()
 	}
 	l.Observer.AwaitDrawn()

@@ -14,8 +14,8 @@ import (
 	"sublet/wire"
 )
 
-// lookBound is how long the shell may take to write its state.
-const lookBound = 3 * time.Second
+// stateBound is how long the shell may take to write its state.
+const stateBound = 3 * time.Second
 
 // errNoState reports that it took longer.
 var errNoState = errors.New("the shell did not write down its state in time")
@@ -38,8 +38,8 @@ type known struct {
 	ran, unsent, sentLast []wire.ExecutionID
 }
 
-// look reads the shell's state and sends it to the daemon if it changed. The editor must be held.
-func (l *Lender) look(ctx context.Context) error {
+// syncState reads the shell's state and sends it to the daemon if it changed. The editor must be held.
+func (l *Lender) syncState(ctx context.Context) error {
 	err := l.read(ctx)
 	if err == nil {
 		l.sendState()
@@ -49,7 +49,7 @@ func (l *Lender) look(ctx context.Context) error {
 
 // read reads the shell's state. The editor must be held.
 func (l *Lender) read(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, lookBound, errNoState)
+	ctx, cancel := context.WithTimeoutCause(ctx, stateBound, errNoState)
 	defer cancel()
 	s, err := l.Shell.State(ctx)
 	if err != nil {

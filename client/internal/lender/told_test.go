@@ -213,12 +213,12 @@ func TestAStateThatCannotBeHad(t *testing.T) {
 		d.begin(1, "x1", "cd /tmp")
 		d.sh.looks = time.Hour
 		d.sh.finish(0, shell.State{Dir: "/tmp", Digest: "d1", Vars: d.sh.state.Vars})
-		time.Sleep(lookBound)
+		time.Sleep(stateBound)
 		d.take("CommandCompleted")
 		d.release(1, "completed")
 		d.take("ShellLeaseReleased")
 		d.acquire(2)
-		time.Sleep(lookBound)
+		time.Sleep(stateBound)
 		if m := d.take("ShellLeaseDenied")[0].(*wire.ShellLeaseDenied); m.Reason != wire.DeniedBroken || m.Why != errNoState.Error() {
 			t.Errorf("got %+v, want broken", m)
 		}

@@ -72,8 +72,8 @@ func (l *Lender) putBack(ctx context.Context, all bool) (changed, left string, e
 		l.ran = joined(l.ran, wire.ExecutionID(id))
 	}
 	l.mu.Unlock()
-	if lookErr := l.look(ctx); err == nil {
-		err = lookErr
+	if stateErr := l.syncState(ctx); err == nil {
+		err = stateErr
 	}
 	return changed, left, err
 }

@@ -52,7 +52,7 @@ func TestWhoseWorkAStateIs(t *testing.T) {
 			d.begin(1, "x1", "true")
 			d.sh.looks = time.Hour
 			d.sh.finish(0, state("d1"))
-			time.Sleep(lookBound)
+			time.Sleep(stateBound)
 			d.take("CommandCompleted")
 			d.release(1, "completed")
 			d.take("ShellLeaseReleased")

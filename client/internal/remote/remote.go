@@ -340,7 +340,7 @@ func (c *Conn) Err() error {
 }
 
 // Connected reports whether a request can be made now: there is a link, or the daemon was stopped and a request would start
-// it. Otherwise it makes the next attempt earlier. It never starts a stopped daemon, so that the user's own commands do not.
+// it. Otherwise it makes the next attempt earlier. It starts no stopped daemon: it is called after each of the user's own commands.
 func (c *Conn) Connected() bool {
 	c.mu.Lock()
 	startable := c.asleep || c.starting != nil
