@@ -1,5 +1,5 @@
 // Package gateway is what the gateways, which serve foreign protocols, have in common: a session of the daemon that outlives its
-// connection, lines of JSON in and out with their limits, and files that a request names. What a dialect says is left to
+// connection, lines of JSON in and out with their limits, and files that a request names. The dialects' messages are left to
 // the packages below this one; none of them holds agents, or state that the daemon should hold.
 package gateway
 

@@ -74,7 +74,7 @@ func (h *Handed) Keep(content []byte, mime string) (path string, err error) {
 
 // removeLocked removes files. A file that was removed already is not an error.
 func (h *Handed) removeLocked(paths []string) (err error) {
-	paths = slices.Clone(paths)
+	paths = slices.Clone(paths) // they may be a part of kept, which DeleteFunc overwrites
 	h.kept = slices.DeleteFunc(h.kept, func(p string) bool { return slices.Contains(paths, p) })
 	for _, p := range paths {
 		if gone := os.Remove(p); !errors.Is(gone, fs.ErrNotExist) {

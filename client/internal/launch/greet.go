@@ -63,9 +63,9 @@ func receive(ctx context.Context, wc *wire.Conn) (wire.Message, error) {
 	return m, err
 }
 
-// retire asks the daemon at the other end of wc to stop if nothing runs in it, and waits until it closes the connection,
-// which it closes either way. The lock is waited for by connect. It returns the *wire.Error with which the daemon
-// refuses, ctx's cause, and context.DeadlineExceeded after leaveBound.
+// retire asks the daemon at the other end of wc to stop if nothing runs in it, and waits until the daemon closes the connection.
+// It always closes wc. The next call of connect waits until the daemon has released its lock. Errors are the *wire.Error with which
+// the daemon refuses, ctx's cause, and context.DeadlineExceeded after leaveBound.
 func (l *Launcher) retire(ctx context.Context, wc *wire.Conn) error {
 	defer wc.Close()
 	ctx, cancel := context.WithTimeout(ctx, leaveBound)

@@ -76,8 +76,8 @@ func (l *Launcher) Older(ready *wire.Ready) bool {
 }
 
 // Open connects, starting a daemon where none listens, and shakes hands with snapshot. An older daemon that is idle is
-// replaced by a new one, once; a busy one, and one that a service manager keeps, is left alone. One that is going is waited
-// for, up to 10 s.
+// replaced by a new one, once; a busy one, and one that a service manager keeps, is left alone. The end of one that is shutting
+// down is waited for, up to 10 s.
 //
 // Errors: ErrNoDaemon, *StartError, *WedgedError, those of socket.Paths.Prepare, any *wire.Error with which
 // the daemon refused, and ctx's cause.
@@ -86,7 +86,7 @@ func (l *Launcher) Open(ctx context.Context, snapshot *wire.EnvSnapshot) (*wire.
 		return nil, nil, l.o.NoDaemon
 	}
 	asked := false                       // an older daemon was asked to stop
-	leaves := time.Now().Add(leaveBound) // until when one that ends is waited for
+	leaves := time.Now().Add(leaveBound) // until when one that shuts down is waited for
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		nc, started, err := l.connect(ctx)
 		if err != nil {

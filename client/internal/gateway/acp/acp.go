@@ -73,8 +73,8 @@ func Serve(ctx context.Context, o Options) error {
 	return nil
 }
 
-// gate stands between the editor and the SDK, which gives a connection up at a line that is too long and says nothing to one
-// that is not a message.
+// gate filters the editor's lines for the SDK, which ends a connection at a line that is too long and leaves one that is not a message
+// unanswered.
 type gate struct {
 	out   *gateway.Writer
 	ctx   context.Context

@@ -233,7 +233,7 @@ func (s *session) update(u sdk.SessionUpdate) {
 	_ = s.a.conn.SessionUpdate(s.a.ctx, sdk.SessionNotification{SessionId: s.id, Update: u})
 }
 
-// replay sends the session's history as updates. A session value of its own follows the calls in it, as those of s may run meanwhile.
+// replay sends the session's history as updates. Its calls are tracked in a session value of their own, apart from those that run in s.
 func (s *session) replay(ctx context.Context) error {
 	past := &session{a: s.a, gs: s.gs, id: s.id, past: true, calls: map[wire.ExecutionID]*toolCall{}}
 	_, err := s.gs.History(ctx, wire.SessionID(s.id), 0, func(m wire.EventMessage) {

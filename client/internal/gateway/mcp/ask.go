@@ -30,11 +30,12 @@ func (s *server) ask(ctx context.Context, req *sdk.CallToolRequest, in wire.User
 	if r, ok := req.Params.InputResponses[answerField].(*sdk.ElicitResult); ok {
 		return nil, elicited(r), nil
 	}
+	// A client that names neither form nor URL can show a form.
 	if c := req.ClientCapabilities(); s.o.Hosted == "" && c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil) {
 		if err := in.Check(); err != nil {
 			return nil, askOut{}, err
 		}
-		if _, _, err := s.look(ctx, req.ClientInfo(), req.Session); errors.Is(err, errNoWindow) {
+		if _, _, err := s.liveShell(ctx, req.ClientInfo(), req.Session); errors.Is(err, errNoWindow) {
 			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{answerField: form(in)}}, askOut{}, nil
 		}
 	}

@@ -23,8 +23,8 @@ const (
 var ErrNotLoopback = errors.New("only an address of this machine can be served, such as 127.0.0.1:0")
 
 // ServeHTTP serves any number of clients by streamable HTTP until ctx ends. Each request must bear the token, name this server
-// as its host, and come from no page of another origin. A client whose connection drops takes what runs for it with it. ln is
-// closed at the end; ErrNotLoopback where others could reach it.
+// as its host, and come from no page of another origin. When the connection of a request drops, what runs for it is cancelled. ln is
+// closed at the end. The error is ErrNotLoopback if other machines could reach ln, or o.Token is empty.
 func ServeHTTP(ctx context.Context, o Options, ln net.Listener) error {
 	addr, ok := ln.Addr().(*net.TCPAddr)
 	if !ok || !addr.IP.IsLoopback() || o.Token == "" {

@@ -72,7 +72,7 @@ func newServer(ctx context.Context, o Options) *server {
 	return &server{o: o, log: o.Daemon.Logger(), ctx: ctx, links: map[string]*link{}}
 }
 
-// sdkServer is the protocol's side, for any number of clients.
+// sdkServer returns the SDK's server, which serves any number of clients.
 func (s *server) sdkServer() *sdk.Server {
 	o := &sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{}}
 	if s.log.Enabled(s.ctx, slog.LevelDebug) { // only then, since the SDK logs also the regular end of a client as an error

@@ -42,7 +42,7 @@ type queueOut struct {
 func (s *server) addState(m *sdk.Server) {
 	sdk.AddTool(m, about("shell_state", "What the user's live shell looks like", "Where the user's live shell is, which shell it is, its aliases and functions, the names of its exported variables, and the user's "+
 		"own last commands with exit code and end of output. Runs nothing.", &sdk.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: new(false)}), func(ctx context.Context, req *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, stateOut, error) {
-		out, _, err := s.look(ctx, req.ClientInfo(), req.Session)
+		out, _, err := s.liveShell(ctx, req.ClientInfo(), req.Session)
 		return nil, out, err
 	})
 	for uri, r := range map[string]struct {
@@ -60,7 +60,7 @@ func (s *server) addState(m *sdk.Server) {
 	} {
 		m.AddResource(&sdk.Resource{URI: uri, Name: strings.TrimPrefix(uri, "sublet://"), Title: r.title, MIMEType: "application/json"},
 			func(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-				st, leases, err := s.look(ctx, req.ClientInfo(), req.Session)
+				st, leases, err := s.liveShell(ctx, req.ClientInfo(), req.Session)
 				if err != nil {
 					return nil, err
 				}
@@ -76,8 +76,8 @@ func (s *server) addState(m *sdk.Server) {
 // errNoWindow reports that no window lends a shell.
 var errNoWindow = errors.New("no sublet window is open: there is no live shell")
 
-// look asks the daemon for the state of the shell that would be lent, and for the leases of all shells. Without a shell it returns errNoWindow.
-func (s *server) look(ctx context.Context, info *sdk.Implementation, session *sdk.ServerSession) (out stateOut, leases []wire.LeaseStatus, err error) {
+// liveShell asks the daemon for the state of the shell that would be lent, and for the leases of all shells. Without a shell it returns errNoWindow.
+func (s *server) liveShell(ctx context.Context, info *sdk.Implementation, session *sdk.ServerSession) (out stateOut, leases []wire.LeaseStatus, err error) {
 	l, _, err := s.client(ctx, info, session)
 	if err != nil {
 		return out, nil, worded(err)

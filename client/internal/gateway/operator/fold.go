@@ -166,7 +166,7 @@ func (t *turn) text() string {
 	return b.String()
 }
 
-// stopReason is one of the four that the documents know (M2, M3); "" while the turn runs.
+// stopReason returns one of the documents' four stop reasons (M2, M3); "" while the turn runs.
 func (t *turn) stopReason() string {
 	switch {
 	case !t.ended():

@@ -11,7 +11,7 @@ import (
 // variables, is available for the next one.
 type link struct {
 	sess    *gateway.Session
-	id      wire.SessionID
+	id      wire.SessionID // that was attached to; sess has another one if it was deleted while the daemon was away
 	confirm bool
 }
 
@@ -44,7 +44,8 @@ func (c *conn) attach(id wire.SessionID, create, confirm bool, cwd string) (*lin
 	return l, nil
 }
 
-// connect connects to a session apart from the links, without the session's earlier events, or to a new one for "", of which nothing is left.
+// connect opens a connection apart from the links: to a session, without its earlier events, or for "" to a new one, which leaves
+// nothing behind because nothing is asked in it.
 func (c *conn) connect(id string) (*gateway.Session, error) {
 	return c.s.o.Daemon.Connect(c.ctx, gateway.Options{
 		Name: "sublet serve operator", Session: wire.SessionID(id), Place: gateway.Place{Cwd: c.s.o.Project},

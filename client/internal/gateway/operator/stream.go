@@ -36,7 +36,8 @@ type follower struct {
 	changed bool // since the last result was sent
 }
 
-// follow sends an empty result, with which the stream begins, and then those of the turn until its end. It returns why that cannot be read.
+// follow sends an empty result, with which the stream begins, and then those of the turn until its end. It returns a problem if begin
+// does.
 func (c *conn) follow(r *request, sess *gateway.Session) *problem {
 	start := snapshot(r.ID, r.Session, cmp.Or(r.Agent, sess.Ready().Session.Agent), nil)
 	start.StopReason = stopStart
