@@ -59,7 +59,7 @@ type ServerCheck struct {
 }
 
 // CheckServers starts all MCP servers of the settings concurrently, as the daemon would in this process's environment, lists
-// their tools and ends them. It takes as long as the slowest, at most wait.
+// their tools and ends them. It takes as long as the slowest, at most wait. The results are sorted by the servers' names.
 func CheckServers(ctx context.Context, c config.Config, version string, wait time.Duration) []ServerCheck {
 	confiner := findConfiner(slog.New(slog.DiscardHandler))
 	hold := func(s mcp.Spec) (string, confine.Spec, error) { return reach.Hold(confiner, s) }

@@ -90,9 +90,10 @@ func (c *Conn) Send(m Message) error {
 		c.failLocked(ErrSlow)
 		return ErrSlow
 	}
-	if !c.writing && !(before == 0 && c.socket != nil && c.answering.Swap(false) && c.writeNowLocked()) {
-		c.signal()
+	if c.writing || before == 0 && c.socket != nil && c.answering.Swap(false) && c.writeNowLocked() {
+		return nil // the writer takes m after what it writes now, or m has been written
 	}
+	c.signal()
 	return nil
 }
 

@@ -163,7 +163,7 @@ func (d *decoder) readInt() (int64, *fieldError) {
 // readFloat also accepts an int: several msgpack libraries write 0.0 as one.
 func (d *decoder) readFloat() (float64, *fieldError) {
 	switch c := d.next(); {
-	case c == msgpcode.Uint64:
+	case c == msgpcode.Uint64: // DecodeFloat64 converts it by way of int64
 		return float64(must(d.DecodeUint64())), nil
 	case c != msgpcode.Float && c != msgpcode.Double && typeName(c) != "int":
 		return 0, d.mismatch("float")
@@ -272,7 +272,7 @@ func (d *decoder) key() []byte {
 	return b
 }
 
-// skip consumes one value, including all that nests in it.
+// skip consumes one value, including all that nests in it. It cannot fail after precheck.
 func (d *decoder) skip() {
 	for left := 1; left > 0; left-- {
 		size, children, err := tokenSize(d.buf[d.pos:])

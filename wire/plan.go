@@ -224,7 +224,7 @@ func planType(t reflect.Type) plan {
 	panic("wire: cannot encode " + t.String())
 }
 
-// orNil encodes a nil pointer, slice or map as nil, and any other by p. Nil leaves a value that is read as it is.
+// orNil encodes a nil pointer, slice or map as nil, and any other by p. A nil that is decoded leaves the value unchanged.
 func orNil(p plan) plan {
 	return plan{
 		func(e *encoder, v reflect.Value) {

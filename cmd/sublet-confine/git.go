@@ -76,7 +76,7 @@ func recorded(project string) (list []repository) {
 		return now
 	}
 	for pair := range slices.Chunk(fields[:len(fields)-1], 2) {
-		list = append(list, repository{dir: pair[0], tree: pair[len(pair)-1]})
+		list = append(list, repository{dir: pair[0], tree: pair[len(pair)-1]}) // one of a pair only where the file is damaged
 	}
 	return list
 }

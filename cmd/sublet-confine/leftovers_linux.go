@@ -57,7 +57,7 @@ func endLeftovers() {
 	})
 }
 
-// reapAll waits for the children that end, for at most a time, and calls kill before each look. It reports whether no child is left.
+// reapAll reaps children for at most a time, and calls kill before each attempt. It reports whether no child is left.
 func reapAll(within time.Duration, kill func()) bool {
 	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		kill()

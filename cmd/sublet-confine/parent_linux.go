@@ -256,7 +256,7 @@ func follow(reports *os.File, caught <-chan os.Signal) (ws syscall.WaitStatus, r
 				}
 			case ended:
 				fmt.Fprint(os.Stderr, r.text)
-				_, _ = reports.Write([]byte{0}) // the keeper exits; without it, it does what this process then cannot do
+				_, _ = reports.Write([]byte{0}) // the keeper exits at once; without this, it does the rest in place of a parent that was killed
 				return syscall.WaitStatus(r.value), true, nil
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"sublet/lease/confine"
 )
 
-// probe confines a command to each reach, and prints the mechanisms. The error says what a person could change.
+// probe confines a command to each reach, and prints the mechanisms. The error names what a person could change.
 func probe() (int, error) {
 	dir, err := os.MkdirTemp("", "sublet-probe")
 	if err != nil {

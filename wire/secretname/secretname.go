@@ -27,7 +27,7 @@ var (
 	addresses = wordSet("url uri string")
 )
 
-// Sureness is how certain a name means a secret.
+// Sureness is how certain it is that a name means a secret.
 type Sureness uint8
 
 const (
@@ -39,7 +39,7 @@ const (
 // IsSecret reports whether a variable's name means a secret, whose value must not be sent.
 func IsSecret(name string) bool { return Judge(name) != Plain }
 
-// Judge looks for words that mean a secret.
+// Judge returns how certain it is, by its words, that a variable of that name has a secret as its value.
 func Judge(name string) Sureness {
 	parts := words(name)
 	for len(parts) > 1 && isNumber(parts[len(parts)-1]) { // MAILGUN_KEY_2, CI_JOB_JWT_V2

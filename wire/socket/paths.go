@@ -142,6 +142,7 @@ func (p Paths) Prepare() error {
 	return private(p.State, "set SUBLET_STATE_DIR to a folder of yours")
 }
 
+// private is Prepare for one folder. otherwise is what the user can do if they cannot mend the folder itself.
 func private(dir, otherwise string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return &PathError{dir, "cannot be made: " + reason(err), otherwise}

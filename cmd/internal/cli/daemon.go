@@ -204,7 +204,7 @@ func (a *app) logs(path string, lines int, follow bool) error {
 	}
 	ctx, stop := interruptible(context.Background())
 	defer stop()
-	// tail -F goes on with the new file when the log is rotated; what it says about that is not shown.
+	// tail -F continues with the new file when the log is rotated; its message about that, on standard error, is not shown.
 	args := []string{"-n", strconv.Itoa(max(0, lines)), path}
 	if follow {
 		args = slices.Insert(args, 0, "-F")

@@ -151,7 +151,7 @@ func checkServers(ctx context.Context, settings string) []check {
 	var checks []check
 	for i, name := range slices.Sorted(maps.Keys(c.MCP)) {
 		checks = append(checks, check{name: "mcp", warn: true, run: func() (string, error) {
-			s := started()[i]
+			s := started()[i] // they are in the order of the names, too
 			reach, hint := "", ""
 			if s.Reach != "free" {
 				reach = ", held to " + s.Reach

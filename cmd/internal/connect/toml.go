@@ -136,6 +136,7 @@ func (f *tomlFile) remove(path []string) error {
 		}
 	}
 	f.tables = slices.DeleteFunc(f.tables, func(t tomlTable) bool { return t.name == whole || strings.HasPrefix(t.name, whole+".") })
+	// Remove the empty line that set put above a new table.
 	if end := &f.tables[len(f.tables)-1]; len(end.lines) > 0 && blank(end.lines[len(end.lines)-1]) {
 		end.lines = end.lines[:len(end.lines)-1]
 	}

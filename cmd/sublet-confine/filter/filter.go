@@ -92,7 +92,7 @@ func Assemble(goarch string) ([]unix.SockFilter, error) {
 		{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: []string{"clone3", "openat2"}},
 		deny,
 	}}
-	// The library takes the architecture that it runs on, unless this field says another.
+	// The library takes the architecture that it runs on, unless this field has another.
 	field := reflect.ValueOf(&policy).Elem().FieldByName("arch")
 	reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().Set(reflect.ValueOf(info))
 	program, err := policy.Assemble()
