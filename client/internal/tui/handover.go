@@ -174,18 +174,18 @@ func (m *model) endIdleHandOver(h *handover) {
 
 // handOverLine returns the line that names who has the keyboard now.
 func (m *model) handOverLine(why, who string) string {
-	sign, help := "your keyboard is this command's until it ends", "ctrl+c stops it"
+	text, help := "your keyboard is this command's until it ends", "ctrl+c stops it"
 	switch why {
 	case "password", "secret":
-		sign, help = "type the secret that "+cmp.Or(visible.Line(who), "it")+" asks for", "not shown, masked everywhere · ctrl+c refuses"
+		text, help = "type the secret that "+cmp.Or(visible.Line(who), "it")+" asks for", "not shown, masked everywhere · ctrl+c refuses"
 	case "screen":
-		sign, help = "your screen and keyboard are this command's until it ends", ""
+		text, help = "your screen and keyboard are this command's until it ends", ""
 	}
-	sign = m.th.Level1.Render("⌨ " + sign)
+	text = m.th.Level1.Render("⌨ " + text)
 	if help != "" {
-		sign += m.th.Dim.Render(" · " + help)
+		text += m.th.Dim.Render(" · " + help)
 	}
-	return cells.Fit(sign, m.w)
+	return cells.Fit(text, m.w)
 }
 
 // endHandOver takes terminal and keyboard back.

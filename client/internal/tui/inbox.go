@@ -27,7 +27,7 @@ func newInbox() *inbox {
 func (b *inbox) push(msg any) {
 	b.mu.Lock()
 	b.queue = append(b.queue, msg)
-	if job, ok := msg.(jobOutput); ok { // pieces of one line
+	if job, ok := msg.(jobOutput); ok { // joined with the piece before it, which may end within a line
 		if n := len(b.queue) - 2; n >= 0 {
 			if before, ok := b.queue[n].(jobOutput); ok {
 				b.queue = append(b.queue[:n], jobOutput{append(before.data, job.data...)})

@@ -103,7 +103,7 @@ func (m *model) leasedEnded(e lender.LeasedEnded) {
 		m.keys.Mute(muteAfterSecret) // the rest of a secret must not reach the shell or the line
 	}
 	m.endHandOver(e.ExecutionID)
-	if !m.own.ai() || m.again.what == "enter" {
+	if !m.own.ai() || m.again.what == "enter" { // the hint offers to take the shell back
 		m.hint = ""
 	}
 	m.ahead, m.again = line.Line{}, again{}

@@ -128,7 +128,7 @@ func (p *Program) ShellOutput(b []byte) {
 
 // Run takes the terminal, runs until the user leaves, the shell ends, a signal (TERM, HUP, INT, QUIT) comes or ctx ends, and
 // gives the terminal back as it was, whatever happened. The exit code is the shell's, or 128 and the signal. It
-// returns an error when there is no terminal, and after a panic, which is reported once the terminal is whole again.
+// returns an error when there is no terminal, and after a panic, which is reported once the terminal is restored.
 func (p *Program) Run(ctx context.Context) (exitCode int, err error) {
 	defer close(p.over)
 	o := &p.opt

@@ -80,7 +80,7 @@ func (t *Theme) Spin(now time.Time) string {
 	return t.Accent.Render(string([]rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[now.UnixMilli()/SpinnerEvery.Milliseconds()%10]))
 }
 
-// spelling has each sign that is drawn here with what stands for it in ASCII.
+// spelling has each symbol that is drawn here, followed by what replaces it in ASCII.
 var spelling = []string{
 	"[✓]", "[x]", "✓", "+", "✗", "x", "⊘", "-", "■", "#", "●", "*", "○", "-", "•", "*", "·", "-", "…", "~", "–", "-",
 	"─", "-", "│", "|", "┼", "+", "└", "`", "▌", "|", "▸", ">", "▶", ">", "±", "*", "↶", "<", "→", ">", "↑↓", "up/down", "⌨", "*", "⏎", "%",
@@ -88,8 +88,8 @@ var spelling = []string{
 }
 
 var (
-	signs  = strings.NewReplacer(spelling...)
-	marked = sync.OnceValue(func() *strings.Replacer {
+	symbols = strings.NewReplacer(spelling...)
+	marked  = sync.OnceValue(func() *strings.Replacer {
 		var pairs []string
 		for _, r := range strings.Join(spelling, "") {
 			if r >= utf8.RuneSelf {
@@ -105,10 +105,10 @@ func (t *Theme) Spell(s string) string {
 	if !t.ASCII {
 		return s
 	}
-	return signs.Replace(s)
+	return symbols.Replace(s)
 }
 
-// Mark returns s with the code points of the signs that Spell would replace in their place: text of others is not to look like
+// Mark returns s with the code points of the symbols that Spell would replace in their place: text of others is not to look like
 // other text.
 func (t *Theme) Mark(s string) string {
 	if !t.ASCII {
