@@ -274,15 +274,11 @@ func (w *window) down(err error) {
 		return
 	}
 	w.stopped = false // the screen reports that this one is back
-	w.screen.Send(tui.LinkChanged{Detail: explain(err)})
-}
-
-// explain returns an error with its hint, in one line.
-func explain(err error) string {
-	if errors.Is(err, remote.ErrDisconnected) {
-		return "" // the screen reports it itself
+	detail := ""
+	if !errors.Is(err, remote.ErrDisconnected) { // the screen reports that itself
+		detail = wire.Explain(err)
 	}
-	return wire.Explain(err)
+	w.screen.Send(tui.LinkChanged{Detail: detail})
 }
 
 // Observe implements lender.Observer.

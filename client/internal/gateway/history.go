@@ -9,7 +9,10 @@ import (
 // History calls each, in order, for every stored event of any session whose number is above after. Errors are those of Request.
 func (s *Session) History(ctx context.Context, id wire.SessionID, after int64, each func(wire.EventMessage)) (wire.SessionInfo, error) {
 	for {
-		reply, err := s.page(ctx, id, after)
+		reply, err := wire.Call(ctx, s, &wire.SessionRequest{
+			Op: "get", SessionID: &id, IncludeHistory: true, IncludeBlocks: true, AfterSeq: after,
+			Limit: 1000, // the most that the daemon returns at once
+		})
 		if err != nil {
 			return wire.SessionInfo{}, err
 		}
@@ -25,11 +28,4 @@ func (s *Session) History(ctx context.Context, id wire.SessionID, after int64, e
 		}
 		after = last
 	}
-}
-
-func (s *Session) page(ctx context.Context, id wire.SessionID, after int64) (*wire.SessionReply, error) {
-	return wire.Call(ctx, s, &wire.SessionRequest{
-		Op: "get", SessionID: &id, IncludeHistory: true, IncludeBlocks: true, AfterSeq: after,
-		Limit: 1000, // the most that the daemon returns at once
-	})
 }

@@ -89,15 +89,10 @@ func (p *problem) with(key string, value any) *problem {
 // toolProblem returns S4's code for a tool that failed or did not run, and why. A tool that the request did not allow is recognised by
 // the text of its result, because the daemon reports it only there.
 func toolProblem(t *toolRun) (code, message string) {
-	if notAllowed(t) {
+	if strings.HasPrefix(t.output, "the tool "+t.name+" is not in this agent's allow-list") || strings.HasPrefix(t.output, "there is no tool ") {
 		return codeNoTool, fmt.Sprintf("Tool '%s' not available in this context", t.name)
 	}
 	return codeToolFailed, fmt.Sprintf("Tool '%s' failed: %s", t.name, cmp.Or(clip(t.output), t.status))
-}
-
-func notAllowed(t *toolRun) bool {
-	return strings.HasPrefix(t.output, "the tool "+t.name+" is not in this agent's allow-list") ||
-		strings.HasPrefix(t.output, "there is no tool ")
 }
 
 // clip returns the first line of a text, cut to 300 bytes, for a message.
