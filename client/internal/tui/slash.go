@@ -206,7 +206,7 @@ func (m *model) slashUndoShell(args string) {
 		defer cancel()
 		changed, left, err := m.Lender.UndoShell(ctx, args == "all")
 		return func() {
-			m.dir = "" // that of before, or not
+			m.dir = "" // unknown: it may have been put back, too
 			switch {
 			case err != nil:
 				m.fail("/undo-shell: "+err.Error(), "")
@@ -298,8 +298,7 @@ func (m *model) slashSecrets(args string) {
 	})
 }
 
-// slashAccept takes what agents changed in the shell for the user's own: it no longer raises what later commands are
-// judged as.
+// slashAccept takes what agents changed in the shell for the user's own: it no longer raises the risk of later commands.
 func (m *model) slashAccept(string) {
 	request(m, "/accept", &wire.PolicyRequest{Op: "get"}, func(p *wire.PolicyReply) {
 		if len(p.Suspects) == 0 {
