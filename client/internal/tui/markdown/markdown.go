@@ -48,7 +48,7 @@ func (m *Renderer) Render(block string, width int) string {
 	return strings.Join(p.blocks(newParser().Parse(text.NewReader(p.src)), width, ""), "\n")
 }
 
-// nested returns how many quotes and list items begin on a line, each inside the one before; it counts to maxNested and one.
+// nested returns how many quotes and list items begin on a line, each inside the one before, but at most maxNested+1.
 func nested(line string) (n int) {
 	for ; n <= maxNested; n++ {
 		line = strings.TrimLeft(line, " \t")
