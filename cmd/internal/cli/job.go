@@ -73,8 +73,8 @@ func (a *app) jobTail() *cobra.Command {
 	var bytes int
 	c := a.asks("tail ID", "Print the newest output of a job", cobra.ExactArgs(1), func(ctx context.Context, c *client.Conn, args []string) error {
 		const fromEnd, most = -1, 1 << 20 // Offset -1: the newest Limit bytes; a reply has 1 MiB at most
-		if bytes < 0 || bytes > most {
-			return &usageError{fmt.Errorf("--bytes is from 0 to %d", most)}
+		if bytes < 1 || bytes > most {    // a Limit of 0 is the default
+			return &usageError{fmt.Errorf("--bytes is from 1 to %d", most)}
 		}
 		reply, err := wire.Call(ctx, c, &wire.JobRequest{Op: "read", JobID: args[0], Offset: fromEnd, Limit: bytes})
 		if err == nil {
