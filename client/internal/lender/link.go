@@ -42,8 +42,8 @@ func (l *Lender) Up(r *wire.Ready) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.up = true
-	l.sentDigest, l.newest = "", 0                              // fences belong to the daemon; no message of an earlier link can arrive on this one
-	l.bodies = nil                                              // the environment is known: the handshake sent Snapshot
+	l.sentDigest, l.newest = "", 0 // fences belong to the daemon; no message of an earlier link can arrive on this one
+	l.bodies = nil
 	l.unsent, l.sentLast = joined(l.sentLast, l.unsent...), nil // the last state may not have arrived
 	if l.grace != nil {
 		l.grace.Stop()

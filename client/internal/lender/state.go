@@ -33,7 +33,7 @@ type known struct {
 	state      shell.State              // as last read; Digest "" = never
 	sentDigest string                   // of the state last sent on this link; "" = none
 	bodies     map[string]bool          // hashes of function bodies that the daemon has from this link
-	sentEnv    map[string]wire.OSString // the environment that the daemon has
+	sentEnv    map[string]wire.OSString // the environment that the daemon has, by Snapshot or by the state sent last
 	// Borrowed commands that may have made changes: not yet in state; in state but not sent; in the state sent last.
 	ran, unsent, sentLast []wire.ExecutionID
 }

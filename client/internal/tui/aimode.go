@@ -212,11 +212,11 @@ func (m *model) working() []string {
 	if t.cancel {
 		stop = m.th.Warn.Render(" · stopping…")
 	}
-	// line adds a line, in which what is cut to the width that the agent's name, the duration and stop leave.
-	line := func(who, what string, since time.Time) {
+	// line adds a line. It cuts word to the width that the agent's name, the duration and stop leave.
+	line := func(who, word string, since time.Time) {
 		end := m.th.Dim.Render(" · "+style.Ticking(now.Sub(since))) + stop
 		stop = ""
-		out = append(out, spin+who+m.th.Dim.Render(cells.Fit(what, max(8, m.w-cells.Width(spin+who+end))))+end)
+		out = append(out, spin+who+m.th.Dim.Render(cells.Fit(word, max(8, m.w-cells.Width(spin+who+end))))+end)
 	}
 	for _, s := range t.agents {
 		switch {
