@@ -2,7 +2,6 @@ package jsonrpc
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -197,9 +196,4 @@ func (c *conn) dispatch(r *request) (any, *failure) {
 		return nil, failed(codeMethod, "%s", strconv.Quote(gateway.Clip(r.Method)))
 	}
 	return m(c, r)
-}
-
-// authentic compares tokens in constant time.
-func (c *conn) authentic(token string) bool {
-	return c.s.o.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(c.s.o.Token)) == 1
 }

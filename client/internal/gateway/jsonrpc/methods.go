@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"crypto/subtle"
 	"math"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ func (c *conn) initialize(r *request) (any, *failure) {
 	if f != nil {
 		return nil, f
 	}
-	if !c.authentic(p.Token) {
+	if token := c.s.o.Token; token != "" && subtle.ConstantTimeCompare([]byte(p.Token), []byte(token)) != 1 {
 		return nil, failed(codePermission, "token: missing or wrong").with("hint", "the server was started with --token-file; params.token must hold that file's text")
 	}
 	can := map[string]bool{}
