@@ -285,7 +285,7 @@ func (c *Client) Tool(ctx context.Context, r *wire.ToolRequest) error {
 		t.attached, t.agent, t.work = true, t.foreign.Name, t.foreign.work(r, cwd)
 		return c.hub.enqueue(t)
 	}
-	t.agent, t.prompt = role.Name, ""
+	t.agent = role.Name
 	inside := c.person()
 	t.work = func(ctx context.Context, t *turn) agent.Outcome {
 		at, err := t.toolTurn(ctx, role, cwd)
