@@ -425,6 +425,17 @@ func TestCancelledBeforeItBegan(t *testing.T) {
 	}
 }
 
+// A cancelled command left the user's bash without HISTCONTROL: the hook of the next prompt put it back a second time.
+func TestCancelKeepsHistoryControl(t *testing.T) {
+	t.Parallel()
+	u := newSession(t, "bash", "HISTCONTROL=ignoreboth")
+	ctx, cancel := context.WithCancel(t.Context())
+	if r := u.run(ctx, Command{Text: "sleep 1000", Started: cancel}); r.Status != "cancelled" {
+		t.Errorf("got %+v", r)
+	}
+	u.do("echo $HISTCONTROL", "ignoreboth\n", 0)
+}
+
 // The last step of a cancel does not kill the shell that has replaced the command's.
 func TestCancelSparesTheNewShell(t *testing.T) {
 	t.Parallel()

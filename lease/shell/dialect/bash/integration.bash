@@ -9,9 +9,9 @@ __sublet_prompt() {
 	builtin set +eufxvk
 	__sublet_ps1=${PS1-} # which the hooks that follow may set: see ReadState in bash.go
 	__sublet_line=${BASH_LINENO[0]}
-	if [[ ${__sublet_running-} ]]; then # ^C ended the borrowed command's line before __sublet_end
+	__sublet_resume # where the line never came to __sublet_begin
+	if [[ ${__sublet_running-} ]]; then # ^C ended the borrowed command's line before the end of __sublet_end
 		__sublet_running=
-		__sublet_keep_history
 	else
 		__sublet_status=$__sublet_found
 	fi
@@ -29,16 +29,16 @@ __sublet_prompt() {
 
 # The line that __sublet_widget sets calls these two before and after the text of a borrowed command.
 __sublet_begin() {
+	__sublet_resume
 	__sublet_running=1
-	__sublet_keep_history
 	builtin printf '\e]7701;S;%s;%s\a' "$$" "$__sublet_nonce"
 }
 __sublet_end() {
 	builtin local __sublet_found=$? -
 	builtin set +eufxvk
-	__sublet_running=
 	builtin printf 'E %s %s %s %s\0' "$$" "$__sublet_nonce" "$__sublet_found" "$PWD" >"$__sublet_folder/up"
 	builtin printf '\e]7701;E;%s;%s\a' "$$" "$__sublet_nonce"
+	__sublet_running=
 	builtin return "$__sublet_status"
 }
 
@@ -53,8 +53,10 @@ sublet_job() {
 	) </dev/null >>"$__sublet_job_folder/output" 2>&1
 }
 
-# The borrowed line begins with a space and is read under HISTCONTROL=ignorespace; this puts the user's value back.
-__sublet_keep_history() {
+# The borrowed line begins with a space and is read under HISTCONTROL=ignorespace; this puts the user's value back, once.
+__sublet_resume() {
+	[[ ${__sublet_aside-} ]] || builtin return 0
+	__sublet_aside=
 	if [[ ${__sublet_histcontrol+set} ]]; then
 		HISTCONTROL=$__sublet_histcontrol
 	else
@@ -90,6 +92,7 @@ __sublet_widget() {
 		run*)
 			__sublet_nonce=${__sublet_directive:4:13}
 			builtin printf '\e]7701;C;%s;%s\a' "$$" "$__sublet_nonce"
+			__sublet_aside=1
 			[[ ! ${HISTCONTROL+set} ]] || __sublet_histcontrol=$HISTCONTROL
 			HISTCONTROL=ignorespace
 			READLINE_LINE=' __sublet_begin; . "$__sublet_folder/text"; { __sublet_end; } 2>/dev/null'

@@ -42,9 +42,9 @@ function __sublet_begin
 end
 function __sublet_end
     builtin set -l __sublet_found $status
-    builtin set -e __sublet_running
     __sublet_send E "$__sublet_nonce $__sublet_found $PWD"
     __sublet_mark E
+    builtin set -e __sublet_running
     builtin return $__sublet_status
 end
 

@@ -43,10 +43,10 @@ __sublet_end() {
 	builtin local __sublet_found=$?
 	builtin emulate -L zsh
 	TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0
-	__sublet_running=
 	__sublet_report E "$__sublet_nonce $__sublet_found $PWD"
 }
 __sublet_status() {
+	__sublet_running=
 	builtin return $__sublet_status
 }
 
