@@ -68,17 +68,8 @@ type finding struct {
 
 // newAnalysis returns the analysis of a text of size bytes, whose steps are bounded by that.
 func newAnalysis(c Context, size int) *analysis {
-	clean := func(p *string) {
-		if *p != "" {
-			*p = path.Clean(*p)
-		}
-	}
-	clean(&c.Cwd)
-	clean(&c.Home)
-	if c.ProjectRoot == "" {
-		c.ProjectRoot = c.Cwd
-	}
-	if clean(&c.ProjectRoot); c.ProjectRoot == "/" || c.ProjectRoot == c.Home {
+	c.Cwd, c.Home, c.ProjectRoot = bashread.Absolute("", c.Cwd), bashread.Absolute("", c.Home), bashread.Absolute("", cmp.Or(c.ProjectRoot, c.Cwd))
+	if c.ProjectRoot == "/" || c.ProjectRoot == c.Home {
 		c.ProjectRoot = "" // a shell at home or at the root is in no project
 	}
 	a := &analysis{c: c, cmd: -1, rest: Command{Level: Low}, v: Verdict{Level: Low}}
