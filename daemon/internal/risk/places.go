@@ -167,21 +167,12 @@ func projectPlace(rest string, open bool) *place {
 	return inProject
 }
 
-// homeOf returns the home folder that a path is in.
+// homeOf returns the home folder that a path is in, "" where it is in none.
 func (a *analysis) homeOf(p string) string {
-	if h := a.c.Home; h != "" && under(p, h) {
+	if h := a.c.Home; under(p, h) {
 		return h
 	}
-	for _, top := range []string{"/home/", "/Users/"} {
-		if r, ok := strings.CutPrefix(p, top); ok {
-			name, _, _ := strings.Cut(r, "/")
-			return top + name
-		}
-	}
-	if under(p, "/root") {
-		return "/root"
-	}
-	return ""
+	return expr("home").FindString(p)
 }
 
 // homePlace returns the place of what is named rest in a home. open: it is not secret.
