@@ -209,26 +209,22 @@ func remotePath(s string) bool {
 	return ok && host != "" && !strings.Contains(host, "/")
 }
 
-// doRsync judges rsync and scp: what they copy where, what --delete drops and what -e runs.
+// doRsync judges rsync and scp: what they copy where, and what is deleted at either end.
 func (a *analysis) doRsync(c *call) {
-	remote := slices.IndexFunc(c.operands, func(f field) bool { return remotePath(f.S) })
-	if remote >= 0 || c.spec.Has(Network) {
-		a.note(High, Network, c.span, "copies files from or to another machine")
-	}
 	a.copies(c, false)
-	takes := c.has("--remove-source-files")
-	drops := slices.ContainsFunc(c.opts, func(o option) bool { return strings.HasPrefix(o.name, "--del") })
+	takes := c.has("--remove-source-files") && !c.lowered()
+	drops := slices.ContainsFunc(c.opts, func(o option) bool { return strings.HasPrefix(o.name, "--del") }) && !c.lowered()
 	for i := range c.operands {
-		f := &c.operands[i]
-		last := i == len(c.operands)-1
-		switch local := !remotePath(f.S); {
-		case !local:
-			if a.host(f); last && drops && !c.lowered() {
+		f, last := &c.operands[i], i == len(c.operands)-1
+		switch {
+		case remotePath(f.S):
+			a.note(High, Network, c.span, "copies files from or to another machine")
+			if a.host(f); last && drops {
 				a.note(Critical, Delete, c.span, "deletes files on another machine")
 			}
-		case !last && takes && !c.lowered():
+		case !last && takes:
 			a.touch(Delete, f, c.st, touching{tree: true})
-		case last && drops && !c.lowered():
+		case last && drops:
 			a.touch(Delete, f, c.st, touching{tree: true, verb: "deletes what is not in the source from"})
 		}
 	}
