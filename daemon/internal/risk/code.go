@@ -71,7 +71,7 @@ func (a *analysis) code(c *call, f *field) {
 		a.note(Critical, RunCode, f.Span, "runs code that fetches code, or is given it from the network, and runs that")
 	}
 	if a.c.Secrets.Mentioned(f.S) {
-		a.readsSecret(f, "secrets by code")
+		a.note(High, Secret, f.Span, "reads secrets by code")
 	}
 	a.rules("loss", f, c)
 	if slices.Contains([]string{"pwsh", "powershell", "nu", "xonsh", "elvish", "expect"}, c.name) { // they run programs as a shell does

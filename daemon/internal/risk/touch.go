@@ -55,7 +55,7 @@ func (a *analysis) touch(e Effect, f *field, st *state, t touching) {
 	switch {
 	case e == Read && secret.Named(base):
 		a.target(Secret, "", false)
-		a.readsSecret(f, show(f.S)+", keys, passwords or history")
+		a.note(High, Secret, f.Span, "reads "+show(f.S)+", keys, passwords or history")
 	case e == Read:
 		a.note(Low, Read, f.Span, t.verb+" "+show(f.S))
 	case e == Write && (projectPlace(path.Clean(p), false) == gitCode || strings.Contains("/"+p, "/.ssh/") || programs.In("startup", base)):
@@ -65,11 +65,6 @@ func (a *analysis) touch(e Effect, f *field, st *state, t touching) {
 		a.target(e, "", t.tree)
 		a.note(High, e, f.Span, t.verb+" "+show(f.S)+" in a folder that is not known here")
 	}
-}
-
-// readsSecret notes that a text gets at a secret.
-func (a *analysis) readsSecret(f *field, what string) {
-	a.note(High, Secret, f.Span, "reads "+what)
 }
 
 // touchRemote judges an effect on another machine, whose files are not known. Deleting its main folders, or a home's, is critical.
@@ -143,7 +138,7 @@ func (a *analysis) touchPath(e Effect, p string, f *field, t touching, where str
 		a.note(High, Network, f.Span, "opens a network connection through "+show(f.S))
 	case e == Read && pl == credential:
 		a.target(Secret, p, t.tree)
-		a.readsSecret(f, show(f.S)+", "+pl.what+where)
+		a.note(High, Secret, f.Span, "reads "+show(f.S)+", "+pl.what+where)
 	case e == Read:
 		a.Seen |= a.flowOf(p)
 		a.target(e, p, t.tree)
@@ -208,7 +203,7 @@ func (a *analysis) host(f *field) {
 	h := strings.ToLower(m[1])
 	a.v.Targets = append(a.v.Targets, Target{Effect: Network, Host: h})
 	if h == "169.254.169.254" || h == "metadata.google.internal" || h == "100.100.100.200" {
-		a.readsSecret(f, "credentials of this machine from the cloud's service")
+		a.note(High, Secret, f.Span, "reads credentials of this machine from the cloud's service")
 	}
 }
 
