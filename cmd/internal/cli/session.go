@@ -209,25 +209,17 @@ func (a *app) exportSession(ctx context.Context, c *client.Conn, session, format
 	if r.Format = format; format == "html" {
 		r.Format = "markdown"
 	}
-	var text strings.Builder
-	for {
-		reply, err := wire.Call(ctx, c, r)
-		if err != nil {
-			return err
-		}
-		text.WriteString(reply.Text)
-		if reply.More {
-			r.RequestID, r.Cursor = "", reply.Cursor
-			continue
-		}
-		if format == "html" {
-			page, err := asHTML(cmp.Or(reply.Session.Name, reply.Session.Title, session), []byte(text.String()))
-			a.printf("%s", page)
-			return err
-		}
-		a.printf("%s\n", strings.TrimSuffix(forTerminal(a.stdout, text.String()), "\n"))
-		return nil
+	reply, err := wire.Call(ctx, c, r)
+	if err != nil {
+		return err
 	}
+	if format == "html" {
+		page, err := asHTML(cmp.Or(reply.Session.Name, reply.Session.Title, session), []byte(reply.Text))
+		a.printf("%s", page)
+		return err
+	}
+	a.printf("%s\n", strings.TrimSuffix(forTerminal(a.stdout, reply.Text), "\n"))
+	return nil
 }
 
 func (a *app) sessionSave(ctx context.Context, c *client.Conn, args []string) error {
