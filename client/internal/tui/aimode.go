@@ -123,7 +123,8 @@ func (m *model) restore(prompt string) {
 	}
 }
 
-// cancelTurn cancels the running turn and its command or, if none runs yet, the questions that wait.
+// cancelTurn puts the first question that waits for the daemon back into the line. If none does, it cancels the running turn and its
+// command or, if none runs yet, the first question that waits for its turn.
 func (m *model) cancelTurn(reason string) {
 	for _, a := range m.waiting {
 		if a.unsent {
