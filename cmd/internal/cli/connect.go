@@ -26,7 +26,7 @@ func (a *app) connect() *cobra.Command {
 		func(args []string) error { return a.runConnect(args[0], o) }),
 		"connect adds `sublet serve mcp` to the settings of an agent of another program, raises its time limit and turns its own shell\n"+
 			"tool off, so that its commands run in your shell, under sublet's policy. It shows what changes, asks, keeps a backup, and\n"+
-			"changes nothing else. Then it says which settings the installed agent has taken. For another name it prints what most\n"+
+			"changes nothing else. Then it names the settings that the installed agent has taken. For another name it prints what most\n"+
 			"programs take.",
 		"  sublet connect codex\n  sublet connect codex --undo")
 	c.Flags().BoolVar(&o.undo, "undo", false, "take the changes back; what else was changed since stays")
