@@ -39,7 +39,7 @@ func caches(s confine.Spec) (list []string) {
 			continue // it would make the project writable
 		}
 		for _, other := range s.Caches {
-			if other != dir && (inside(other) || reals[other] != at && inside(reals[other])) {
+			if other != dir && (inside(other) || reals[other] != at && inside(reals[other])) { // at: other is a link to this one
 				real = ""
 			}
 		}
