@@ -75,7 +75,8 @@ func TestErrorsEndTheText(t *testing.T) {
 	}
 }
 
-// The user's hooks of zsh see the user's lines only, but each prompt; a hook in between finds the history as it is.
+// The user's hooks of zsh see the user's lines only, but each prompt; a hook in between finds the history as it is. Hooks that are functions
+// of their own (preexec), not names in an array, saw the borrowed line.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	u := newSession(t, "zsh", `
@@ -83,6 +84,8 @@ func TestHooks(t *testing.T) {
 		before() { print -r "before $1" >> ~/log }
 		adding() { print -r "adding ${1%$'\n'}" >> ~/log }
 		prompt() { print -r "prompt $? $(fc -ln -1)" >> ~/log }
+		preexec() { print -r "own $1" >> ~/log }
+		zshaddhistory() { print -r "keeping ${1%$'\n'}" >> ~/log }
 		add-zsh-hook preexec before; add-zsh-hook zshaddhistory adding; add-zsh-hook precmd prompt
 	`)
 	u.enter("echo one")
@@ -94,8 +97,8 @@ func TestHooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "prompt 0 \nadding echo one\nbefore echo one\nprompt 0 echo one\nprompt 0 echo one\n" +
-		"adding (exit 3)\nbefore (exit 3)\nprompt 3 (exit 3)\nprompt 3 (exit 3)\n"
+	want := "prompt 0 \nkeeping echo one\nadding echo one\nown echo one\nbefore echo one\nprompt 0 echo one\nprompt 0 echo one\n" +
+		"keeping (exit 3)\nadding (exit 3)\nown (exit 3)\nbefore (exit 3)\nprompt 3 (exit 3)\nprompt 3 (exit 3)\n"
 	if !strings.HasPrefix(string(text), want) {
 		t.Errorf("got %q, want %q", text, want)
 	}

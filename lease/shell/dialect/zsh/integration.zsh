@@ -69,6 +69,16 @@ __sublet_resume() {
 		builtin fc -P
 		preexec_functions=("${__sublet_preexec[@]}")
 		zshaddhistory_functions=("${__sublet_zshaddhistory[@]}")
+		__sublet_rename __sublet_own_preexec preexec
+		__sublet_rename __sublet_own_zshaddhistory zshaddhistory
+	fi
+}
+
+# Renames the function $1, if there is one.
+__sublet_rename() {
+	if (( $+functions[$1] )); then
+		builtin functions -c $1 $2
+		builtin unfunction $1
 	fi
 }
 
@@ -114,6 +124,8 @@ __sublet_follow() {
 				__sublet_erase
 				__sublet_preexec=("${preexec_functions[@]}") preexec_functions=()
 				__sublet_zshaddhistory=("${zshaddhistory_functions[@]}") zshaddhistory_functions=()
+				__sublet_rename preexec __sublet_own_preexec
+				__sublet_rename zshaddhistory __sublet_own_zshaddhistory
 				__sublet_aside=1
 				builtin fc -p
 				BUFFER=' { __sublet_begin; builtin . "$__sublet_folder/text"; } always { { __sublet_end; } 2>/dev/null; }; { __sublet_status; } 2>/dev/null'
