@@ -39,7 +39,7 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 	req := r.request()
 	ids := map[string]wire.ExecutionID{}
 	generating := false
-	var said strings.Builder
+	var answered strings.Builder
 	r.stepFirst, r.voidFrom = 0, r.lastSeq()+1
 	// A secret may be split over pieces: text that may begin one is held back until the next piece.
 	streams := map[string]*mask.Stream{wire.ChunkText: {}, wire.ChunkReasoning: {}}
@@ -70,7 +70,7 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 		case provider.DeltaVoid:
 			flush("")
 			r.void(d.Text)
-			said.Reset()
+			answered.Reset()
 			clear(ids)
 			generating = false
 			return
@@ -84,7 +84,7 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 		}
 		switch d.Type {
 		case provider.DeltaText:
-			said.WriteString(d.Text)
+			answered.WriteString(d.Text)
 			pass(wire.ChunkText, d.Text)
 		case provider.DeltaReasoning:
 			pass(wire.ChunkReasoning, d.Text)
@@ -100,7 +100,7 @@ func (r *runner) ask(ctx context.Context) (provider.Response, map[string]wire.Ex
 		}
 	})
 	flush("")
-	if r.partial = r.cutText + said.String(); err != nil {
+	if r.partial = r.cutText + answered.String(); err != nil {
 		return resp, ids, err
 	}
 	r.count(resp)

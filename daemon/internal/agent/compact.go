@@ -350,8 +350,8 @@ func toItems(entries []entry) []compaction.Item {
 			it.Text = messageText(e.msg)
 		case compaction.Results:
 			for _, p := range e.msg.Parts {
-				if said, ok := strings.CutPrefix(p.Text, steerHead); ok {
-					it.Text += said + "\n"
+				if prompt, ok := strings.CutPrefix(p.Text, steerHead); ok {
+					it.Text += prompt + "\n"
 				} else {
 					it.Extra += compaction.EstimateTokens(p.Text)
 				}

@@ -16,7 +16,7 @@ const (
 	maxTimeoutMS = int64(math.MaxInt64 / time.Millisecond) // of a turn
 )
 
-// CheckRequest returns what of a request is out of its bounds, or names a tool that does not exist.
+// CheckRequest returns an error that names the first field of a request that is out of its bounds, or a tool that does not exist.
 func CheckRequest(r *wire.AgentRequest) error {
 	if len(r.Prompt) > maxPrompt {
 		return fmt.Errorf("prompt: %d bytes is more than the limit of %d; name a file instead", len(r.Prompt), maxPrompt)

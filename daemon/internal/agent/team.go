@@ -164,8 +164,8 @@ func (r *runner) userLimits() []string {
 			add(compaction.Limits(firstText(e.msg)))
 		}
 		for _, p := range e.msg.Parts {
-			if said, ok := strings.CutPrefix(p.Text, steerHead); ok {
-				add(compaction.Limits(said))
+			if prompt, ok := strings.CutPrefix(p.Text, steerHead); ok {
+				add(compaction.Limits(prompt))
 			}
 		}
 	}
