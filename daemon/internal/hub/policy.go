@@ -244,7 +244,7 @@ func (c *Client) suspects(ctx context.Context, s *session) []string {
 var ErrAgent = errors.New("this is called by an agent of another program")
 
 // Elsewhere is the hint of lend.ErrInside and ErrAgent.
-const Elsewhere = "do it in the window itself (/mode, /rules, /accept), or in a terminal of your own"
+const Elsewhere = "do it in a terminal outside of sublet; /mode, /rules and /accept are also in the window itself"
 
 // person returns nil if the client may do what only a person may: confirm, change policy, revoke or run leases. Once its
 // process was inside a shell that agents use it stays so.

@@ -56,8 +56,9 @@ func TestTrustOfAFolder(t *testing.T) {
 	q := r.dial(inProject(dir))
 	id := p.ask("hello")
 	ask := question(p, trust)
-	if got := ask.Verdict.Reasons[0].Text; got != "CLAUDE.md would instruct agents here" || ask.Cwd != wire.OSString(inner) {
-		t.Errorf("asked about %s: %q", ask.Cwd, got)
+	if got := ask.Verdict.Reasons[0].Text; got != "CLAUDE.md would instruct agents here" || ask.Cwd != wire.OSString(inner) ||
+		ask.Verdict.UndoHint != "sublet trust rm, in another terminal" { // in a shell that agents use it is refused
+		t.Errorf("asked about %s: %q, undo: %q", ask.Cwd, got, ask.Verdict.UndoHint)
 	}
 	p.answer(ask, "deny")
 	p.ended(id)
