@@ -152,11 +152,21 @@ const foundAgain = "found again by a new daemon"
 func (m *Manager) adopt(id string) error {
 	j := &job{ended: make(chan struct{})}
 	text, err := os.ReadFile(filepath.Join(m.dir, id, "job.json"))
+	var earlier struct { // names in the records of versions that had no wire.Job in them: a job may outlive an update
+		Session        wire.SessionID
+		Started, Ended time.Time
+	}
 	if err == nil {
-		err = json.Unmarshal(text, &j.info)
+		err = errors.Join(json.Unmarshal(text, &j.info), json.Unmarshal(text, &earlier))
 	}
 	if err != nil {
 		return err
+	}
+	if !earlier.Started.IsZero() {
+		j.info.SessionID, j.info.StartedAtMS = earlier.Session, earlier.Started.UnixMilli()
+	}
+	if !earlier.Ended.IsZero() {
+		j.info.EndedAtMS = earlier.Ended.UnixMilli()
 	}
 	j.info.JobID, j.info.OutputPath = id, m.output(id) // whatever the file says: the job's folder may be removed by its id
 	m.mu.Lock()

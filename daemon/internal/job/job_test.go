@@ -248,6 +248,25 @@ func TestFoundAgain(t *testing.T) {
 	}
 }
 
+// The record of a job that an earlier version began has other names for its session and its times. Without them the agent was not
+// found that the job is to wake, and a job that had ended was removed at once.
+func TestRecordOfAnEarlierVersion(t *testing.T) {
+	w := &world{dir: t.TempDir()}
+	at := time.Now().Truncate(time.Millisecond)
+	for id, ended := range map[string]time.Time{"j1": at, "j2": {}} {
+		text, err := json.Marshal(map[string]any{"Session": "s", "ID": id, "Started": at, "Ended": ended, "State": map[bool]string{true: Running, false: Ended}[ended.IsZero()]})
+		if err = errors.Join(err, os.Mkdir(filepath.Join(w.dir, id), 0o700), os.WriteFile(filepath.Join(w.dir, id, "job.json"), text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.open(t)
+	defer w.Close()
+	list := w.List("s")
+	if len(list) != 2 || list[0].StartedAtMS != at.UnixMilli() || list[0].EndedAtMS != at.UnixMilli() || list[1].StartedAtMS != at.UnixMilli() {
+		t.Errorf("got %+v", list)
+	}
+}
+
 // What is written down of a job is what was known of it last, whoever wrote it.
 func TestRecord(t *testing.T) {
 	w, err := Open(t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil)))
