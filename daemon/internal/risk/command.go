@@ -123,6 +123,7 @@ func (a *analysis) record(c *call) {
 func (a *analysis) resolve(c *call) {
 	past := a.past
 	a.past = false
+	a.usesSecret(c)
 	f := &c.fields[0]
 	if f.Opaque() || f.Many || f.Glob && f.S != "[" || f.S == "" && !f.Known {
 		a.command().Runs = true
@@ -134,7 +135,6 @@ func (a *analysis) resolve(c *call) {
 		if len(c.fields) > 1 && f.Many { // `$X rm -rf /` with an empty X runs the rest
 			a.Command(c.fields[1:], c.st.Clone(), c.span)
 		}
-		a.usesSecret(c)
 		return
 	}
 	if strings.ContainsAny(f.S, " \t;") { // a wrapper may hand it to a shell
@@ -175,7 +175,6 @@ func (a *analysis) byPath(c *call) {
 		a.byTable(c)
 	}
 	c.verb = 1
-	a.usesSecret(c)
 	a.runFile(c, f)
 }
 
@@ -189,7 +188,7 @@ func (a *analysis) runFile(c *call, f *field) {
 	}
 	key := a.followLinks(bashread.Key(f, c.st))
 	p := bashread.Absolute("", key) // "" in a folder that is not known
-	w := a.Files[key]
+	w, spec, inProject := a.Files[key], programs.Lookup(f.Base()), under(p, a.c.ProjectRoot)
 	switch {
 	case a.runsFlow(f.Flow|w.Flow|a.flowOf(key), f.Span):
 	case f.S == "/dev/stdin":
@@ -201,14 +200,12 @@ func (a *analysis) runFile(c *call, f *field) {
 		a.note(High, RunCode, f.Span, "runs "+show(f.S)+", which this text wrote, and which may be another by then")
 		a.Inline(*w.Text, f.Span, st)
 	case a.script(c, f, p):
-	case p == "", !under(p, a.c.ProjectRoot):
-		a.note(High, RunCode, f.Span, "runs "+show(f.S)+", whose text is not known here")
-	case slices.Contains([]string{"gradlew", "mvnw", "configure", "manage.py", "bootstrap.sh", "autogen.sh"}, f.Base()):
+	case inProject && slices.Contains([]string{"gradlew", "mvnw", "configure", "manage.py", "bootstrap.sh", "autogen.sh"}, f.Base()):
 		a.note(Medium, RunCode, f.Span, "runs the project's "+show(f.Base()))
 		a.dropsData(c)
-	case packaged(p) && programs.Lookup(f.Base()) != nil && programs.Lookup(f.Base()).Level <= Medium && programs.Lookup(f.Base()).Handler != "code":
+	case inProject && packaged(p) && spec != nil && spec.Level <= Medium && spec.Handler != "code":
 		a.note(Medium, RunCode, f.Span, "runs "+show(f.Base())+" of the project's packages")
-	case a.isTracked(p):
+	case inProject && a.isTracked(p):
 		a.note(Medium, RunCode, f.Span, "runs "+show(f.S)+", a file of the project in version control")
 	default:
 		a.note(High, RunCode, f.Span, "runs "+show(f.S)+", whose text is not known here")
@@ -240,7 +237,6 @@ func (a *analysis) byTable(c *call) {
 		a.note(Low, Read, c.span, "asks "+show(c.name)+" for help")
 		return
 	}
-	a.usesSecret(c)
 	a.level(c)
 	a.matches(c)
 	a.optionRoles(c)
@@ -269,7 +265,6 @@ const maxTails = 4
 // unknown judges a program that is not in the table of package programs: by what its words name, and as a wrapper of a command.
 func (a *analysis) unknown(c *call) {
 	c.verb = 1
-	a.usesSecret(c)
 	a.note(High, Unknown, c.span, show(c.name)+" is not known here, so what it does is not either")
 	a.namesSecrets(c)
 	for i, tails := 1, 0; i < len(c.fields); i++ {

@@ -201,8 +201,6 @@ func (a *analysis) role(c *call, role string, f *field) {
 		cwd := bashread.Path(f, c.st)
 		c.st = c.st.Clone()
 		c.st.Cwd, c.st.Alts = cwd, nil
-	case programs.Make:
-		a.Maybe(strings.NewReplacer("$(shell ", "$(", "$$", "$").Replace(f.S), f.Span, c.st)
 	}
 }
 
@@ -280,12 +278,14 @@ func (a *analysis) fromStdin(c *call, st *state) {
 
 // usesSecret notes secrets that are handed to a program by its words.
 func (a *analysis) usesSecret(c *call) {
-	if c.name == "test" || c.name == "[" || c.name == "unset" {
+	name := c.fields[0].Base()
+	if name == "test" || name == "[" || name == "unset" {
 		return
 	}
+	spec := programs.Lookup(name)
 	for i := range c.fields {
 		if f := &c.fields[i]; f.Flow&flowSecret != 0 {
-			if c.spec != nil && c.spec.Handler == "sql" {
+			if spec != nil && spec.Handler == "sql" {
 				a.effect(Secret) // which does not leave: Network, and no taint
 				a.note(Medium, Network, f.Span, "logs in to a database with a secret")
 				return

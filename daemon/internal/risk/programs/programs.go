@@ -74,13 +74,12 @@ const (
 	Shell   = "shell"  // shell text
 	Code    = "code"   // code of another language
 	Tool    = "tool"   // a program that is started
-	Make    = "make"   // code of make
 	Name    = "name"   // the name of a variable that is set
 	Index   = "index"  // text with an index, which is evaluated
 	Folder  = "folder" // the folder in which the command works
 )
 
-var roles = Words("text read write delete drop send copy move run join script shell code tool val make name index folder")
+var roles = Words("text read write delete drop send copy move run join script shell code tool val name index folder")
 
 // Spec is one line of the table: a program or a sub-command.
 type Spec struct {
