@@ -182,7 +182,7 @@ func (a *analysis) byPath(c *call) {
 // What runs before it may change a file that this text wrote: what that holds is judged, and is High.
 func (a *analysis) runFile(c *call, f *field) {
 	a.command().Runs = true
-	sourced, st := c.spec != nil && c.spec.Handler == "source", c.st
+	sourced, st := c.name == "source" || c.name == ".", c.st
 	if !sourced {
 		st = st.Clone()
 	}
@@ -199,6 +199,8 @@ func (a *analysis) runFile(c *call, f *field) {
 	case w.Text != nil && (sourced || shellFile(f.S, *w.Text)):
 		a.note(High, RunCode, f.Span, "runs "+show(f.S)+", which this text wrote, and which may be another by then")
 		a.Inline(*w.Text, f.Span, st)
+	case sourced && path.Base(p) == "activate":
+		a.note(Medium, ShellState, f.Span, "switches to a virtual environment").undo = "deactivate"
 	case a.script(c, f, p):
 	case inProject && slices.Contains([]string{"gradlew", "mvnw", "configure", "manage.py", "bootstrap.sh", "autogen.sh"}, f.Base()):
 		a.note(Medium, RunCode, f.Span, "runs the project's "+show(f.Base()))

@@ -12,20 +12,6 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-// doSource judges a file that is run in this shell.
-func (a *analysis) doSource(c *call) {
-	a.command().Runs = true
-	if len(c.operands) == 0 {
-		return
-	}
-	f := &c.operands[0]
-	if p := bashread.Path(f, c.st); path.Base(p) == "activate" && a.Files[p].Text == nil {
-		a.note(Medium, ShellState, f.Span, "switches to a virtual environment").undo = "deactivate"
-	} else {
-		a.runFile(c, f)
-	}
-}
-
 func (a *analysis) doTrap(c *call) {
 	if len(c.operands) < 2 || c.operands[0].S == "-" || c.operands[0].S == "" {
 		a.shell.affectsNext = a.shell.affectsNext || len(c.operands) > 0 // what the user starts later would ignore Ctrl-C, or the user's traps are gone

@@ -19,7 +19,7 @@ func init() { // not in the declaration: they call each other through it
 		"code": (*analysis).doCode, "editor": (*analysis).doEditor, "env": (*analysis).doEnv,
 		"filter": (*analysis).doFilter, "find": (*analysis).doFind, "git": (*analysis).doGit,
 		"kill": (*analysis).doKill, "ln": (*analysis).doLn, "read": (*analysis).doRead, "remote": (*analysis).doRemote,
-		"rsync": (*analysis).doRsync, "set": (*analysis).doSet, "shell": (*analysis).doShell, "source": (*analysis).doSource,
+		"rsync": (*analysis).doRsync, "set": (*analysis).doSet, "shell": (*analysis).doShell,
 		"sql": (*analysis).doSQL, "trap": (*analysis).doTrap, "unset": (*analysis).doUnset,
 		"web": (*analysis).doWeb, "xargs": (*analysis).doXargs,
 		"shift": func(_ *analysis, c *call) { c.st.ArgsOK = false },
