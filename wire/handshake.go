@@ -136,10 +136,9 @@ type ShellState struct {
 	Functions []ShellFunction     `msgpack:"functions"`
 	Options   []string            `msgpack:"options"` // set -o and shopt names that are on, sorted
 	// Hashed are the commands that the shell's hash table maps to another file than PATH does (hash -p), with that file;
-	// Disabled the builtins that are switched off (enable -n), sorted; Loaded is not used.
+	// Disabled the builtins that are switched off (enable -n), sorted.
 	Hashed   map[string]OSString `msgpack:"hashed"`
 	Disabled []string            `msgpack:"disabled"`
-	Loaded   []string            `msgpack:"loaded"`
 	Env      EnvChange           `msgpack:"env"` // against the last ShellState, or against EnvSnapshot.Env
 	// Executions are the borrowed commands that ran, or were undone, since the last ShellState and may have made the changes.
 	// Empty: the user made them. Nil, from a client that does not report it: nobody is known to have wanted them.

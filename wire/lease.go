@@ -221,7 +221,6 @@ type LeaseRunRequest struct {
 	Cwd       OSString `msgpack:"cwd"` // "" = the shell's own
 	WaitMS    int64    `msgpack:"wait_ms"`
 	TimeoutMS int64    `msgpack:"timeout_ms"`
-	CallerPID int      `msgpack:"caller_pid"` // of older clients; the kernel names the asking process
 }
 
 // LeaseRevokeRequest takes a lease back: by id, or all of a client's. StatusReply answers. Since protocol 1.

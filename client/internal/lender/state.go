@@ -99,7 +99,7 @@ func (k *known) next() (s *wire.ShellState, sent func()) {
 	s = &wire.ShellState{
 		Digest: k.state.Digest, Cwd: wire.OSString(k.state.Dir),
 		Aliases: map[string]wire.OSString{}, Functions: []wire.ShellFunction{}, Options: slices.Clone(k.state.Options),
-		Hashed: map[string]wire.OSString{}, Disabled: slices.Clone(k.state.Disabled), Loaded: []string{},
+		Hashed: map[string]wire.OSString{}, Disabled: slices.Clone(k.state.Disabled),
 		Env:        wire.EnvChange{Set: map[string]wire.OSString{}, Unset: []string{}},
 		Executions: append([]wire.ExecutionID{}, k.unsent...),
 	}

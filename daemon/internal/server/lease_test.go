@@ -313,7 +313,7 @@ func TestLeaseRun(t *testing.T) {
 	s := r.dial(script)
 	id := requestID()
 	p.shell.userRuns()
-	s.send(&wire.LeaseRunRequest{RequestID: id, Command: "exit 3", CallerPID: 1})
+	s.send(&wire.LeaseRunRequest{RequestID: id, Command: "exit 3"})
 	q := await(s, func(m *wire.ShellLeaseQueued) bool { return m.RequestID == id })
 	if q.Holder != "user" {
 		t.Errorf("queued: %+v", q)

@@ -72,7 +72,7 @@ func TestOverWhenTold(t *testing.T) {
 		ended(id)
 		session("clear")
 		id = requestID()
-		p.send(&wire.LeaseRunRequest{RequestID: id, Command: "true", ClientPID: window.pid, CallerPID: 1})
+		p.send(&wire.LeaseRunRequest{RequestID: id, Command: "true", ClientPID: window.pid})
 		ended(id)
 		ended(p.ask("hello"))
 		session("delete")

@@ -184,7 +184,7 @@ test("who waits for the shell is told to its owner", async () => {
       await other.hello();
       const run = (command) => {
         const request_id = other.id();
-        other.send("LeaseRunRequest", { request_id, client_pid: process.pid, command, cwd: "", wait_ms: 0, timeout_ms: 0, caller_pid: 0 });
+        other.send("LeaseRunRequest", { request_id, client_pid: process.pid, command, cwd: "", wait_ms: 0, timeout_ms: 0 });
         return request_id;
       };
       const first = run("sleep 300");
