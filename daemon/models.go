@@ -178,17 +178,19 @@ func (m *models) runKeyCommand(ctx context.Context, name, command string) (strin
 	return got, nil
 }
 
-// describe returns the models of the settings, the configured one first. It neither runs commands nor contacts providers.
+// describe returns the models of the settings, each once: the configured one, then those of roles, sorted. It neither runs commands nor
+// contacts providers.
 func (m *models) describe(creds map[string]string) []wire.ModelInfo {
 	c := m.conf.get()
-	names := []string{c.Model}
+	var others []string
 	for _, a := range c.Agents {
 		if a.Model != "" && a.Model != c.Model {
-			names = append(names, a.Model)
+			others = append(others, a.Model)
 		}
 	}
+	slices.Sort(others)
 	list := []wire.ModelInfo{}
-	for _, name := range names {
+	for _, name := range append([]string{c.Model}, slices.Compact(others)...) {
 		pc, p, err := lookUp(c, name)
 		if err != nil {
 			continue

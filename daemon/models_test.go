@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,5 +87,21 @@ func TestDescribeModelWithKeyCommand(t *testing.T) {
 	m := &models{conf: conf, log: slog.New(slog.DiscardHandler)}
 	if got := m.describe(nil); len(got) != 1 || !got[0].Loaded {
 		t.Errorf("got %+v, want one loaded model", got)
+	}
+}
+
+// Roles with the same model had it described once for each of them, in any order.
+func TestDescribeModelsOnce(t *testing.T) {
+	c := config.Default()
+	c.Agents = map[string]config.Agent{"a": {Model: "ollama/y"}, "b": {Model: "ollama/y"}, "c": {Model: "ollama/x"}, "d": {Model: c.Model}}
+	conf := &settings{}
+	conf.now.Store(&c)
+	m := &models{conf: conf, log: slog.New(slog.DiscardHandler)}
+	var got []string
+	for _, info := range m.describe(nil) {
+		got = append(got, info.Name)
+	}
+	if want := []string{"offline", "ollama/x", "ollama/y"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
