@@ -212,6 +212,9 @@ func (a *analysis) doSQL(c *call) {
 		onlyReads = onlyReads && expr("sql-read").MatchString(texts[i].S)
 	}
 	runs := a.rules("sql", &f, c)
+	if slices.ContainsFunc(expr("sql-update").FindAllString(f.S, -1), func(s string) bool { return !strings.Contains(strings.ToLower(s), "where") }) {
+		a.note(Critical, Delete, f.Span, "changes all rows of a table")
+	}
 	switch {
 	case runs:
 	case f.Opaque(), len(texts) == 0 && !c.lowered():
