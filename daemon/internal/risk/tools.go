@@ -286,8 +286,10 @@ func (a *analysis) gitConfig(c *call) {
 	case c.has("--global"):
 		level = High
 	}
-	if o := c.opt("-f", "--file"); o != nil && o.val != nil {
-		a.touch(Write, o.val, c.st, touching{})
+	for i := range c.opts {
+		if o := &c.opts[i]; o.is("-f", "--file") && o.val != nil {
+			a.touch(Write, o.val, c.st, touching{})
+		}
 	}
 	if len(ops) > 0 && expr("git-runs").MatchString(strings.ToLower(ops[0].S)) {
 		a.note(min(Critical, level+1), Persistence, c.span, "changes a setting that decides what git runs or trusts")
