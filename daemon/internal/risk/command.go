@@ -239,6 +239,7 @@ func (a *analysis) byTable(c *call) {
 		a.note(Low, Read, c.span, "asks "+show(c.name)+" for help")
 		return
 	}
+	c.enter()
 	a.level(c)
 	a.matches(c)
 	a.optionRoles(c)

@@ -197,10 +197,6 @@ func (a *analysis) role(c *call, role string, f *field) {
 		a.fills(f, field{S: unknownPart, Flow: c.st.Stdin.Flow}, c.st)
 	case programs.Index:
 		a.EvalText(f.S, c.st, f.Span)
-	case programs.Folder:
-		cwd := bashread.Path(f, c.st)
-		c.st = c.st.Clone()
-		c.st.Cwd, c.st.Alts = cwd, nil
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"sublet/daemon/internal/risk/bashread"
 	"sublet/daemon/internal/risk/programs"
 )
 
@@ -67,6 +68,17 @@ func (c *call) relearn() {
 		old := c.opts[i].spec
 		if o := c.spec.Option(c.opts[i].name); o != nil && (old == nil || old.Role != programs.Folder) {
 			c.opts[i].spec = o
+		}
+	}
+}
+
+// enter changes to the folders that options name: git -C d. All that is judged then is judged there.
+func (c *call) enter() {
+	for i := range c.opts {
+		if o := &c.opts[i]; o.val != nil && o.spec != nil && o.spec.Role == programs.Folder {
+			cwd := bashread.Path(o.val, c.st)
+			c.st = c.st.Clone()
+			c.st.Cwd, c.st.Alts = cwd, nil
 		}
 	}
 }
