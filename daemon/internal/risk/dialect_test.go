@@ -27,7 +27,7 @@ func TestDialects(t *testing.T) {
 	zsh, fish := in("zsh"), in("fish")
 	exactly(t, Low, zsh, both...)
 	exactly(t, Low, fish, both...)
-	exactly(t, Critical, zsh, "rm -rf ~", "deploy", "sh -c 'rm -rf /'", "ls && rm -rf /")
+	exactly(t, Critical, zsh, "rm -rf ~", "deploy", "exec deploy", "sh -c 'rm -rf /'", "ls && rm -rf /")
 	exactly(t, Critical, fish, "rm -rf ~", "sh -c 'rm -rf /'", "ls; and rm -rf x; rm -rf /")
 	exactly(t, Low, zsh, "for f in *.go; do head -1 $f; done", "x=$(git rev-parse HEAD) && echo ${x:-none}", "if [[ -f go.mod ]]; then cat go.mod; fi", "greet", "ll", "git show HEAD^", "git log HEAD~2")
 	for _, text := range []string{"alias la='ls -a'", "cd src; export X=1; alias la='ls -a' lb=ls"} {

@@ -89,7 +89,7 @@ func (a *analysis) roles(c *call) {
 		return
 	case programs.Run:
 		if !c.lowered() { // command -v
-			a.past = programs.Builtin(c.name)
+			a.past = programs.Builtin(c.name) && c.name != "exec" // zsh's exec runs functions
 			a.runTail(c, st)
 			a.past = false
 		}
@@ -100,7 +100,9 @@ func (a *analysis) roles(c *call) {
 			a.fromStdin(c, st)
 		}
 		f := bashread.Join(fs, sp)
-		f.S = strings.NewReplacer(" Enter", "\n", " C-m", "\n", " C-j", "\n").Replace(f.S) // as tmux send-keys names the end of a line
+		if c.name == "tmux" { // send-keys names the end of a line so
+			f.S = strings.NewReplacer(" Enter", "\n", " C-m", "\n", " C-j", "\n").Replace(f.S)
+		}
 		a.evalText(f, st)
 		return
 	case programs.Text: // a pattern, as of grep
@@ -216,7 +218,7 @@ func (a *analysis) sends(f *field, st *state) {
 func (a *analysis) runTail(c *call, st *state) int {
 	a.command().Runs = true
 	fs, sp := c.rest()
-	for len(fs) > 0 { // sudo A=1 cmd
+	for len(fs) > 0 && !programs.Builtin(c.name) { // sudo A=1 cmd; command takes A=1 for a name
 		name, val, ok := strings.Cut(fs[0].S, "=")
 		if !ok || !bashread.NameLike(name) {
 			break
