@@ -47,12 +47,13 @@ func TestTakesItsOwnShellWhereTheUsersIsGone(t *testing.T) {
 func TestStoppedCalls(t *testing.T) {
 	m := offline.Open(provider.Config{})
 	for content, want := range map[string]string{
-		"stopped: the turn was cancelled":        "It was cancelled",
-		"interrupted: no result was recorded":    "That was interrupted",
-		"half\n[ended: it was cut off]":          "It was cancelled",
-		"Denied: all of it.\n[exit code 1]":      "That failed", // A program's words, not the agent's
-		"half\n[ended: it ran longer than 2m0s]": "took too long",
-		"half\n[it goes on as the job j1: wait]": "goes on as a background job",
+		"stopped: the turn was cancelled":     "It was cancelled",
+		"interrupted: no result was recorded": "That was interrupted",
+		"half\n[ended: it was cut off]":       "It was cancelled",
+		"Denied: all of it.\n[exit code 1]":   "That failed", // A program's words, not the agent's
+		"half\n[exit code 7]\n[denied by its reach, read: writing /x; the reach project would allow it]": "exit code 7",
+		"half\n[ended: it ran longer than 2m0s]":                                                         "took too long",
+		"half\n[it goes on as the job j1: wait]":                                                         "goes on as a background job",
 	} {
 		req := provider.Request{Tools: []provider.ToolSpec{{Name: "bash"}}, Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: "biggest files"}}}}}
 		resp, err := m.Stream(t.Context(), req, func(provider.Delta) {})
@@ -62,6 +63,19 @@ func TestStoppedCalls(t *testing.T) {
 		req.Messages = append(req.Messages, resp.Message, provider.Message{Role: provider.User, Parts: []provider.Part{{ToolResult: &provider.ToolResult{CallID: resp.Message.Parts[0].ToolCall.ID, Content: content, IsError: true}}}})
 		if resp, err = m.Stream(t.Context(), req, func(provider.Delta) {}); err != nil || !strings.Contains(resp.Message.Parts[0].Text, want) {
 			t.Errorf("%s: got %+v, %v, want %q", content, resp, err, want)
+		}
+	}
+}
+
+// What a pipe into `sublet ask` gave is what "this" means.
+func TestWhyOfAnAttachment(t *testing.T) {
+	m := offline.Open(provider.Config{})
+	for output, want := range map[string]string{"x\nbash: gti: command not found": "no program `gti`", "panic: boom\nmain.go:3": "main.go:3"} {
+		req := provider.Request{Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{
+			{Text: "why does this fail?"}, {Text: "Attached file /tmp/standard-input.txt:\n" + output},
+		}}}}
+		if resp, err := m.Stream(t.Context(), req, func(provider.Delta) {}); err != nil || !strings.Contains(resp.Message.Parts[0].Text, want) {
+			t.Errorf("%s: got %+v, %v, want %q", output, resp, err, want)
 		}
 	}
 }

@@ -27,6 +27,14 @@ var explanations = sync.OnceValue(func() (list []condition) {
 
 // why explains what failed last: a command of the user's, or one that the agent ran for the prompt before.
 func why(j *job) string {
+	for _, p := range j.beside { // what `make 2>&1 | sublet ask 'why does this fail?'` was given
+		if name, text, ok := strings.Cut(p.Text, "\n"); ok && strings.HasPrefix(name, "Attached file ") {
+			if e := explain("", 1, text); e != "" {
+				return e + "\n\n" + block("", text, 12, false)
+			}
+			return "It ends with:\n\n" + block("", text, 12, false) + "\n\nWhat it means takes a real model."
+		}
+	}
 	c, later, ok := failure(j)
 	if !ok {
 		n := len(j.facts.RecentCommands)
