@@ -27,10 +27,11 @@ type call struct {
 }
 
 type option struct {
-	name string // -f, --force
-	val  *field
-	spec *programs.Option // nil: not in the table
-	span Span
+	name   string // -f, --force
+	val    *field
+	spec   *programs.Option // nil: not in the table
+	span   Span
+	behind int // how many operands stand before it
 }
 
 func (c *call) has(names ...string) bool { return c.opt(names...) != nil }

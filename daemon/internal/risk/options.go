@@ -109,7 +109,7 @@ func (c *call) optionsLast() {
 func (c *call) option(args []field, i int) int {
 	f, s := &args[i], args[i].S
 	add := func(name string, o *programs.Option, val *field) {
-		c.opts = append(c.opts, option{name: name, val: val, spec: o, span: f.Span})
+		c.opts = append(c.opts, option{name: name, val: val, spec: o, span: f.Span, behind: len(c.operands)})
 	}
 	next := func(o *programs.Option) *field {
 		if o == nil || o.Role == "" || i+1 >= len(args) {

@@ -136,17 +136,14 @@ func (a *analysis) doArchive(c *call) {
 	if c.spec.Opts["--file"] != nil { // tar
 		archives, packs, toStdout = nil, !c.has("-x", "--extract", "--get") && !c.lowered(), c.has("-O", "--to-stdout")
 	}
-	dir, st := &field{S: ".", Known: true, Span: c.span}, c.st
+	dir := &field{S: ".", Known: true, Span: c.span}
 	for i := range c.opts {
 		switch o := &c.opts[i]; {
 		case o.val == nil:
 		case o.is("-f", "--file"):
 			archives = append(archives, *o.val)
 		case o.is("-C", "--directory", "-d", "-o", "-output-directory"):
-			dir, st = o.val, c.st.Clone()
-			if st.Cwd, st.Alts = bashread.Path(dir, c.st), nil; packs {
-				a.touch(Read, dir, c.st, touching{})
-			}
+			dir = o.val
 		}
 	}
 	for i := range archives {
@@ -161,7 +158,16 @@ func (a *analysis) doArchive(c *call) {
 	}
 	switch {
 	case packs:
+		st, opts := c.st, c.opts
 		for i := range c.operands {
+			for ; len(opts) > 0 && opts[0].behind <= i; opts = opts[1:] { // -C counts for the operands behind it
+				if opts[0].val != nil && opts[0].is("-C", "--directory") {
+					a.touch(Read, opts[0].val, st, touching{})
+					cwd := bashread.Path(opts[0].val, st)
+					st = st.Clone()
+					st.Cwd, st.Alts = cwd, nil
+				}
+			}
 			if a.touch(Read, &c.operands[i], st, touching{verb: "packs", tree: true}); c.has("--remove-files") {
 				a.touch(Delete, &c.operands[i], st, touching{tree: true})
 			}
