@@ -93,7 +93,7 @@ func (a *analysis) doUnset(c *call) {
 		if function || c.has("-f", "-m") || !harmlessValue(f.S, v, &field{Known: true}) { // without PATH, bash runs ./ls for ls
 			a.shell.affects(f.S)
 		}
-		c.st.Set(f.S, bashread.Value{Unset: true})
+		c.st.Set(f.S, bashread.Value{})
 		if c.has("-f") {
 			c.st.Hide()
 		}

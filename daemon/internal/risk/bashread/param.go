@@ -119,7 +119,6 @@ func (b *builder) index(p *syntax.ParamExp) (all bool, index string) {
 
 // insert adds the value of a variable.
 func (b *builder) insert(v Value, all, quoted bool) {
-	b.cur.Guarded = b.cur.Guarded || v.Guarded
 	b.cur.Flow |= v.Flow
 	s := strings.Join(v.Words, " ")
 	switch {
@@ -153,7 +152,7 @@ func element(index string, v Value) Value {
 		i += len(v.Words)
 	}
 	if i < 0 || i >= len(v.Words) {
-		return Value{Unset: true}
+		return Value{}
 	}
 	return Value{Words: []string{v.Words[i]}, Flow: v.Flow, Glob: v.Glob}
 }
@@ -201,7 +200,7 @@ func (b *builder) operate(p *syntax.ParamExp, v Value, ok bool) (Value, bool) {
 
 // orElse applies ${x:-w}, ${x:=w}, ${x:+w} and ${x:?w}.
 func (b *builder) orElse(p *syntax.ParamExp, v Value, ok bool, w Field) (Value, bool) {
-	empty := ok && (v.Unset || strings.Join(v.Words, "") == "")
+	empty := ok && strings.Join(v.Words, "") == ""
 	other := Value{Words: []string{w.S}, Flow: w.Flow | v.Flow}
 	switch op := p.Exp.Op; op {
 	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
@@ -216,7 +215,7 @@ func (b *builder) orElse(p *syntax.ParamExp, v Value, ok bool, w Field) (Value, 
 		return other, true
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
 		if empty {
-			return Value{Unset: true}, true
+			return Value{}, true
 		}
 		b.bad = b.bad || !ok
 		return Value{Words: []string{w.S}, Flow: w.Flow}, true
@@ -224,6 +223,6 @@ func (b *builder) orElse(p *syntax.ParamExp, v Value, ok bool, w Field) (Value, 
 	if !ok {
 		v = Value{Words: []string{string(UnknownPart)}, Flow: v.Flow}
 	}
-	v.Guarded = true
+	b.cur.Guarded = true
 	return v, true
 }

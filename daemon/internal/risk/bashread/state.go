@@ -44,13 +44,11 @@ type Written struct {
 
 // Value is what is known of a variable.
 type Value struct {
-	Words   []string // one, or the elements of an array
-	Flow    Flow
-	Array   bool
-	Glob    bool // the words are patterns and stand for what they match
-	Unset   bool
-	Guarded bool // ${x:?}: never empty
-	Handed  bool // exported: on to programs
+	Words  []string // one, or the elements of an array; none of a variable that is unset
+	Flow   Flow
+	Array  bool
+	Glob   bool // the words are patterns and stand for what they match
+	Handed bool // exported: on to programs
 }
 
 func (v *Value) size() (n int) {
@@ -167,7 +165,7 @@ func (s *State) join(o *State) (more bool) {
 	for n := range both {
 		v, known := o.vars[n]
 		w, ok := s.vars[n]
-		if !ok || !known || !slices.Equal(v.Words, w.Words) || v.Flow != w.Flow || v.Unset != w.Unset {
+		if !ok || !known || !slices.Equal(v.Words, w.Words) || v.Flow != w.Flow {
 			more = more || !slices.Equal(v.Words, []string{string(UnknownPart)})
 			s.vars[n] = Value{Words: []string{string(UnknownPart)}, Flow: v.Flow | w.Flow, Handed: v.Handed || w.Handed}
 		}
