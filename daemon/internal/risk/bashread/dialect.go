@@ -59,27 +59,14 @@ func (r *Reader) foreign(text string, list []*syntax.Stmt) {
 		}
 		same = r.sameInFish
 	}
-	var visit func(n syntax.Node) bool
-	visit = func(n syntax.Node) bool {
-		if n == nil || found {
-			return false
-		}
-		if found = !same(n); found {
-			r.Judge.Unread(r.span(n), "what "+r.Dialect+" makes of it is not known here")
-			return false
-		}
-		q, quoted := n.(*syntax.DblQuoted)
-		if quoted { // its literals are text
-			for _, p := range q.Parts {
-				if _, lit := p.(*syntax.Lit); !lit {
-					syntax.Walk(p, visit)
-				}
-			}
-		}
-		return !quoted
-	}
 	for _, s := range list {
-		syntax.Walk(s, visit)
+		syntax.Walk(s, func(n syntax.Node) bool {
+			if n != nil && !found && !same(n) {
+				r.Judge.Unread(r.span(n), "what "+r.Dialect+" makes of it is not known here")
+				found = true
+			}
+			return !found
+		})
 	}
 }
 
@@ -92,18 +79,18 @@ var (
 		word := `(?:[-\w./:,+=@*]|'[^'\\]*'|"[^"\\$\x60]*")`
 		return regexp.MustCompile(`^(?:\s|\\\n|(?:^|\s)(?:~/|(?m:#[^\n]*$))|` + word + `|&&|[;|]|(?:\d*>>?|<)\s*(?:~/|` + word + `)|\d*>&[\d-])*$`)
 	})
-	otherOps = []syntax.RedirOperator{syntax.AppClob, syntax.RdrAllClob, syntax.AppAllClob} // of zsh
 )
 
 // sameInFish reports whether fish takes a node of a text that fishText matches as bash does.
 func (r *Reader) sameInFish(n syntax.Node) bool {
 	switch n := n.(type) {
 	case *syntax.Stmt:
-		_, call := n.Cmd.(*syntax.CallExpr)
-		_, list := n.Cmd.(*syntax.BinaryCmd)
-		return (call || list) && !n.Negated
+		return n.Cmd != nil
 	case *syntax.CallExpr:
 		return r.sameCall(n, false)
+	case syntax.Command:
+		_, list := n.(*syntax.BinaryCmd)
+		return list
 	}
 	return true
 }
@@ -116,11 +103,10 @@ func (r *Reader) sameInZsh(n syntax.Node) bool {
 	case *syntax.CallExpr:
 		return r.sameCall(n, true)
 	case *syntax.Redirect:
-		return (n.N == nil || Digits(n.N.Value)) && !slices.Contains(otherOps, n.Op)
+		op := n.Op.String()
+		return (n.N == nil || Digits(n.N.Value)) && (op == ">|" || !strings.HasSuffix(op, "|"))
 	case *syntax.Word:
-		return !zshWord().MatchString(r.text(n.Pos(), n.End()))
-	case *syntax.Lit:
-		return !strings.ContainsAny(n.Value, "()<>") && !strings.Contains(n.Value, "/^")
+		return !zshWord().MatchString(r.text(n.Pos(), n.End())) && !slices.ContainsFunc(n.Parts, zshPattern)
 	case *syntax.DblQuoted:
 		return !n.Dollar
 	case *syntax.Assign:
@@ -139,12 +125,18 @@ func (r *Reader) sameInZsh(n syntax.Node) bool {
 		return n.Op == syntax.CmdIn || n.Op == syntax.CmdOut
 	case *syntax.CmdSubst:
 		return !inShell(n)
-	case *syntax.Comment, *syntax.SglQuoted, *syntax.BinaryCmd, *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.CaseClause, *syntax.CaseItem,
+	case *syntax.Comment, *syntax.Lit, *syntax.SglQuoted, *syntax.BinaryCmd, *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause, *syntax.CaseClause, *syntax.CaseItem,
 		*syntax.TestClause, *syntax.BinaryTest, *syntax.UnaryTest, *syntax.ParenTest, *syntax.TimeClause, *syntax.WordIter,
 		*syntax.ArithmExp, *syntax.ArithmCmd, *syntax.BinaryArithm, *syntax.UnaryArithm, *syntax.ParenArithm:
 		return true
 	}
 	return false
+}
+
+// zshPattern reports whether a part of a word is unquoted text that is a pattern in zsh alone.
+func zshPattern(p syntax.WordPart) bool {
+	lit, ok := p.(*syntax.Lit)
+	return ok && (strings.ContainsAny(lit.Value, "()<>") || strings.Contains(lit.Value, "/^"))
 }
 
 // sharedBuiltins mean the same in all three shells; moreInZsh are those that do in bash and zsh. wordsOfZsh stand before a
@@ -169,13 +161,7 @@ func (r *Reader) sameCall(c *syntax.CallExpr, zsh bool) bool {
 	case name == "cd" && len(c.Args) > 2: // zsh replaces one part of the folder's name
 		return false
 	case zsh && name == "alias": // with an option it may be one that stands anywhere, or for a file's suffix
-		return !slices.ContainsFunc(c.Args[1:], func(w *syntax.Word) bool {
-			if len(w.Parts) == 0 {
-				return true
-			}
-			lit, ok := w.Parts[0].(*syntax.Lit)
-			return !ok || strings.HasPrefix(lit.Value, "-") || strings.HasPrefix(lit.Value, "+")
-		})
+		return !slices.ContainsFunc(c.Args[1:], func(w *syntax.Word) bool { return strings.ContainsAny(r.text(w.Pos(), w.End())[:1], "-+\"'$`") })
 	case sharedBuiltins[name] || zsh && moreInZsh[name]:
 		return true
 	}
