@@ -81,7 +81,7 @@ func newAnalysis(c Context, size int) *analysis {
 	}
 	a.Reader = &bashread.Reader{
 		Judge:   a,
-		Files:   map[string]bashread.Written{},
+		Files:   map[string]bashread.Output{},
 		Budget:  bashread.Budget{Limit: bashread.FreeSteps + size*bashread.StepsPerByte},
 		Context: bashread.Context{Home: c.Home, Dialect: c.Dialect, Aliases: aliases, Functions: c.Functions, Env: c.Env},
 	}

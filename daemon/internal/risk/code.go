@@ -49,7 +49,7 @@ func (a *analysis) doEditor(c *call) {
 // edits judges a file that code changes in place: what it holds then is not known.
 func (a *analysis) edits(c *call, f *field) {
 	a.touch(Write, f, c.st, touching{verb: "edits"})
-	a.Wrote(bashread.Key(f, c.st), bashread.Written{})
+	a.Wrote(bashread.Key(f, c.st), bashread.Output{}, false)
 }
 
 // given reports whether an option has a value with one of these roles.

@@ -156,14 +156,11 @@ func (a *analysis) role(c *call, role string, f *field) {
 		a.sends(f, c.st)
 	case programs.Writes:
 		a.touch(Write, f, c.st, touching{})
-		w, record := bashread.Written{Flow: a.Seen&flowNet | c.st.Stdin.Flow}, a.Wrote
+		w := bashread.Output{Flow: a.Seen&flowNet | c.st.Stdin.Flow}
 		if c.name == "tee" {
 			w.Text = c.st.Stdin.Plain()
 		}
-		if c.has("-a", "--append") {
-			record = a.Appended
-		}
-		record(bashread.Key(f, c.st), w)
+		a.Wrote(bashread.Key(f, c.st), w, c.has("-a", "--append"))
 	case programs.Deletes:
 		a.touch(Delete, f, c.st, touching{tree: tree, safe: c.name == "rmdir"})
 	case programs.Drops:

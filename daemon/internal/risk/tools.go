@@ -76,8 +76,8 @@ func (a *analysis) copies(c *call, move bool) {
 		}
 		w := a.Files[bashread.Key(f, c.st)]
 		w.Flow |= f.Flow & (flowNet | flowSecret)
-		a.Wrote(bashread.Key(to, c.st), w)
-		a.Wrote(bashread.Key(inside, c.st), w)
+		a.Wrote(bashread.Key(to, c.st), w, false)
+		a.Wrote(bashread.Key(inside, c.st), w, false)
 	}
 }
 
@@ -205,7 +205,7 @@ func (a *analysis) doWeb(c *call) {
 		if u, _, _ := strings.Cut(f.S, "?"); saves && strings.Contains(u, "/") && path.Base(u) != "" {
 			file := f.With(u[strings.LastIndexByte(u, '/')+1:])
 			a.touch(Write, file, c.st, touching{})
-			a.Wrote(bashread.Key(file, c.st), bashread.Written{Flow: flowNet})
+			a.Wrote(bashread.Key(file, c.st), bashread.Output{Flow: flowNet}, false)
 		}
 	}
 }

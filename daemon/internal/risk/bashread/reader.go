@@ -61,14 +61,14 @@ type Reader struct {
 	Context
 	Judge Judge
 
-	Depth   int                // of texts inside texts
-	Active  []string           // functions (their id) and aliases that are being expanded
-	Seen    Flow               // of all that was read since the pipe, substitution or redirection began that is being walked
-	Out     Output             // what the last command printed
-	Files   map[string]Written // what this text wrote
-	NetFD   bool               // a descriptor is a network connection
-	looping bool               // a loop is being walked
-	inner   bool               // a substitution is being walked
+	Depth   int               // of texts inside texts
+	Active  []string          // functions (their id) and aliases that are being expanded
+	Seen    Flow              // of all that was read since the pipe, substitution or redirection began that is being walked
+	Out     Output            // what the last command printed
+	Files   map[string]Output // what this text wrote
+	NetFD   bool              // a descriptor is a network connection
+	looping bool              // a loop is being walked
+	inner   bool              // a substitution is being walked
 	src     source
 	syntax  *syntax.Parser // see parser
 }

@@ -20,7 +20,7 @@ const (
 	Decoded                  // of base64, rev and the like, which hide a command from a reader
 )
 
-// Output is what a command prints or reads.
+// Output is what a command prints or reads, or what a text put into a file.
 type Output struct {
 	Flow Flow
 	Text *string // all of it, where that is known; parts of it may be UnknownPart or TamePart
@@ -34,12 +34,6 @@ func (o Output) Plain() *string {
 		return nil
 	}
 	return o.Text
-}
-
-// Written is what a text put into a file.
-type Written struct {
-	Flow Flow
-	Text *string
 }
 
 // Value is what is known of a variable.

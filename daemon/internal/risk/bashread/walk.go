@@ -97,26 +97,19 @@ func (r *Reader) stmt(s *syntax.Stmt, st *State) {
 	keep, seen := st.Stdin, r.Seen
 	r.Seen = 0 // of this statement alone, for the files that it writes
 
-	var files []func(Written) // each records what was written to one file
-	stdout := false
-	for _, rd := range s.Redirs {
-		file, writes := r.redirect(rd, st)
-		if writes {
-			record := r.Wrote
-			if appends(rd) {
-				record = r.Appended
-			}
-			files = append(files, func(w Written) { record(file, w) })
-			stdout = stdout || rd.N == nil || rd.N.Value == "1"
-		}
+	files, stdout := make([]string, len(s.Redirs)), false
+	for i, rd := range s.Redirs {
+		writes := false
+		files[i], writes = r.redirect(rd, st)
+		stdout = stdout || writes && (rd.N == nil || rd.N.Value == "1")
 	}
 	r.Seen |= st.Stdin.Flow
 	r.Out = Output{}
 	if s.Cmd != nil {
 		r.command(s.Cmd, st)
 	}
-	for _, record := range files {
-		record(Written{Flow: r.Seen, Text: r.Out.Plain()})
+	for i, rd := range s.Redirs {
+		r.Wrote(files[i], Output{Flow: r.Seen, Text: r.Out.Plain()}, appends(rd))
 	}
 	if stdout {
 		r.Out = Output{}
@@ -125,29 +118,23 @@ func (r *Reader) stmt(s *syntax.Stmt, st *State) {
 	st.Stdin = keep
 }
 
-// maxFiles bounds Reader.Files: what the text writes into further files is not known.
-const maxFiles = 256
-
-// Wrote records what a file, which key names, holds after this text wrote it.
-func (r *Reader) Wrote(key string, w Written) {
-	before, known := r.Files[key]
-	if key == "" || !known && (w.Flow == 0 && w.Text == nil || len(r.Files) >= maxFiles) {
+// Wrote records what this text wrote into a file, or at its end. key names the file; "" is none, or one that is not known.
+func (r *Reader) Wrote(key string, w Output, appends bool) {
+	if key == "" {
 		return
 	}
-	w.Flow |= before.Flow
-	r.Files[key] = w
-}
-
-// Appended records what this text wrote at the end of a file.
-func (r *Reader) Appended(key string, w Written) {
-	if before := r.Files[key].Text; before == nil || w.Text == nil {
+	before := r.Files[key]
+	switch {
+	case !appends:
+	case before.Text == nil || w.Text == nil:
 		w.Text = nil
-	} else {
-		whole := *before + *w.Text
+	default:
+		whole := *before.Text + *w.Text
 		r.Spend(len(whole) / BytesCopied)
 		w.Text = &whole
 	}
-	r.Wrote(key, w)
+	w.Flow |= before.Flow
+	r.Files[key] = w
 }
 
 // command walks the command of a statement. A test checks that each type of the parser has a case.
