@@ -332,12 +332,12 @@ func callee(s *syntax.Stmt) string {
 }
 
 func appends(rd *syntax.Redirect) bool {
-	return slices.Contains([]syntax.RedirOperator{syntax.AppOut, syntax.AppAll, syntax.AppClob, syntax.AppAllClob}, rd.Op)
+	return strings.Contains(rd.Op.String(), ">>")
 }
 
 // redirect walks one redirection and sets what a command will read from standard input. It returns a key of the file that is written.
 func (r *Reader) redirect(rd *syntax.Redirect, st *State) (file string, writes bool) {
-	if rd.Hdoc != nil || rd.Op == syntax.WordHdoc || rd.Op == syntax.Hdoc || rd.Op == syntax.DashHdoc {
+	if strings.HasPrefix(rd.Op.String(), "<<") {
 		r.hereText(rd, st)
 		return "", false
 	}
@@ -413,5 +413,5 @@ func toStdin(rd *syntax.Redirect) bool {
 	if rd.N != nil {
 		return rd.N.Value == "0"
 	}
-	return slices.Contains([]syntax.RedirOperator{syntax.RdrIn, syntax.RdrInOut, syntax.DplIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc}, rd.Op)
+	return rd.Op.String()[0] == '<'
 }
