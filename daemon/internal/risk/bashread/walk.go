@@ -30,13 +30,10 @@ func (r *Reader) stmts(list []*syntax.Stmt, st *State) {
 
 // exits reports whether nothing follows a statement: exit, return, or a block that ends with one.
 func exits(s *syntax.Stmt) bool {
-	switch c := s.Cmd.(type) {
-	case *syntax.CallExpr:
-		return !s.Background && (callee(s) == "exit" || callee(s) == "return")
-	case *syntax.Block:
-		return !s.Background && exitsList(c.Stmts)
+	if b, ok := s.Cmd.(*syntax.Block); ok {
+		return exitsList(b.Stmts) && !s.Background
 	}
-	return false
+	return (callee(s) == "exit" || callee(s) == "return") && !s.Background
 }
 
 func exitsList(list []*syntax.Stmt) bool { return len(list) > 0 && exits(list[len(list)-1]) }
