@@ -252,29 +252,25 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 		if !l.InPos.IsValid() && st.ArgsOK {
 			items = st.Args
 		}
-		simple := len(items) > 0 && len(items) <= MaxUnroll && !c.Select
-		var fl Flow
-		for i := range items {
-			fl |= items[i].Flow
-			simple = simple && items[i].Known
+		all := Join(items, Span{})
+		known := all.Known && len(items) > 0 && len(items) <= MaxUnroll && !c.Select
+		if !known {
+			items = []Field{{S: string(UnknownPart), Flow: all.Flow}}
 		}
-		set := func(f Field) {
-			r.Judge.Assign(l.Name.Value, &f, st, Plain, r.span(l))
-			st.Set(l.Name.Value, Value{Words: []string{f.S}, Flow: f.Flow, Glob: f.Glob})
-		}
-		if !simple {
-			r.loop(st, func() {
-				set(Field{S: string(UnknownPart), Flow: fl})
+		rounds := func() {
+			for i := range items {
+				f := &items[i]
+				r.Judge.Assign(l.Name.Value, f, st, Plain, r.span(l))
+				st.Set(l.Name.Value, Value{Words: []string{f.S}, Flow: f.Flow, Glob: f.Glob})
 				r.stmts(c.Do, st)
-			})
-			break
+			}
 		}
-		before := st.Clone() // a break may end it anywhere
-		for i := range items {
-			set(items[i])
-			r.stmts(c.Do, st)
+		if before := st.Clone(); known {
+			rounds()
+			st.join(before) // a break may end it anywhere
+		} else {
+			r.loop(st, rounds)
 		}
-		st.join(before)
 	default:
 		r.Judge.Unread(r.span(c), "a loop that is not known here")
 	}
