@@ -23,7 +23,7 @@ func (r *Reader) arithm(x syntax.Node, st *State) {
 				}
 			}
 		case *syntax.Word:
-			r.EvalText(r.quotedWord(n, st).S, st, r.span(n))
+			r.EvalText(r.word(n, st).S, st, r.span(n))
 			return false
 		}
 		return true
@@ -169,7 +169,7 @@ func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
 			}
 		}
 	case as.Value != nil:
-		f = r.quotedWord(as.Value, st)
+		f = r.word(as.Value, st)
 		v.Words, v.Flow = []string{f.S}, f.Flow
 	}
 	f.Span = r.span(as)

@@ -111,7 +111,7 @@ func (b *builder) index(p *syntax.ParamExp) (all bool, index string) {
 	case w.Lit() == "@" || w.Lit() == "*":
 		return true, ""
 	default:
-		index = b.r.quotedWord(w, b.st).S
+		index = b.r.word(w, b.st).S
 		b.r.EvalText(index, b.st, b.r.span(w))
 		return false, index
 	}
@@ -131,14 +131,10 @@ func (b *builder) insert(v Value, all, quoted bool) {
 			b.value(w)
 			b.cur.Glob = b.cur.Glob || v.Glob
 		}
-	case quoted || b.nosplit:
-		b.bad = b.bad || v.Glob // a pattern that stands for what it matched
-		b.value(s)
-		b.cur.Glob = b.cur.Glob || v.Glob
 	default:
-		b.bad = b.bad || v.Glob
-		b.cur.Many = b.cur.Many || strings.IndexByte(s, UnknownPart) >= 0
-		b.split(s, v.Glob)
+		b.bad = b.bad || v.Glob // a pattern that stands for what it matched
+		b.cur.Many = b.cur.Many || !quoted && !b.nosplit && strings.IndexByte(s, UnknownPart) >= 0
+		b.expansion(s, quoted, v.Glob)
 	}
 }
 
@@ -173,7 +169,7 @@ func (b *builder) operate(p *syntax.ParamExp, v Value, ok bool) (Value, bool) {
 		return unknown, true
 	case p.Repl != nil:
 		orig, with := word(p.Repl.Orig), word(p.Repl.With)
-		if !known || !orig.Known || orig.Glob || !with.Known || orig.S == "" || strings.ContainsAny(orig.S[:1], "#%/") {
+		if !known || !orig.Known || !with.Known || orig.S == "" || strings.ContainsAny(orig.S[:1], "#%/") || strings.ContainsAny(orig.S, "*?[") {
 			return unknown, true
 		}
 		n := 1

@@ -377,7 +377,7 @@ func (r *Reader) hereText(rd *syntax.Redirect, st *State) {
 	var f Field
 	switch {
 	case rd.Op == syntax.WordHdoc:
-		f = r.quotedWord(rd.Word, st)
+		f = r.word(rd.Word, st)
 		f.S += "\n"
 	case rd.Hdoc == nil:
 		return

@@ -92,19 +92,12 @@ func (r *Reader) words(ws []*syntax.Word, st *State) []Field {
 	return out
 }
 
-// word walks a word, with the substitutions in it, and returns it unsplit.
+// word walks a word, with the substitutions in it, and returns it unsplit, as a text in which patterns do not count.
 func (r *Reader) word(w *syntax.Word, st *State) Field {
 	b := builder{r: r, st: st, nosplit: true}
 	b.parts(w.Parts, false, true)
-	b.cur.Span = r.span(w)
+	b.cur.Span, b.cur.Glob = r.span(w), false
 	return b.take()
-}
-
-// quotedWord is word where patterns do not count: a here-document, the right side of an assignment.
-func (r *Reader) quotedWord(w *syntax.Word, st *State) Field {
-	f := r.word(w, st)
-	f.Glob = false
-	return f
 }
 
 func (r *Reader) expand(w *syntax.Word, st *State, out []Field) []Field {
@@ -188,9 +181,10 @@ func (b *builder) value(s string) {
 	b.bad = b.bad || strings.ContainsAny(s, "\x00\x01")
 }
 
-// split adds the value of an unquoted expansion, which the shell splits at blanks.
-func (b *builder) split(s string, glob bool) {
-	if b.nosplit {
+// expansion adds the value of an expansion, which the shell splits at blanks if it is not quoted.
+func (b *builder) expansion(s string, quoted, glob bool) {
+	b.cur.Glob = b.cur.Glob || glob
+	if quoted || b.nosplit {
 		b.value(s)
 		return
 	}
@@ -308,11 +302,7 @@ func (b *builder) subst(c *syntax.CmdSubst, quoted bool) {
 	switch {
 	case out.Text != nil && strings.IndexByte(*out.Text, UnknownPart) < 0 && !c.ReplyVar: // which stands for $REPLY, not for the output
 		b.cur.Flow |= out.Flow
-		if s := strings.TrimRight(*out.Text, "\n"); quoted {
-			b.value(s)
-		} else {
-			b.split(s, false)
-		}
+		b.expansion(strings.TrimRight(*out.Text, "\n"), quoted, false)
 	case out.List != "" && out.Flow&(Net|Secret) == 0:
 		b.add(out.List)
 		b.bad, b.cur.Glob = true, true
