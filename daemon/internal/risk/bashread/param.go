@@ -1,6 +1,7 @@
 package bashread
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -28,10 +29,8 @@ func (r *Reader) lookup(name string, st *State) (v Value, ok bool) {
 	}
 	env, inEnv := r.Env[name]
 	switch {
-	case name == "HOME" && r.Home == "":
-		return one(nowhereHome)
 	case name == "HOME":
-		return one(r.Home)
+		return one(cmp.Or(r.Home, nowhereHome))
 	case name == "PWD":
 		return Value{Words: []string{st.Cwd}}, st.Cwd != ""
 	case name == "@" || name == "*":

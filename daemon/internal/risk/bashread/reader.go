@@ -124,7 +124,7 @@ func (b *Budget) Bounded(walk func()) (done bool) {
 
 // Read reads the whole text, from the state st.
 func (r *Reader) Read(text string, st *State) {
-	r.enter(text, nil, func() { r.program(r.src.text, st) })
+	r.enter(text, nil, func() { r.program(st) })
 }
 
 // Text returns the text that is being read.
@@ -135,7 +135,7 @@ func (r *Reader) Outermost() bool { return r.Depth == 1 && !r.inner }
 
 // Inline reads the text of a command that runs in place of sp: sh -c, eval, trap and the like.
 func (r *Reader) Inline(text string, sp Span, st *State) {
-	r.inside(text, sp, func() { r.program(r.src.text, st) })
+	r.inside(text, sp, func() { r.program(st) })
 }
 
 // inside walks another text in place of a span of this one.
@@ -170,8 +170,9 @@ func (r *Reader) enter(text string, outer *Span, walk func()) {
 	r.src = keep
 }
 
-// program walks a text. Commands before a syntax error are judged too, since the shell runs a file line by line.
-func (r *Reader) program(text string, st *State) {
+// program walks the text that was entered. Commands before a syntax error are judged too, since the shell runs a file line by line.
+func (r *Reader) program(st *State) {
+	text := r.src.text
 	list, err := r.parse(text)
 	before := st.Clone()
 	r.stmts(list, st)
