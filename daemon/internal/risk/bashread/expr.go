@@ -9,8 +9,11 @@ import (
 )
 
 // arithm walks an expression of (( )), [[ ]] or an index. An index in it is evaluated in its turn, so that `a[$(rm x)]` runs rm. So is
-// the value of every variable in it, which Judge.Assign has walked.
+// the value of every variable in it, which Judge.Assign has walked. x may be nil.
 func (r *Reader) arithm(x syntax.Node, st *State) {
+	if x == nil {
+		return
+	}
 	syntax.Walk(x, func(n syntax.Node) bool {
 		r.Spend(1)
 		switch n := n.(type) {
@@ -71,19 +74,16 @@ func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 	d := declaration{word: c.Variant.Value}
 	for _, as := range c.Args {
 		switch {
-		case as.Naked && as.Value != nil:
-			r.declareWords(r.words([]*syntax.Word{as.Value}, st), &d, st)
-			continue
 		case !as.Naked:
+			d.given = true
 			if f := r.assign(as, st, d.kind()); d.ref() {
 				r.Judge.Exported(f.S, st, r.span(as)) // declare -n r=PATH: a later r=… assigns to PATH
 			}
-		case !d.has("fF"):
-			r.assignWord(&Field{S: as.Name.Value, Known: true, Span: r.span(as)}, st, d.kind())
-		}
-		d.given = true
-		if as.Naked && as.Index != nil {
+		case as.Value != nil:
+			r.declareWords(r.words([]*syntax.Word{as.Value}, st), &d, st)
+		default:
 			r.arithm(as.Index, st)
+			r.declareWords([]Field{{S: as.Name.Value, Known: true, Span: r.span(as)}}, &d, st)
 		}
 	}
 	sp := r.span(c)
@@ -97,13 +97,15 @@ func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 	}
 }
 
-// declareWords walks the words of a declaration that the parser does not split: options, and assignments made by an expansion.
+// declareWords walks the words of a declaration without an = that the parser sees: options, names, and assignments made by an expansion.
 func (r *Reader) declareWords(fs []Field, d *declaration, st *State) {
 	for i := range fs {
 		switch f := &fs[i]; {
 		case f.Known && len(f.S) > 1 && f.S[0] == '-':
 			d.flags += f.S[1:]
 		case f.Known && len(f.S) > 1 && f.S[0] == '+':
+		case d.has("fF"):
+			d.given = true
 		default:
 			d.given = true
 			r.assignWord(f, st, d.kind())
@@ -147,27 +149,16 @@ const (
 // assign walks one assignment, and returns what is assigned.
 func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
 	f, v := Field{Known: true}, Value{Words: []string{""}}
-	if as.Index != nil {
-		r.arithm(as.Index, st)
-	}
+	r.arithm(as.Index, st)
 	switch {
 	case as.Array != nil:
-		v = Value{Array: true}
+		var fs []Field
 		for _, e := range as.Array.Elems {
-			if e.Index != nil {
-				r.arithm(e.Index, st)
-			}
-			if e.Value == nil {
-				continue
-			}
-			for _, x := range r.words([]*syntax.Word{e.Value}, st) {
-				v.Words = append(v.Words, x.S)
-				r.EvalText(x.S, st, x.Span)
-				v.Flow |= x.Flow
-				v.Glob = v.Glob || x.Glob
-				f.S, f.Known = x.S, f.Known && x.Known
+			if r.arithm(e.Index, st); e.Value != nil {
+				fs = append(fs, r.words([]*syntax.Word{e.Value}, st)...)
 			}
 		}
+		v, f = arguments(fs), Join(fs, Span{})
 	case as.Value != nil:
 		f = r.word(as.Value, st)
 		v.Words, v.Flow = []string{f.S}, f.Flow

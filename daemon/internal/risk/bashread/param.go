@@ -70,9 +70,7 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 	all, index := b.index(p)
 	if p.Slice != nil {
 		for _, x := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
-			if x != nil {
-				r.arithm(x, st)
-			}
+			r.arithm(x, st)
 		}
 	}
 	name := ""

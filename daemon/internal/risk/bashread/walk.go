@@ -242,9 +242,7 @@ func (r *Reader) forClause(c *syntax.ForClause, st *State) {
 	switch l := c.Loop.(type) {
 	case *syntax.CStyleLoop:
 		for _, x := range []syntax.ArithmExpr{l.Init, l.Cond, l.Post} {
-			if x != nil {
-				r.arithm(x, st)
-			}
+			r.arithm(x, st)
 		}
 		r.loop(st, func() { r.stmts(c.Do, st) })
 	case *syntax.WordIter:
