@@ -1,6 +1,8 @@
 package bashread
 
 import (
+	"strings"
+
 	"mvdan.cc/sh/v3/syntax"
 
 	"sublet/daemon/internal/risk/programs"
@@ -8,21 +10,15 @@ import (
 
 var nestingWords = programs.Words("if elif else then while until do for case select time coproc function")
 
-// Brackets counts what may make the parser recurse: brackets, the ? of $((a ? b : c)), and nestingWords, of eight letters at most.
+// Brackets counts what may make the parser recurse: brackets, the ? of $((a ? b : c)), and nestingWords.
 func Brackets(s string) int {
 	n := 0
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '(' || c == '{' || c == '[' || c == '`' || c == '?':
+	for _, bracket := range "({[`?" {
+		n += strings.Count(s, string(bracket))
+	}
+	for word := range strings.FieldsFuncSeq(s, func(c rune) bool { return c < 'a' || c > 'z' }) {
+		if nestingWords[word] {
 			n++
-		case (c == ' ' || c == '\n' || c == '\t' || c == ';') && i > 0 && s[i-1] >= 'a' && s[i-1] <= 'z':
-			start := i
-			for start > 0 && i-start <= 8 && s[start-1] >= 'a' && s[start-1] <= 'z' {
-				start--
-			}
-			if nestingWords[s[start:i]] {
-				n++
-			}
 		}
 	}
 	return n
