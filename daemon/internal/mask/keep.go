@@ -16,9 +16,8 @@ var known struct {
 }
 
 type secret struct {
-	forms  []string // the longest first
-	longer []string // those with which every other form begins
-	mask   string
+	forms []string // the longest first
+	mask  string
 }
 
 const (
@@ -46,7 +45,7 @@ func Keep(values ...string) {
 		if len(v) < minKept || slices.ContainsFunc(known.keys, func(k secret) bool { return k.forms[0] == v }) {
 			continue
 		}
-		known.keys = append(known.keys, secret{[]string{v}, []string{v}, placeholder("key", v)})
+		known.keys = append(known.keys, secret{[]string{v}, placeholder("key", v)})
 	}
 	slices.SortStableFunc(known.keys, func(x, y secret) int { return len(y.forms[0]) - len(x.forms[0]) })
 }
@@ -57,18 +56,16 @@ func KeepTyped(value string) {
 	if len(value) < minTyped {
 		return
 	}
-	var forms, longer []string
+	forms := []string{value}
 	if least := max(piece, (len(value)+1)/2); len(value) <= maxWhole {
 		for i := 0; i+least <= len(value); i++ {
-			longer = append(longer, value[i:])
-			for n := least; i+n < len(value); n++ {
-				forms = append(forms, value[i:i+n])
+			for end := i + least; end <= len(value); end++ {
+				forms = append(forms, value[i:end])
 			}
 		}
 	}
-	longer = append(longer, value)
 	for _, format := range []string{"%x", "%X", "% x", "% X"} { // with blanks as od and hexdump print it
-		longer = append(longer, fmt.Sprintf(format, value))
+		forms = append(forms, fmt.Sprintf(format, value))
 	}
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 { // bytes of something else that share its first group of three bytes in four characters
@@ -78,23 +75,22 @@ func KeepTyped(value string) {
 				last-- // shares its bits with what follows
 			}
 			if last-first >= piece {
-				longer = append(longer, text[first:last])
+				forms = append(forms, text[first:last])
 			}
 		}
 	}
-	forms = append(forms, longer...)
 	slices.SortStableFunc(forms, func(a, b string) int { return len(b) - len(a) })
 	forms = slices.Compact(forms)
 	known.mu.Lock()
 	defer known.mu.Unlock()
-	known.typed = append(known.typed, secret{forms, longer, typedMask})
+	known.typed = append(known.typed, secret{forms, typedMask})
 	known.typed = known.typed[max(0, len(known.typed)-maxTyped):]
 }
 
 // knownBegun returns the length of the longest end of text that may be the beginning of a value that is known or was typed.
 func knownBegun(text string) (longest int) {
 	for _, k := range secrets() {
-		for _, form := range k.longer {
+		for _, form := range k.forms {
 			for n := min(len(form)-1, len(text)); n > longest; n-- {
 				if strings.HasSuffix(text, form[:n]) {
 					longest = n
