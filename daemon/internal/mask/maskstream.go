@@ -1,6 +1,7 @@
 package mask
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -56,7 +57,7 @@ func (s *Stream) pass(text string, k int) string {
 }
 
 // probes are continuations that make a secret of what may be the beginning of one.
-var probes = [...]string{"k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEuX1", " k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEuX1", ":k9Jx2mQ7vR4t@h", "=k9Jx2mQ7vR4tYb8L"}
+var probes = [...]string{"k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEuX1", " k9Jx2mQ7vR4tYb8LwZ1nCd5HsGf3PaEuX1", ":k9Jx2mQ7vR4t@h", "k9Jx2mQ7vR4tYb8LwZ1nCd5H@h", "=k9Jx2mQ7vR4tYb8L"}
 
 // settled returns the length of the longest beginning of text that is masked in the same way whatever follows, as far as probes
 // show. It is least or more: that much was passed on already.
@@ -67,7 +68,7 @@ func settled(text string, least int) int {
 			limit = at
 		}
 	}
-	limit -= max(begun(text[:limit]), knownBegun(text[:limit]))
+	limit -= max(len(begun().FindString(text[:limit])), knownBegun(text[:limit]))
 	var follows [len(probes)]string
 	for i, p := range probes {
 		follows[i] = String(text + p)
@@ -75,11 +76,8 @@ func settled(text string, least int) int {
 	// The end of the text, else the beginning of one of its last words.
 	const most = 24 // ends that are tried, to bound the time; after them all is held back
 	for tries, k := 0, limit; k > least && tries < most; tries++ {
-		masked, same := String(text[:k]), true
-		for i := range follows {
-			same = same && strings.HasPrefix(follows[i], masked)
-		}
-		if same {
+		masked := String(text[:k])
+		if !slices.ContainsFunc(follows[:], func(f string) bool { return !strings.HasPrefix(f, masked) }) {
 			return k
 		}
 		k = strings.LastIndexAny(text[:k-1], " \t\n\"'") + 1
@@ -87,32 +85,24 @@ func settled(text string, least int) int {
 	return least
 }
 
-// begun returns the length of the longest end of text that may be the beginning of a key, or a key that goes on. A name that means a
-// secret may be passed on: it is not masked itself, and Stream.before keeps it for its value.
-func begun(text string) int {
-	at := len(text)
-	for at > 0 && (keyByte(text[at-1]) || text[at-1] == '.') {
-		at--
-	}
-	for ; at < len(text); at++ {
-		rest := text[at:]
-		if at > 0 && text[at] != '-' && alphanumeric(text[at-1]) { // \n-----BEGIN in JSON
-			continue
-		}
-		if slices.ContainsFunc(keyStarts(), func(start string) bool { return strings.HasPrefix(rest, start) || strings.HasPrefix(start, rest) }) {
-			return len(rest)
-		}
-	}
-	return 0
-}
-
-// keyStarts are the beginnings of keys.
-var keyStarts = sync.OnceValue(func() []string {
-	starts := []string{pemBegin, packedBegin}
+// begun matches the end of a text that is a key, or may be the beginning of one. A name that means a secret may be passed on: it is not
+// masked itself, and Stream.before keeps it for its value.
+var begun = sync.OnceValue(func() *regexp.Regexp {
+	starts := []string{packedBegin}
 	for _, of := range tokens() {
 		starts = append(starts, of.words...)
 	}
-	return starts
+	var keys, pem []string
+	for _, start := range starts {
+		for n := range start {
+			keys = append(keys, regexp.QuoteMeta(start[:n+1]))
+		}
+		keys = append(keys, regexp.QuoteMeta(start)+`[\w.-]+`)
+	}
+	for n := range pemBegin {
+		pem = append(pem, pemBegin[:n+1])
+	}
+	return regexp.MustCompile(`(?:` + strings.Join(pem, "|") + `|(?:\b|_)(?:` + strings.Join(keys, "|") + `))$`)
 })
 
 // keyByte reports whether keys are made of a byte.

@@ -18,8 +18,10 @@ func TestStreamMasksWhatIsCut(t *testing.T) {
 		"machine h.example login bob password hunter22\n", "curl -u bob:hunter22pw x",
 		// What was kept of the text before began at its only blank, behind the name.
 		`{"id":"` + strings.Repeat("0123,", 60) + `","password": "hunter22"}`,
+		// A token before a host, which has no known beginning, was passed on in pieces.
+		"git clone https://k9Jx2mQ7vR4tYb8LwZ1nCd5H@github.com/a/b here",
 	}
-	secrets := []string{"hunter22!xyz", "abc.def.ghi1", "s3cretpw", "abcd1234efgh5678", "MIIabcdef", "MIIabcdeg", "hunter22", "hunter22pw", "hunter22"}
+	secrets := []string{"hunter22!xyz", "abc.def.ghi1", "s3cretpw", "abcd1234efgh5678", "MIIabcdef", "MIIabcdeg", "hunter22", "hunter22pw", "hunter22", "k9Jx2mQ7vR4tYb8LwZ1nCd5H"}
 	for _, s := range secretSamples {
 		texts = append(texts, "the key is "+s+", keep it")
 		secrets = append(secrets, s)
