@@ -95,7 +95,7 @@ func TestLeaseRun(t *testing.T) {
 
 	// From inside a shell that agents use: refused at once, with a hint.
 	term.run(binary+` lease run -- true; echo "inside: $?"`, `^inside: 125$`)
-	if !term.sees(`hint: do it in the window`) {
+	if !term.sees(`hint: do it in a terminal`) {
 		t.Errorf("no hint:\n%s", term.text())
 	}
 }
