@@ -104,8 +104,3 @@ var begun = sync.OnceValue(func() *regexp.Regexp {
 	}
 	return regexp.MustCompile(`(?:` + strings.Join(pem, "|") + `|(?:\b|_)(?:` + strings.Join(keys, "|") + `))$`)
 })
-
-// keyByte reports whether keys are made of a byte.
-func keyByte(c byte) bool { return c == '_' || c == '-' || alphanumeric(c) }
-
-func alphanumeric(c byte) bool { return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' }

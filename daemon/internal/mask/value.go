@@ -30,67 +30,50 @@ func maskValues(s string) string {
 }
 
 const (
-	maxName   = 128 // bytes of a name
+	maxName   = 128 // bytes of a name, with what is behind it
 	maxBlanks = 8   // behind the sign, and half as many before it
 )
+
+// inName reports whether names are made of a character.
+func inName(c rune) bool {
+	return c == '_' || c == '-' || c == '.' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
+}
 
 // valueAt returns what stands behind the =, : or -- at i, and the name before or behind that.
 func valueAt(s string, i int) (v value, ok bool) {
 	v = value{text: s, sep: s[i], at: i + 1}
-	end := 0 // of the name
-	if s[i] == '-' {
-		end, ok = v.option(i)
-	} else {
-		end, ok = v.nameBefore(i)
-	}
-	if !ok {
+	switch sign := s[i:min(len(s), i+2)]; {
+	case sign == "==" || sign == "=~": // compare
+		return v, false
+	case sign == ":=" || sign == "=>":
+		v.at++
+	case sign == "--":
+		name := s[i+2 : min(len(s), i+maxName)]
+		end := strings.IndexAny(name, " \t")
+		if end < 0 || strings.TrimFunc(name[:end], inName) != "" {
+			return v, false
+		}
+		v.name, v.start, v.at, v.sep, v.apart = name[:end], i+2, i+2+end, 0, true
+	case s[i] == '-':
 		return v, false
 	}
-	v.name = s[v.start:end]
-	from := v.at
-	for v.at < len(s) && v.at-from < maxBlanks && (s[v.at] == ' ' || s[v.at] == '\t') {
-		v.at++
+	if v.sep != 0 {
+		before := s[max(0, i-maxName):i]
+		name := strings.TrimRight(before, " ")
+		if v.apart = name != before; len(before)-len(name) > maxBlanks/2 {
+			return v, false
+		}
+		name = strings.TrimSuffix(strings.TrimRight(name, `"'`), `\`)
+		v.start = i - len(before) + len(name)
+		v.name = strings.TrimLeft(name[len(strings.TrimRightFunc(name, inName)):], "-.")
+		v.start -= len(v.name)
 	}
-	v.blank = v.at > from
+	rest := s[v.at:min(len(s), v.at+maxBlanks)]
+	blanks := len(rest) - len(strings.TrimLeft(rest, " \t"))
+	v.blank = blanks > 0
+	v.at += blanks
 	// What stands behind [masked: is not a name, but the kind in a placeholder.
 	return v, v.name != "" && !strings.HasSuffix(s[:v.start], maskedPrefix)
-}
-
-// option finds the name of the option whose -- is at i, and its value behind a blank.
-func (v *value) option(i int) (end int, ok bool) {
-	s := v.text
-	if v.start = i + 2; !strings.HasPrefix(s[i:], "--") {
-		return 0, false
-	}
-	for end = v.start; end < len(s) && end-i < maxName && keyByte(s[end]); end++ {
-	}
-	v.sep, v.at, v.apart = 0, end, true
-	return end, end > v.start && end < len(s) && (s[end] == ' ' || s[end] == '\t')
-}
-
-// nameBefore finds the name before the = or : at i, and takes := and => for one sign; == and =~ compare.
-func (v *value) nameBefore(i int) (end int, ok bool) {
-	s := v.text
-	switch next := s[v.at:min(len(s), v.at+1)]; {
-	case s[i] == ':' && next == "=", s[i] == '=' && next == ">":
-		v.at++
-	case s[i] == '=' && (next == "=" || next == "~"):
-		return 0, false
-	}
-	for end = i; end > 0 && i-end < maxBlanks/2 && s[end-1] == ' '; end-- {
-	}
-	v.apart = end < i
-	if end > 0 && (s[end-1] == '"' || s[end-1] == '\'') {
-		if end--; end > 0 && s[end-1] == '\\' {
-			end--
-		}
-	}
-	for v.start = end; v.start > 0 && end-v.start < maxName && (keyByte(s[v.start-1]) || s[v.start-1] == '.'); v.start-- {
-	}
-	for v.start < end && (s[v.start] == '-' || s[v.start] == '.') {
-		v.start++
-	}
-	return end, true
 }
 
 // value is what may follow a name.
