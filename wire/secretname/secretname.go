@@ -40,49 +40,38 @@ const (
 func IsSecret(name string) bool { return Judge(name) != Plain }
 
 // Judge returns how certain it is, by its words, that a variable of that name has a secret as its value.
-func Judge(name string) Sureness {
+func Judge(name string) (sure Sureness) {
 	parts := words(name)
 	for len(parts) > 1 && isNumber(parts[len(parts)-1]) { // MAILGUN_KEY_2, CI_JOB_JWT_V2
 		parts = parts[:len(parts)-1]
 	}
-	likely := Plain
+	before := ""
 	for i, part := range parts {
-		last := i == len(parts)-1
-		before, next := "", ""
-		if i > 0 {
-			before = parts[i-1]
-		}
-		if !last {
+		next := ""
+		if i+1 < len(parts) {
 			next = parts[i+1]
 		}
-		switch sure := judgePart(part, before, next, i == 0, last); {
-		case sure == Secret:
-			return Secret
-		case sure == Likely:
-			likely = Likely
-		}
+		sure = max(sure, judgePart(before, part, next))
+		before = part
 	}
-	return likely
+	return sure
 }
 
 // words returns the words of a name in lower case, cut at _, - and . and where a capital follows a small letter.
-func words(name string) (list []string) {
-	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '_' || r == '-' || r == '.' }) {
-		start := 0
-		for i := 1; i < len(part); i++ {
-			if 'A' <= part[i] && part[i] <= 'Z' && 'a' <= part[i-1] && part[i-1] <= 'z' {
-				list = append(list, strings.ToLower(part[start:i]))
-				start = i
-			}
+func words(name string) []string {
+	var cut strings.Builder
+	for i := range len(name) {
+		if i > 0 && 'A' <= name[i] && name[i] <= 'Z' && 'a' <= name[i-1] && name[i-1] <= 'z' {
+			cut.WriteByte('_')
 		}
-		list = append(list, strings.ToLower(part[start:]))
+		cut.WriteByte(name[i])
 	}
-	return list
+	return strings.FieldsFunc(strings.ToLower(cut.String()), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
 }
 
-// judgePart judges one part of a name with the parts before and after it.
-func judgePart(word, before, next string, first, last bool) Sureness {
-	about := aboutSecret[next]
+// judgePart judges one part of a name with the parts before and after it, "" where there is none.
+func judgePart(before, word, next string) Sureness {
+	first, last, about := before == "", next == "", aboutSecret[next]
 	switch {
 	case word == "key" && keyKinds[before] && !about:
 		return Secret
