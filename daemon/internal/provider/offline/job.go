@@ -26,9 +26,10 @@ type job struct {
 // result is what one call brought.
 type result struct {
 	tool    string
-	command string // bash
-	text    string // the output, without the notes that the tool adds
-	exit    int    // bash: exit code; -1 where it did not end by itself
+	command string   // bash
+	steps   []string // plan
+	text    string   // the output, without the notes that the tool adds
+	exit    int      // bash: exit code; -1 where it did not end by itself
 	isError bool
 	denied  bool
 	why     string // with a refusal: who or what refused
@@ -103,9 +104,12 @@ var (
 // parseResult reads a result back into its parts, from the texts that the agent and the tool bash write for a model.
 func parseResult(c provider.ToolCall, t provider.ToolResult) result {
 	r := result{tool: c.Name, text: t.Content, isError: t.IsError}
-	var args struct{ Command string }
+	var args struct {
+		Command string
+		Items   []string
+	}
 	if json.Unmarshal(c.Arguments, &args) == nil {
-		r.command = args.Command
+		r.command, r.steps = args.Command, args.Items
 	}
 	if m := denial().FindStringSubmatch(t.Content); t.IsError && m != nil {
 		r.denied, r.why, r.comment = true, m[1], strings.TrimSpace(m[2])

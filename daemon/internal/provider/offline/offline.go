@@ -94,6 +94,8 @@ func reply(req provider.Request) (string, []call) {
 		return unknown(j), nil
 	}
 	switch last := j.last(); {
+	case last.tool == "plan" && strings.Contains(last.text, "nobody is attached"): // a script's `sublet ask --mode plan`
+		return "I would " + strings.Join(last.steps, ", then ") + ". Nobody was here to accept that plan, so nothing was changed.", nil
 	case last.tool == "plan":
 		return "You did not accept the plan, so nothing was changed. I work by fixed rules and have no other; ask in other words.", nil
 	case last.denied && j.tools["plan"]:

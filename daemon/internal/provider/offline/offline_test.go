@@ -67,6 +67,18 @@ func TestStoppedCalls(t *testing.T) {
 	}
 }
 
+func TestPlanWithoutAPerson(t *testing.T) {
+	call := provider.ToolCall{ID: "1", Name: "plan", Arguments: []byte(`{"items":["run ` + "`make`" + `"]}`)}
+	req := provider.Request{Tools: []provider.ToolSpec{{Name: "bash"}, {Name: "plan"}}, Messages: []provider.Message{
+		{Role: provider.User, Parts: []provider.Part{{Text: "commit this"}}},
+		{Role: provider.Assistant, Parts: []provider.Part{{ToolCall: &call}}},
+		{Role: provider.User, Parts: []provider.Part{{ToolResult: &provider.ToolResult{CallID: "1", IsError: true, Content: "The plan was not accepted: nobody is attached who could accept it."}}}},
+	}}
+	if resp, err := offline.Open(provider.Config{}).Stream(t.Context(), req, func(provider.Delta) {}); err != nil || !strings.Contains(resp.Message.Parts[0].Text, "I would run `make`.") {
+		t.Errorf("got %+v, %v", resp, err)
+	}
+}
+
 // What a pipe into `sublet ask` gave is what "this" means.
 func TestWhyOfAnAttachment(t *testing.T) {
 	m := offline.Open(provider.Config{})
