@@ -166,7 +166,10 @@ func continued(env Env, r CommandResult) (Result, error) {
 		what = "wait for its end, or end it, by that id. It is a job of the user's shell and prints to their terminal: what it prints from now on, and its exit status, are not known here"
 	}
 	res := bounded(fmt.Sprintf("%s[it goes on as the job %s: %s.]", text, r.Job.JobID, what) + notes)
-	res.TruncatedBy, res.Cwd = res.TruncatedBy+left, r.Dir
+	res.Cwd = r.Dir
+	if left > 0 {
+		res.TruncatedBy, res.SpoolPath = res.TruncatedBy+left, string(r.Job.OutputPath)
+	}
 	return res, nil
 }
 

@@ -113,7 +113,9 @@ func (a *jobsArgs) run(ctx context.Context, env Env, _ Action, _ func([]byte)) (
 		return Result{}, err
 	}
 	res := bounded(note + "[" + describeJob(i) + "]\n" + text)
-	res.TruncatedBy += left
+	if left > 0 {
+		res.TruncatedBy, res.SpoolPath = res.TruncatedBy+left, string(i.OutputPath)
+	}
 	return res, nil
 }
 

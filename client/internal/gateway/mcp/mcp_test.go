@@ -214,6 +214,17 @@ func TestLongOutput(t *testing.T) {
 			t.Errorf("%d: the rest is in %q: %v", n, r.Rest, err)
 		}
 	}
+	// The file that a job's result named as the whole had only what the daemon had already cut.
+	if r, err := a.call(t.Context(), "shell", map[string]any{"command": "seq 1 60000", "background": true}); err != nil || r.isError {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	r, err := a.call(t.Context(), "job", map[string]any{"id": "j1", "until": ""})
+	if err != nil || len(r.Output) > 10_000 || !strings.Contains(r.Output, "; the whole is in "+r.Rest) {
+		t.Errorf("the job: %d bytes, %v: %q", len(r.Output), err, r.Rest)
+	}
+	if whole, err := os.ReadFile(r.Rest); !strings.Contains(string(whole), "\n30000\n") {
+		t.Errorf("the job's rest is in %q: %v", r.Rest, err)
+	}
 }
 
 // Without a window the call says so, and a private shell keeps its state between calls.
