@@ -158,7 +158,7 @@ func Make(items []Item, o Options) Plan {
 	return p
 }
 
-// firstKept returns the index after the first request, 0 if there is none or more than summaries precede it.
+// firstKept returns the index after the first request, 0 if there is none, or if anything but summaries precedes it.
 func firstKept(items []Item) int {
 	for i, it := range items {
 		if it.Kind == Request {

@@ -170,7 +170,7 @@ func (s *Shell) takeAgain(ctx context.Context) error {
 		if ctx.Err() != nil && err != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil && !errors.Is(err, errInUse) { // after errInUse it is asked again: it can only be slow, as the user cannot type now
+		if err != nil && !errors.Is(err, errInUse) { // errInUse: the shell is only slow, as the user cannot type now, and is asked again
 			return err
 		}
 	}

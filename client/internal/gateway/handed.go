@@ -13,8 +13,8 @@ import (
 	"sublet/wire"
 )
 
-// Handed keeps images that clients send as bytes as files, since the daemon reads attachments from files. Close removes them. The zero
-// value is ready; it is safe for concurrent use.
+// Handed writes images that clients send as bytes to files, since the daemon reads attachments from files. Close removes them. The
+// zero value is ready; it is safe for concurrent use.
 type Handed struct {
 	mu sync.Mutex
 	// guarded by mu

@@ -56,7 +56,7 @@ const (
 // WakeEnd is the Wake of a job whose end wakes its agent.
 const WakeEnd = "$end"
 
-// Info describes a job: what clients are told of it, and the rest.
+// Info describes a job: what clients receive, and what only the Manager needs.
 type Info struct {
 	wire.Job
 	Born    int64  // the start of the process PID in clock ticks since boot; 0 = not known

@@ -9,8 +9,9 @@ import (
 )
 
 // Open opens a pseudo-terminal. The caller closes slave once a child has it. modes are the terminal's first settings, nil = sane
-// defaults. With bareLF, line feeds are output as they are, not as carriage return and line feed. The master is a duplicate, non-blocking and known to the runtime's
-// poller: the one that creack/pty returns ignores deadlines, and closing it does not wake a reader.
+// defaults. With bareLF, line feeds are output as they are, not as carriage return and line feed. The master is a duplicate,
+// non-blocking and known to the runtime's poller: the one that creack/pty returns ignores deadlines, and closing it does not wake a
+// reader.
 func Open(size Size, modes *unix.Termios, bareLF bool) (t *Terminal, slave *os.File, err error) {
 	m, slave, err := pty.Open()
 	if err != nil {

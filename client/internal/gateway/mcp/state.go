@@ -76,7 +76,8 @@ func (s *server) addState(m *sdk.Server) {
 // errNoWindow reports that no window lends a shell.
 var errNoWindow = errors.New("no sublet window is open: there is no live shell")
 
-// liveShell asks the daemon for the state of the shell that would be lent, and for the leases of all shells. Without a shell it returns errNoWindow.
+// liveShell asks the daemon for the state of the shell that would be lent, and for the leases of all shells. Without a shell it
+// returns errNoWindow.
 func (s *server) liveShell(ctx context.Context, info *sdk.Implementation, session *sdk.ServerSession) (out stateOut, leases []wire.LeaseStatus, err error) {
 	l, _, err := s.client(ctx, info, session)
 	if err != nil {

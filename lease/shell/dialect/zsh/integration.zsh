@@ -83,7 +83,8 @@ __sublet_rename() {
 }
 
 # The line editor calls this when the client types the hold key. It reports the half-typed line and blocks until a directive of the
-# client's ends it. It runs under the user's options, which it passes to __sublet_state; what it calls does not.
+# client's ends it. It runs under the user's options, which __sublet_state
+# reports; the functions that it calls do not.
 __sublet_widget() {
 	builtin local __sublet_context=ready __sublet_flags=- __sublet_directive __sublet_held=
 	builtin local -A __sublet_options
