@@ -254,7 +254,8 @@ func (a *analysis) byTable(c *call) {
 		a.roles(c)
 	}
 	s := c.spec
-	namesFiles := !s.Has(ShellState) && !c.wraps() && s.Args[len(s.Args)-1] != programs.Text
+	copies := s.Args[0] == programs.Copy || s.Args[0] == programs.Move // of which each word is judged as read or written
+	namesFiles := !s.Has(ShellState) && !c.wraps() && !copies && s.Args[len(s.Args)-1] != programs.Text
 	if s.Args[0] != programs.Shell && (namesFiles || s.Has(Network) || s.Has(RunCode) || s.Has(Secret)) || c.name == "git" {
 		a.namesSecrets(c)
 	}

@@ -11,7 +11,8 @@ func TestNeeds(t *testing.T) {
 		"ls -la":                              ReachRead,
 		"git status":                          ReachRead,
 		"go list ./...":                       ReachRead,
-		"netstat -tln":                        ReachFree, // held, it shows a network that has nothing in it
+		"cp .env.example .env":                ReachProject, // it writes .env, and reads none
+		"netstat -tln":                        ReachFree,    // held, it shows a network that has nothing in it
 		"ifconfig":                            ReachFree,
 		"lsof -i :8080":                       ReachFree, // held, it sees neither the network nor other processes' files
 		"frobnicate --all":                    ReachRead, // not known: the kernel holds it
