@@ -37,7 +37,7 @@ func (a *app) ask() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&q.json, "json", false, "print the events as they come, one JSON object a line")
 	f.StringVar(&q.options.Mode, "mode", "", "policy mode for this turn: plan, ask, auto, full")
-	f.StringVar((*string)(&q.session), "session", "", "go on in this session")
+	f.StringVar(&q.session, "session", "", "go on in this session")
 	f.BoolVarP(&q.continueLast, "continue", "c", false, "continue this folder's last session")
 	f.StringVarP(&q.file, "file", "f", "", "read the prompt from this file")
 	f.StringVar(&q.options.Model, "model", "", "provider/name instead of the configured one")
@@ -60,7 +60,7 @@ func (a *app) ask() *cobra.Command {
 // question is the arguments of ask.
 type question struct {
 	prompt, file, agent     string
-	session                 wire.SessionID
+	session                 string
 	continueLast, ephemeral bool
 	name                    string
 	allow                   []string
@@ -118,10 +118,14 @@ func (a *app) runAsk(q question) error {
 		return err
 	}
 	defer done()
+	session, err := a.findSession(q.session)
+	if err != nil {
+		return err
+	}
 	asker := newAsker(a, q.json)
 	defer asker.close()
 	c, err := a.dial(ctx, autoStart, func(o *client.Options) {
-		o.Session, o.Confirm, o.Handle = q.session, asker != nil, a.warn
+		o.Session, o.Confirm, o.Handle = session, asker != nil, a.warn
 	})
 	if err != nil {
 		return err

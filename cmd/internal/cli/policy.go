@@ -52,7 +52,11 @@ func (p *policies) ask(r *wire.PolicyRequest) (reply *wire.PolicyReply, err erro
 
 // connect runs do on a connection to the session.
 func (p *policies) connect(do func(ctx context.Context, c *client.Conn) error) error {
-	return p.connected(autoStart, do, func(o *client.Options) { o.Session = wire.SessionID(p.session) })
+	session, err := p.findSession(p.session)
+	if err != nil {
+		return err
+	}
+	return p.connected(autoStart, do, func(o *client.Options) { o.Session = session })
 }
 
 func (p *policies) list() *cobra.Command {

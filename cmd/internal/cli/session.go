@@ -120,7 +120,30 @@ func (a *app) sessionResume(args []string) error {
 	if len(args) == 0 {
 		return a.open("", true)
 	}
-	return a.open(wire.SessionID(args[0]), false)
+	id, err := a.findSession(args[0])
+	if err != nil {
+		return err
+	}
+	return a.open(id, false)
+}
+
+// findSession returns the id of a stored session, which is given as for sessionRequest; of "" it is "".
+func (a *app) findSession(given string) (id wire.SessionID, err error) {
+	if given == "" {
+		return "", nil
+	}
+	err = a.connected(autoStart, func(ctx context.Context, c *client.Conn) error {
+		r, err := sessionRequest(ctx, c, "get", given)
+		if err != nil {
+			return err
+		}
+		reply, err := wire.Call(ctx, c, r)
+		if err == nil {
+			id = reply.Session.ID
+		}
+		return err
+	})
+	return id, err
 }
 
 func (a *app) sessionSearch() *cobra.Command {
@@ -271,22 +294,35 @@ func sessionRemove(ctx context.Context, c *client.Conn, args []string) error {
 }
 
 // sessionRequest returns a request about one session, given by its id, its name, or at least four characters with which its id begins
-// or ends. Names and parts of ids are searched among the newest 1000 sessions.
+// or ends, where no name is the same. Names and parts of ids are searched among the newest 1000 sessions.
 func sessionRequest(ctx context.Context, c *client.Conn, op, given string) (*wire.SessionRequest, error) {
+	if given == "" { // to the daemon, the session of this connection
+		return nil, &usageError{errors.New("a session's id or name must not be empty")}
+	}
 	id := wire.SessionID(given)
 	if len(given) != len(wire.NewID()) {
 		list, err := wire.Call(ctx, c, &wire.SessionRequest{Op: "list", Limit: 1000})
 		if err != nil {
 			return nil, err
 		}
-		found := slices.DeleteFunc(list.Sessions, func(s wire.SessionInfo) bool {
-			return s.Name != given && (len(given) < 4 || !strings.HasPrefix(string(s.ID), given) && !strings.HasSuffix(string(s.ID), given))
-		})
-		if len(found) > 1 {
-			return nil, hinted{fmt.Sprintf("%d sessions are called %s, or have ids that begin or end so", len(found), plain(given)), "`sublet session ls` prints whole ids"}
+		var called, found []wire.SessionID
+		for _, s := range list.Sessions {
+			switch {
+			case s.Name == given:
+				called = append(called, s.ID)
+			case len(given) >= 4 && (strings.HasPrefix(string(s.ID), given) || strings.HasSuffix(string(s.ID), given)):
+				found = append(found, s.ID)
+			}
 		}
-		if len(found) == 1 {
-			id = found[0].ID
+		if len(called) > 0 {
+			found = called
+		}
+		switch len(found) {
+		case 0:
+		case 1:
+			id = found[0]
+		default:
+			return nil, hinted{fmt.Sprintf("%d sessions are called %s, or have ids that begin or end so", len(found), plain(given)), "`sublet session ls` prints whole ids"}
 		}
 	}
 	return &wire.SessionRequest{Op: op, SessionID: &id}, nil
