@@ -98,7 +98,7 @@ var (
 	noShell = rx(`set "private": true`)
 	// The agent's own words for a refusal, from beginning to end: a program's output that speaks of one is none.
 	denial   = rx(`(?s)^Denied: (.*?)\.(?: The user says: (.*?))? It did not run\. Do not try the same in another way; .*\.$`)
-	bashNote = rx(`^\[(?:exit code (\d+)|(no output)|now in (.+)|ended by (\w+)|(ended: .*)|(still running: .*)|(\d+ bytes of output are left out.*)|(\w+: the shell did not run it)|(the shell ended with it)|(it goes on as the job .*)|(denied by its reach, .*)|it (?:ran|could not go on) .*|the program asked for .*)\]$`)
+	bashNote = rx(`^\[(?:exit code (\d+)|(no output)|now in (.+)|ended by (\w+)|(ended: .*)|(still running: .*)|(\d+ bytes of output are left out.*)|(\w+: the shell did not run it)|(the shell ended with it)|(it goes on as the job .*)|([a-z].* .*))\]$`)
 )
 
 // parseResult reads a result back into its parts, from the texts that the agent and the tool bash write for a model.
@@ -129,7 +129,7 @@ func parseResult(c provider.ToolCall, t provider.ToolResult) result {
 	}
 	// The tool's notes are the last lines; an output that ends in a line of the same form cannot be distinguished, and loses that line.
 	lines := strings.Split(strings.TrimRight(t.Content, "\n"), "\n")
-	var reach []string // what its reach denied, which explains the output
+	var others []string // such as what its reach denied, which explains the output
 	for len(lines) > 0 {
 		m := bashNote().FindStringSubmatch(lines[len(lines)-1])
 		if m == nil {
@@ -149,11 +149,11 @@ func parseResult(c provider.ToolCall, t provider.ToolResult) result {
 		case m[10] != "":
 			r.exit, r.stopped = -1, "job"
 		case m[11] != "":
-			reach = append(reach, m[0])
+			others = append([]string{m[0]}, others...)
 		}
 		lines = lines[:len(lines)-1]
 	}
-	r.text = strings.Join(append(lines, reach...), "\n")
+	r.text = strings.Join(append(lines, others...), "\n")
 	if r.isError && r.exit == 0 {
 		r.exit = -1
 	}

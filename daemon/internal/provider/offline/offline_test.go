@@ -51,9 +51,10 @@ func TestStoppedCalls(t *testing.T) {
 		"interrupted: no result was recorded": "That was interrupted",
 		"half\n[ended: it was cut off]":       "It was cancelled",
 		"Denied: all of it.\n[exit code 1]":   "That failed", // A program's words, not the agent's
-		"half\n[exit code 7]\n[denied by its reach, read: writing /x; the reach project would allow it]": "exit code 7",
-		"half\n[ended: it ran longer than 2m0s]":                                                         "took too long",
-		"half\n[it goes on as the job j1: wait]":                                                         "goes on as a background job",
+		"half\n[exit code 7]\n[denied by its reach, read: writing /x; the reach project would allow it]":                    "exit code 7",
+		"half\n[ended: it was cut off]\n[the user's window was lost while it ran; whether it came to its end is not known]": "It was cancelled",
+		"half\n[ended: it ran longer than 2m0s]": "took too long",
+		"half\n[it goes on as the job j1: wait]": "goes on as a background job",
 	} {
 		req := provider.Request{Tools: []provider.ToolSpec{{Name: "bash"}}, Messages: []provider.Message{{Role: provider.User, Parts: []provider.Part{{Text: "biggest files"}}}}}
 		resp, err := m.Stream(t.Context(), req, func(provider.Delta) {})
