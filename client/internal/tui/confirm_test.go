@@ -258,9 +258,13 @@ func TestWhatWaitsDoesNotRun(t *testing.T) {
 	if got := shown(); !strings.Contains(got, "○ bash  rm two · waits") || !strings.Contains(got, "make · 0s") {
 		t.Errorf("behind the question:\n%s", got)
 	}
-	d.send(&wire.ConfirmationResolved{Event: wire.Event{SessionID: "s1", TurnID: "t1", Seq: 6}, ConfirmationID: "c1", Decision: wire.DecisionAllow})
+	d.wait(40 * time.Second)
+	d.send(&wire.ConfirmationResolved{Event: wire.Event{SessionID: "s1", TurnID: "t1", Seq: 6, AtMS: d.clock.UnixMilli()}, ConfirmationID: "c1", Decision: wire.DecisionAllow})
+	if got := shown(); !strings.Contains(got, "bash  rm one · 0s") { // another window's shell runs it: only the daemon's events are seen here
+		t.Errorf("allowed after 40 s:\n%s", got)
+	}
 	d.send(&wire.CommandResult{Event: wire.Event{SessionID: "s1", TurnID: "t1", Seq: 7}, Agent: "orchestrator", ExecutionID: "x1", Tool: "bash", Command: "rm one", Status: wire.StatusSuccess, ExitCode: ptr(0)})
-	if got := shown(); !strings.Contains(got, "bash  rm two · 0s") {
+	if got := shown(); !strings.Contains(got, "bash  rm two · ") || strings.Contains(got, "waits") {
 		t.Errorf("its turn:\n%s", got)
 	}
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -105,8 +106,9 @@ func (m *model) onResolved(r *wire.ConfirmationResolved) {
 		m.flushText("")
 		fresh := m.now().Sub(time.UnixMilli(r.AtMS)) < replayAge // only then the outcome names another window that answered
 		m.emit(kindCard, q.Outcome(&m.th, r, m.w, fresh))
-		if k := m.cards[q.ExecutionID]; k != nil && k.Why == "" {
-			k.Why = r.Comment
+		if k := m.cards[q.ExecutionID]; k != nil {
+			k.Started = time.UnixMilli(r.AtMS) // it did not run while the question was open
+			k.Why = cmp.Or(k.Why, r.Comment)
 		}
 		if q.Tool == wire.ToolPlan && r.Decision == wire.DecisionAllow { // plan mode has ended
 			m.readMode()
