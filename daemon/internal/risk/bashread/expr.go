@@ -140,12 +140,6 @@ func (r *Reader) assignWord(f *Field, st *State, kind Assignment) {
 	st.Set(name, Value{Words: []string{val}, Flow: f.Flow, Handed: kind == Export})
 }
 
-// maxValues and maxValue bound what is kept of a variable, in elements and in bytes: a value that doubles soon fills the memory.
-const (
-	maxValues = 256
-	maxValue  = 16 << 10
-)
-
 // assign walks one assignment, and returns what is assigned.
 func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
 	f, v := Field{Known: true}, Value{Words: []string{""}}
@@ -178,9 +172,6 @@ func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
 	}
 	if as.Append || as.Index != nil {
 		v.Flow |= old.Flow
-	}
-	if len(v.Words) > maxValues || v.size() > maxValue {
-		v.Words = []string{string(UnknownPart)}
 	}
 	v.Handed = kind != Plain
 	st.Set(name, v)
