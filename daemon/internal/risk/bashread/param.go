@@ -179,19 +179,13 @@ func (b *builder) operate(p *syntax.ParamExp, v Value, ok bool) (Value, bool) {
 		return v, ok
 	}
 	w := word(p.Exp.Word)
-	switch op := p.Exp.Op; op {
-	case syntax.OtherParamOps:
-		if w.S == "P" && !known { // expands the value like a prompt: command substitutions in it run
-			b.r.Judge.Note(programs.High, programs.RunCode, b.r.span(p), "expands a variable as a prompt, which runs the commands in it")
-		}
-	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.DefaultUnset, syntax.DefaultUnsetOrNull,
-		syntax.ErrorUnset, syntax.ErrorUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
-		return b.orElse(p, v, ok, w)
+	if p.Exp.Op == syntax.OtherParamOps && w.S == "P" && !known { // expands the value like a prompt: command substitutions in it run
+		b.r.Judge.Note(programs.High, programs.RunCode, b.r.span(p), "expands a variable as a prompt, which runs the commands in it")
 	}
-	return unknown, true
+	return b.orElse(p, v, ok, w)
 }
 
-// orElse applies ${x:-w}, ${x:=w}, ${x:+w} and ${x:?w}.
+// orElse applies ${x:-w}, ${x:=w}, ${x:+w} and ${x:?w}. What other operators make of a value is not known.
 func (b *builder) orElse(p *syntax.ParamExp, v Value, ok bool, w Field) (Value, bool) {
 	empty := ok && strings.Join(v.Words, "") == ""
 	other := Value{Words: []string{w.S}, Flow: w.Flow | v.Flow}
@@ -213,9 +207,11 @@ func (b *builder) orElse(p *syntax.ParamExp, v Value, ok bool, w Field) (Value, 
 		b.bad = b.bad || !ok
 		return Value{Words: []string{w.S}, Flow: w.Flow}, true
 	}
-	if !ok {
-		v = Value{Words: []string{string(UnknownPart)}, Flow: v.Flow}
+	unknown := Value{Words: []string{string(UnknownPart)}, Flow: v.Flow}
+	guarded := p.Exp.Op == syntax.ErrorUnset || p.Exp.Op == syntax.ErrorUnsetOrNull
+	b.cur.Guarded = b.cur.Guarded || guarded
+	if ok && guarded {
+		return v, true
 	}
-	b.cur.Guarded = true
-	return v, true
+	return unknown, true
 }
