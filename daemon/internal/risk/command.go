@@ -253,11 +253,21 @@ func (a *analysis) byTable(c *call) {
 	} else {
 		a.roles(c)
 	}
-	s := c.spec
-	copies := s.Args[0] == programs.Copy || s.Args[0] == programs.Move // of which each word is judged as read or written
-	namesFiles := !s.Has(ShellState) && !c.wraps() && !copies && s.Args[len(s.Args)-1] != programs.Text
-	if s.Args[0] != programs.Shell && (namesFiles || s.Has(Network) || s.Has(RunCode) || s.Has(Secret)) || c.name == "git" {
+	if c.name == "git" || c.mayRead() {
 		a.namesSecrets(c)
+	}
+}
+
+// mayRead reports whether a command may read files that its words name, beside those that the roles of its line find.
+func (c *call) mayRead() bool {
+	switch s := c.spec; {
+	case s.Args[0] == programs.Shell:
+		return false
+	case s.Has(RunCode), (s.Has(Network) || s.Has(Secret)) && !c.lowered(): // ssh-keygen -l shows no key
+		return true
+	default:
+		found := c.wraps() || s.Args[0] == programs.Copy || s.Args[0] == programs.Move
+		return !found && !s.Has(ShellState) && s.Args[len(s.Args)-1] != programs.Text
 	}
 }
 

@@ -96,7 +96,7 @@ func (a *analysis) roles(c *call) {
 		return
 	case programs.Join:
 		fs, sp := c.rest()
-		if len(fs) == 0 && c.st.Stdin.Any {
+		if len(fs) == 0 && c.st.Stdin.Any && !programs.Builtin(c.name) {
 			a.fromStdin(c, st)
 		}
 		f := bashread.Join(fs, sp)
