@@ -77,26 +77,41 @@ func (a *app) jobTail() *cobra.Command {
 			return &usageError{fmt.Errorf("--bytes is from 1 to %d", most)}
 		}
 		reply, err := wire.Call(ctx, c, &wire.JobRequest{Op: "read", JobID: args[0], Offset: fromEnd, Limit: bytes})
-		if err == nil {
-			a.printf("%s", forTerminal(a.stdout, string(reply.Output)))
+		if err != nil {
+			return err
 		}
-		return err
+		out := a.jobOutput()
+		out.write(reply.Output, true)
+		return out.err
 	})
 	c.Flags().IntVarP(&bytes, "bytes", "c", 8<<10, "at most so many bytes")
 	return c
 }
 
+// jobOutput returns a printer of a job's output: as it is, or without control sequences on a terminal.
+func (a *app) jobOutput() *borrowed {
+	out := &borrowed{app: a, stop: func(error) {}}
+	if isTerminal(a.stdout) {
+		out.keepSequence = keepNone
+	}
+	return out
+}
+
 func (a *app) jobAttach(ctx context.Context, c *client.Conn, args []string) error {
+	out := a.jobOutput()
 	for at := int64(0); ; {
 		reply, err := wire.Call(ctx, c, &wire.JobRequest{Op: "read", JobID: args[0], Offset: at, WaitMS: jobWait.Milliseconds()})
 		if err != nil {
 			return err
 		}
-		a.printf("%s", forTerminal(a.stdout, string(reply.Output)))
+		if out.write(reply.Output, false); out.err != nil {
+			return out.err
+		}
 		at = reply.Offset + int64(len(reply.Output))
 		if len(reply.Output) > 0 || len(reply.Jobs) != 1 || reply.Jobs[0].State != "ended" {
 			continue
 		}
+		out.write(nil, true)
 		j := reply.Jobs[0]
 		if j.Note != "" {
 			fmt.Fprintf(a.stderr, "sublet: %s\n", plain(j.Note))

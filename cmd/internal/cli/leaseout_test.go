@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
+
+	"github.com/creack/pty"
 
 	"sublet/wire"
 )
@@ -48,6 +51,33 @@ func TestBorrowedOutputAsItIs(t *testing.T) {
 		if got, _ := shown(t, c.to, nil, c.pieces...); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// A terminal gets a job's output without control sequences, wherever it was cut into pieces. A pipe gets it as it is.
+func TestJobOutput(t *testing.T) {
+	master, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	var pipe bytes.Buffer
+	for _, stdout := range []io.Writer{terminal, &pipe} {
+		out := (&app{stdout: stdout}).jobOutput()
+		for _, piece := range []string{"a\x1b[3", "1mred\x1b[m caf\xc3", "\xa9\x05", "."} {
+			out.write([]byte(piece), false)
+		}
+		if out.write(nil, true); out.err != nil {
+			t.Error(out.err)
+		}
+	}
+	got := make([]byte, 100)
+	n, err := io.ReadAtLeast(master, got, len("ared café."))
+	if terminal.Close(); err != nil || string(got[:n]) != "ared café." {
+		t.Errorf("terminal: %q, %v", got[:n], err)
+	}
+	if want := "a\x1b[31mred\x1b[m café\x05."; pipe.String() != want {
+		t.Errorf("pipe: %q, want %q", pipe.String(), want)
 	}
 }
 

@@ -13,12 +13,13 @@ import (
 const sequenceMost = 64 << 10
 
 // withoutC1 returns p without U+0080 to U+009F, of which some terminals take each for ESC and a letter: U+009B for ESC [. It also drops
-// each byte that begins one and has no second, since what is dropped behind it might give it one.
+// each byte that begins one and has no second, since what is dropped behind it might give it one, and ENQ, which asks some terminals
+// for an answer.
 func withoutC1(p []byte) []byte {
 	out := make([]byte, 0, len(p))
 	for i, b := range p {
 		switch begun := i > 0 && p[i-1] == 0xc2; {
-		case b == 0xc2 || begun && 0x80 <= b && b <= 0x9f:
+		case b == 0x05 || b == 0xc2 || begun && 0x80 <= b && b <= 0x9f:
 		case begun && 0xa0 <= b && b <= 0xbf:
 			out = append(out, 0xc2, b)
 		default:
