@@ -69,9 +69,8 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 	r, st := b.r, b.st
 	all, index := b.index(p)
 	if p.Slice != nil {
-		for _, x := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
-			r.arithm(x, st)
-		}
+		r.arithm(p.Slice.Offset, st)
+		r.arithm(p.Slice.Length, st)
 	}
 	name := ""
 	if p.Param != nil {

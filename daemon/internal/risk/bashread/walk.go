@@ -9,11 +9,6 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-func isList(s *syntax.Stmt) (*syntax.BinaryCmd, bool) {
-	b, ok := s.Cmd.(*syntax.BinaryCmd)
-	return b, ok && !s.Background && !s.Negated && (b.Op == syntax.AndStmt || b.Op == syntax.OrStmt)
-}
-
 // stmts walks a list of statements.
 func (r *Reader) stmts(list []*syntax.Stmt, st *State) {
 	for _, s := range list {
@@ -28,21 +23,23 @@ func (r *Reader) stmts(list []*syntax.Stmt, st *State) {
 	}
 }
 
-// exits reports whether nothing follows a statement: exit, return, or a block that ends with one.
-func exits(s *syntax.Stmt) bool {
-	if b, ok := s.Cmd.(*syntax.Block); ok {
-		return exitsList(b.Stmts) && !s.Background
+// exits reports whether nothing follows a list of statements: its last is exit, return, or a block that ends with one.
+func exits(list ...*syntax.Stmt) bool {
+	if len(list) == 0 || list[len(list)-1].Background {
+		return false
 	}
-	return (callee(s) == "exit" || callee(s) == "return") && !s.Background
+	s := list[len(list)-1]
+	if b, ok := s.Cmd.(*syntax.Block); ok {
+		return exits(b.Stmts...)
+	}
+	return callee(s) == "exit" || callee(s) == "return"
 }
-
-func exitsList(list []*syntax.Stmt) bool { return len(list) > 0 && exits(list[len(list)-1]) }
 
 // cond walks a statement whose success decides what runs next. st becomes the state after its success; fail is the one after its
 // failure, nil if nothing follows that.
 func (r *Reader) cond(s *syntax.Stmt, st *State) (fail *State) {
-	b, ok := isList(s)
-	if !ok {
+	b, ok := s.Cmd.(*syntax.BinaryCmd)
+	if !ok || s.Background || s.Negated || b.Op != syntax.AndStmt && b.Op != syntax.OrStmt {
 		before := st.Clone()
 		r.stmt(s, st)
 		fail = st.Clone()
@@ -214,7 +211,7 @@ func (r *Reader) ifClause(c *syntax.IfClause, st *State) {
 	if c.Else != nil && other != nil {
 		r.ifClause(c.Else, other)
 	}
-	if other != nil && exitsList(c.Then) {
+	if other != nil && exits(c.Then...) {
 		*st = *other
 	} else {
 		st.join(other)
