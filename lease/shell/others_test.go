@@ -282,3 +282,14 @@ func emulate(b []byte) string {
 	e.Write(b) //nolint:errcheck // it cannot fail
 	return e.String()
 }
+
+// A borrowed command left fish_history as it was, but no longer exported.
+func TestFishHistoryStaysExported(t *testing.T) {
+	t.Parallel()
+	u := newSession(t, "fish", "set -gx fish_history private")
+	u.do("true", "", 0)
+	u.do("env | string match 'fish_history=*'", "fish_history=private\n", 0)
+	if e := u.enter("env | string match 'fish_history=*'"); string(e.Output) != "fish_history=private\n" {
+		t.Errorf("got %q", e.Output)
+	}
+}

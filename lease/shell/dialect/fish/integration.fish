@@ -50,8 +50,8 @@ end
 
 function __sublet_resume
     builtin set -q __sublet_aside; or builtin return
-    builtin set -e fish_history
-    builtin set -q __sublet_aside[1]; and builtin set -g fish_history $__sublet_aside
+    builtin set -g fish_history $__sublet_aside # not erased before, because it may be exported
+    builtin set -q __sublet_aside[1]; or builtin set -e fish_history
     builtin set -e __sublet_aside
     builtin functions --erase fish_title
     builtin functions --query __sublet_title; and builtin functions --copy __sublet_title fish_title
