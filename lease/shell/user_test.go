@@ -436,6 +436,24 @@ func TestCancelKeepsHistoryControl(t *testing.T) {
 	u.do("echo $HISTCONTROL", "ignoreboth\n", 0)
 }
 
+// A borrowed command, and a held editor, left the name of a function of the integration in $_, which a user's next line may use (cd $_).
+func TestLastArgument(t *testing.T) {
+	for _, name := range []string{"bash", "zsh"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newSession(t, name, "")
+			for what, does := range map[string]func(){"a borrowed command": func() { u.do("echo other things", "other things\n", 0) }, "a hold": func() { u.look() }} {
+				u.enter("echo last 'two words'")
+				does()
+				does()
+				if e := u.enter("echo $_"); string(e.Output) != "two words\n" {
+					t.Errorf("after %s: got %q", what, e.Output)
+				}
+			}
+		})
+	}
+}
+
 // The last step of a cancel does not kill the shell that has replaced the command's.
 func TestCancelSparesTheNewShell(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,7 @@
 # Bash calls this before each prompt, first in PROMPT_COMMAND, so that no hook of the user has changed anything yet. It
 # returns the status that it finds, or that of the user's last command after a borrowed one, for the hooks that follow.
 __sublet_prompt() {
-	builtin local __sublet_found=$? __sublet_text -
+	builtin local __sublet_found=$? __sublet_found_last="$_" __sublet_text -
 	builtin set +eufxvk
 	__sublet_ps1=${PS1-} # which the hooks that follow may set: see ReadState in bash.go
 	__sublet_line=${BASH_LINENO[0]}
@@ -13,7 +13,7 @@ __sublet_prompt() {
 	if [[ ${__sublet_running-} ]]; then # ^C ended the borrowed command's line before the end of __sublet_end
 		__sublet_running=
 	else
-		__sublet_status=$__sublet_found
+		__sublet_status=$__sublet_found __sublet_last=$__sublet_found_last
 	fi
 	if [[ ${HISTCMD-} != "${__sublet_histcmd-}" ]]; then
 		__sublet_histcmd=$HISTCMD
@@ -27,7 +27,8 @@ __sublet_prompt() {
 	builtin return "$__sublet_status"
 } 2>/dev/null # what set -x prints
 
-# The line that __sublet_widget sets calls these two before and after the text of a borrowed command.
+# The line that __sublet_widget sets calls these two before and after the text of a borrowed command. The argument of the second, which
+# it does not use, is what $_ is afterwards; so is that of __sublet_widget.
 __sublet_begin() {
 	__sublet_resume
 	__sublet_running=1
@@ -95,7 +96,7 @@ __sublet_widget() {
 			__sublet_aside=1
 			[[ ! ${HISTCONTROL+set} ]] || __sublet_histcontrol=$HISTCONTROL
 			HISTCONTROL=ignorespace
-			READLINE_LINE=' __sublet_begin; . "$__sublet_folder/text"; { __sublet_end; } 2>/dev/null'
+			READLINE_LINE=' __sublet_begin; . "$__sublet_folder/text"; { __sublet_end "${__sublet_last-}"; } 2>/dev/null'
 			READLINE_POINT=${#READLINE_LINE}
 			builtin return
 			;;
@@ -152,7 +153,7 @@ __sublet_start() {
 	__sublet_status=0 __sublet_line=0
 	__sublet_arm
 	for __sublet_map in emacs-standard vi-insert vi-command; do
-		builtin bind -m "$__sublet_map" -x '"\eO~": __sublet_widget 2>/dev/null'
+		builtin bind -m "$__sublet_map" -x '"\eO~": __sublet_widget "${__sublet_last-}" 2>/dev/null'
 		builtin bind -m "$__sublet_map" '"\eO}": accept-line'
 	done 2>/dev/null
 	[[ $__sublet_startup ]] || builtin export -n HISTFILE # a tmux server that is started here has shells of the user

@@ -32,7 +32,7 @@ __sublet_command() {
 }
 
 # The line that __sublet_widget sets calls these two before and after the text of a borrowed command. End is called after ^C and
-# after an error too, and has zsh go on, so that __sublet_status can restore the user's own status.
+# after an error too, and has zsh go on, so that __sublet_status can restore the user's own status and, by its argument, $_.
 __sublet_begin() {
 	builtin emulate -L zsh
 	__sublet_resume
@@ -86,7 +86,7 @@ __sublet_rename() {
 # client's ends it. It runs under the user's options, which __sublet_state
 # reports; the functions that it calls do not.
 __sublet_widget() {
-	builtin local __sublet_context=ready __sublet_flags=- __sublet_directive __sublet_held=
+	builtin local __sublet_found_last="$_" __sublet_context=ready __sublet_flags=- __sublet_directive __sublet_held=
 	builtin local -A __sublet_options
 	[[ $CONTEXT == start ]] || __sublet_context=continuation
 	[[ ! -o errexit ]] || __sublet_flags=e
@@ -127,9 +127,9 @@ __sublet_follow() {
 				__sublet_zshaddhistory=("${zshaddhistory_functions[@]}") zshaddhistory_functions=()
 				__sublet_rename preexec __sublet_own_preexec
 				__sublet_rename zshaddhistory __sublet_own_zshaddhistory
-				__sublet_aside=1
+				__sublet_aside=1 __sublet_last=$__sublet_found_last
 				builtin fc -p
-				BUFFER=' { __sublet_begin; builtin . "$__sublet_folder/text"; } always { { __sublet_end; } 2>/dev/null; }; { __sublet_status; } 2>/dev/null'
+				BUFFER=' { __sublet_begin; builtin . "$__sublet_folder/text"; } always { { __sublet_end; } 2>/dev/null; }; { __sublet_status "$__sublet_last"; } 2>/dev/null'
 				builtin zle .accept-line
 				builtin break
 				;;
