@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"sublet/wire"
 	"sublet/wire/visible"
 )
 
@@ -50,11 +51,11 @@ type Result struct {
 	Tool     string
 	Command  string
 	ExitCode *int
-	Files    []string // changed
-	Cwd      string   // afterwards; "" = as it was
-	Decision string   // the user's comment on a question about it
-	Answer   string   // the user's answer to a question about it: allowed, refused; "" = there was none
-	Extra    int      // tokens beyond Content, of images; 0 once a plan has shortened it
+	Files    []wire.OSString // changed
+	Cwd      string          // afterwards; "" = as it was
+	Decision string          // the user's comment on a question about it
+	Answer   string          // the user's answer to a question about it: allowed, refused; "" = there was none
+	Extra    int             // tokens beyond Content, of images; 0 once a plan has shortened it
 }
 
 // Estimated tokens of what a provider's format puts around texts.

@@ -11,6 +11,8 @@ import (
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"sublet/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -104,7 +106,7 @@ func TestLimitsWordForWord(t *testing.T) {
 }
 
 func TestLedgerKeepsWhatWasDone(t *testing.T) {
-	old := Ledger{Goal: "ship it", Limits: []string{"Never push."}, Files: []string{"/a"}, Commands: []Command{{Text: "make", ExitCode: exit(0)}}, OpenTasks: []string{"write docs"}}
+	old := Ledger{Ledger: wire.Ledger{Goal: "ship it", Limits: []string{"Never push."}, Files: []wire.OSString{"/a"}, Commands: []wire.LedgerCommand{{Command: "make", ExitCode: exit(0)}}, OpenTasks: []string{"write docs"}}}
 	items := []Item{
 		{Kind: Summary, Text: "s", Ledger: &old},
 		{Kind: Request, Text: "Do not use sudo. Go on."},
@@ -117,7 +119,7 @@ func TestLedgerKeepsWhatWasDone(t *testing.T) {
 			{ID: "6", Tool: "todo", Arguments: `{"todos":[{"text":"write docs","status":"done"},{"text":"run it","status":"in_progress"}]}`},
 		}},
 		{Kind: Results, Text: "Faster.\n", Results: []Result{
-			{CallID: "1", Tool: "edit", Files: []string{"/w/b", "/a"}},
+			{CallID: "1", Tool: "edit", Files: []wire.OSString{"/w/b", "/a"}},
 			{CallID: "2", Tool: "bash", Command: "go  test\n./...", ExitCode: exit(1), Cwd: "/w", Decision: "use -short", Content: "--- FAIL: TestX\nwant 1"},
 			{CallID: "3", Tool: "read", Content: "10\tx"},
 			{CallID: "4", Tool: "read", Content: "1\tx"},
@@ -147,7 +149,7 @@ func TestLedgerHasEachThingOnce(t *testing.T) {
 	} {
 		l.result(Result{}, Call{Tool: "read", Arguments: args})
 	}
-	l.result(Result{Files: []string{"/w/c", "/w/d"}, Cwd: "/w"}, Call{})
+	l.result(Result{Files: []wire.OSString{"/w/c", "/w/d"}, Cwd: "/w"}, Call{})
 	for i, printed := range []string{"1 of 9", "1 of 9", "ok", "", "3 of 9"} {
 		l.result(Result{Command: "make 2>&1 | tail -" + fmt.Sprint(i), Content: printed, ExitCode: exit(len(printed) / 6)}, Call{})
 	}
@@ -399,7 +401,7 @@ func TestLedgerInProportion(t *testing.T) {
 				Item{Kind: Results, Results: []Result{{CallID: id, Tool: "bash", Command: "make part" + id, Content: "serving on http://localhost:80" + id + "\n" + strings.Repeat("x", output)}}})
 		}
 		f, ok, err := Fold(t.Context(), items, Plan{Items: items, From: 1, To: len(items)}, nil, "", 0)
-		if err != nil || !ok || len(f.Ledger.Commands) != want || !strings.HasPrefix(f.Ledger.Commands[want-1].Text, "make part199 # ") || !strings.Contains(f.Ledger.Commands[want-1].Text, "http://localhost:80199") {
+		if err != nil || !ok || len(f.Ledger.Commands) != want || !strings.HasPrefix(string(f.Ledger.Commands[want-1].Command), "make part199 # ") || !strings.Contains(string(f.Ledger.Commands[want-1].Command), "http://localhost:80199") {
 			t.Errorf("%d bytes of output each: got %d commands, %v, %v, want %d", output, len(f.Ledger.Commands), ok, err, want)
 		}
 		again := []Item{

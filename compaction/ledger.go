@@ -8,31 +8,14 @@ import (
 	"strings"
 	"sync"
 
+	"sublet/wire"
 	"sublet/wire/visible"
 )
 
 // Ledger is what a compaction must not lose. It is built by rules, not by a model, and accompanies the summary.
 type Ledger struct {
-	Goal       string   // the first request, one line
-	Current    string   // the newest request, word for word
-	Limits     []string // the user's standing limits, word for word
-	Prompts    []string // the user's: the newest 24 KiB word for word, and the beginning of each older one
-	Answers    []string // the beginning of the last text of each turn
-	Decisions  []string
-	Files      []string // changed
-	Reads      []string // files that were read, with line numbers
-	Commands   []Command
-	Errors     []string // the newest ones, with their messages
-	ShellState string
-	Changes    []string // what commands changed in the shell, the newest last
-	Questions  []string // that the user answered without a comment: "allowed `make`"
-	OpenTasks  []string
-}
-
-// Command is one command that ran.
-type Command struct {
-	Text     string // with what it printed in short, after " # "
-	ExitCode *int
+	wire.Ledger
+	Current string // the newest request, word for word
 }
 
 // Bounds of a ledger. Beyond them the oldest entries are dropped, but the newest limits: a long paste must not drop an earlier one.
@@ -102,7 +85,7 @@ func sentences(text string) []string {
 // Build makes the ledger of items that are to be summarised. first is the conversation's first request, which names the
 // goal. Ledgers of earlier summaries among items are merged into it.
 func Build(first string, items []Item) Ledger {
-	l := Ledger{Goal: line(first, maxLine)}
+	l := Ledger{Ledger: wire.Ledger{Goal: line(first, maxLine)}}
 	tools := map[string]Call{}
 	for _, it := range items {
 		switch it.Kind {
@@ -193,12 +176,12 @@ func (l *Ledger) result(r Result, c Call) {
 // command adds a command. It replaces an equal one before it, of which only the outcomes stay, before the new one.
 func (l *Ledger) command(text, printed string, exit *int) {
 	for i, old := range l.Commands {
-		if before, _, _ := strings.Cut(old.Text, " # "); before != text {
+		if before, _, _ := strings.Cut(string(old.Command), " # "); before != text {
 			continue
 		}
 		l.Commands = slices.Delete(l.Commands, i, i+1)
-		outcomes := strings.Split(strings.TrimPrefix(strings.TrimPrefix(old.String(), text), " # "), then)
-		if last := len(outcomes) - 1; outcomes[last] == (Command{printed, exit}).String() {
+		outcomes := strings.Split(strings.TrimPrefix(strings.TrimPrefix(withExit(old), text), " # "), then)
+		if last := len(outcomes) - 1; outcomes[last] == withExit(wire.LedgerCommand{Command: wire.OSString(printed), ExitCode: exit}) {
 			outcomes = outcomes[:last]
 		}
 		outcomes = slices.DeleteFunc(outcomes, func(o string) bool { return o == "" })
@@ -214,7 +197,7 @@ func (l *Ledger) command(text, printed string, exit *int) {
 	if printed != "" {
 		text += " # " + printed
 	}
-	l.Commands = append(l.Commands, Command{text, exit})
+	l.Commands = append(l.Commands, wire.LedgerCommand{Command: wire.OSString(text), ExitCode: exit})
 }
 
 // then stands between the outcomes of a command that ran several times.
@@ -235,15 +218,15 @@ func plain(content string) string {
 
 var rule = lazy(`[-=_*#~^]{4,}`)
 
-// String returns the command and how it ended.
-func (c Command) String() string {
+// withExit returns a command and how it ended.
+func withExit(c wire.LedgerCommand) string {
 	switch {
 	case c.ExitCode == nil:
-		return c.Text + " (no exit code)"
+		return string(c.Command) + " (no exit code)"
 	case *c.ExitCode != 0:
-		return fmt.Sprintf("%s (exit code %d)", c.Text, *c.ExitCode)
+		return fmt.Sprintf("%s (exit code %d)", c.Command, *c.ExitCode)
 	}
-	return c.Text
+	return string(c.Command)
 }
 
 // outcome returns in one line what a command printed: all of it where that is short, else the lines that report what failed, the address
@@ -335,7 +318,7 @@ func addNew(list []string, s string) []string {
 }
 
 // addNewest appends s and removes an equal entry before it.
-func addNewest(list []string, s string) []string {
+func addNewest[T comparable](list []T, s T) []T {
 	if i := slices.Index(list, s); i >= 0 {
 		list = slices.Delete(slices.Clone(list), i, i+1)
 	}
@@ -388,24 +371,25 @@ func (l Ledger) Text() string {
 	cwd, known := strings.CutPrefix(l.ShellState, workingDirectory)
 	var changed []string // relative to cwd where they are below it
 	for _, f := range l.Files {
-		if below, ok := strings.CutPrefix(f, cwd+"/"); ok && known {
-			f = below
+		path := string(f)
+		if below, ok := strings.CutPrefix(path, cwd+"/"); ok && known {
+			path = below
 		}
-		changed = append(changed, f)
+		changed = append(changed, path)
 	}
 	section("Files changed", changed)
 	section("Other files read", slices.DeleteFunc(slices.Clone(l.Reads), func(f string) bool {
-		return slices.Contains(changed, f) || slices.Contains(l.Files, f)
+		return slices.Contains(changed, f) || slices.Contains(l.Files, wire.OSString(f))
 	}))
 	var commands []string
 	for _, c := range l.Commands {
-		text, printed, _ := strings.Cut(c.Text, " # ")
+		text, printed, _ := strings.Cut(string(c.Command), " # ")
 		if slices.ContainsFunc(l.Errors, func(e string) bool {
 			return strings.HasPrefix(e, "`"+text+"`") && strings.Contains(e, strings.TrimPrefix(printed, "… "))
 		}) {
-			c.Text = text
+			c.Command = wire.OSString(text)
 		}
-		commands = append(commands, c.String())
+		commands = append(commands, withExit(c))
 	}
 	section("Commands (exit code 0 unless another is given)", commands)
 	section("Newest errors", l.Errors)

@@ -49,6 +49,17 @@ type Ledger struct {
 	Questions  []string        `msgpack:"questions"` // that the user answered without a comment, each with the answer
 }
 
+// WithLists returns the ledger with empty lists in place of nil ones, which are null in JSON.
+func (l Ledger) WithLists() Ledger {
+	for _, list := range []*[]string{
+		&l.Limits, &l.Decisions, &l.OpenTasks, &l.Prompts, &l.Reads, &l.Errors, &l.Answers, &l.Changes, &l.Jobs, &l.Questions,
+	} {
+		*list = append([]string{}, *list...)
+	}
+	l.Files, l.Commands = append([]OSString{}, l.Files...), append([]LedgerCommand{}, l.Commands...)
+	return l
+}
+
 type LedgerCommand struct {
 	Command  OSString `msgpack:"command"` // with what it printed in short, after " # ", or what it printed each time, with " → " between
 	ExitCode *int     `msgpack:"exit_code"`

@@ -82,6 +82,7 @@ var ranks = map[string]int{
 
 	"sublet/lease/caller":  leaf - 1,
 	"sublet/daemon/config": leaf - 1,
+	"sublet/compaction":    leaf - 1,
 
 	"sublet/wire/secretname": leaf + 1,
 	"sublet/wire/visible":    leaf + 1,
@@ -90,7 +91,7 @@ var ranks = map[string]int{
 
 const leaf = 100
 
-var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/confine", "sublet/lease/procstat", "sublet/compaction", "sublet/lease/footprint", "sublet/daemon/internal/mask", "sublet/daemon/internal/risk/programs", "sublet/daemon/internal/worktree", "sublet/daemon/internal/picture"}
+var leaves = []string{"sublet/wire", "sublet/lease", "sublet/lease/confine", "sublet/lease/procstat", "sublet/lease/footprint", "sublet/daemon/internal/mask", "sublet/daemon/internal/risk/programs", "sublet/daemon/internal/worktree", "sublet/daemon/internal/picture"}
 
 func rank(t *testing.T, pkg string) int {
 	for _, l := range leaves {

@@ -67,7 +67,7 @@ func Compact(ctx context.Context, c Compaction) (*wire.CompactionComplete, error
 // Its ledger has the newest of git's state and of running jobs in the conversation; the model gets both anew, as they are then.
 func folding(entries []entry, p compaction.Plan, before int) *wire.CompactionComplete {
 	m := &wire.CompactionComplete{
-		Status: CompactionNothing, TokensBefore: int64(before), TokensAfter: int64(before), Ledger: toWire(compaction.Ledger{}),
+		Status: CompactionNothing, TokensBefore: int64(before), TokensAfter: int64(before), Ledger: wire.Ledger{}.WithLists(),
 	}
 	situation, _ := containedContext(entries)
 	m.Ledger.Branch = strings.TrimPrefix(situation["Git"], "Git: ")
@@ -94,7 +94,7 @@ func fold(
 		if f.Err != nil {
 			log.Warn("a conversation is folded without a summary, because the model failed", "err", f.Err)
 		}
-		ledger := toWire(f.Ledger)
+		ledger := f.Ledger.WithLists()
 		ledger.Branch, ledger.Jobs = m.Ledger.Branch, m.Ledger.Jobs
 		m.Status, m.Summary, m.Ledger = wire.StatusSuccess, f.Summary, ledger
 		m.TokensAfter = int64(p.After + compaction.EstimateTokens(f.Text()))
@@ -108,7 +108,7 @@ func fold(
 // UndoCompaction returns the event that undoes the newest compaction in force, without its ids; its status is undone, or
 // nothing if there is none.
 func UndoCompaction(events []wire.EventMessage) *wire.CompactionComplete {
-	out := &wire.CompactionComplete{Status: CompactionNothing, Ledger: toWire(compaction.Ledger{})}
+	out := &wire.CompactionComplete{Status: CompactionNothing, Ledger: wire.Ledger{}.WithLists()}
 	stack := threadOf(events).compactions
 	if len(stack) == 0 {
 		return out
@@ -158,7 +158,7 @@ func foldRanges(entries []entry, ranges []*wire.CompactionComplete) []entry {
 		if from == to || entries[from].kind == compaction.Results || to < len(entries) && entries[to].kind == compaction.Results {
 			continue
 		}
-		ledger := fromWire(m.Ledger)
+		ledger := compaction.Ledger{Ledger: m.Ledger}
 		if to < len(entries) && entries[to].kind != compaction.Request { // the work on the range's last request goes on after it
 			for _, e := range entries[from:to] {
 				if e.kind == compaction.Request {
@@ -378,36 +378,6 @@ func toItems(entries []entry) []compaction.Item {
 		items = append(items, it)
 	}
 	return items
-}
-
-// toWire converts a ledger, but for Branch and Jobs, which only folding sets.
-func toWire(l compaction.Ledger) wire.Ledger {
-	w := wire.Ledger{
-		Goal: l.Goal, Limits: append([]string{}, l.Limits...), Decisions: append([]string{}, l.Decisions...),
-		Files: []wire.OSString{}, Commands: []wire.LedgerCommand{}, ShellState: l.ShellState, OpenTasks: append([]string{}, l.OpenTasks...),
-		Prompts: append([]string{}, l.Prompts...), Reads: append([]string{}, l.Reads...), Errors: append([]string{}, l.Errors...),
-		Answers: append([]string{}, l.Answers...), Changes: append([]string{}, l.Changes...), Jobs: []string{},
-		Questions: append([]string{}, l.Questions...),
-	}
-	for _, f := range l.Files {
-		w.Files = append(w.Files, wire.OSString(f))
-	}
-	for _, c := range l.Commands {
-		w.Commands = append(w.Commands, wire.LedgerCommand{Command: wire.OSString(c.Text), ExitCode: c.ExitCode})
-	}
-	return w
-}
-
-func fromWire(w wire.Ledger) compaction.Ledger {
-	l := compaction.Ledger{
-		Goal: w.Goal, Limits: w.Limits, Decisions: w.Decisions, Files: fromOS(w.Files), ShellState: w.ShellState, OpenTasks: w.OpenTasks,
-		Prompts: w.Prompts, Reads: w.Reads, Errors: w.Errors, Answers: w.Answers,
-		Changes: w.Changes, Questions: w.Questions,
-	}
-	for _, c := range w.Commands {
-		l.Commands = append(l.Commands, compaction.Command{Text: string(c.Command), ExitCode: c.ExitCode})
-	}
-	return l
 }
 
 // promptRoom returns how many tokens of the conversation fit in a request for a summary.

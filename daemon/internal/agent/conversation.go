@@ -50,7 +50,7 @@ type fact struct {
 // factOf returns the fact about the call with that result. comment and answer are the user's to the question about the call; "" = none.
 func factOf(m *wire.CommandResult, comment, answer string) fact {
 	return fact{seq: m.Seq, Result: compaction.Result{
-		Tool: m.Tool, Command: string(m.Command), ExitCode: m.ExitCode, Cwd: string(m.Cwd), Files: fromOS(m.FilesModified),
+		Tool: m.Tool, Command: string(m.Command), ExitCode: m.ExitCode, Cwd: string(m.Cwd), Files: m.FilesModified,
 		Decision: decisionText(string(m.Command), comment), Answer: answer,
 	}}
 }
@@ -472,14 +472,6 @@ func describeCommand(command string, exitCode *int, tail string) string {
 		s += ":\n" + visible.CutTail(tail, 2000)
 	}
 	return s
-}
-
-func fromOS(list []wire.OSString) []string {
-	out := make([]string, 0, len(list))
-	for _, s := range list {
-		out = append(out, string(s))
-	}
-	return out
 }
 
 // clip cuts s to about n bytes, between characters.

@@ -304,7 +304,7 @@ func TestLedgerHasTheState(t *testing.T) {
 	)...)
 	items := toItems(History(events).entries)
 	first := compaction.Build("", items[:len(items)-2])
-	got := compaction.Build("", append([]compaction.Item{{Kind: compaction.Summary, Ledger: new(fromWire(toWire(first)))}}, items[len(items)-2:]...)).Text()
+	got := compaction.Build("", append([]compaction.Item{{Kind: compaction.Summary, Ledger: &compaction.Ledger{Ledger: first.Ledger}}}, items[len(items)-2:]...)).Text()
 	for _, want := range []string{
 		"\nThe user allowed: `export PORT=8081 && make`; `edit a.go`\nThe user refused: `rm -r out`\n",
 		"\nChanged in the shell: set PORT; set DATABASE, PATH, set alias ll\n",

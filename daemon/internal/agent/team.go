@@ -113,7 +113,7 @@ func (r *runner) workRecord() string {
 		from--
 	}
 	done := compaction.Build("", toItems(r.entries[from:]))
-	text := compaction.Ledger{Files: done.Files, Commands: done.Commands}.Text()
+	text := compaction.Ledger{Ledger: wire.Ledger{Files: done.Files, Commands: done.Commands}}.Text()
 	if text == "" {
 		text = "no file was changed with its tools, and no command was run"
 	}

@@ -62,7 +62,7 @@ func (t *turn) compact(ctx context.Context, r *wire.CompactRequest) wire.Message
 
 // runCompaction compacts the session, previews that, or undoes the last compaction, as r asks. Its result is never nil.
 func (t *turn) runCompaction(ctx context.Context, r *wire.CompactRequest) (*wire.CompactionComplete, error) {
-	none := &wire.CompactionComplete{Status: wire.StatusError, Ledger: store.EmptyLedger()}
+	none := &wire.CompactionComplete{Status: wire.StatusError, Ledger: wire.Ledger{}.WithLists()}
 	events, err := t.hub.opts.Store.AllEvents(ctx, t.s.id)
 	if err != nil {
 		return none, err

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"sublet/daemon/internal/agent"
-	"sublet/daemon/internal/store"
 	"sublet/wire"
 )
 
@@ -82,10 +81,10 @@ func TestHistoryOfATurn(t *testing.T) {
 	emit(&wire.CommandResult{Command: "make", OutputTail: []byte("ok")})
 	check("after another and a command of the user's", read)
 	read = s.snapshot().LastSeq - 2
-	emit(&wire.CompactionComplete{Status: wire.StatusSuccess, Summary: "folded", FirstSeq: 3, LastSeq: 602, Ledger: store.EmptyLedger()})
+	emit(&wire.CompactionComplete{Status: wire.StatusSuccess, Summary: "folded", FirstSeq: 3, LastSeq: 602, Ledger: wire.Ledger{}.WithLists()})
 	check("folded", read)
 	read = s.snapshot().LastSeq - 2
-	emit(&wire.CompactionComplete{Status: agent.CompactionUndone, FirstSeq: 3, LastSeq: 602, Ledger: store.EmptyLedger()})
+	emit(&wire.CompactionComplete{Status: agent.CompactionUndone, FirstSeq: 3, LastSeq: 602, Ledger: wire.Ledger{}.WithLists()})
 	check("undone", read)
 	if err := s.clear(t.Context()); err != nil {
 		t.Fatal(err)

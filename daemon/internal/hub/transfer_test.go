@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"sublet/daemon/internal/agent"
-	"sublet/daemon/internal/store"
 	"sublet/wire"
 )
 
@@ -43,8 +42,8 @@ func TestCopyOfAClearedSession(t *testing.T) {
 	chunk(wire.Chunk{Type: wire.ChunkVoid, FromSeq: s.snapshot().LastSeq + 1}) // of nothing
 	chunk(wire.Chunk{Type: wire.ChunkText, Text: "the answer"})
 	emit(&wire.AgentComplete{Event: of, Agent: agent.Orchestrator, Status: wire.StatusSuccess})
-	emit(&wire.CompactionComplete{Status: wire.StatusSuccess, Summary: "folded", FirstSeq: folded - 4, LastSeq: folded, Ledger: store.EmptyLedger()})
-	emit(&wire.CompactionComplete{Status: wire.StatusError, Summary: "failed", Ledger: store.EmptyLedger()})
+	emit(&wire.CompactionComplete{Status: wire.StatusSuccess, Summary: "folded", FirstSeq: folded - 4, LastSeq: folded, Ledger: wire.Ledger{}.WithLists()})
+	emit(&wire.CompactionComplete{Status: wire.StatusError, Summary: "failed", Ledger: wire.Ledger{}.WithLists()})
 	emit(&wire.CompactionStarted{Events: 3})
 	read := func(id wire.SessionID) []wire.EventMessage {
 		t.Helper()

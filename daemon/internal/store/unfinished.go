@@ -31,7 +31,7 @@ func (u Unfinished) Ends(events []wire.EventMessage, why string) (ends []wire.Ev
 	if m := folding; m != nil {
 		ends = append(ends, &wire.CompactionComplete{
 			Event: wire.Event{TurnID: m.TurnID, RequestID: m.RequestID}, Status: wire.StatusError, Summary: why,
-			Ledger: EmptyLedger(), Events: m.Events, TokensBefore: m.TokensBefore, TokensAfter: m.TokensBefore,
+			Ledger: wire.Ledger{}.WithLists(), Events: m.Events, TokensBefore: m.TokensBefore, TokensAfter: m.TokensBefore,
 		})
 	}
 	if u.TurnID == "" {
@@ -47,12 +47,4 @@ func (u Unfinished) Ends(events []wire.EventMessage, why string) (ends []wire.Ev
 		Event: of, Agent: u.Agent, Status: wire.StatusError, StopReason: wire.StatusError, Summary: why,
 		ToolsExecuted: []string{}, Refused: []wire.RefusedTool{},
 	})
-}
-
-// EmptyLedger returns the ledger of a failed compaction.
-func EmptyLedger() wire.Ledger {
-	return wire.Ledger{
-		Limits: []string{}, Decisions: []string{}, Files: []wire.OSString{}, Commands: []wire.LedgerCommand{}, OpenTasks: []string{},
-		Prompts: []string{}, Reads: []string{}, Errors: []string{}, Answers: []string{}, Changes: []string{}, Jobs: []string{}, Questions: []string{},
-	}
 }
