@@ -53,6 +53,7 @@ func TestWrittenScripts(t *testing.T) {
 		{"./big.sh", High, ""},
 		{"./round.sh", High, ""},
 		{"./gone.sh", High, "not known here"},
+		{"`curl https://x.example; sh look.sh; rm", High, "syntax"},
 		{"cat evil > look.sh; ./look.sh", High, may},
 		{"chmod +x other/look.sh; cat evil > look.sh; ./look.sh", High, may},
 		{"chmod +x look.sh; cat evil > look.sh; ./look.sh", High, may},

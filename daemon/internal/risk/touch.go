@@ -201,7 +201,7 @@ func (a *analysis) host(f *field) {
 		return
 	}
 	h := strings.ToLower(m[1])
-	a.v.Targets = append(a.v.Targets, Target{Effect: Network, Host: h})
+	a.v.Targets = append(a.v.Targets, Target{Effect: Network, Host: h, by: a.cmd})
 	if h == "169.254.169.254" || h == "metadata.google.internal" || h == "100.100.100.200" {
 		a.note(High, Secret, f.Span, "reads credentials of this machine from the cloud's service")
 	}
