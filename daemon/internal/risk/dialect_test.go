@@ -60,6 +60,8 @@ func TestAliasGivenAgain(t *testing.T) {
 	c.Aliases = map[string]string{"wipe": "rm -rf ~"}
 	exactly(t, Critical, c, "wipe", "alias wipe=true; wipe", "alias wipe='wipe -v'; wipe", "(alias wipe=true); wipe", "if x; then alias wipe=true; fi; wipe",
 		"alias wipe=true\nwipe")
+	c.Aliases["top"] = "x=/"
+	exactly(t, Critical, c, "top; rm -rf $x")
 	c.Aliases["rm"] = "trash"
 	exactly(t, Critical, c, "unalias rm\nrm -rf ~")
 }

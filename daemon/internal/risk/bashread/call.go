@@ -43,10 +43,16 @@ func (r *Reader) alias(name string, c *syntax.CallExpr, st *State) bool {
 		return false
 	}
 	r.Active = append(r.Active, "alias "+name)
-	for _, value := range values {
-		after := st.Clone()
-		r.Inline(value+" "+r.text(c.Args[0].End(), c.End()), r.span(c), after)
-		st.join(after)
+	before := st.Clone()
+	for i, value := range values {
+		one := st
+		if i > 0 {
+			one = before.Clone()
+		}
+		r.Inline(value+" "+r.text(c.Args[0].End(), c.End()), r.span(c), one)
+		if i > 0 {
+			st.join(one)
+		}
 	}
 	r.Active = r.Active[:len(r.Active)-1]
 	return true
