@@ -80,7 +80,9 @@ func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 			r.declareWords(r.words([]*syntax.Word{as.Value}, st), &d, st)
 		default:
 			r.arithm(as.Index, st)
-			r.declareWords([]Field{{S: as.Name.Value, Known: true, Span: r.span(as)}}, &d, st)
+			if d.given = true; !d.has("fF") {
+				r.assignWord(&Field{S: as.Name.Value, Known: true, Span: r.span(as)}, st, d.kind())
+			}
 		}
 	}
 	sp := r.span(c)
@@ -94,15 +96,13 @@ func (r *Reader) declare(c *syntax.DeclClause, st *State) {
 	}
 }
 
-// declareWords walks the words of a declaration without an = that the parser sees: options, names, and assignments made by an expansion.
+// declareWords walks the words of a declaration without an = that the parser sees: options, and assignments made by an expansion.
 func (r *Reader) declareWords(fs []Field, d *declaration, st *State) {
 	for i := range fs {
 		switch f := &fs[i]; {
 		case f.Known && len(f.S) > 1 && f.S[0] == '-':
 			d.flags += f.S[1:]
 		case f.Known && len(f.S) > 1 && f.S[0] == '+':
-		case d.has("fF"):
-			d.given = true
 		default:
 			d.given = true
 			r.assignWord(f, st, d.kind())
@@ -152,6 +152,7 @@ func (r *Reader) assign(as *syntax.Assign, st *State, kind Assignment) Field {
 		v, f = arguments(fs), Join(fs, Span{})
 	case as.Value != nil:
 		f = r.word(as.Value, st)
+		f.Glob = false // patterns do not count here
 		v.Words, v.Flow = []string{f.S}, f.Flow
 	}
 	f.Span = r.span(as)

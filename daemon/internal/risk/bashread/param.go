@@ -165,7 +165,7 @@ func (b *builder) operate(p *syntax.ParamExp, v Value, ok bool) (Value, bool) {
 		return unknown, true
 	case p.Repl != nil:
 		orig, with := word(p.Repl.Orig), word(p.Repl.With)
-		if !known || !orig.Known || !with.Known || orig.S == "" || strings.ContainsAny(orig.S[:1], "#%/") || strings.ContainsAny(orig.S, "*?[") {
+		if !known || !orig.Known || orig.Glob || !with.Known || orig.S == "" || strings.ContainsAny(orig.S[:1], "#%/") {
 			return unknown, true
 		}
 		n := 1

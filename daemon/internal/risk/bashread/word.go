@@ -92,11 +92,11 @@ func (r *Reader) words(ws []*syntax.Word, st *State) []Field {
 	return out
 }
 
-// word walks a word, with the substitutions in it, and returns it unsplit, as a text in which patterns do not count.
+// word walks a word, with the substitutions in it, and returns it unsplit.
 func (r *Reader) word(w *syntax.Word, st *State) Field {
 	b := builder{r: r, st: st, nosplit: true}
 	b.parts(w.Parts, false, true)
-	b.cur.Span, b.cur.Glob = r.span(w), false
+	b.cur.Span = r.span(w)
 	return b.take()
 }
 
