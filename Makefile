@@ -62,10 +62,10 @@ install-service: install ## install, and have systemd (socket activation) or lau
 	fi
 
 uninstall: ## stop the daemon and remove the program and its service; sessions and settings stay
-	-if [ "$$(uname)" = Darwin ]; then launchctl bootout "gui/$$(id -u)/sublet.daemon" 2>/dev/null; \
-	else systemctl --user disable --now sublet.socket sublet.service 2>/dev/null; fi
+	if [ "$$(uname)" = Darwin ]; then launchctl bootout "gui/$$(id -u)/sublet.daemon" 2>/dev/null || true; \
+	else systemctl --user disable --now sublet.socket sublet.service 2>/dev/null || true; fi
 	rm -f '$(UNITS)/sublet.socket' '$(UNITS)/sublet.service' '$(AGENTS)/sublet.daemon.plist'
-	-'$(PREFIX)/bin/sublet' daemon stop
+	-if '$(PREFIX)/bin/sublet' daemon status >/dev/null 2>&1; then '$(PREFIX)/bin/sublet' daemon stop; fi
 	rm -f '$(PREFIX)/bin/sublet' '$(PREFIX)/bin/sublet-confine'
 
 # What the tests of the user's shell drive, the shells and more: a program, or a script /usr/share/NAME/NAME*, by the name of its Debian
