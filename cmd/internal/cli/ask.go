@@ -337,7 +337,7 @@ func (o *answer) complete(m *wire.AgentComplete) {
 		o.app.printNotice("error", r.Tool+" was refused: "+r.Reason, "")
 	}
 	if len(m.Refused) > 0 && o.asker == nil {
-		fmt.Fprintln(o.app.stderr, "sublet: hint: nobody could be asked; ask on a terminal, or see `sublet help policy`")
+		fmt.Fprintln(o.app.stderr, "sublet: hint: questions are asked only on a terminal; `sublet help policy` explains modes and rules")
 	}
 }
 
