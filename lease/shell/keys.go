@@ -12,7 +12,8 @@ import (
 type typing struct {
 	keys   bool      // some key was typed
 	other  bool      // one of them was not plain
-	filled bool      // the last one put a character into the line, or was ^C, which the shell may not have seen yet
+	filled bool      // the last one put a character into the line
+	broke  bool      // the last one was ^C, which the shell may not have seen yet
 	last   time.Time // of the last one
 	paste  []byte    // in a bracketed paste, its last bytes, which may begin pasteEnd; nil outside of one
 }
@@ -60,7 +61,7 @@ func (t *typing) pasted(p []byte) []byte {
 
 // plain returns the length of the plain key at the start of p, 0 if there is none. The beginning of a paste counts as one.
 func (t *typing) plain(p []byte) int {
-	t.filled = false
+	t.filled, t.broke = false, false
 	switch c := p[0]; {
 	case bytes.HasPrefix(p, pasteBegin):
 		t.paste = []byte{}
@@ -73,7 +74,7 @@ func (t *typing) plain(p []byte) int {
 		}
 		return 0
 	case c == 0x03: // ^C
-		t.filled = true
+		t.broke = true
 		return 1
 	case c == 0x7f || bytes.IndexByte([]byte("\x01\x02\x05\x06\x08\x0b\x0c\x15\x17\x19"), c) >= 0: // Backspace, ^A ^B ^E ^F ^H ^K ^L ^U ^W ^Y
 		return 1

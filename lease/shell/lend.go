@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // HoldIfEmpty takes the editor and the screen for a key that has a meaning on an empty line only. It does not wait for
@@ -19,7 +20,9 @@ func (s *Shell) HoldIfEmpty(ctx context.Context) (bool, error) {
 	defer s.holdLock.Unlock()
 	s.mu.Lock()
 	why, _ := s.busyLocked(0)
-	free := why == "" && !s.editor.typed.filled && !s.editor.lease && !s.editor.screen
+	t := &s.editor.typed
+	broke := t.broke && time.Since(t.last) < keyGap // fish shows no new prompt where the line was empty
+	free := why == "" && !t.filled && !broke && !s.editor.lease && !s.editor.screen
 	s.mu.Unlock()
 	if !free {
 		return false, nil

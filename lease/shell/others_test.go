@@ -113,7 +113,9 @@ func TestTakenScreen(t *testing.T) {
 			}
 			u.enter("")
 
-			// Without a half-typed line a key takes the screen, and another line can be run instead.
+			// Without a half-typed line a key takes the screen, also after a ^C, which brings no prompt in fish, and another line can be
+			// run instead.
+			keys(t, u.Shell, "\x03")
 			shown := len(u.scr.String())
 			u.scr.until(t, "the editor", func() bool { // a busy machine takes longer than a key may
 				ok, err := u.HoldIfEmpty(t.Context())
