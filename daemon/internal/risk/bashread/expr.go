@@ -18,9 +18,12 @@ func (r *Reader) arithm(x syntax.Node, st *State) {
 		r.Spend(1)
 		switch n := n.(type) {
 		case *syntax.BinaryArithm:
-			if w, ok := n.X.(*syntax.Word); ok && n.Op == syntax.Assgn && w.Lit() != "" { // += and ++ are not followed: they make a number, too
-				r.Judge.Assign(w.Lit(), &Field{S: string(TamePart)}, st, Plain, r.span(w))
-				st.Set(w.Lit(), Value{Words: []string{string(TamePart)}})
+			// Each operator that assigns ends in = and is not a comparison.
+			if op := n.Op.String(); strings.HasSuffix(op, "=") && op != "==" && op != "!=" && op != "<=" && op != ">=" {
+				if w, ok := n.X.(*syntax.Word); ok && w.Lit() != "" {
+					r.Judge.Assign(w.Lit(), &Field{S: string(TamePart)}, st, Plain, r.span(w))
+					st.Set(w.Lit(), Value{Words: []string{string(TamePart)}})
+				}
 			}
 		case *syntax.Word:
 			r.EvalText(r.word(n, st).S, st, r.span(n))
