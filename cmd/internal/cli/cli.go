@@ -48,6 +48,7 @@ type app struct {
 
 // Main runs the program with its arguments, without its name, and returns the exit status.
 func Main(args []string) int {
+	slog.SetLogLoggerLevel(slog.LevelWarn) // of libraries: the one for agents logs the end of each connection
 	out := &output{File: os.Stdout}
 	a := &app{stdin: os.Stdin, stdout: out, stderr: os.Stderr, env: os.Getenv}
 	root := a.root()
