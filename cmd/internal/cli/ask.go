@@ -291,7 +291,11 @@ func (o *answer) show(ctx context.Context, m wire.Message) {
 	case *wire.Error:
 		o.release()
 		o.endLine()
-		o.app.printNotice("error", m.Error(), m.Hint)
+		text := m.Error()
+		if ctx.Err() != nil && errors.Is(m, wire.ErrCancelled) { // by this program
+			text = context.Cause(ctx).Error()
+		}
+		o.app.printNotice("error", text, m.Hint)
 	case *wire.AgentComplete:
 		o.complete(m)
 	}

@@ -279,6 +279,19 @@ func TestWarn(t *testing.T) {
 	}
 }
 
+// A turn that this program interrupts is reported as interrupted, one that another client ends as cancelled by that client.
+func TestInterruptedTurn(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	var stderr bytes.Buffer
+	o := &answer{app: &app{stdout: io.Discard, stderr: &stderr}}
+	o.show(ctx, &wire.Error{Code: wire.CodeCancelled, Message: "cancelled by client other 1"})
+	cancel(errInterrupted)
+	o.show(ctx, &wire.Error{Code: wire.CodeCancelled, Message: "cancelled by client sublet ask 2"})
+	if got, want := stderr.String(), "sublet: error: cancelled by client other 1\nsublet: error: interrupted\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // The log's last lines are printed, safe for a terminal; the last one has no newline while it is being written.
 func TestLastLinesOfTheLog(t *testing.T) {
 	var out bytes.Buffer
