@@ -32,7 +32,7 @@ func TestTrackedFiles(t *testing.T) {
 		}
 	}
 	// git reset --hard had the hint git reset HEAD@{1}, beside a reason that says what is lost.
-	for text, hint := range map[string]string{"git reset HEAD~1": "git reset HEAD@{1}", "git reset --hard": "", "git rm -f kept.txt": "", "git clean -f": ""} {
+	for text, hint := range map[string]string{"alias q=ls": "unalias", "git reset HEAD~1": "git reset HEAD@{1}", "git reset --hard": "", "git rm -f kept.txt": "", "git clean -f": ""} {
 		if v := Analyze(text, here()); v.Reversible != (hint != "") || v.UndoHint != hint {
 			t.Errorf("%s: got reversible %v, hint %q, want hint %q", text, v.Reversible, v.UndoHint, hint)
 		}
