@@ -36,7 +36,7 @@ func TestDialects(t *testing.T) {
 		}
 	}
 	unread(zsh,
-		"alias -s go=vim", "alias +g x=y", "alias $x", "alias x='cat =ls'",
+		"alias -s go=vim", `alias \-g x=ls`, "alias {-g,x=ls}", "alias ?g x=ls", "alias +g x=y", "alias $x", "alias x='cat =ls'",
 		"ls *(e:'rm -rf x':)", "a=(ls rm); $a[2] x", "echo ${(e)x}", "cat =(ls)", "cat =ls", "ls ~proj", "f=/etc/x; cat $f:h", "cat ${f:h}",
 		"echo hello &!", "> file", "ls ^src", "ls src/^x", "cat <1-5>", "echo ${~x}", "echo G", "typeset -T A a", "set -A a x", "hash ls=/tmp/x",
 		"alias -g X=y", "cd a b", "() { ls }", "for x (a b) ls", "echo ${x[1]}", "echo ${(%):-%x}", "enable ls", "bind x", "noglob rm x", "repeat 3 ls", "- ls", "select x in a; do ls; done",

@@ -161,7 +161,7 @@ func (r *Reader) sameCall(c *syntax.CallExpr, zsh bool) bool {
 	case name == "cd" && len(c.Args) > 2: // zsh replaces one part of the folder's name
 		return false
 	case zsh && name == "alias": // with an option it may be one that stands anywhere, or for a file's suffix
-		return !slices.ContainsFunc(c.Args[1:], func(w *syntax.Word) bool { return strings.ContainsAny(r.text(w.Pos(), w.End())[:1], "-+\"'$`") })
+		return !slices.ContainsFunc(c.Args[1:], func(w *syntax.Word) bool { return strings.ContainsAny(r.text(w.Pos(), w.End())[:1], "-+\"'$`\\{*?[") })
 	case sharedBuiltins[name] || zsh && moreInZsh[name]:
 		return true
 	}
