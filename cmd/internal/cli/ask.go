@@ -37,7 +37,7 @@ func (a *app) ask() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&q.json, "json", false, "print the events as they come, one JSON object a line")
 	f.StringVar(&q.options.Mode, "mode", "", "policy mode for this turn: plan, ask, auto, full")
-	f.StringVar(&q.session, "session", "", "go on in this session")
+	f.StringVar(&q.session, "session", "", "go on in this session: its id or name")
 	f.BoolVarP(&q.continueLast, "continue", "c", false, "continue this folder's last session")
 	f.StringVarP(&q.file, "file", "f", "", "read the prompt from this file")
 	f.StringVar(&q.options.Model, "model", "", "provider/name instead of the configured one")

@@ -17,7 +17,8 @@ import (
 )
 
 func (a *app) session() *cobra.Command {
-	return family("session", "Conversations that are stored: list, show, resume, search", "",
+	return family("session", "Conversations that are stored: list, show, resume, search",
+		"Sessions are conversations that are stored. ID is a session's id, its name, or at least four characters with which its id begins or ends.",
 		a.sessionList(), a.sessionShow(), command("resume [ID]", "Open the terminal program on a session (default: the last)", cobra.MaximumNArgs(1), a.sessionResume),
 		a.sessionSearch(), a.sessionExport(), a.asks("save ID FILE", "Write a session to a file that load reads", cobra.ExactArgs(2), a.sessionSave),
 		a.asks("load FILE", "Make a session of a file that save wrote, and print its id", cobra.ExactArgs(1), a.sessionLoad), a.sessionFork(),
