@@ -14,16 +14,23 @@ func (r *Reader) arithm(x syntax.Node, st *State) {
 	if x == nil {
 		return
 	}
+	assign := func(name syntax.ArithmExpr) {
+		if w, ok := name.(*syntax.Word); ok && w.Lit() != "" {
+			r.Judge.Assign(w.Lit(), &Field{S: string(TamePart)}, st, Plain, r.span(w))
+			st.Set(w.Lit(), Value{Words: []string{string(TamePart)}})
+		}
+	}
 	syntax.Walk(x, func(n syntax.Node) bool {
 		r.Spend(1)
 		switch n := n.(type) {
 		case *syntax.BinaryArithm:
 			// Each operator that assigns ends in = and is not a comparison.
 			if op := n.Op.String(); strings.HasSuffix(op, "=") && op != "==" && op != "!=" && op != "<=" && op != ">=" {
-				if w, ok := n.X.(*syntax.Word); ok && w.Lit() != "" {
-					r.Judge.Assign(w.Lit(), &Field{S: string(TamePart)}, st, Plain, r.span(w))
-					st.Set(w.Lit(), Value{Words: []string{string(TamePart)}})
-				}
+				assign(n.X)
+			}
+		case *syntax.UnaryArithm:
+			if n.Op == syntax.Inc || n.Op == syntax.Dec {
+				assign(n.X)
 			}
 		case *syntax.Word:
 			r.EvalText(r.word(n, st).S, st, r.span(n))
