@@ -135,7 +135,7 @@ func (a *analysis) Redirect(f *field, st *state, writes, appends bool) {
 
 // poisoned notes that a command may depend on a variable, alias or function that was changed.
 func (a *analysis) poisoned(c *call) {
-	if len(a.c.Poisoned)+len(c.st.Changed) == 0 || programs.Builtin(c.name) && !slices.Contains([]string{"cd", "history", "fc", "read"}, c.name) {
+	if len(a.c.Poisoned)+len(c.st.Changed) == 0 || a.builtin(c.name) && !slices.Contains([]string{"cd", "history", "fc", "read"}, c.name) {
 		return
 	}
 	a.Spend(len(c.st.Changed) / 2)
@@ -147,16 +147,21 @@ func (a *analysis) poisoned(c *call) {
 	}
 }
 
+// builtin reports whether the shell runs a name itself.
+func (a *analysis) builtin(name string) bool {
+	return programs.Builtin(name) && !slices.Contains(a.c.Disabled, name)
+}
+
 // shadowSteps is what a call of Context.Shadow costs of the budget: about the time to look into the folders of a PATH.
 const shadowSteps = 100
 
 // shadowed judges a name by which the shell runs another file than the system's: one that hash was given, or that PATH finds where agents
 // write. What it does is not known by its name.
 func (a *analysis) shadowed(c *call) {
-	switch builtin := programs.Builtin(c.name); {
-	case c.st.Remote, builtin && !slices.Contains(a.c.Disabled, c.name):
+	switch {
+	case c.st.Remote, a.builtin(c.name):
 		return
-	case builtin:
+	case programs.Builtin(c.name):
 		a.note(High, RunCode, c.span, "the builtin "+show(c.name)+" is switched off in your shell, so that a program of that name runs")
 	}
 	file := a.c.Hashed[c.name]
