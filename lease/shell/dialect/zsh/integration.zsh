@@ -69,17 +69,14 @@ __sublet_resume() {
 		builtin fc -P
 		preexec_functions=("${__sublet_preexec[@]}")
 		zshaddhistory_functions=("${__sublet_zshaddhistory[@]}")
-		__sublet_rename __sublet_own_preexec preexec
-		__sublet_rename __sublet_own_zshaddhistory zshaddhistory
+		(( ! $+functions[__sublet_own_preexec] )) || __sublet_rename __sublet_own_preexec preexec
+		(( ! $+functions[__sublet_own_zshaddhistory] )) || __sublet_rename __sublet_own_zshaddhistory zshaddhistory
 	fi
 }
 
-# Renames the function $1, if there is one.
 __sublet_rename() {
-	if (( $+functions[$1] )); then
-		builtin functions -c $1 $2
-		builtin unfunction $1
-	fi
+	builtin functions -c $1 $2
+	builtin unfunction $1
 }
 
 # The line editor calls this when the client types the hold key. It reports the half-typed line and blocks until a directive of the
@@ -125,8 +122,8 @@ __sublet_follow() {
 				__sublet_erase
 				__sublet_preexec=("${preexec_functions[@]}") preexec_functions=()
 				__sublet_zshaddhistory=("${zshaddhistory_functions[@]}") zshaddhistory_functions=()
-				__sublet_rename preexec __sublet_own_preexec
-				__sublet_rename zshaddhistory __sublet_own_zshaddhistory
+				(( ! $+functions[preexec] )) || __sublet_rename preexec __sublet_own_preexec
+				(( ! $+functions[zshaddhistory] )) || __sublet_rename zshaddhistory __sublet_own_zshaddhistory
 				__sublet_aside=1 __sublet_last=$__sublet_found_last
 				builtin fc -p
 				BUFFER=' { __sublet_begin; builtin . "$__sublet_folder/text"; } always { { __sublet_end; } 2>/dev/null; }; { __sublet_status "$__sublet_last"; } 2>/dev/null'
