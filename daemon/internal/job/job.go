@@ -168,7 +168,7 @@ func (m *Manager) adopt(id string) error {
 	if !earlier.Ended.IsZero() {
 		j.info.EndedAtMS = earlier.Ended.UnixMilli()
 	}
-	j.info.JobID, j.info.OutputPath = id, m.output(id) // whatever the file says: the job's folder may be removed by its id
+	j.info.JobID, j.info.OutputPath = id, m.output(id) // whatever the file holds: the job's folder may be removed by its id
 	m.mu.Lock()
 	m.jobs[id] = j
 	m.mu.Unlock()

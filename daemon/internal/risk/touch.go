@@ -122,7 +122,7 @@ func (a *analysis) touched(e Effect, p string, t touching) *place {
 	return pl
 }
 
-// touchPath judges an effect on one absolute path that f names. where is added to what is said: when f names that path, "" = always.
+// touchPath judges an effect on one absolute path that f names. where is added to the reason: when f names that path, "" = always.
 func (a *analysis) touchPath(e Effect, p string, f *field, t touching, where string) {
 	a.Spend(2 + len(p)/bashread.BytesParsed)
 	p = a.followLinks(p)

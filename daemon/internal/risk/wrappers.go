@@ -10,7 +10,8 @@ import (
 	"sublet/daemon/internal/risk/programs"
 )
 
-// handlers judge, by their name in the table, the commands for which a line of it is not enough. What the line itself says is judged before; a handler judges the operands.
+// handlers judge, by their name in the table, the operands of the commands for which a line of it is not enough. The rest of the line is
+// judged before.
 var handlers map[string]func(*analysis, *call)
 
 func init() { // not in the declaration: they call each other through it
