@@ -318,12 +318,11 @@ func sessionRequest(ctx context.Context, c *client.Conn, op, given string) (*wir
 		if len(called) > 0 {
 			found = called
 		}
-		switch len(found) {
-		case 0:
-		case 1:
-			id = found[0]
-		default:
+		if len(found) > 1 {
 			return nil, hinted{fmt.Sprintf("%d sessions are called %s, or have ids that begin or end so", len(found), plain(given)), "`sublet session ls` prints whole ids"}
+		}
+		if len(found) == 1 {
+			id = found[0]
 		}
 	}
 	return &wire.SessionRequest{Op: op, SessionID: &id}, nil
